@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import NoReturn
 
 from triclinium_core import decoder_faults
-from triclinium_core.decoder_faults import Decoder
 
 CONTAIN = decoder_faults.unexpected
 """The guard that programs use."""
 
 
-def reraise(decoder: Decoder, error: Exception) -> NoReturn:
+def reraise(decoder: decoder_faults.Decoder, error: Exception) -> NoReturn:
     """Raise the exception of a decoder, in place of the guard that contains it."""
     raise error

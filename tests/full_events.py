@@ -25,12 +25,7 @@ from triclinium_core.kv.topology.cluster_config import HOLDERS_MAX, NODES_MAX, V
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, Magic, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.runtime.services.connection import HEAD_LINES_MAX, LINE_SIZE_BYTES_MAX, TRAILER_SIZE_BYTES_MAX
-from triclinium_core.services.answer.decoded_limits import (
-    OBJECTS_ESCAPES_MAX,
-    OBJECTS_PARTS_MAX,
-    OBJECTS_SIZE_BYTES_MAX,
-    UNCOUNTED_SIZE_BYTES_MAX,
-)
+from triclinium_core.services.answer import decoded_limits
 from triclinium_core.services.answer.incoming_answer import BODY_LIMITS
 from triclinium_core.services.answer.rows import MEMBERS_MAX, REST_LIMITS, ROW_SIZE_BYTES_MAX
 from triclinium_core.services.management.buckets import GetAllBuckets
@@ -264,18 +259,22 @@ FULL_EVENTS: Mapping[str, Callable[[], FullEvent]] = {
 }
 """Functions that return an event, by name."""
 
-ROW_PARTS = OBJECTS_PARTS_MAX - 10_000
+ROW_PARTS = decoded_limits.OBJECTS_PARTS_MAX - 10_000
 """Parts of a row of some megabytes, whose bytes count as well."""
 
 FULL_ROWS: Mapping[str, Callable[[], bytes]] = {
     "keys": lambda: keys(ROW_PARTS),
     "long keys": lambda: b"{%b}" % b",".join(b'"%040d":1' % number for number in range(ROW_PARTS)),
-    "lists": lambda: b"[%b1]" % (b"[]," * (UNCOUNTED_SIZE_BYTES_MAX // 3 - 1)),
-    "brackets, 900 deep": lambda: b"[%b1]" % ((b"[" * 900 + b"]" * 900 + b",") * (UNCOUNTED_SIZE_BYTES_MAX // 1801)),
-    "escapes": lambda: b'"%b"' % (rb"a\n" * OBJECTS_ESCAPES_MAX),
-    "surrogate pairs": lambda: b'"%b"' % (rb"\ud83d\ude00" * (OBJECTS_ESCAPES_MAX // 2)),
-    "text": lambda: b'"%b"' % (b"x" * (OBJECTS_SIZE_BYTES_MAX - 2)),
-    "text of wide characters": lambda: b'"%b"' % ("x\U0001f600".encode() * (OBJECTS_SIZE_BYTES_MAX // 5 - 1)),
+    "lists": lambda: b"[%b1]" % (b"[]," * (decoded_limits.UNCOUNTED_SIZE_BYTES_MAX // 3 - 1)),
+    "brackets, 900 deep": lambda: (
+        b"[%b1]" % ((b"[" * 900 + b"]" * 900 + b",") * (decoded_limits.UNCOUNTED_SIZE_BYTES_MAX // 1801))
+    ),
+    "escapes": lambda: b'"%b"' % (rb"a\n" * decoded_limits.OBJECTS_ESCAPES_MAX),
+    "surrogate pairs": lambda: b'"%b"' % (rb"\ud83d\ude00" * (decoded_limits.OBJECTS_ESCAPES_MAX // 2)),
+    "text": lambda: b'"%b"' % (b"x" * (decoded_limits.OBJECTS_SIZE_BYTES_MAX - 2)),
+    "text of wide characters": lambda: (
+        b'"%b"' % ("x\U0001f600".encode() * (decoded_limits.OBJECTS_SIZE_BYTES_MAX // 5 - 1))
+    ),
     "a million keys, refused": lambda: keys(1_000_000),
 }
 """Functions that return a row that is decoded into objects, full up to their limits or just above them, by name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triclinium_core import RetryAction, RetryReason, RetryRequest
+from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
 
 
 class NeverRetry:

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from tests.architecture import import_guard, import_rules, policy, shape_rules
-from tests.architecture.policy import CLIENT, CORE, DISTRIBUTIONS, ROOT, Distribution
 from tests.architecture.source import SourceFile, imports, is_standard, is_within, names_of, read_package
 
-SOURCES: dict[Distribution, list[SourceFile]] = {
-    distribution: read_package(distribution.sources, ROOT) for distribution in DISTRIBUTIONS
+SOURCES: dict[policy.Distribution, list[SourceFile]] = {
+    distribution: read_package(distribution.sources, policy.ROOT) for distribution in policy.DISTRIBUTIONS
 }
 ALL_SOURCES = [source for sources in SOURCES.values() for source in sources]
 
@@ -40,13 +39,13 @@ print(*sys.modules, sep="\\n")
 """
 """A program that opens a client and prints all modules that it has loaded."""
 
-EXCUSED = [source for source in SOURCES[CORE] if source.module in policy.PROGRAMS]
-PURE = [source for source in SOURCES[CORE] if source.module not in policy.PROGRAMS]
+EXCUSED = [source for source in SOURCES[policy.CORE] if source.module in policy.PROGRAMS]
+PURE = [source for source in SOURCES[policy.CORE] if source.module not in policy.PROGRAMS]
 
-each_distribution = pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=lambda found: found.package)
+each_distribution = pytest.mark.parametrize("distribution", policy.DISTRIBUTIONS, ids=lambda found: found.package)
 
 
-def project_of(distribution: Distribution) -> dict[str, Any]:
+def project_of(distribution: policy.Distribution) -> dict[str, Any]:
     """Return the ``[project]`` table."""
     table: dict[str, Any] = tomllib.loads(distribution.pyproject.read_text(encoding="utf-8"))["project"]
     return table
@@ -59,7 +58,7 @@ def test_core_imports_no_environment() -> None:
 
 def test_programs_are_run_and_never_imported() -> None:
     """What brings a clock and a terminal into the core is at its edge, and is there at all."""
-    known = names_of(SOURCES[CORE])
+    known = names_of(SOURCES[policy.CORE])
     imported = {found.target for found in imports(ALL_SOURCES, names_of(ALL_SOURCES))}
 
     assert set(policy.PROGRAMS) <= known
@@ -78,7 +77,14 @@ def test_core_runs_without_environment() -> None:
     excused = ",".join(f"{importer}:{imported}" for importer, imported in policy.MAY_IMPORT)
     too_new = {module for module, oldest in policy.NEEDS_PYTHON.items() if sys.version_info < oldest}
     run = subprocess.run(
-        [sys.executable, import_guard.__file__, CORE.package, refused, excused, *sorted(names_of(PURE) - too_new)],
+        [
+            sys.executable,
+            import_guard.__file__,
+            policy.CORE.package,
+            refused,
+            excused,
+            *sorted(names_of(PURE) - too_new),
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -89,14 +95,14 @@ def test_core_runs_without_environment() -> None:
 
 def test_the_heart_stands_alone() -> None:
     """Errors and retry need the standard library, and of ours only what stands before them."""
-    assert [] == import_rules.imports_beyond(SOURCES[CORE], policy.IMPORTS_OF)
+    assert [] == import_rules.imports_beyond(SOURCES[policy.CORE], policy.IMPORTS_OF)
 
 
 @pytest.mark.native
 @pytest.mark.parametrize("package", policy.IMPORTS_OF)
 def test_the_heart_stands_alone_in_effect(package: str) -> None:
     """A fresh interpreter that imports them loads the standard library and each other, whatever the packages above offer."""
-    modules = sorted(name for name in names_of(SOURCES[CORE]) if is_within(name, package))
+    modules = sorted(name for name in names_of(SOURCES[policy.CORE]) if is_within(name, package))
     run = subprocess.run(
         [sys.executable, "-c", LOADED_BY, *modules], capture_output=True, text=True, check=True, encoding="utf-8"
     )
@@ -106,13 +112,17 @@ def test_the_heart_stands_alone_in_effect(package: str) -> None:
     assert [] == [
         name
         for name in loaded
-        if not is_standard(name) and name != CORE.package and not any(is_within(name, one) for one in policy.IMPORTS_OF)
+        if not is_standard(name)
+        and name != policy.CORE.package
+        and not any(is_within(name, one) for one in policy.IMPORTS_OF)
     ]
 
 
 def test_the_neutral_halves_stand_alone() -> None:
     """The contract of any machine, and the half of the driver that feeds any machine, import nothing of Couchbase."""
-    assert [] == import_rules.imports_beyond([*SOURCES[CORE], *SOURCES[CLIENT]], policy.IMPORTS_OF_NEUTRAL)
+    assert [] == import_rules.imports_beyond(
+        [*SOURCES[policy.CORE], *SOURCES[policy.CLIENT]], policy.IMPORTS_OF_NEUTRAL
+    )
 
 
 def test_neutral_folders_have_no_couchbase_word() -> None:
@@ -137,7 +147,7 @@ def test_a_client_loads_no_tools() -> None:
 
 def test_imports_point_one_way() -> None:
     """A module imports what stands to its left, never what stands to its right."""
-    assert [] == import_rules.upward_imports(SOURCES[CORE], policy.LAYERS)
+    assert [] == import_rules.upward_imports(SOURCES[policy.CORE], policy.LAYERS)
 
 
 def test_the_policy_names_what_is_there() -> None:
@@ -157,20 +167,20 @@ def test_the_policy_names_what_is_there() -> None:
 
 
 @each_distribution
-def test_imports_run_in_no_circle(distribution: Distribution) -> None:
+def test_imports_run_in_no_circle(distribution: policy.Distribution) -> None:
     """Of two modules at most one knows the other, also by way of others."""
     assert [] == import_rules.import_cycles(SOURCES[distribution])
 
 
 def test_strangers_stay_strangers() -> None:
     """The node does not know the topology, and the retry families do not know each other."""
-    assert [] == import_rules.strangers_meeting(SOURCES[CORE], policy.STRANGERS)
+    assert [] == import_rules.strangers_meeting(SOURCES[policy.CORE], policy.STRANGERS)
 
 
 def test_one_door_to_the_c_module() -> None:
     """Whoever wants the C module asks the one module that chooses the implementation."""
     assert [] == import_rules.imports_past_the_door(
-        [*SOURCES[CORE], *SOURCES[CLIENT]], policy.C_MODULE, policy.C_MODULE_DOOR
+        [*SOURCES[policy.CORE], *SOURCES[policy.CLIENT]], policy.C_MODULE, policy.C_MODULE_DOOR
     )
 
 
@@ -181,7 +191,7 @@ def test_no_source_reads_the_test_variable() -> None:
 
 def test_client_uses_public_names() -> None:
     """The client embeds the core as anybody could: through its public names."""
-    assert [] == import_rules.private_uses(SOURCES[CLIENT], SOURCES[CORE])
+    assert [] == import_rules.private_uses(SOURCES[policy.CLIENT], SOURCES[policy.CORE])
 
 
 def test_driver_decides_nothing() -> None:
@@ -190,13 +200,13 @@ def test_driver_decides_nothing() -> None:
         finding
         for package in policy.DECIDES
         for finding in import_rules.decisions_taken(
-            SOURCES[CLIENT], SOURCES[CORE], package, policy.DRIVER_MAY_NAME, policy.DECIDES_FOR_PEOPLE
+            SOURCES[policy.CLIENT], SOURCES[policy.CORE], package, policy.DRIVER_MAY_NAME, policy.DECIDES_FOR_PEOPLE
         )
     ]
 
 
 @each_distribution
-def test_dependencies_are_declared(distribution: Distribution) -> None:
+def test_dependencies_are_declared(distribution: policy.Distribution) -> None:
     """What the sources import from elsewhere stands in the pyproject, or in the extra that their package may use."""
     project = project_of(distribution)
     declared = import_rules.requirement_names(project.get("dependencies", ()), policy.IMPORTED_AS)
@@ -212,7 +222,7 @@ def test_dependencies_are_declared(distribution: Distribution) -> None:
 
 
 @each_distribution
-def test_dependencies_are_used(distribution: Distribution) -> None:
+def test_dependencies_are_used(distribution: policy.Distribution) -> None:
     """What the pyproject declares is imported somewhere."""
     declared = import_rules.requirement_names(project_of(distribution).get("dependencies", ()), policy.IMPORTED_AS)
     excused = [name for package, name in policy.NOT_IMPORTED if package == distribution.package]
@@ -221,7 +231,7 @@ def test_dependencies_are_used(distribution: Distribution) -> None:
 
 
 @each_distribution
-def test_packages_are_typed(distribution: Distribution) -> None:
+def test_packages_are_typed(distribution: policy.Distribution) -> None:
     """Type checkers may believe the annotations."""
     assert (distribution.sources / "py.typed").is_file()
 
@@ -244,7 +254,7 @@ def test_exports_are_true() -> None:
 @pytest.mark.parametrize("owner", policy.WRITTEN_BY_THEMSELVES)
 def test_some_classes_write_themselves(owner: str) -> None:
     """Each attribute of these classes has one owner; other modules call methods."""
-    assert [] == shape_rules.foreign_writes(SOURCES[CORE], owner)
+    assert [] == shape_rules.foreign_writes(SOURCES[policy.CORE], owner)
 
 
 def test_packages_hold_no_code() -> None:
@@ -254,4 +264,4 @@ def test_packages_hold_no_code() -> None:
 
 def test_tests_say_what_they_prove() -> None:
     """Every test has its sentence."""
-    assert [] == shape_rules.wordless_tests(read_package(ROOT / "tests", ROOT))
+    assert [] == shape_rules.wordless_tests(read_package(policy.ROOT / "tests", policy.ROOT))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from triclinium_core import decoder_faults
-from triclinium_core.decoder_faults import Decoder, DecoderFault
 
 
 def test_defects_are_raised_by_default() -> None:
@@ -13,13 +12,13 @@ def test_defects_are_raised_by_default() -> None:
     planted = KeyError("planted")
 
     with pytest.raises(KeyError) as caught:
-        decoder_faults.unexpected(Decoder.ROWS, planted)
+        decoder_faults.unexpected(decoder_faults.Decoder.ROWS, planted)
     assert planted is caught.value
 
 
 @pytest.mark.usefixtures("contain_decoder_faults")
 def test_defects_are_contained_on_demand() -> None:
     """A test that asks for it gets the fault that programs get, with the traceback of the exception."""
-    fault = decoder_faults.unexpected(Decoder.ROWS, KeyError("planted"))
+    fault = decoder_faults.unexpected(decoder_faults.Decoder.ROWS, KeyError("planted"))
 
-    assert isinstance(fault, DecoderFault)
+    assert isinstance(fault, decoder_faults.DecoderFault)

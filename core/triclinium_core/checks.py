@@ -13,8 +13,8 @@ from enum import Enum
 from ipaddress import AddressValueError, IPv6Address
 from typing import Final, TypeVar
 
+from triclinium_core import errors
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.shown import shown
 
 T = TypeVar("T")
@@ -166,7 +166,7 @@ class Checks:
         return self._error(f"{parameter}={shown(value)} must be {wanted}", parameter=parameter)
 
 
-_CHECKS = Checks(InvalidArgumentException)
+_CHECKS = Checks(errors.InvalidArgumentException)
 check_duration: Final = _CHECKS.check_duration
 check_seconds: Final = _CHECKS.check_seconds
 check_number: Final = _CHECKS.check_number

@@ -14,18 +14,12 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
+from triclinium_core import errors
 from triclinium_core.checks import check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.topology.string_options import A_DURATION, A_FLAG, OPTIONS, read_flag, read_seconds
-from triclinium_core.options import (
-    AUTHENTICATORS,
-    Authenticator,
-    ClientOptions,
-    JwtAuthenticator,
-    TimeoutOptions,
-)
+from triclinium_core.options import AUTHENTICATORS, Authenticator, ClientOptions, JwtAuthenticator, TimeoutOptions
 from triclinium_core.profiles import PROFILES, apply_profile
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase import CircuitBreakerOptions
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 
 PREFIX = "TRICLINIUM_"
@@ -236,7 +230,7 @@ def _authenticator(options: Mapping[Group, Mapping[str, Any]]) -> Authenticator 
             raise _wrong(missing, f"{missing} is missing beside {names[0][0]}")
     try:
         return group(**options[group])
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         raise _named(error, group) from error
 
 
@@ -246,11 +240,11 @@ Options = TypeVar("Options", TimeoutOptions, CircuitBreakerOptions, ClientOption
 def _laid_over(given: Options, group: Group, values: Mapping[str, Any]) -> Options:
     try:
         return replace(given, **values)
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         raise _named(error, group) from error
 
 
-def _named(error: InvalidArgumentException, group: Group) -> InvalidArgumentException:
+def _named(error: errors.InvalidArgumentException, group: Group) -> errors.InvalidArgumentException:
     """Return an error of a class of options as one of the variable that caused it."""
     field = error.parameter
     if field is None or not any(each.group is group and each.field == field for each in VARIABLES.values()):
@@ -263,5 +257,5 @@ def _variable_of(group: Group, field: str) -> str:
     return f"{PREFIX}{_name_of(group, field).upper()}"
 
 
-def _wrong(name: str, text: str) -> InvalidArgumentException:
-    return InvalidArgumentException(text, parameter=name)
+def _wrong(name: str, text: str) -> errors.InvalidArgumentException:
+    return errors.InvalidArgumentException(text, parameter=name)

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import NoneType
 
+from triclinium_core import errors
 from triclinium_core.checks import Duration, check_duration, check_flag, check_integer, is_ipv6
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, require_strategy
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import CircuitBreakerOptions, FastFailOnTerminalErrorRetryStrategy, Service
 from triclinium_core.shown import shown
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 
@@ -51,17 +49,19 @@ class PasswordAuthenticator:
 
     def __post_init__(self) -> None:
         if not _can_travel(self.username) or not self.username:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"username={shown(self.username)} must be a string of Unicode without NUL, and not empty",
                 parameter="username",
             )
         if not _can_travel(self.password):
-            raise InvalidArgumentException("password must be a string of Unicode without NUL", parameter="password")
+            raise errors.InvalidArgumentException(
+                "password must be a string of Unicode without NUL", parameter="password"
+            )
         allowed = self.allowed_sasl_mechanisms
         # A lone string is a tuple of letters to Python.
         named = isinstance(allowed, tuple) and allowed and all(name in SASL_MECHANISMS for name in allowed)
         if allowed is not None and not named:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"allowed_sasl_mechanisms={shown(allowed)} must be a tuple of one or more of {', '.join(SASL_MECHANISMS)}",
                 parameter="allowed_sasl_mechanisms",
             )
@@ -105,7 +105,7 @@ class JwtAuthenticator:
     def __post_init__(self) -> None:
         # What was passed may well be a secret, so the error does not quote it.
         if not isinstance(self.token, str) or not _TOKEN.fullmatch(self.token):
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 "token must be a string of one or more characters out of A-Z a-z 0-9 - . _ ~ + / and = at its end",
                 parameter="token",
             )
@@ -136,14 +136,14 @@ class CertificateAuthenticator:
         for name in ("cert_path", "key_path"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and value and "\0" not in value):
-                raise InvalidArgumentException(
+                raise errors.InvalidArgumentException(
                     f"{name}={shown(value)} must be the path of a file, or None", parameter=name
                 )
         if not isinstance(self.key_password, str | None):
-            raise InvalidArgumentException("key_password must be a string or None", parameter="key_password")
+            raise errors.InvalidArgumentException("key_password must be a string or None", parameter="key_password")
         for name in ("key_path", "key_password"):
             if self.cert_path is None and getattr(self, name) is not None:
-                raise InvalidArgumentException(f"{name} has no effect without cert_path", parameter=name)
+                raise errors.InvalidArgumentException(f"{name} has no effect without cert_path", parameter=name)
 
 
 Authenticator = PasswordAuthenticator | JwtAuthenticator | CertificateAuthenticator
@@ -233,7 +233,7 @@ class TimeoutOptions:
         ):
             object.__setattr__(self, name, require_timeout(name, duration))
         if self.config_poll_interval < self.config_poll_floor:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"config_poll_interval={self.config_poll_interval!r} must be at least "
                 f"config_poll_floor={self.config_poll_floor!r}",
                 parameter="config_poll_interval",
@@ -271,7 +271,7 @@ def require_domains(name: str, domains: Sequence[str]) -> tuple[str, ...]:
         found = tuple(domains)
         if all(isinstance(each, str) and len(each) <= DOMAIN_SIZE_MAX and _is_domain(each) for each in found):
             return found
-    raise InvalidArgumentException(
+    raise errors.InvalidArgumentException(
         f"{name}={shown(domains)} must be a sequence of domain names, such as ('nodes.example',)", parameter=name
     )
 
@@ -340,11 +340,11 @@ class ClientOptions:
                 is_secret = name in ("authenticator", "connection_string")
                 given = f", not {type(value).__name__}" if is_secret else ""
                 told = name if is_secret else f"{name}={shown(value)}"
-                raise InvalidArgumentException(f"{told} must be {meaning}{given}", parameter=name)
+                raise errors.InvalidArgumentException(f"{told} must be {meaning}{given}", parameter=name)
         object.__setattr__(self, "dns_srv_domains", require_domains("dns_srv_domains", self.dns_srv_domains))
         check_integer(self.max_http_connections, "max_http_connections", 0, HTTP_CONNECTIONS_MAX)
         require_strategy(self.retry_strategy)
         if not self.network:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 "network='' must be auto, or the name of a network such as default or external", parameter="network"
             )

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.shown import shown
 
@@ -49,13 +49,13 @@ def apply_profile(options: Options, name: str) -> Options:
     Source: SDK-RFC 0074.
     """
     if not isinstance(name, str) or name not in PROFILES:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"profile={shown(name)} must be one of {', '.join(PROFILES)}", parameter="profile"
         )
     if isinstance(options, ClientOptions):
         return replace(options, timeouts=apply_profile(options.timeouts, name))
     if isinstance(options, TimeoutOptions):
         return replace(options, **PROFILES[name])
-    raise InvalidArgumentException(
+    raise errors.InvalidArgumentException(
         f"options={shown(options)} must be a TimeoutOptions or a ClientOptions", parameter="options"
     )

@@ -9,16 +9,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from tests.architecture.source import (
-    SourceFile,
-    exported,
-    imports,
-    is_standard,
-    is_within,
-    names_of,
-    origin,
-    uses,
-)
+from tests.architecture.source import SourceFile, exported, imports, is_standard, is_within, names_of, origin, uses
 
 
 def refused_imports(

@@ -16,7 +16,7 @@ from functools import cache
 import trio
 
 from triclinium.testing import open_tcp_cluster
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNode, FakeNodeOptions
 
 ROW_SIZE = 100

@@ -14,7 +14,6 @@ import trio
 
 import triclinium
 import triclinium_core
-from triclinium import ClusterArguments, Collection, open_cluster
 from triclinium.testing import ClientArguments, FakeAnswer, open_fake_cluster
 
 PACKAGES = tuple(str(Path(package.__file__ or "").parent) for package in (triclinium, triclinium_core))
@@ -46,7 +45,7 @@ class OwnCalls:
             self._path = path
 
 
-def own_calls(opened: AbstractAsyncContextManager[Collection]) -> OwnCalls:
+def own_calls(opened: AbstractAsyncContextManager[triclinium.Collection]) -> OwnCalls:
     """Return what is counted in ``GETS`` gets of ``TASKS`` tasks."""
     found = OwnCalls()
 
@@ -101,14 +100,16 @@ def own_calls_of_rows(rows: int) -> OwnCalls:
 
 
 @asynccontextmanager
-async def of_memcached(connection_string: str, **arguments: Unpack[ClusterArguments]) -> AsyncIterator[Collection]:
+async def of_memcached(
+    connection_string: str, **arguments: Unpack[triclinium.ClusterArguments]
+) -> AsyncIterator[triclinium.Collection]:
     """Give the block the documents of a memcached."""
-    async with open_cluster(connection_string, **arguments) as cluster:
+    async with triclinium.open_cluster(connection_string, **arguments) as cluster:
         yield cluster.default_collection()
 
 
 @asynccontextmanager
-async def of_fake_cluster(**arguments: Unpack[ClientArguments]) -> AsyncIterator[Collection]:
+async def of_fake_cluster(**arguments: Unpack[ClientArguments]) -> AsyncIterator[triclinium.Collection]:
     """Give the block the documents of a bucket inside the process."""
     async with open_fake_cluster(buckets=["travel"]) as fake, fake.open_client(**arguments) as cluster:
         yield cluster.bucket("travel").default_collection()

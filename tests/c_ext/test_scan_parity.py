@@ -8,14 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import triclinium_c
-from tests.core.kv.wire.frame_cases import (
-    FITTING_HEADERS,
-    FRAME_CASES,
-    MALFORMED_CASES,
-    FrameCase,
-    MalformedCase,
-    case_name,
-)
+from tests.core.kv.wire import frame_cases
 from tests.rows import rows
 from triclinium_core._speedups import CScanner
 from triclinium_core.kv.wire.frame import encode_response
@@ -44,8 +37,8 @@ def in_python(wire: bytes, start: int, end: int) -> ScanEnd:
         return error.reason, error.offset
 
 
-@pytest.mark.parametrize("case", FRAME_CASES, ids=case_name)
-def test_decodes_whole_byte_by_byte_and_with_trailing_bytes(case: FrameCase) -> None:
+@pytest.mark.parametrize("case", frame_cases.FRAME_CASES, ids=frame_cases.case_name)
+def test_decodes_whole_byte_by_byte_and_with_trailing_bytes(case: frame_cases.FrameCase) -> None:
     """Every cut of a frame and its successor gives the frames that are whole in it, wherever it lies in the buffer."""
     size = len(case.wire)
     wire = case.wire * 2
@@ -55,8 +48,8 @@ def test_decodes_whole_byte_by_byte_and_with_trailing_bytes(case: FrameCase) -> 
     assert in_python(b"xy" + wire, 2, 2 * size + 2) == in_c(b"xy" + wire, 2, 2 * size + 2)
 
 
-@pytest.mark.parametrize("case", MALFORMED_CASES, ids=case_name)
-def test_refuses_an_impossible_frame(case: MalformedCase) -> None:
+@pytest.mark.parametrize("case", frame_cases.MALFORMED_CASES, ids=frame_cases.case_name)
+def test_refuses_an_impossible_frame(case: frame_cases.MalformedCase) -> None:
     """An impossible header is refused by the byte that gives it away, in the words of the Python decoder."""
     size = len(case.wire)
 
@@ -66,7 +59,7 @@ def test_refuses_an_impossible_frame(case: MalformedCase) -> None:
     assert (case.reason, 24) == in_c(NOOP + case.wire, 24, 24 + size)
 
 
-@pytest.mark.parametrize("header", FITTING_HEADERS, ids=bytes.hex)
+@pytest.mark.parametrize("header", frame_cases.FITTING_HEADERS, ids=bytes.hex)
 def test_lengths_at_their_limit_are_possible(header: bytes) -> None:
     """Key and extras may fill the body, and a frame may have exactly the largest size."""
     assert [] == in_c(header, 0, len(header))

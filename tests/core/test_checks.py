@@ -15,36 +15,17 @@ from hypothesis import given, strategies as st
 
 from tests.core.retry.couchbase.request_cases import retry_request
 from tests.rows import rows
-from triclinium_core import checks
+from triclinium_core import checks, errors
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.checks import (
-    Checks,
-    Duration,
-    check_choice,
-    check_duration,
-    check_flag,
-    check_integer,
-    check_number,
-    check_random,
-    check_seconds,
-    check_text,
-    check_type,
-    is_number,
-    is_seconds,
-)
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import encode_expiry, encode_lock_time
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry import checks as retry_checks
 from triclinium_core.retry.backoff import exponential
-from triclinium_core.retry.calls.http_rules import HttpRetryRules
-from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
-from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
-from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy, next_delay
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
+from triclinium_core.retry.calls import HttpRetryRules
+from triclinium_core.retry.cassandra import CassandraRequest, ConstantSpeculativeExecutionPolicy, DefaultRetryPolicy
+from triclinium_core.retry.cassandra.requests.speculation import next_delay
+from triclinium_core.retry.couchbase import BestEffortRetryStrategy, CircuitBreakerOptions, RetryAction, RetryReason
+from triclinium_core.retry.smithy import ExponentialRetryBackoffStrategy, Jitter
 from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.cluster.network import FakeNetwork
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
@@ -166,8 +147,8 @@ def test_what_is_no_duration(taker: str, value: object) -> None:
 def test_the_limits_of_a_duration(value: Any, limits: Mapping[str, Any], accepted: bool) -> None:
     """The least, the greatest, and whether none at all will do."""
     try:
-        check_duration(value, "wait", **limits)
-    except InvalidArgumentException:
+        checks.check_duration(value, "wait", **limits)
+    except errors.InvalidArgumentException:
         assert not accepted
     else:
         assert accepted
@@ -191,7 +172,7 @@ def test_the_limits_of_a_duration(value: Any, limits: Mapping[str, Any], accepte
 )
 def test_is_number(value: object, expected: bool) -> None:
     """A bool is an int to Python, not to a reader; an int that no float can hold is of no use as a number."""
-    assert expected is is_number(value)
+    assert expected is checks.is_number(value)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +203,7 @@ def test_what_answers_delays_may_answer_either() -> None:
     """A policy of one's own, and the helper for a strategy's answer; Smithy's shape demands seconds."""
 
     class Answering:
-        def next_execution(self, *, node: Hashable, running: int) -> Duration | None:
+        def next_execution(self, *, node: Hashable, running: int) -> checks.Duration | None:
             return timedelta(seconds=1.5)
 
     assert 1.5 == next_delay(Answering(), node="a", running=1)
@@ -236,55 +217,55 @@ class Hundred(int):
 @rows("seconds", [0, 0.0, 1e-9, 1, 3.5, 1e300, 10**300])
 def test_seconds(seconds: float) -> None:
     """Any finite number of at least 0 can be slept."""
-    assert is_seconds(seconds)
+    assert checks.is_seconds(seconds)
 
 
 @rows("seconds", [-1, -1e-9, math.nan, math.inf, -math.inf, 10**400, 10**5000, True, None, "1", Fraction(1, 2), 1j])
 def test_no_seconds(seconds: Any) -> None:
     """Anything else cannot be slept, however long it is."""
-    assert not is_seconds(seconds)
+    assert not checks.is_seconds(seconds)
 
 
 @rows("count", [0, 1, 10**9, 10**5000, Hundred(100)])
 def test_counts(count: int) -> None:
     """Any whole number that is large enough."""
-    assert count == check_integer(count, "attempts")
+    assert count == checks.check_integer(count, "attempts")
 
 
 @rows(("count", "least"), [(-1, 0), (-(10**5000), 0), (0, 1), (1.0, 0), (True, 0), ("1", 0)])
 def test_no_counts(count: Any, least: int) -> None:
     """What is no count, or too small, is named."""
-    with pytest.raises(InvalidArgumentException, match=f"^attempts=.* must be an integer of at least {least}"):
-        check_integer(count, "attempts", least=least)
+    with pytest.raises(errors.InvalidArgumentException, match=f"^attempts=.* must be an integer of at least {least}"):
+        checks.check_integer(count, "attempts", least=least)
 
 
 @rows(
     ("check", "wanted"),
     [
-        (lambda: check_integer(4, "n", 0, 3), "n=4 must be an integer from 0 to 3"),
-        (lambda: check_integer(10**5000, "n", 0, 3), "n=<int> must be an integer from 0 to 3"),
-        (lambda: check_number(math.nan, "n", 0), "n=nan must be a number of at least 0, and finite"),
-        (lambda: check_number(True, "n", 0, 1), "n=True must be a number from 0 to 1"),
-        (lambda: check_seconds(-1, "n"), "n=-1 must be a finite number of seconds of at least 0"),
-        (lambda: check_flag(1, "n"), "n=1 must be True or False"),
-        (lambda: check_text("", "n"), "n='' must be a string that is not empty"),
-        (lambda: check_text(b"a", "n", empty=True), "n=b'a' must be a string"),
-        (lambda: check_text("\ud800", "n"), "n='\\ud800' must be Unicode that UTF-8 can store"),
-        (lambda: check_type("1", "n", int, float), "n='1' must be of type int or float"),
-        (lambda: check_choice("full", "n", Jitter), "n='full' must be one of Jitter.NONE, Jitter.EQUAL, "),
-        (lambda: check_random(0.5), "rng=0.5 must be an object with a method random() that draws from [0, 1)"),
+        (lambda: checks.check_integer(4, "n", 0, 3), "n=4 must be an integer from 0 to 3"),
+        (lambda: checks.check_integer(10**5000, "n", 0, 3), "n=<int> must be an integer from 0 to 3"),
+        (lambda: checks.check_number(math.nan, "n", 0), "n=nan must be a number of at least 0, and finite"),
+        (lambda: checks.check_number(True, "n", 0, 1), "n=True must be a number from 0 to 1"),
+        (lambda: checks.check_seconds(-1, "n"), "n=-1 must be a finite number of seconds of at least 0"),
+        (lambda: checks.check_flag(1, "n"), "n=1 must be True or False"),
+        (lambda: checks.check_text("", "n"), "n='' must be a string that is not empty"),
+        (lambda: checks.check_text(b"a", "n", empty=True), "n=b'a' must be a string"),
+        (lambda: checks.check_text("\ud800", "n"), "n='\\ud800' must be Unicode that UTF-8 can store"),
+        (lambda: checks.check_type("1", "n", int, float), "n='1' must be of type int or float"),
+        (lambda: checks.check_choice("full", "n", Jitter), "n='full' must be one of Jitter.NONE, Jitter.EQUAL, "),
+        (lambda: checks.check_random(0.5), "rng=0.5 must be an object with a method random() that draws from [0, 1)"),
     ],
 )
 def test_refusals(check: Callable[[], object], wanted: str) -> None:
     """The parameter, the value and what it must be, in one form."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         check()
 
     assert str(caught.value).startswith(wanted)
     assert wanted.startswith(str(caught.value.parameter))
 
 
-@rows("name", [name for name in dir(Checks) if name.startswith("check_")])
+@rows("name", [name for name in dir(checks.Checks) if name.startswith("check_")])
 def test_whose_checks_they_are(name: str) -> None:
     """Those of Couchbase raise its exception; those of the rest raise the same text, and nothing of Couchbase's."""
     values: Mapping[str, tuple[object, ...]] = {
@@ -300,19 +281,19 @@ def test_whose_checks_they_are(name: str) -> None:
             getattr(module, name)(*values.get(name, (None, "n")))
         refused.append(caught.value)
 
-    assert [InvalidArgumentException, ArgumentError] == [type(error) for error in refused]
+    assert [errors.InvalidArgumentException, ArgumentError] == [type(error) for error in refused]
     assert str(refused[0]) == str(refused[1])
 
 
 def test_what_is_right_comes_back() -> None:
     """As it was given."""
     assert (3, 0.5, 1, True, "é", "") == (
-        check_integer(3, "n", 0, 3),
-        check_number(0.5, "n", 0, 1),
-        check_seconds(1, "n"),
-        check_flag(True, "n"),
-        check_text("é", "n"),
-        check_text("", "n", empty=True),
+        checks.check_integer(3, "n", 0, 3),
+        checks.check_number(0.5, "n", 0, 1),
+        checks.check_seconds(1, "n"),
+        checks.check_flag(True, "n"),
+        checks.check_text("é", "n"),
+        checks.check_text("", "n", empty=True),
     )
-    check_type(1, "n", int, float)
-    check_choice(Jitter.FULL, "n", Jitter)
+    checks.check_type(1, "n", int, float)
+    checks.check_choice(Jitter.FULL, "n", Jitter)

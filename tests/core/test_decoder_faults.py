@@ -14,24 +14,16 @@ from tests.architecture.policy import ROOT
 from tests.core.runtime.kv.simulated import HOTELS, found, get, ready, upsert
 from tests.core.runtime.services.asking import Asking, asking
 from tests.core.services.response_codes import ASKED
-from triclinium_core import decoder_faults
+from triclinium_core import decoder_faults, errors
 from triclinium_core.contract.couchbase import KINDS_MAX, Action, FaultReports, OperationAbandoned
 from triclinium_core.contract.neutral import CloseStream, ReportDecoderFault, StreamId, Token
-from triclinium_core.decoder_faults import Decoder
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    DecodingFailureException,
-    UnambiguousTimeoutException,
-)
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Ping, WaitForNodes
 from triclinium_core.kv.operation.operation_codec import decode_response
 from triclinium_core.kv.operation.reports import PingResult
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import RetryReason, Service
 from triclinium_core.runtime.services.connection import HttpConnection
 from triclinium_core.services.management.buckets import GetAllBuckets
 from triclinium_core.services.management.collections import GetAllScopes
@@ -52,16 +44,16 @@ SLOW_SECONDS = 100.0
 class Plant:
     """A decoder that raises an exception, and a call of the user that reaches it."""
 
-    decoder: Decoder
+    decoder: decoder_faults.Decoder
     target: str
     ask: Callable[[Asking], Token]
-    error: type[CouchbaseException] = DecodingFailureException
+    error: type[errors.CouchbaseException] = errors.DecodingFailureException
     """Exception of the call that waited for the bytes."""
 
     @property
     def breaks_bootstrap(self) -> bool:
         """Whether the defect keeps every connection from becoming ready."""
-        return self.decoder in (Decoder.CLUSTER_CONFIG, Decoder.ERROR_MAP)
+        return self.decoder in (decoder_faults.Decoder.CLUSTER_CONFIG, decoder_faults.Decoder.ERROR_MAP)
 
 
 def _query(*, adhoc: bool = True) -> Callable[[Asking], Token]:
@@ -79,7 +71,9 @@ def _operation(operation: Operation) -> Callable[[Asking], Token]:
 def _of_service(request: ServiceRequest) -> Plant:
     kind = type(request)
     method = "decode_in_steps" if "decode_in_steps" in vars(kind) else "decode"
-    return Plant(Decoder.SERVICE_ANSWER, f"{kind.__module__}.{kind.__qualname__}.{method}", _request(request))
+    return Plant(
+        decoder_faults.Decoder.SERVICE_ANSWER, f"{kind.__module__}.{kind.__qualname__}.{method}", _request(request)
+    )
 
 
 CORE = "triclinium_core"
@@ -87,49 +81,59 @@ LONG = upsert("long", value=b'"%s"' % (b"x" * 4096))
 """Write of a document that is sent compressed."""
 PLANTS: Sequence[Plant] = (
     Plant(
-        Decoder.CLUSTER_CONFIG,
+        decoder_faults.Decoder.CLUSTER_CONFIG,
         f"{CORE}.runtime.kv.config_follower.parse_cluster_config",
         _operation(get()),
-        UnambiguousTimeoutException,
+        errors.UnambiguousTimeoutException,
     ),
     Plant(
-        Decoder.ERROR_MAP,
+        decoder_faults.Decoder.ERROR_MAP,
         f"{CORE}.runtime.kv.connection.bootstrap.parse_error_map",
         _operation(get()),
-        UnambiguousTimeoutException,
+        errors.UnambiguousTimeoutException,
     ),
     Plant(
-        Decoder.COMPRESSED_VALUE,
+        decoder_faults.Decoder.COMPRESSED_VALUE,
         f"{CORE}.runtime.kv.connection.connection.inflate",
         _operation(get("long")),
-        UnambiguousTimeoutException,
+        errors.UnambiguousTimeoutException,
     ),
-    Plant(Decoder.KEY_VALUE_RESULT, f"{CORE}.runtime.kv.carrier.decode_response", _operation(get("long"))),
-    Plant(Decoder.KEY_VALUE_ERROR, f"{CORE}.runtime.kv.carrier.read_failure", _operation(get("missing"))),
     Plant(
-        Decoder.COLLECTION_ID,
+        decoder_faults.Decoder.KEY_VALUE_RESULT, f"{CORE}.runtime.kv.carrier.decode_response", _operation(get("long"))
+    ),
+    Plant(
+        decoder_faults.Decoder.KEY_VALUE_ERROR, f"{CORE}.runtime.kv.carrier.read_failure", _operation(get("missing"))
+    ),
+    Plant(
+        decoder_faults.Decoder.COLLECTION_ID,
         f"{CORE}.runtime.kv.collection_ids._decode_collection_id",
         _operation(get("k", HOTELS)),
-        UnambiguousTimeoutException,
+        errors.UnambiguousTimeoutException,
     ),
     Plant(
-        Decoder.COLLECTIONS_MANIFEST,
+        decoder_faults.Decoder.COLLECTIONS_MANIFEST,
         f"{CORE}.client.health.node_waits.decode_manifest",
         lambda simulation: simulation.inquire(WaitForNodes("travel", manifest_uid=0)),
-        AmbiguousTimeoutException,
+        errors.AmbiguousTimeoutException,
     ),
-    Plant(Decoder.HTTP, f"{CORE}.runtime.services.connection.HttpConnection._begin", _query()),
-    Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.feed", _query()),
-    Plant(Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.finish", _query()),
-    Plant(Decoder.SERVICE_VERDICT, f"{CORE}.retry.couchbase.tables.service_responses.classify", _query()),
-    Plant(Decoder.QUERY_PLAN, f"{CORE}.services.query.query_request.QueryRequest.plan_of", _query(adhoc=False)),
+    Plant(decoder_faults.Decoder.HTTP, f"{CORE}.runtime.services.connection.HttpConnection._begin", _query()),
+    Plant(decoder_faults.Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.feed", _query()),
+    Plant(decoder_faults.Decoder.ROWS, f"{CORE}.services.answer.rows.RowSplitter.finish", _query()),
     Plant(
-        Decoder.CONTEXT_ID,
+        decoder_faults.Decoder.SERVICE_VERDICT, f"{CORE}.retry.couchbase.tables.service_responses.classify", _query()
+    ),
+    Plant(
+        decoder_faults.Decoder.QUERY_PLAN,
+        f"{CORE}.services.query.query_request.QueryRequest.plan_of",
+        _query(adhoc=False),
+    ),
+    Plant(
+        decoder_faults.Decoder.CONTEXT_ID,
         f"{CORE}.services.answer.incoming_answer.foreign_id",
         _request(asking(client_context_id='an "id" with escapes')),
     ),
     Plant(
-        Decoder.CONTEXT_ID,
+        decoder_faults.Decoder.CONTEXT_ID,
         f"{CORE}.services.answer.incoming_answer.foreign_id_in",
         _request(drop_index(IndexKeyspace("travel"), "x")),
     ),
@@ -184,16 +188,16 @@ def test_a_defect_costs_one_connection(plant: Plant, monkeypatch: pytest.MonkeyP
     assert "boom" == traceback.extract_tb(report.fault.__traceback__)[-1].name
     assert report.stream in {action.stream for action in simulation.actions if isinstance(action, CloseStream)}
     for told in (error, again):
-        assert isinstance(told, CouchbaseException)
+        assert isinstance(told, errors.CouchbaseException)
         assert str(report.fault) in f"{told} {told.context.last_dispatch_error} {told.context.connections}"
-    assert not isinstance(outcome(simulation, plant.ask(simulation)), DecodingFailureException)
-    assert not isinstance(outcome(simulation, simulation.submit(LONG)), CouchbaseException)
+    assert not isinstance(outcome(simulation, plant.ask(simulation)), errors.DecodingFailureException)
+    assert not isinstance(outcome(simulation, simulation.submit(LONG)), errors.CouchbaseException)
     assert 1 == len(simulation.decoder_faults)
 
 
 def test_every_decoder_has_a_plant() -> None:
     """Each guarded decoder is in the table of this test, except the one that runs in the caller's task."""
-    assert set(Decoder) - {Decoder.ROW} == {plant.decoder for plant in PLANTS}
+    assert set(decoder_faults.Decoder) - {decoder_faults.Decoder.ROW} == {plant.decoder for plant in PLANTS}
 
 
 @pytest.mark.native
@@ -206,7 +210,7 @@ def test_every_guard_is_used() -> None:
         for decoder in re.findall(r"unexpected\(Decoder\.(\w+)", path.read_text())
     ]
 
-    assert {decoder.name for decoder in Decoder} == set(guards)
+    assert {decoder.name for decoder in decoder_faults.Decoder} == set(guards)
 
 
 def test_others_on_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +223,7 @@ def test_others_on_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     simulation.inject(found(first[1]) + found(second[1]))
     simulation.run()
 
-    assert DecodingFailureException is type(simulation.errors[first[0]])
+    assert errors.DecodingFailureException is type(simulation.errors[first[0]])
     assert {second[0], lost} <= simulation.results.keys()
     assert 1 == simulation.machine.statistics().retries_by_reason[RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT]
 
@@ -236,7 +240,7 @@ def test_a_config_behind_not_my_vbucket(monkeypatch: pytest.MonkeyPatch) -> None
 
     simulation.run()
     assert token in simulation.results
-    assert [Decoder.CLUSTER_CONFIG] == [report.fault.kind[0] for report in simulation.decoder_faults]
+    assert [decoder_faults.Decoder.CLUSTER_CONFIG] == [report.fault.kind[0] for report in simulation.decoder_faults]
 
 
 @pytest.mark.parametrize(
@@ -270,8 +274,8 @@ def test_the_end_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HttpConnection, "ends_with_stream", ends_with_defect)
     error = outcome(simulation, simulation.request(asking()))
 
-    assert DecodingFailureException is type(error)
-    assert [Decoder.HTTP] == [report.fault.kind[0] for report in simulation.decoder_faults]
+    assert errors.DecodingFailureException is type(error)
+    assert [decoder_faults.Decoder.HTTP] == [report.fault.kind[0] for report in simulation.decoder_faults]
 
 
 @pytest.mark.parametrize("is_whole", [False, True])
@@ -284,7 +288,9 @@ def test_rows_with_a_defect(is_whole: bool) -> None:
     token = simulation.request(asking("SELECT many"))
     simulation.live(0.1)
     assert simulation.rows[token]
-    simulation.feed(OperationAbandoned(token, decoder_faults.unexpected(Decoder.ROW, KeyError("planted"))))
+    simulation.feed(
+        OperationAbandoned(token, decoder_faults.unexpected(decoder_faults.Decoder.ROW, KeyError("planted")))
+    )
 
     (report,) = simulation.decoder_faults
     (endpoint,) = (each for each in simulation.machine.statistics().endpoints if each.service is Service.QUERY)
@@ -298,11 +304,11 @@ def test_kinds_are_reported_once_and_bounded() -> None:
     reports = FaultReports(emit=emitted.append)
     for number in range(2 * KINDS_MAX):
         kind = type(f"Error{number}", (Exception,), {})
-        for decoder in (Decoder.ROWS, Decoder.HTTP, Decoder.ROWS):
+        for decoder in (decoder_faults.Decoder.ROWS, decoder_faults.Decoder.HTTP, decoder_faults.Decoder.ROWS):
             reports.report(StreamId(1), "n:1", decoder_faults.unexpected(decoder, kind()))
 
     assert KINDS_MAX == len(emitted)
-    assert [Decoder.ROWS, Decoder.HTTP] * 3 == [
+    assert [decoder_faults.Decoder.ROWS, decoder_faults.Decoder.HTTP] * 3 == [
         report.fault.kind[0] for report in emitted[:6] if isinstance(report, ReportDecoderFault)
     ]
 
@@ -319,7 +325,7 @@ class Unshowable(Exception):
 )
 def test_a_fault_is_one_short_line(error: Exception) -> None:
     """The text of a fault is short and printable for any exception."""
-    text = str(decoder_faults.unexpected(Decoder.HTTP, error))
+    text = str(decoder_faults.unexpected(decoder_faults.Decoder.HTTP, error))
 
     assert text.isprintable()
     assert len(text) < 500

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.environment import PREFIX, VARIABLES, read_environment
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.kv.topology.string_options import OPTIONS
 from triclinium_core.options import (
@@ -20,7 +20,7 @@ from triclinium_core.options import (
     PasswordAuthenticator,
     TimeoutOptions,
 )
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase import CircuitBreakerOptions
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter
 
 STRING = "couchbase://10.0.0.5"
@@ -150,7 +150,7 @@ def test_telemetry() -> None:
 )
 def test_a_variable_that_is_wrong(variables: dict[str, str], name: str) -> None:
     """Is refused by its name."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         read(**variables)
 
     assert f"TRICLINIUM_{name}" == caught.value.parameter
@@ -160,7 +160,7 @@ def test_a_variable_that_is_wrong(variables: dict[str, str], name: str) -> None:
 @pytest.mark.parametrize("environ", [{}, {"TRICLINIUM_CONNECTION_STRING": ""}])
 def test_no_cluster(environ: dict[str, str]) -> None:
     """The variable that is missing is named."""
-    with pytest.raises(InvalidArgumentException, match="TRICLINIUM_CONNECTION_STRING is missing"):
+    with pytest.raises(errors.InvalidArgumentException, match="TRICLINIUM_CONNECTION_STRING is missing"):
         read_environment(environ)
 
 
@@ -183,7 +183,7 @@ SECRET = "geheim wort\0"
 )
 def test_no_error_shows_a_secret(variables: dict[str, str]) -> None:
     """Neither the message nor the representation, nor what caused it; a misspelt name hides one as well."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         parse_connection_string(read(**{"text": STRING} | variables).connection_string)
     error: BaseException | None = caught.value
     while error is not None:
@@ -206,5 +206,5 @@ def test_any_environment_is_read_or_refused(environ: dict[str, str]) -> None:
     """Nothing but a refusal by name leaves, whatever the texts are."""
     try:
         read_environment({"TRICLINIUM_CONNECTION_STRING": STRING, **environ}).over(GIVEN)
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         assert (error.parameter or "").startswith(PREFIX)

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.error_context import STANDINGS, ErrorContext, last_answer
-from triclinium_core.errors import CouchbaseException, InvalidArgumentException
-from triclinium_core.retry.cassandra.errors import ServerError
-from triclinium_core.retry.couchbase.states import RetryState
+from triclinium_core.retry.cassandra import ServerError
+from triclinium_core.retry.couchbase import RetryState
 from triclinium_core.shown import MESSAGE_MAX
 
 FULL = ErrorContext(
@@ -235,7 +235,7 @@ def test_the_representation_has_each_field() -> None:
     assert f"ErrorContext({', '.join(written)})" == repr(FULL)
 
 
-@rows("make", [CouchbaseException, ArgumentError, InvalidArgumentException, ServerError])
+@rows("make", [errors.CouchbaseException, ArgumentError, errors.InvalidArgumentException, ServerError])
 def test_the_text_of_an_error_is_bounded(make: Callable[[str], Exception]) -> None:
     """The text of an error has at most ``MESSAGE_MAX`` characters."""
     error = make("x" * 100_000)

@@ -13,13 +13,7 @@ from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    CouchbaseException,
-    DocumentLockedException,
-    InvalidArgumentException,
-    TimeoutException,
-    UnambiguousTimeoutException,
-)
+from triclinium_core.errors import InvalidArgumentException
 
 NUMBERS_OF_THE_RFC = {
     "CouchbaseException": 0,
@@ -105,10 +99,10 @@ WITHOUT_A_NUMBER = {
 } | NARROWER
 """Ours too: the group of what only KV raises, a status that is younger than the RFC, what RFC 0054 names, our own defects."""
 
-CLASSES: dict[str, type[CouchbaseException]] = {
+CLASSES: dict[str, type[errors.CouchbaseException]] = {
     name: thing
     for name, thing in vars(errors).items()
-    if isinstance(thing, type) and issubclass(thing, CouchbaseException)
+    if isinstance(thing, type) and issubclass(thing, errors.CouchbaseException)
 }
 
 CONTEXT = ErrorContext(operation="get", key="airline_10", retry_attempts=3, retry_reasons=frozenset({"KV_LOCKED"}))
@@ -121,10 +115,10 @@ def parent_of(name: str) -> type[BaseException]:
     if name == "CouchbaseException":
         return Exception
     if name in {"AmbiguousTimeoutException", "UnambiguousTimeoutException"}:
-        return TimeoutException
+        return errors.TimeoutException
     if name == "DocumentNotLockedException" or 100 <= NUMBERS_OF_THE_RFC.get(name, 0) < 200:
         return errors.KeyValueException
-    return CouchbaseException
+    return errors.CouchbaseException
 
 
 def test_every_entry_has_one_class() -> None:
@@ -133,7 +127,7 @@ def test_every_entry_has_one_class() -> None:
 
 
 @each_class
-def test_tree(error: type[CouchbaseException]) -> None:
+def test_tree(error: type[errors.CouchbaseException]) -> None:
     """Every class has the one base that the RFC gives it."""
     assert [parent_of(error.__name__)] == [base for base in error.__bases__ if base is not ArgumentError]
 
@@ -142,7 +136,7 @@ def test_misuse_of_couchbase_is_misuse() -> None:
     """Whoever catches a wrong argument, or a ValueError, catches it wherever it was."""
     assert ["InvalidArgumentException"] == [name for name, error in CLASSES.items() if issubclass(error, ArgumentError)]
     assert issubclass(ArgumentError, ValueError)
-    assert not issubclass(ArgumentError, CouchbaseException)
+    assert not issubclass(ArgumentError, errors.CouchbaseException)
 
 
 def test_misuse_survives_pickling() -> None:
@@ -153,9 +147,9 @@ def test_misuse_survives_pickling() -> None:
 
 
 @each_class
-def test_class_of_the_rfc(error: type[CouchbaseException]) -> None:
+def test_class_of_the_rfc(error: type[errors.CouchbaseException]) -> None:
     """Each class is the RFC's own, or says which of the RFC's it is narrower than."""
-    expected = CouchbaseException if error.__name__ in NARROWER else error
+    expected = errors.CouchbaseException if error.__name__ in NARROWER else error
 
     assert expected is error.rfc_class
 
@@ -170,7 +164,7 @@ def test_a_class_of_ones_own_stands_for_itself() -> None:
 
 
 @each_class
-def test_the_number_stands_in_the_docstring(error: type[CouchbaseException]) -> None:
+def test_the_number_stands_in_the_docstring(error: type[errors.CouchbaseException]) -> None:
     """Whoever reads the RFC finds the class."""
     number = re.search(r"RFC 0058, (\d+)\b(?! to)", inspect.getdoc(error) or "")
 
@@ -193,7 +187,7 @@ def test_the_drawing_shows_every_class() -> None:
 
 
 @each_class
-def test_defaults(error: type[CouchbaseException]) -> None:
+def test_defaults(error: type[errors.CouchbaseException]) -> None:
     """An error without words says at least what it is, and always carries a context."""
     raised = error()
 
@@ -203,7 +197,7 @@ def test_defaults(error: type[CouchbaseException]) -> None:
 
 
 @each_class
-def test_says_its_message(error: type[CouchbaseException]) -> None:
+def test_says_its_message(error: type[errors.CouchbaseException]) -> None:
     """The text is the message alone: the RFC forbids to surface its numbers."""
     raised = error("get 'airline_10': gone", CONTEXT)
 
@@ -214,7 +208,7 @@ def test_says_its_message(error: type[CouchbaseException]) -> None:
 
 @each_class
 @rows("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_survives_pickling(error: type[CouchbaseException], protocol: int) -> None:
+def test_survives_pickling(error: type[errors.CouchbaseException], protocol: int) -> None:
     """An error may cross a process boundary and arrive as the same."""
     copied = pickle.loads(pickle.dumps(error("gone", CONTEXT), protocol))  # noqa: S301
 
@@ -223,7 +217,7 @@ def test_survives_pickling(error: type[CouchbaseException], protocol: int) -> No
 
 
 @each_class
-def test_survives_copying(error: type[CouchbaseException]) -> None:
+def test_survives_copying(error: type[errors.CouchbaseException]) -> None:
     """A shallow and a deep copy say and know the same."""
     raised = error("gone", CONTEXT)
 
@@ -233,28 +227,28 @@ def test_survives_copying(error: type[CouchbaseException]) -> None:
 
 
 @each_class
-def test_context_to_json(error: type[CouchbaseException]) -> None:
+def test_context_to_json(error: type[errors.CouchbaseException]) -> None:
     """Every error can be dumped beside the log line, as the RFC asks."""
     assert error("gone", CONTEXT).context.to_json() == CONTEXT.to_json()
 
 
 def test_a_timeout_of_either_kind_is_a_timeout() -> None:
     """Whoever does not care whether it was ambiguous catches the base."""
-    with pytest.raises(TimeoutException):
-        raise UnambiguousTimeoutException
+    with pytest.raises(errors.TimeoutException):
+        raise errors.UnambiguousTimeoutException
 
 
 def test_the_group_of_key_value_errors_can_be_caught() -> None:
     """What only KV raises has one base of its own."""
     with pytest.raises(errors.KeyValueException, match="^locked$"):
-        raise DocumentLockedException("locked")
+        raise errors.DocumentLockedException("locked")
 
 
 def test_a_cause_is_chained() -> None:
     """The RFC's optional cause is Python's own."""
     cause = OSError("reset")
-    with pytest.raises(CouchbaseException) as caught:
-        raise CouchbaseException("lost") from cause
+    with pytest.raises(errors.CouchbaseException) as caught:
+        raise errors.CouchbaseException("lost") from cause
 
     assert cause is caught.value.__cause__
 

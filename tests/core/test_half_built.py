@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 import triclinium_core
+from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 
 OPTIONAL = {"triclinium_core.adapters.cassandra_driver", "triclinium_core.adapters.smithy_core"}
@@ -58,7 +58,7 @@ def test_classes_were_found() -> None:
 def test_a_report_with_the_locals_of_a_refused_client() -> None:
     """A traceback with local variables can be formatted after a machine has refused its options."""
     options = ClientOptions(connection_string="couchbase://h", authenticator=PasswordAuthenticator("a:b", "password"))
-    with pytest.raises(InvalidArgumentException) as refused:
+    with pytest.raises(errors.InvalidArgumentException) as refused:
         ClientMachine(options, rng=random.Random(1))
     report = "".join(traceback.TracebackException.from_exception(refused.value, capture_locals=True).format())
 

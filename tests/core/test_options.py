@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.options import (
     SASL_MECHANISMS,
     SCRAM_ITERATIONS_MAX,
@@ -22,12 +22,7 @@ from triclinium_core.options import (
     PasswordAuthenticator,
     TimeoutOptions,
 )
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import (
-    BestEffortRetryStrategy,
-    FastFailOnTerminalErrorRetryStrategy,
-)
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry import couchbase
 
 TIMEOUTS = ("kv", "kv_durable", "kv_scan", "connect", "keep_alive_interval", "keep_alive")
 CONNECTION_STRING = "couchbase://127.0.0.1"
@@ -45,9 +40,11 @@ def test_defaults_are_those_of_the_rfc() -> None:
 
     assert (2.5, 10.0, 10.0) == (options.timeouts.kv, options.timeouts.kv_durable, options.timeouts.connect)
     assert 75.0 == options.timeouts.kv_scan
-    assert {75.0} == {options.timeouts.of_service(service) for service in Service if service is not Service.KV}
+    assert {75.0} == {
+        options.timeouts.of_service(service) for service in couchbase.Service if service is not couchbase.Service.KV
+    }
     assert 1.0 == options.timeouts.idle_http_connection
-    assert FastFailOnTerminalErrorRetryStrategy is type(options.retry_strategy)
+    assert couchbase.FastFailOnTerminalErrorRetryStrategy is type(options.retry_strategy)
     assert (20, 50.0, 5.0, 60.0) == (
         options.circuit_breaker.volume_threshold,
         options.circuit_breaker.error_threshold_percentage,
@@ -75,7 +72,7 @@ def test_password_is_never_shown(password: str) -> None:
 @pytest.mark.parametrize("password", [None, b"secret", 5, "se\0cret", "se\ud800cret", "\udfff"])
 def test_wrong_password(password: object) -> None:
     """A password that cannot travel is refused, and not quoted."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make_authenticator("ada", password)
 
     assert "password" == caught.value.parameter
@@ -97,7 +94,7 @@ def test_a_token_is_never_shown(token: str) -> None:
 )
 def test_wrong_token(token: object) -> None:
     """What cannot be a token (RFC 6750 §2.1) is refused, and not quoted."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make_token(token)
 
     assert "token" == caught.value.parameter
@@ -107,7 +104,7 @@ def test_wrong_token(token: object) -> None:
 @pytest.mark.parametrize("allow_unencrypted", [None, 1, "yes"])
 def test_wrong_allow_unencrypted(allow_unencrypted: object) -> None:
     """A flag is True or False, and named."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make_token("a.b.c", allow_unencrypted=allow_unencrypted)
 
     assert "allow_unencrypted" == caught.value.parameter
@@ -132,7 +129,7 @@ def test_wrong_allow_unencrypted(allow_unencrypted: object) -> None:
 )
 def test_wrong_certificate(parameter: str, arguments: dict[str, object]) -> None:
     """Paths are strings; what belongs to a certificate needs one; a password is not quoted."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make_certificate(**arguments)
 
     assert parameter == caught.value.parameter
@@ -149,7 +146,7 @@ def test_the_password_of_a_key_is_never_shown() -> None:
 @pytest.mark.parametrize("username", ["", None, b"ada", 5, ("ada",), "a\0da", "a\ud800da"])
 def test_wrong_username(username: object) -> None:
     """There is no user without a name, and PLAIN has no way to write NUL or a lone surrogate."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make_authenticator(username, "secret")
 
     assert "username" == caught.value.parameter
@@ -173,7 +170,7 @@ def test_wrong_username(username: object) -> None:
 )
 def test_wrong_mechanisms(allowed: object) -> None:
     """Only a tuple of implemented mechanisms will do: a lone string is letters, a generator can be read but once."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make_authenticator("ada", "secret", allowed)
 
     assert "allowed_sasl_mechanisms" == caught.value.parameter
@@ -185,7 +182,7 @@ def test_wrong_mechanisms(allowed: object) -> None:
 )
 def test_wrong_minimum_of_iterations(count: object) -> None:
     """A minimum of iterations below 1, above the maximum of a client, or of another type is refused."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make_authenticator("ada", "secret", scram_iterations_min=count)
 
     assert "scram_iterations_min" == caught.value.parameter
@@ -222,7 +219,7 @@ def test_every_mechanism_can_be_named(mechanism: str) -> None:
 )
 def test_wrong_timeout(name: str, value: object) -> None:
     """A duration is a positive number of seconds; huge integers that no float holds are refused like the others."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make_timeouts(**{name: value})
 
     assert name == caught.value.parameter
@@ -242,9 +239,9 @@ def test_durations_of_both_kinds() -> None:
     names = (*TIMEOUTS, "config_poll_interval", "config_poll_floor")
 
     assert TimeoutOptions(**dict.fromkeys(names, 0.25)) == TimeoutOptions(**dict.fromkeys(names, quarter))
-    assert CircuitBreakerOptions(sleep_window=0.25, rolling_window=0.25, canary_timeout=0.25) == CircuitBreakerOptions(
-        sleep_window=quarter, rolling_window=quarter, canary_timeout=quarter
-    )
+    assert couchbase.CircuitBreakerOptions(
+        sleep_window=0.25, rolling_window=0.25, canary_timeout=0.25
+    ) == couchbase.CircuitBreakerOptions(sleep_window=quarter, rolling_window=quarter, canary_timeout=quarter)
 
 
 @pytest.mark.parametrize(("interval", "floor"), [(2.5, 0.05), (0.05, 0.05), (math.inf, math.inf), (math.inf, 1.0)])
@@ -259,7 +256,7 @@ def test_polls(interval: float, floor: float) -> None:
 @pytest.mark.parametrize(("interval", "floor"), [(0.01, 0.05), (2.5, 3.0), (1.0, math.inf)])
 def test_polls_below_the_floor(interval: float, floor: float) -> None:
     """They would not be polls at that interval."""
-    with pytest.raises(InvalidArgumentException, match="config_poll_floor") as caught:
+    with pytest.raises(errors.InvalidArgumentException, match="config_poll_floor") as caught:
         TimeoutOptions(config_poll_interval=interval, config_poll_floor=floor)
 
     assert "config_poll_interval" == caught.value.parameter
@@ -268,7 +265,7 @@ def test_polls_below_the_floor(interval: float, floor: float) -> None:
 @pytest.mark.parametrize(("name", "value"), [("config_poll_interval", 0), ("config_poll_floor", -1.0)])
 def test_polls_without_time(name: str, value: float) -> None:
     """Seconds, like the others."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         TimeoutOptions(**{name: value})
 
     assert name == caught.value.parameter
@@ -297,7 +294,7 @@ class NoStrategy:
         ("timeouts", 2.5),
         ("timeouts", {"kv": 2.5}),
         ("retry_strategy", None),
-        ("retry_strategy", BestEffortRetryStrategy),
+        ("retry_strategy", couchbase.BestEffortRetryStrategy),
         ("retry_strategy", NoStrategy()),
         ("retry_strategy", lambda request, reason: None),
         ("circuit_breaker", None),
@@ -333,7 +330,7 @@ class NoStrategy:
 )
 def test_wrong_option(name: str, value: object) -> None:
     """Every option is checked before anything is opened, so that no mistake shows only when a server answers."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make_options(**{"connection_string": CONNECTION_STRING, name: value})
 
     assert name == caught.value.parameter
@@ -342,7 +339,7 @@ def test_wrong_option(name: str, value: object) -> None:
 
 def test_wrong_authenticator_is_not_quoted() -> None:
     """A tuple in place of an authenticator has a password in it."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make_options(connection_string=CONNECTION_STRING, authenticator=("ada", "secret"))
 
     assert "secret" not in str(caught.value)

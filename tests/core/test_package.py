@@ -23,16 +23,12 @@ from triclinium_core.retry import (
     couchbase as retry_couchbase,
     smithy as retry_smithy,
 )
-from triclinium_core.retry.calls.call_machine import CallMachine
-from triclinium_core.retry.calls.terms import CallTerms
-from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
-from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
-from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreaker
+from triclinium_core.retry.calls import CallMachine, CallTerms
+from triclinium_core.retry.cassandra import CassandraRequest, DefaultRetryPolicy, RequestMachine
+from triclinium_core.retry.couchbase import CircuitBreaker
+from triclinium_core.retry.smithy import RetryStrategyResolver, SimpleRetryStrategy
 from triclinium_core.retry.smithy.quota import RetryQuota
 from triclinium_core.retry.smithy.rate_limiter import RateLimiter
-from triclinium_core.retry.smithy.resolver import RetryStrategyResolver
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
 

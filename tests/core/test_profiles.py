@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.profiles import PROFILES, apply_profile
 
@@ -44,11 +44,11 @@ def test_all_options_of_a_client() -> None:
 @pytest.mark.parametrize("name", ["wan-development", "", None])
 def test_a_profile_that_there_is_not(name: str) -> None:
     """The message says which there are."""
-    with pytest.raises(InvalidArgumentException, match=", ".join(PROFILES)):
+    with pytest.raises(errors.InvalidArgumentException, match=", ".join(PROFILES)):
         apply_profile(TimeoutOptions(), name)
 
 
 def test_what_are_no_options() -> None:
     """A class in place of its object, say."""
-    with pytest.raises(InvalidArgumentException, match="options"):
+    with pytest.raises(errors.InvalidArgumentException, match="options"):
         apply_profile(TimeoutOptions, "wan_development")  # type: ignore[type-var]

@@ -6,30 +6,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests import full_events
 from tests.core.runtime.kv.counting import counted
-from tests.full_events import (
-    FULL_EVENTS,
-    HEAD,
-    ROWS,
-    FullEvent,
-    buckets,
-    document,
-    keys,
-    listed,
-    roles_of_a_user,
-    users,
-)
 from triclinium_core.contract.couchbase import Action, CompleteRequest, FailOperation, OperationAbandoned
 from triclinium_core.contract.neutral import CloseStream, TimePassed, Token
 from triclinium_core.errors import DecodingFailureException
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_answers import (
-    DECODED_OBJECTS_MAX,
-    DECODED_PARTS_MAX,
-    DECODED_SIZE_BYTES_MAX,
-    TEXT_SIZE_BYTES_MAX,
-    read_answer,
-)
+from triclinium_core.retry.couchbase import Service
+from triclinium_core.retry.couchbase.tables import service_answers
 from triclinium_core.services.answer.incoming_answer import BODY_LIMITS, IncomingAnswer
 from triclinium_core.services.answer.rows import MEMBERS_MAX, REST_LIMITS, MalformedRows, RowSplitter
 from triclinium_core.work import (
@@ -67,10 +50,10 @@ CALLS_PER_UNIT_MAX = 8
 """Maximum number of calls for one unit of work, so that WORK_BEFORE_TIME_MAX also bounds the calls."""
 
 
-@pytest.mark.parametrize("name", sorted(FULL_EVENTS))
+@pytest.mark.parametrize("name", sorted(full_events.FULL_EVENTS))
 def test_one_event_has_a_bound(name: str) -> None:
     """An event that a node fills up to a bound makes at most ``CALLS_MAX`` calls."""
-    full = FULL_EVENTS[name]()
+    full = full_events.FULL_EVENTS[name]()
     with counted() as calls:
         full.handle()
 
@@ -80,7 +63,7 @@ def test_one_event_has_a_bound(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FLOODS))
 def test_floods_are_counted(name: str) -> None:
     """For an event that a node can repeat, the work that the machine counts grows with the number of calls."""
-    full = FULL_EVENTS[name]()
+    full = full_events.FULL_EVENTS[name]()
     before = full.machine.work
     with counted() as calls:
         full.handle()
@@ -103,7 +86,7 @@ def test_floods_are_counted(name: str) -> None:
 )
 def test_bytes_that_patterns_step_over_are_counted(name: str, bytes_per_unit_max: int) -> None:
     """The work of a piece that patterns walk through without a call grows with its bytes."""
-    full = FULL_EVENTS[name]()
+    full = full_events.FULL_EVENTS[name]()
     before = full.machine.work
     full.handle()
 
@@ -119,11 +102,11 @@ def whole(splitter: RowSplitter, body: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("members", "fits"),
     [
-        (listed(b"warnings", b"{}", REST_LIMITS.objects_max - 1), True),
-        (listed(b"warnings", b"{}", REST_LIMITS.objects_max), False),
-        (listed(b"signature", b"1", REST_LIMITS.parts_max - 10), True),
-        (listed(b"signature", b"1", REST_LIMITS.parts_max + 1), False),
-        (b'{"status":"success","profile":%b}' % keys(REST_LIMITS.parts_max + 1), False),
+        (full_events.listed(b"warnings", b"{}", REST_LIMITS.objects_max - 1), True),
+        (full_events.listed(b"warnings", b"{}", REST_LIMITS.objects_max), False),
+        (full_events.listed(b"signature", b"1", REST_LIMITS.parts_max - 10), True),
+        (full_events.listed(b"signature", b"1", REST_LIMITS.parts_max + 1), False),
+        (b'{"status":"success","profile":%b}' % full_events.keys(REST_LIMITS.parts_max + 1), False),
         (b'{"status":"success","signature":"%b"}' % (b"x" * REST_LIMITS.size_bytes_max), False),
         (b'{"status":"success",%b"z":1}' % (b'"a":1,' * (MEMBERS_MAX - 2)), True),
         (b'{"status":"success",%b"z":1}' % (b'"a":1,' * (MEMBERS_MAX - 1)), False),
@@ -132,7 +115,7 @@ def whole(splitter: RowSplitter, body: bytes) -> bytes:
 )
 def test_documents_around_rows(members: bytes, fits: bool) -> None:
     """Only a document with more bytes, members, objects or parts than the limits fails the request."""
-    ordered = document(HEAD, members).handle()
+    ordered = full_events.document(full_events.HEAD, members).handle()
     last = ordered[-1] if ordered else None
     splitter = RowSplitter("results")
 
@@ -164,9 +147,9 @@ def test_bodies_that_are_read_whole(excess: int) -> None:
     ("code", "errors"),
     [
         (1, b'{"code":1,"msg":"x"}'),
-        (None, b",".join([b'{"code":1}'] * (DECODED_OBJECTS_MAX + 1))),
-        (None, b'{"code":1},' + b",".join([b"1"] * (DECODED_PARTS_MAX + 1))),
-        (None, b'{"code":1,"msg":"%b"}' % (b"x" * DECODED_SIZE_BYTES_MAX)),
+        (None, b",".join([b'{"code":1}'] * (service_answers.DECODED_OBJECTS_MAX + 1))),
+        (None, b'{"code":1},' + b",".join([b"1"] * (service_answers.DECODED_PARTS_MAX + 1))),
+        (None, b'{"code":1,"msg":"%b"}' % (b"x" * service_answers.DECODED_SIZE_BYTES_MAX)),
     ],
     ids=["small", "objects", "parts", "size"],
 )
@@ -174,16 +157,18 @@ def test_failures_that_are_decoded(code: int | None, errors: bytes) -> None:
     """The body of a failure above the limits counts as foreign text, and its beginning is kept."""
     body = b'{"errors":[%b]}' % errors
     for form in (body, body.decode()):
-        answer = read_answer(Service.QUERY, 400, form)
+        answer = service_answers.read_answer(Service.QUERY, 400, form)
 
         assert code == answer.code
         assert (code is None) == answer.is_foreign
-        assert len(answer.raw) <= TEXT_SIZE_BYTES_MAX
+        assert len(answer.raw) <= service_answers.TEXT_SIZE_BYTES_MAX
 
 
 def test_white_space_that_fills_the_beginning() -> None:
     """A body whose kept beginning is only white space still counts as foreign text."""
-    assert read_answer(Service.QUERY, 200, b" " * TEXT_SIZE_BYTES_MAX + b"<html>").is_foreign
+    assert service_answers.read_answer(
+        Service.QUERY, 200, b" " * service_answers.TEXT_SIZE_BYTES_MAX + b"<html>"
+    ).is_foreign
 
 
 @pytest.mark.parametrize("depth", [4, 15, 16, 17, 18, 40, 900])
@@ -191,7 +176,7 @@ def test_deep_rows_end_where_they_end(depth: int) -> None:
     """Counting brackets together gives the same rows as counting them one by one, for pieces of any size."""
     nested = b"[" * depth + b'"]]{"' + b"]" * depth
     expected = [nested, b'{"a":%b}' % nested, b"[%b,%b]" % (nested, nested), b"1"]
-    body = ROWS + b",".join(expected) + b"]}"
+    body = full_events.ROWS + b",".join(expected) + b"]}"
     for size in (1, 7, 100, len(body)):
         splitter, found = RowSplitter("results"), list[bytes]()
         for start in range(0, len(body), size):
@@ -203,14 +188,14 @@ def test_deep_rows_end_where_they_end(depth: int) -> None:
 def test_rows_behind_a_large_one() -> None:
     """Rows after a row that is larger than the bytes searched for boundaries are read correctly."""
     large = b'{"a":"%b","b":[[{}]]}' % (b"x" * 100_000)
-    body = ROWS + b",".join([large] * 5) + b"]}"
+    body = full_events.ROWS + b",".join([large] * 5) + b"]}"
     splitter = RowSplitter("results")
     found = [row for start in range(0, len(body), 10_000) for row in splitter.feed(body[start : start + 10_000])]
 
     assert [large] * 5 == found
 
 
-def parts_of(full: FullEvent) -> Iterator[tuple[int, list[Action]]]:
+def parts_of(full: full_events.FullEvent) -> Iterator[tuple[int, list[Action]]]:
     """Handle an event with a list, and all that follow; yield the work of each, and its actions."""
     machine, before = full.machine, full.machine.work
     yield machine.work - before, full.handle()
@@ -220,8 +205,8 @@ def parts_of(full: FullEvent) -> Iterator[tuple[int, list[Action]]]:
         yield machine.work - before, actions
 
 
-@pytest.mark.parametrize("make", [users, buckets, roles_of_a_user])
-def test_lists_are_read_in_parts(make: Callable[[], FullEvent]) -> None:
+@pytest.mark.parametrize("make", [full_events.users, full_events.buckets, full_events.roles_of_a_user])
+def test_lists_are_read_in_parts(make: Callable[[], full_events.FullEvent]) -> None:
     """A list as long as its limits permit is read whole, and no event does more than its share of the work."""
     *parts, (_, last) = parts_of(make())
 
@@ -232,7 +217,7 @@ def test_lists_are_read_in_parts(make: Callable[[], FullEvent]) -> None:
 
 def test_a_list_is_no_longer_due_while_it_is_read() -> None:
     """A deadline that passes between two parts of a list that has come does not fail the request."""
-    full = users()
+    full = full_events.users()
     full.handle()
     actions = list(full.machine.handle(TimePassed(), full.simulation.now + 1_000))
 
@@ -242,7 +227,7 @@ def test_a_list_is_no_longer_due_while_it_is_read() -> None:
 
 def test_a_list_that_is_abandoned_while_it_is_read() -> None:
     """Nothing more of it is read, and the connection stays open for the next request."""
-    full = users()
+    full = full_events.users()
     full.handle()
     token = next(iter(full.machine._lifecycle.open))
     actions = list(full.machine.handle(OperationAbandoned(Token(token)), full.simulation.now))

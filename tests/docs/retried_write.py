@@ -14,12 +14,12 @@ import trio
 import trio.testing
 
 from tests.docs.pages import DOCS
+from triclinium import errors
 from triclinium._cli.demo.recorder import ClientDecided, Recorder
 from triclinium._cli.demo.scenarios import SCENARIOS, SUCCESS, DemoScenario
-from triclinium.errors import CouchbaseException
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
+from triclinium_core.retry.couchbase import Status, status_name
 from triclinium_core.testing import LoggedCommand
 
 PICTURES = {
@@ -64,7 +64,7 @@ async def steps_of(scenario: DemoScenario) -> list[Step]:
         with recorder.listening():
             try:
                 await scenario.operation.perform(scope, scenario.key)
-            except CouchbaseException as error:
+            except errors.CouchbaseException as error:
                 outcome, message = type(error).__name__, str(error)
         taken = [command for command in fake.node.command_log if command.key == scenario.key.encode()]
     # At one moment the node acts first: the client decides about what it has heard.

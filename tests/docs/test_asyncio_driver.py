@@ -18,14 +18,15 @@ import trustme
 from docs.howto.examples.asyncio_driver import AsyncioClient, ClosedError, Stream
 from docs.howto.examples.test_asyncio_driver import NO_TLS, hold
 from tests.docs.serving import serving
-from triclinium.errors import AuthenticationFailureException, DocumentLockedException, InvalidArgumentException
-from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator, RetryAction, RetryReason, RetryRequest
+from triclinium import errors
+from triclinium_core import ClientMachine, ClientOptions, PasswordAuthenticator
 from triclinium_core.contract.couchbase import Action, Event, OperationSubmitted
 from triclinium_core.contract.neutral import OpenStream, SendBytes, StreamId
 from triclinium_core.kv.operation.document_operations import Get, GetAndLock, Keyspace, Upsert
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.operation.reports import PingResult
 from triclinium_core.kv.operation.results import GetResult
+from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
 from triclinium_core.testing.driver_laws import OpenDriver, ScriptedClusterMachine, on
 from triclinium_core.testing.driver_laws.couchbase.bench import CouchbaseBench
 from triclinium_core.testing.driver_laws.neutral.trial import on_trial
@@ -115,7 +116,7 @@ def test_it_asks_the_strategy_of_a_call(node: Mapping[str, str]) -> None:
                 await client.perform(Upsert(TRAVEL, "locked", b"1", 0))
                 await client.perform(GetAndLock(TRAVEL, "locked"))
                 variable.set("of the caller")
-                with pytest.raises(DocumentLockedException):
+                with pytest.raises(errors.DocumentLockedException):
                     await client.perform(Upsert(TRAVEL, "locked", b"2", 0), strategy)
 
     asyncio.run(main())
@@ -129,7 +130,7 @@ def test_it_takes_inquiries_and_another_authenticator(node: Mapping[str, str]) -
     async def main() -> PingResult:
         with closing(client_of(node["connection_string"], PasswordAuthenticator("app", "wrong"))) as client:
             async with asyncio.timeout(SECONDS_MAX):
-                with pytest.raises(AuthenticationFailureException):
+                with pytest.raises(errors.AuthenticationFailureException):
                     await client.perform(Get(TRAVEL, "ada"))
                 client.set_authenticator(APP)
                 await client.perform(Upsert(TRAVEL, "ada", b"1", 0))
@@ -209,13 +210,13 @@ def test_a_caller_who_is_refused_leaves_nothing_behind() -> None:
 
     def refuse(event: Event) -> Sequence[Action]:
         if isinstance(event, OperationSubmitted):
-            raise InvalidArgumentException("bucket=None: get needs one", parameter="bucket")
+            raise errors.InvalidArgumentException("bucket=None: get needs one", parameter="bucket")
         return ()
 
     async def ask(client: AsyncioClient) -> weakref.ref[Thing]:
         thing = Thing()
         things.set(thing)
-        with pytest.raises(InvalidArgumentException):
+        with pytest.raises(errors.InvalidArgumentException):
             await client.perform(Get(TRAVEL, "ada"))
         return weakref.ref(thing)
 

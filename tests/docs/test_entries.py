@@ -23,7 +23,7 @@ from sphinx.ext.napoleon.docstring import GoogleDocstring
 from docs._ext.entries import WithoutObject, prepare_bases, prepare_docstring, prepare_signature, short_defaults
 from tests.docs.pages import ROOT
 from tests.rows import rows
-from triclinium.errors import AmbiguousTimeoutException, AmbiguousTooSlowError
+from triclinium import errors
 from triclinium.testing import FakeNodeOptions
 from triclinium_core.kv.operation.results import Cas
 
@@ -184,10 +184,10 @@ def test_leaves_attributes_alone() -> None:
 
 def test_shows_what_stands_behind_a_private_base() -> None:
     """And nothing that another base is as well."""
-    bases: list[object] = list(AmbiguousTooSlowError.__bases__)
-    prepare_bases(APP, "name", AmbiguousTooSlowError, None, bases)
+    bases: list[object] = list(errors.AmbiguousTooSlowError.__bases__)
+    prepare_bases(APP, "name", errors.AmbiguousTooSlowError, None, bases)
 
-    assert [AmbiguousTimeoutException, "TooSlowError"] == [bases[0], getattr(bases[1], "__name__", "")]
+    assert [errors.AmbiguousTimeoutException, "TooSlowError"] == [bases[0], getattr(bases[1], "__name__", "")]
     assert 2 == len(bases)
 
 

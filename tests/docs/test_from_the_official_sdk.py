@@ -25,7 +25,6 @@ from couchbase.scope import Scope
 import triclinium
 from tests.docs.pages import DOCS, rows_of
 from tests.rows import rows
-from triclinium import errors
 
 pytestmark = pytest.mark.native
 
@@ -92,7 +91,7 @@ def test_every_exception_has_a_row() -> None:
     assert len(raised) > 80
     assert set() == raised - THERE
     assert named
-    assert set() == named - set(vars(errors))
+    assert set() == named - set(vars(triclinium.errors))
 
 
 def test_every_option_has_a_row() -> None:

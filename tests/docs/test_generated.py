@@ -16,13 +16,8 @@ from tests.rows import rows
 from triclinium import BinaryCollection, Collection
 from triclinium.testing import Opcode
 from triclinium_core import errors
-from triclinium_core.errors import CouchbaseException
-from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_OPERATIONS
-from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
-from triclinium_core.retry.couchbase.tables.kv_status import KV_STATUSES
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.couchbase.tables.service_errors import SERVICE_ERRORS
-from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
 
 pytestmark = pytest.mark.native
 
@@ -78,12 +73,12 @@ def test_state_tables_have_every_pair(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "rows"),
     [
-        ("retry_reasons", len(RetryReason)),
-        ("retryable_statuses", len(RETRYABLE_STATUSES)),
-        ("kv_statuses", len(KV_STATUSES)),
-        ("service_codes", len(RETRYABLE_ERROR_CODES) + len(RETRYABLE_HTTP_STATUSES)),
+        ("retry_reasons", len(couchbase.RetryReason)),
+        ("retryable_statuses", len(couchbase.RETRYABLE_STATUSES)),
+        ("kv_statuses", len(couchbase.KV_STATUSES)),
+        ("service_codes", len(couchbase.RETRYABLE_ERROR_CODES) + len(couchbase.RETRYABLE_HTTP_STATUSES)),
         ("service_errors", sum(map(len, SERVICE_ERRORS.values()))),
-        ("idempotent_operations", len(IDEMPOTENT_OPERATIONS)),
+        ("idempotent_operations", len(couchbase.IDEMPOTENT_OPERATIONS)),
         ("operation_commands", len(METHODS | REPLICA_READS)),
     ],
 )
@@ -111,7 +106,9 @@ def test_tables_are_rectangular(name: str) -> None:
 def test_the_tree_has_every_exception() -> None:
     """Each class of the core's errors stands in it once."""
     classes = [
-        value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, CouchbaseException)
+        value
+        for value in vars(errors).values()
+        if isinstance(value, type) and issubclass(value, errors.CouchbaseException)
     ]
     tree = TABLES["error_tree"]()
 

@@ -15,8 +15,7 @@ from tests.architecture.policy import CLIENT, CORE, ROOT
 from tests.docs.pages import DOCS
 from tests.rows import rows
 from triclinium_core.contract.couchbase import Action, Event
-from triclinium_core.retry.cassandra.requests.actions import CassandraAction
-from triclinium_core.retry.cassandra.requests.events import CassandraEvent
+from triclinium_core.retry.cassandra import CassandraAction, CassandraEvent
 
 pytestmark = pytest.mark.native
 

@@ -17,34 +17,9 @@ import msgspec
 
 from tests.fuzz.json_mutations import draw, encoded, single_changes
 from tests.fuzz.scenes import AUTHENTICATOR, ERROR_MAP, FEATURES
+from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract.couchbase import (
-    Action,
-    CompleteOperation,
-    CompleteRequest,
-    Event,
-    FailOperation,
-    InquirySubmitted,
-    OperationSubmitted,
-    PublishTopology,
-    RequestSubmitted,
-    RowsReceived,
-    RowsWanted,
-)
-from triclinium_core.contract.neutral import (
-    BytesReceived,
-    CloseStream,
-    LossCause,
-    OpenStream,
-    ReportDecoderFault,
-    SendBytes,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-    TimePassed,
-    Token,
-)
-from triclinium_core.errors import CouchbaseException, InternalError
+from triclinium_core.contract import couchbase, neutral
 from triclinium_core.kv.address import PORT_MAX
 from triclinium_core.kv.operation.document_operations import Get, Keyspace
 from triclinium_core.kv.operation.inquiries import WaitForNodes
@@ -53,9 +28,7 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.options import ClientOptions, TimeoutOptions
-from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import FailFastRetryStrategy, Service, Status
 from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
 from triclinium_core.services.management import buckets, collections, query_indexes, search_indexes, users
 from triclinium_core.services.ping_request import PINGS
@@ -368,8 +341,8 @@ class Client:
         self.submitted = 0
         self.streams_left = 0
         self._now = 0.0
-        self._buffers: dict[StreamId, FrameBuffer | None] = {}
-        self._events: list[Event] = []
+        self._buffers: dict[neutral.StreamId, FrameBuffer | None] = {}
+        self._events: list[couchbase.Event] = []
         self._of_service: dict[int, Service] = {}
 
     def ask(self, *asked: Get | GetCollectionsManifest | WaitForNodes | ServiceRequest) -> None:
@@ -377,14 +350,14 @@ class Client:
         self.streams_left = STREAMS_MAX
         for each in asked:
             self.submitted += 1
-            token = Token(self.submitted)
+            token = neutral.Token(self.submitted)
             if isinstance(each, ServiceRequest):
                 self._of_service[token] = each.service
-                self._events.append(RequestSubmitted(token, each))
+                self._events.append(couchbase.RequestSubmitted(token, each))
             elif isinstance(each, WaitForNodes):
-                self._events.append(InquirySubmitted(token, each))
+                self._events.append(couchbase.InquirySubmitted(token, each))
             else:
-                self._events.append(OperationSubmitted(token, each))
+                self._events.append(couchbase.OperationSubmitted(token, each))
         for _ in range(STEPS_MAX):
             if self._events:
                 self._feed(self._events.pop(0))
@@ -392,44 +365,44 @@ class Client:
                 return
             else:
                 self._now = max(self._now, self.machine.wakeup)
-                self._feed(TimePassed())
+                self._feed(neutral.TimePassed())
         raise AssertionError("the client keeps itself busy without end")
 
-    def _feed(self, event: Event) -> None:
+    def _feed(self, event: couchbase.Event) -> None:
         for action in self.machine.handle(event, self._now):
             self._carry_out(action)
 
-    def _carry_out(self, action: Action) -> None:
+    def _carry_out(self, action: couchbase.Action) -> None:
         match action:
-            case OpenStream(stream, _, port):
+            case neutral.OpenStream(stream, _, port):
                 assert 1 <= port <= PORT_MAX, action
                 if not self.streams_left:
-                    self._events.append(StreamLost(stream, LossCause.REFUSED))
+                    self._events.append(neutral.StreamLost(stream, neutral.LossCause.REFUSED))
                 else:
                     self.streams_left -= 1
                     self._buffers[stream] = None if port in HTTP_PORTS else FrameBuffer(SERVER_ACCEPTS)
-                    self._events.append(StreamOpened(stream, "nonce"))
-            case SendBytes(stream, data):
+                    self._events.append(neutral.StreamOpened(stream, "nonce"))
+            case neutral.SendBytes(stream, data):
                 buffer = self._buffers[stream]
                 frames = buffer.receive(data) if buffer is not None else ()
                 answers = [self.node.answer(frame) for frame in frames] or [self.node.over_http()]
-                self._events.append(BytesReceived(stream, b"".join(answers)))
-            case CloseStream(stream):
+                self._events.append(neutral.BytesReceived(stream, b"".join(answers)))
+            case neutral.CloseStream(stream):
                 self._buffers.pop(stream, None)
-                self._events.append(StreamLost(stream, LossCause.CLOSED_BY_US))
-            case RowsReceived(token, rows):
+                self._events.append(neutral.StreamLost(stream, neutral.LossCause.CLOSED_BY_US))
+            case couchbase.RowsReceived(token, rows):
                 self._read(self._of_service[token], rows)
-                self._events.append(RowsWanted(token))
-            case CompleteOperation(token, result) | CompleteRequest(token, result):
+                self._events.append(couchbase.RowsWanted(token))
+            case couchbase.CompleteOperation(token, result) | couchbase.CompleteRequest(token, result):
                 self._settle(token, result)
-            case FailOperation(token, error):
-                assert isinstance(error, CouchbaseException), error
-                assert not isinstance(error, InternalError), error
+            case couchbase.FailOperation(token, error):
+                assert isinstance(error, errors.CouchbaseException), error
+                assert not isinstance(error, errors.InternalError), error
                 assert str(error).isprintable(), "an error is one line"
                 self._settle(token, error)
-            case PublishTopology(change):
+            case couchbase.PublishTopology(change):
                 assert all(1 <= port <= PORT_MAX for node in change.new.nodes for port in node.ports.values()), change
-            case ReportDecoderFault(_, node, fault):
+            case neutral.ReportDecoderFault(_, node, fault):
                 raise AssertionError(f"{node}: {fault}") from fault
             case _:
                 pass

@@ -12,22 +12,8 @@ from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.couchbase import Action, OperationSubmitted
 from triclinium_core.contract.neutral import BytesReceived, OpenStream, StreamId, StreamOpened, TimePassed, Token
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.codec_parts import Dialect
-from triclinium_core.kv.operation.document_operations import (
-    JSON_TRANSCODER,
-    Append,
-    Exists,
-    Get,
-    GetAndLock,
-    GetReplica,
-    Increment,
-    Keyspace,
-    Operation,
-    Remove,
-    Touch,
-    Unlock,
-    Upsert,
-)
 from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.scan.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
@@ -38,8 +24,7 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import exponential
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.retry.couchbase import CircuitBreakerOptions, FastFailOnTerminalErrorRetryStrategy
 from triclinium_core.runtime.kv.connection.address_cycle import AddressCycle
 from triclinium_core.runtime.kv.connection.bootstrap import BootstrapPlan
 from triclinium_core.runtime.kv.connection.connection import Connection
@@ -127,39 +112,39 @@ OPCODES = (
 _FLAGS = b"\x02\x00\x00\x00"
 _MUTATION = struct.pack(">QQ", 7, 8)
 
-_BUCKET = Keyspace("b")
-_NAMED = Keyspace("b", "s", "c")
+_BUCKET = document_operations.Keyspace("b")
+_NAMED = document_operations.Keyspace("b", "s", "c")
 
 _SCAN_ID = bytes(range(16))
 _SCANNED = struct.pack(">IIQQB2s2s", 0x0200_0000, 5, 1, 2, 0, b"\1k", b"\0011")
 
 _MUTATIONS = tuple(
-    spec.encode(JSON_TRANSCODER)
+    spec.encode(document_operations.JSON_TRANSCODER)
     for spec in (MutateInSpec.decrement("n"), MutateInSpec.upsert("x", MutationMacro.CAS), MutateInSpec.remove("a"))
 )
 
-OPERATIONS: tuple[Operation, ...] = (
-    Get(_BUCKET, "a"),
-    Upsert(_BUCKET, "b", b'{"x":1}', 0x0200_0000),
-    Exists(_BUCKET, "c"),
-    Increment(_BUCKET, "d", 1, 1),
-    GetAndLock(_BUCKET, "e"),
-    Unlock(_BUCKET, "f", Cas(9)),
-    Touch(_BUCKET, "g", 10),
-    Remove(_BUCKET, "h"),
-    Append(_BUCKET, "i", b"x"),
+OPERATIONS: tuple[document_operations.Operation, ...] = (
+    document_operations.Get(_BUCKET, "a"),
+    document_operations.Upsert(_BUCKET, "b", b'{"x":1}', 0x0200_0000),
+    document_operations.Exists(_BUCKET, "c"),
+    document_operations.Increment(_BUCKET, "d", 1, 1),
+    document_operations.GetAndLock(_BUCKET, "e"),
+    document_operations.Unlock(_BUCKET, "f", Cas(9)),
+    document_operations.Touch(_BUCKET, "g", 10),
+    document_operations.Remove(_BUCKET, "h"),
+    document_operations.Append(_BUCKET, "i", b"x"),
     LookupIn(_BUCKET, "k", (LookupInSpec.get("a"), LookupInSpec.exists("x", xattr=True), LookupInSpec.count(""))),
     MutateIn(_BUCKET, "l", _MUTATIONS),
     MutateIn(_BUCKET, "m", _MUTATIONS),
-    GetReplica(_BUCKET, "n"),
+    document_operations.GetReplica(_BUCKET, "n"),
     LookupInReplica(_BUCKET, "o", (LookupInSpec.get("a"),)),
     RangeScanCreate(_BUCKET, 0, Bounds()),
     RangeScanContinue(_BUCKET, 0, _SCAN_ID, 9),
     RangeScanContinue(_BUCKET, 0, _SCAN_ID, 9),
     RangeScanCancel(_BUCKET, 0, _SCAN_ID),
-    Get(_NAMED, "j"),
+    document_operations.Get(_NAMED, "j"),
 )
-WITHOUT_BUCKET: tuple[Operation, ...] = tuple(
+WITHOUT_BUCKET: tuple[document_operations.Operation, ...] = tuple(
     msgspec.structs.replace(operation, keyspace=msgspec.structs.replace(operation.keyspace, bucket=None))
     for operation in OPERATIONS
 )
@@ -273,7 +258,7 @@ def ready_node() -> tuple[Connection, bytes]:
 NODES: tuple[Callable[[], tuple[Connection, bytes]], ...] = (bootstrapping_node, ready_node)
 
 
-def _submit(machine: ClientMachine, operations: Sequence[Operation] = OPERATIONS) -> list[Action]:
+def _submit(machine: ClientMachine, operations: Sequence[document_operations.Operation] = OPERATIONS) -> list[Action]:
     actions: list[Action] = []
     for number, operation in enumerate(operations, 1):
         actions += machine.handle(OperationSubmitted(Token(number), operation), 0.0)

@@ -15,18 +15,9 @@ from itertools import pairwise
 from typing import get_args
 
 from tests.fuzz.scenes import DEADLINE, NODES, OPERATIONS, SCENES, FuzzScene
+from triclinium_core import errors
+from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, FailOperation
-from triclinium_core.contract.neutral import (
-    BytesReceived,
-    CloseStream,
-    LossCause,
-    OpenStream,
-    SendBytes,
-    StreamId,
-    StreamLost,
-    TimePassed,
-)
-from triclinium_core.errors import CouchbaseException, InternalError
 from triclinium_core.runtime.kv.connection.connection_events import Answered, BecameUnusable, News
 from triclinium_core.runtime.kv.connection.in_flight import is_last
 from triclinium_core.runtime.kv.connection.states import ConnectionState
@@ -77,9 +68,9 @@ class _Witness:
     def __init__(self, scene: FuzzScene) -> None:
         self.machine = scene.machine
         self.settled: Counter[int] = Counter()
-        self.ordered: dict[StreamId, int] = {}
+        self.ordered: dict[neutral.StreamId, int] = {}
         """Bytes that were ordered for each stream that is there."""
-        self.ended: list[StreamLost] = []
+        self.ended: list[neutral.StreamLost] = []
         """What the client has not heard of yet."""
         self._look_at(scene.ordered)
 
@@ -92,23 +83,25 @@ class _Witness:
         for action in actions:
             assert isinstance(action, ACTIONS), action
             match action:
-                case OpenStream(stream):
+                case neutral.OpenStream(stream):
                     if stream > 2:
-                        self.ended.append(StreamLost(stream, LossCause.REFUSED))
+                        self.ended.append(neutral.StreamLost(stream, neutral.LossCause.REFUSED))
                     else:
                         self.ordered[stream] = 0
-                case SendBytes(stream, data):
+                case neutral.SendBytes(stream, data):
                     assert stream in self.ordered, f"{action} after the stream was closed"
                     self.ordered[stream] += len(data)
-                case CloseStream(stream):
+                case neutral.CloseStream(stream):
                     handed_over = self.ordered.pop(stream)
-                    self.ended.append(StreamLost(stream, LossCause.CLOSED_BY_US, handed_over=handed_over))
+                    self.ended.append(
+                        neutral.StreamLost(stream, neutral.LossCause.CLOSED_BY_US, handed_over=handed_over)
+                    )
                 case CompleteOperation(token):
                     self.settled[token] += 1
                 case FailOperation(token, error):
                     self.settled[token] += 1
-                    assert isinstance(error, CouchbaseException), error
-                    assert not isinstance(error, InternalError), error
+                    assert isinstance(error, errors.CouchbaseException), error
+                    assert not isinstance(error, errors.InternalError), error
                     assert str(error).isprintable(), "an error is one line"
                 case _:
                     pass
@@ -123,14 +116,14 @@ def play(attack: Attack) -> None:
     scene = SCENES[attack.scene % len(SCENES)]()
     witness = _Witness(scene)
     for piece in attack.pieces(scene.honest):
-        witness.feed(BytesReceived(scene.stream, piece), 0.0)
+        witness.feed(neutral.BytesReceived(scene.stream, piece), 0.0)
     for _ in range(STEPS_MAX):
         if scene.machine.wakeup > DEADLINE:
             break
-        witness.feed(TimePassed(), max(0.0, scene.machine.wakeup))
+        witness.feed(neutral.TimePassed(), max(0.0, scene.machine.wakeup))
     else:
         raise AssertionError("the client keeps itself busy without end")
-    witness.feed(TimePassed(), DEADLINE)
+    witness.feed(neutral.TimePassed(), DEADLINE)
 
     assert dict.fromkeys(range(1, len(OPERATIONS) + 1), 1) == dict(witness.settled)
     assert 0 == scene.machine.statistics().open_operations

@@ -8,40 +8,31 @@ import random
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.fuzz import node_documents
 from tests.fuzz.json_mutations import CHANGES, DELETE, RENAME, REPEAT, Text, changed, encoded, part, paths
-from tests.fuzz.node_documents import (
-    OF_KEY_VALUE,
-    OF_SERVICES,
-    READ_NAMED,
-    Client,
-    Node,
-    play_document,
-    play_input,
-    systematic,
-)
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors
 
 
 @given(seed=st.integers(0, 2**64 - 1))
 def test_any_document(seed: int) -> None:
     """With random changes of a document, each caller gets one result or one exception of the library."""
-    play_document(random.Random(seed))
+    node_documents.play_document(random.Random(seed))
 
 
-@pytest.mark.parametrize("number", range(0, len(systematic()), len(systematic()) // 40))
+@pytest.mark.parametrize("number", range(0, len(node_documents.systematic()), len(node_documents.systematic()) // 40))
 def test_systematic_changes(number: int) -> None:
     """A sample of the systematic changes of key-value documents breaks no invariant; ``.ci/run`` plays all of them."""
-    play_input(number, random.Random(0))
+    node_documents.play_input(number, random.Random(0))
 
 
 def test_honest_documents() -> None:
     """With valid documents, the client reads a document of a named collection, and no caller gets an error."""
-    client = Client(Node())
-    client.ask(READ_NAMED)
-    for document, play in (*OF_KEY_VALUE, *OF_SERVICES):
+    client = node_documents.Client(node_documents.Node())
+    client.ask(node_documents.READ_NAMED)
+    for document, play in (*node_documents.OF_KEY_VALUE, *node_documents.OF_SERVICES):
         play(encoded(document))
 
-    assert not isinstance(client.outcomes[1], CouchbaseException)
+    assert not isinstance(client.outcomes[1], errors.CouchbaseException)
 
 
 def test_changes_are_where_they_belong() -> None:

@@ -12,8 +12,7 @@ from cassandra.query import SimpleStatement
 
 from tests.live.cassandra_server import CassandraServer
 from triclinium_core.adapters.cassandra_driver import DriverRetryPolicy
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.policy import RetryPolicy
+from triclinium_core.retry.cassandra import ConsistencyLevel, RetryPolicy
 
 SAFETY_NET_SECONDS = 60.0
 """A statement that has no answer by then has hung, and its test fails."""

@@ -24,7 +24,7 @@ from tests.live.memcached import Memcached
 from tests.live.ports import quiet_ports
 from tests.live.watched_policy import WatchedPolicy
 from triclinium import Collection, PasswordAuthenticator, TimeoutOptions, open_cluster
-from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
+from triclinium_core.retry.cassandra import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 
 SAFETY_NET_SECONDS = 60.0
 

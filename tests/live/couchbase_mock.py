@@ -28,7 +28,7 @@ from tests.environment import CACHE
 from tests.live.maven import find_java, folder_beside, run_maven
 from triclinium import PasswordAuthenticator
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, parse_error_map
+from triclinium_core.retry.couchbase import ErrorMap, parse_error_map
 
 ARTIFACT = "com.couchbase.mock:CouchbaseMock:1.5.27"
 JAR_NAME = "CouchbaseMock-1.5.27.jar"

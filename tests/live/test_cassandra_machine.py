@@ -16,24 +16,13 @@ from cassandra.query import SimpleStatement
 from tests.core.adapters.driver_errors import from_driver
 from tests.live.cassandra_server import TOMBSTONES_MAX
 from tests.live.cassandra_session import INSERTION, SELECTION, stored
+from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra import errors
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
-from triclinium_core.retry.cassandra.policy import RetryPolicy
-from triclinium_core.retry.cassandra.requests.actions import Complete, Fail, Send
-from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
-from triclinium_core.retry.cassandra.requests.events import (
-    CassandraEvent,
-    ErrorReceived,
-    RequestStarted,
-    ResultReceived,
-)
-from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
 
 pytestmark = pytest.mark.live
 
 NODE = "the only one"
-ONE, QUORUM, ALL = ConsistencyLevel.ONE, ConsistencyLevel.QUORUM, ConsistencyLevel.ALL
+ONE, QUORUM, ALL = cassandra.ConsistencyLevel.ONE, cassandra.ConsistencyLevel.QUORUM, cassandra.ConsistencyLevel.ALL
 
 
 @contextmanager
@@ -51,42 +40,44 @@ def decoded() -> Iterator[list[protocol.ErrorMessage]]:
         yield frames
 
 
-def carry_out(session: Session, order: Send, text: str, row_id: int) -> CassandraEvent:
+def carry_out(session: Session, order: cassandra.Send, text: str, row_id: int) -> cassandra.CassandraEvent:
     """Execute a statement once, and return what came of it."""
     assert order.consistency is not None
     statement = SimpleStatement(text, consistency_level=order.consistency.value)
     with decoded() as frames:
         try:
-            return ResultReceived(order.attempt, session.execute(statement, [row_id] * text.count("%s") or None).all())
+            return cassandra.ResultReceived(
+                order.attempt, session.execute(statement, [row_id] * text.count("%s") or None).all()
+            )
         except Exception:
             if not frames:
                 raise
-            return ErrorReceived(order.attempt, from_driver(frames[-1]))
+            return cassandra.ErrorReceived(order.attempt, from_driver(frames[-1]))
 
 
 def run(
-    session: Session, policy: RetryPolicy, text: str, row_id: int, level: ConsistencyLevel
-) -> tuple[Complete | Fail, Sequence[ConsistencyLevel | None]]:
+    session: Session, policy: cassandra.RetryPolicy, text: str, row_id: int, level: cassandra.ConsistencyLevel
+) -> tuple[cassandra.Complete | cassandra.Fail, Sequence[cassandra.ConsistencyLevel | None]]:
     """Return how a request ended whose plan is the one node, and at which levels it was sent."""
-    machine = RequestMachine(CassandraRequest(policy=policy, consistency=level), [NODE])
-    events: list[CassandraEvent] = [RequestStarted()]
+    machine = cassandra.RequestMachine(cassandra.CassandraRequest(policy=policy, consistency=level), [NODE])
+    events: list[cassandra.CassandraEvent] = [cassandra.RequestStarted()]
     sent = []
     while True:
         for action in machine.handle(events.pop(0), now=0.0):
             match action:
-                case Send():
+                case cassandra.Send():
                     sent.append(action.consistency)
                     events.append(carry_out(session, action, text, row_id))
-                case Complete() | Fail():
+                case cassandra.Complete() | cassandra.Fail():
                     return action, sent
 
 
 @pytest.mark.parametrize(("level", "required"), [(QUORUM, 2), (ALL, 3)])
-def test_downgrading(cassandra_session: Session, row_id: int, level: ConsistencyLevel, required: int) -> None:
+def test_downgrading(cassandra_session: Session, row_id: int, level: cassandra.ConsistencyLevel, required: int) -> None:
     """A write that too few replicas can take is sent to the same node again, at ONE, and is stored."""
-    end, sent = run(cassandra_session, ConsistencyDowngradingRetryPolicy(), INSERTION, row_id, level)
+    end, sent = run(cassandra_session, cassandra.ConsistencyDowngradingRetryPolicy(), INSERTION, row_id, level)
 
-    assert isinstance(end, Complete)
+    assert isinstance(end, cassandra.Complete)
     assert [level, ONE] == sent
     ((node, error),) = end.info.errors
     assert isinstance(error, errors.Unavailable)
@@ -98,19 +89,19 @@ def test_downgrading_reads(cassandra_session: Session, row_id: int) -> None:
     """Such a read gets the row of the one replica."""
     cassandra_session.execute(INSERTION, [row_id])
 
-    end, sent = run(cassandra_session, ConsistencyDowngradingRetryPolicy(), SELECTION, row_id, QUORUM)
+    end, sent = run(cassandra_session, cassandra.ConsistencyDowngradingRetryPolicy(), SELECTION, row_id, QUORUM)
 
-    assert isinstance(end, Complete)
+    assert isinstance(end, cassandra.Complete)
     assert [("ada",)] == end.result
     assert [QUORUM, ONE] == sent
 
 
 @pytest.mark.parametrize(("level", "required"), [(QUORUM, 2), (ALL, 3)])
-def test_by_default(cassandra_session: Session, row_id: int, level: ConsistencyLevel, required: int) -> None:
+def test_by_default(cassandra_session: Session, row_id: int, level: cassandra.ConsistencyLevel, required: int) -> None:
     """By default the next node is asked; there is none, and the error has what the one node answered."""
-    end, sent = run(cassandra_session, DefaultRetryPolicy(), INSERTION, row_id, level)
+    end, sent = run(cassandra_session, cassandra.DefaultRetryPolicy(), INSERTION, row_id, level)
 
-    assert isinstance(end, Fail)
+    assert isinstance(end, cassandra.Fail)
     assert isinstance(end.error, errors.AllNodesFailed)
     assert [level] == sent
     assert end.error.execution_info is not None
@@ -143,7 +134,13 @@ def test_by_default(cassandra_session: Session, row_id: int, level: ConsistencyL
         (
             "INSERT INTO unwritable.people (id) VALUES (%s)",
             errors.WriteFailure,
-            {"consistency": ONE, "block_for": 1, "received": 0, "failures": 1, "write_type": WriteType.SIMPLE},
+            {
+                "consistency": ONE,
+                "block_for": 1,
+                "received": 0,
+                "failures": 1,
+                "write_type": cassandra.WriteType.SIMPLE,
+            },
         ),
     ],
 )
@@ -159,9 +156,9 @@ def test_what_a_node_says(
     for n in range(TOMBSTONES_MAX + 1):
         cassandra_session.execute("DELETE FROM travel.buried WHERE id = %s AND n = %s", [row_id, n])
 
-    end, _ = run(cassandra_session, DefaultRetryPolicy(), text, row_id, ONE)
+    end, _ = run(cassandra_session, cassandra.DefaultRetryPolicy(), text, row_id, ONE)
 
-    assert isinstance(end, Fail)
+    assert isinstance(end, cassandra.Fail)
     error = end.error
     assert isinstance(error, kind)
     assert expected == {name: getattr(error, name) for name in expected}

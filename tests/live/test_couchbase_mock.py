@@ -8,75 +8,53 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import trio
 
+import triclinium
 from tests.live.couchbase_mock import CouchbaseMock
 from tests.never_retry import NeverRetry
-from triclinium import (
-    Cas,
-    Cluster,
-    Collection,
-    ConnectionStatistics,
-    DurabilityLevel,
-    PasswordAuthenticator,
-    RawBinaryTranscoder,
-    RetryReason,
-    TimeoutOptions,
-    open_cluster,
-)
-from triclinium.errors import (
-    AuthenticationFailureException,
-    BucketAccessException,
-    CasMismatchException,
-    CouchbaseException,
-    DeltaInvalidException,
-    DocumentExistsException,
-    DocumentLockedException,
-    DocumentNotFoundException,
-    FeatureNotAvailableException,
-    TemporaryFailureException,
-    UnambiguousTimeoutException,
-    UnsupportedOperationException,
-)
+from triclinium import errors
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 
 pytestmark = pytest.mark.live
 
-PATIENT = TimeoutOptions(kv=60.0)
+PATIENT = triclinium.TimeoutOptions(kv=60.0)
 """No test waits for a timeout that it does not expect."""
-HASTY = TimeoutOptions(kv=1.0)
+HASTY = triclinium.TimeoutOptions(kv=1.0)
 """For operations that can only time out, once the reason has shown."""
-BINARY = RawBinaryTranscoder()
+BINARY = triclinium.RawBinaryTranscoder()
 TASKS = 300
 
 
 @pytest.fixture
-async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[Cluster]:
+async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[triclinium.Cluster]:
     """Give the test a client of its own."""
     mock = couchbase_mock
-    async with open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as opened:
+    async with triclinium.open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as opened:
         yield opened
 
 
 @pytest.fixture
-def store(couchbase_mock: CouchbaseMock, cluster: Cluster) -> Collection:
+def store(couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster) -> triclinium.Collection:
     """Return the only collection that there is."""
     return cluster.bucket(couchbase_mock.bucket).default_collection()
 
 
 async def attempt(
     mock: CouchbaseMock,
-    authenticator: PasswordAuthenticator | None = None,
+    authenticator: triclinium.PasswordAuthenticator | None = None,
     *,
     bucket: str = "",
-    timeouts: TimeoutOptions = PATIENT,
-) -> Cluster:
+    timeouts: triclinium.TimeoutOptions = PATIENT,
+) -> triclinium.Cluster:
     """Write a document with a new client, and return it, closed."""
-    async with open_cluster(mock.connection_string, authenticator or mock.authenticator, timeouts=timeouts) as cluster:
+    async with triclinium.open_cluster(
+        mock.connection_string, authenticator or mock.authenticator, timeouts=timeouts
+    ) as cluster:
         await cluster.bucket(bucket or mock.bucket).default_collection().upsert("attempt", 1)
     return cluster
 
 
-def ready(cluster: Cluster) -> list[ConnectionStatistics]:
+def ready(cluster: triclinium.Cluster) -> list[triclinium.ConnectionStatistics]:
     """Return the connections that have all of their bootstrap behind them, of which there are some."""
     found = [connection for connection in cluster.statistics().connections if connection.state == "READY"]
     assert found
@@ -86,7 +64,9 @@ def ready(cluster: Cluster) -> list[ConnectionStatistics]:
 # -- Bootstrap.
 
 
-async def test_what_is_negotiated(couchbase_mock: CouchbaseMock, cluster: Cluster, store: Collection) -> None:
+async def test_what_is_negotiated(
+    couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster, store: triclinium.Collection
+) -> None:
     """HELLO, SCRAM, the error map, the bucket and its map: one connection to each node in the end."""
     for number in range(TASKS):
         await store.upsert(f"negotiated{number}", number)
@@ -107,12 +87,12 @@ async def test_what_is_negotiated(couchbase_mock: CouchbaseMock, cluster: Cluste
 async def test_each_mechanism(safety_net: None, couchbase_mock: CouchbaseMock, mechanism: str) -> None:
     """It lets the right password in, and the wrong one fails at once, under its own name."""
     mock = couchbase_mock
-    right = PasswordAuthenticator(mock.bucket, "secret", allowed_sasl_mechanisms=(mechanism,))
-    wrong = PasswordAuthenticator(mock.bucket, "secreT", allowed_sasl_mechanisms=(mechanism,))
+    right = triclinium.PasswordAuthenticator(mock.bucket, "secret", allowed_sasl_mechanisms=(mechanism,))
+    wrong = triclinium.PasswordAuthenticator(mock.bucket, "secreT", allowed_sasl_mechanisms=(mechanism,))
 
     cluster = await attempt(mock, right)
     assert {mechanism} == {found.sasl_mechanism for found in ready(cluster)}
-    with pytest.raises(AuthenticationFailureException):
+    with pytest.raises(errors.AuthenticationFailureException):
         await attempt(mock, wrong)
 
 
@@ -121,7 +101,7 @@ async def test_the_mechanism_that_is_offered(safety_net: None, couchbase_mock: C
     couchbase_mock.do("SET_SASL_MECHANISMS", mechs=["SCRAM-SHA1", "PLAIN"])
     cluster = await attempt(couchbase_mock)
     couchbase_mock.do("SET_SASL_MECHANISMS", mechs=["PLAIN"])
-    with pytest.raises(AuthenticationFailureException, match="allowed_sasl_mechanisms"):
+    with pytest.raises(errors.AuthenticationFailureException, match="allowed_sasl_mechanisms"):
         await attempt(couchbase_mock)
 
     assert {"SCRAM-SHA1"} == {found.sasl_mechanism for found in ready(cluster)}
@@ -129,17 +109,27 @@ async def test_the_mechanism_that_is_offered(safety_net: None, couchbase_mock: C
 
 async def test_a_bucket_that_is_not_there(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
     """It ends at once, and names the bucket."""
-    with pytest.raises(BucketAccessException, match="BUCKET_ACCESS_ERROR.*'other'"):
+    with pytest.raises(errors.BucketAccessException, match="BUCKET_ACCESS_ERROR.*'other'"):
         await attempt(couchbase_mock, bucket="other")
 
 
-REFUSED_STEPS: dict[str, tuple[Opcode, Status, type[CouchbaseException], str]] = {
-    "credentials": (Opcode.SASL_AUTH, Status.AUTH_ERROR, AuthenticationFailureException, "AUTHENTICATION_ERROR"),
-    "proof": (Opcode.SASL_STEP, Status.AUTH_ERROR, AuthenticationFailureException, "AUTHENTICATION_ERROR"),
-    "bucket": (Opcode.SELECT_BUCKET, Status.NO_ACCESS, BucketAccessException, "BUCKET_ACCESS_ERROR"),
-    "bucket elsewhere": (Opcode.SELECT_BUCKET, Status.KEY_NOT_FOUND, UnambiguousTimeoutException, "not on this node"),
-    "config": (Opcode.GET_CLUSTER_CONFIG, Status.NOT_SUPPORTED, UnambiguousTimeoutException, "no cluster config"),
-    "busy HELLO": (Opcode.HELLO, Status.TEMPORARY_FAILURE, UnambiguousTimeoutException, "refused HELLO"),
+REFUSED_STEPS: dict[str, tuple[Opcode, Status, type[errors.CouchbaseException], str]] = {
+    "credentials": (Opcode.SASL_AUTH, Status.AUTH_ERROR, errors.AuthenticationFailureException, "AUTHENTICATION_ERROR"),
+    "proof": (Opcode.SASL_STEP, Status.AUTH_ERROR, errors.AuthenticationFailureException, "AUTHENTICATION_ERROR"),
+    "bucket": (Opcode.SELECT_BUCKET, Status.NO_ACCESS, errors.BucketAccessException, "BUCKET_ACCESS_ERROR"),
+    "bucket elsewhere": (
+        Opcode.SELECT_BUCKET,
+        Status.KEY_NOT_FOUND,
+        errors.UnambiguousTimeoutException,
+        "not on this node",
+    ),
+    "config": (
+        Opcode.GET_CLUSTER_CONFIG,
+        Status.NOT_SUPPORTED,
+        errors.UnambiguousTimeoutException,
+        "no cluster config",
+    ),
+    "busy HELLO": (Opcode.HELLO, Status.TEMPORARY_FAILURE, errors.UnambiguousTimeoutException, "refused HELLO"),
 }
 
 
@@ -150,14 +140,14 @@ async def test_a_refused_step_of_the_bootstrap(safety_net: None, couchbase_mock:
     couchbase_mock.fail(status, opcode=opcode)
 
     with pytest.raises(error, match=text) as caught:
-        await attempt(couchbase_mock, timeouts=HASTY if error is UnambiguousTimeoutException else PATIENT)
+        await attempt(couchbase_mock, timeouts=HASTY if error is errors.UnambiguousTimeoutException else PATIENT)
     assert error is type(caught.value)
 
 
 async def test_a_server_that_does_not_know_hello(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
     """The error tells how to connect to a plain memcached."""
     couchbase_mock.fail(Status.UNKNOWN_COMMAND, opcode=Opcode.HELLO)
-    with pytest.raises(UnsupportedOperationException, match="memcached://"):
+    with pytest.raises(errors.UnsupportedOperationException, match="memcached://"):
         await attempt(couchbase_mock, timeouts=HASTY)
 
 
@@ -167,7 +157,7 @@ async def test_a_step_that_is_refused_once(safety_net: None, couchbase_mock: Cou
     opcode, status, _, _ = REFUSED_STEPS[step]
     couchbase_mock.fail(status, opcode=opcode, count=1)
 
-    async with open_cluster(
+    async with triclinium.open_cluster(
         couchbase_mock.connection_string, couchbase_mock.authenticator, timeouts=PATIENT
     ) as cluster:
         await cluster.bucket(couchbase_mock.bucket).default_collection().upsert("once", 1)
@@ -184,7 +174,7 @@ async def test_without_an_error_map(safety_net: None, couchbase_mock: CouchbaseM
 async def test_hello_after_authentication(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
     """The other order of the steps works too."""
     mock = couchbase_mock
-    async with open_cluster(
+    async with triclinium.open_cluster(
         mock.connection_string, mock.authenticator, timeouts=PATIENT, hello_after_auth=True
     ) as cluster:
         await cluster.bucket(mock.bucket).default_collection().upsert("late", 1)
@@ -197,7 +187,7 @@ async def test_nodes_that_tell_no_config(safety_net: None, couchbase_mock: Couch
     """A bucket needs its map: without one nothing is sent, and the error says why."""
     couchbase_mock.do("SET_CCCP", enabled=False)
     couchbase_mock.log_commands()
-    with pytest.raises(UnambiguousTimeoutException, match="gives no cluster config"):
+    with pytest.raises(errors.UnambiguousTimeoutException, match="gives no cluster config"):
         await attempt(couchbase_mock, timeouts=HASTY)
 
     assert [0, 0, 0] == couchbase_mock.commands(Opcode.SET)
@@ -206,7 +196,7 @@ async def test_nodes_that_tell_no_config(safety_net: None, couchbase_mock: Couch
 # -- Documents.
 
 
-async def test_get_returns_what_was_upserted(store: Collection, key: str) -> None:
+async def test_get_returns_what_was_upserted(store: triclinium.Collection, key: str) -> None:
     """A value comes back under the CAS of its version, and a mutation has a token."""
     first = await store.upsert(key, {"born": 1815})
     found = await store.get(key)
@@ -220,49 +210,49 @@ async def test_get_returns_what_was_upserted(store: Collection, key: str) -> Non
     assert first.mutation_token.sequence_number < second.mutation_token.sequence_number
 
 
-async def test_documents_are_created_once(store: Collection, key: str) -> None:
+async def test_documents_are_created_once(store: triclinium.Collection, key: str) -> None:
     """An insert and a replace each need the other case."""
-    with pytest.raises(DocumentNotFoundException):
+    with pytest.raises(errors.DocumentNotFoundException):
         await store.replace(key, 0)
     await store.insert(key, 1)
-    with pytest.raises(DocumentExistsException):
+    with pytest.raises(errors.DocumentExistsException):
         await store.insert(key, 2)
 
     assert 1 == (await store.get(key)).content
 
 
-async def test_an_older_version_is_not_changed(store: Collection, key: str) -> None:
+async def test_an_older_version_is_not_changed(store: triclinium.Collection, key: str) -> None:
     """With the CAS of an older version nothing happens; a document is removed once."""
     old = await store.insert(key, 1)
     new = await store.replace(key, 2, cas=old.cas)
 
-    with pytest.raises(CasMismatchException):
+    with pytest.raises(errors.CasMismatchException):
         await store.replace(key, 3, cas=old.cas)
-    with pytest.raises(CasMismatchException):
+    with pytest.raises(errors.CasMismatchException):
         await store.remove(key, cas=old.cas)
     assert 2 == (await store.get(key)).content
     await store.remove(key, cas=new.cas)
-    with pytest.raises(DocumentNotFoundException):
+    with pytest.raises(errors.DocumentNotFoundException):
         await store.remove(key)
 
 
-LOCKS: dict[str, Callable[[Collection, str], Awaitable[object]]] = {
+LOCKS: dict[str, Callable[[triclinium.Collection, str], Awaitable[object]]] = {
     "get_and_lock": lambda store, key: store.get_and_lock(key, timedelta(seconds=1)),
-    "unlock": lambda store, key: store.unlock(key, Cas(1)),
+    "unlock": lambda store, key: store.unlock(key, triclinium.Cas(1)),
 }
 
 
 @pytest.mark.parametrize("operation", LOCKS)
-async def test_locks_of_a_missing_document(store: Collection, key: str, operation: str) -> None:
+async def test_locks_of_a_missing_document(store: triclinium.Collection, key: str, operation: str) -> None:
     """They say that there is none, and create none."""
-    with pytest.raises(DocumentNotFoundException) as caught:
+    with pytest.raises(errors.DocumentNotFoundException) as caught:
         await LOCKS[operation](store, key)
 
     assert (operation, 0) == (caught.value.context.operation, caught.value.context.retry_attempts)
     assert await store.get_or_none(key) is None
 
 
-async def test_counters(store: Collection, key: str) -> None:
+async def test_counters(store: triclinium.Collection, key: str) -> None:
     """A counter is created with its initial value, and counts up and down; no other document is a counter."""
     created = await store.binary.increment(key, delta=7, initial=5)
     up = await store.binary.increment(key, delta=7, initial=5)
@@ -271,11 +261,11 @@ async def test_counters(store: Collection, key: str) -> None:
     assert [5, 12, 11] == [result.content for result in (created, up, down)]
     assert up.mutation_token is not None
     await store.upsert(key, "many")
-    with pytest.raises(DeltaInvalidException):
+    with pytest.raises(errors.DeltaInvalidException):
         await store.binary.increment(key)
 
 
-async def test_expiry(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
+async def test_expiry(couchbase_mock: CouchbaseMock, store: triclinium.Collection, key: str) -> None:
     """A document ends when its time has come, as it was written or touched last."""
     keys = {name: f"{key}-{name}" for name in ("forever", "hour", "day", "touched", "read", "untouched")}
     await store.upsert(keys["forever"], 1)
@@ -291,17 +281,17 @@ async def test_expiry(couchbase_mock: CouchbaseMock, store: Collection, key: str
     assert {"forever", "day", "touched", "read"} == left
 
 
-async def test_a_lock_keeps_others_off(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
+async def test_a_lock_keeps_others_off(couchbase_mock: CouchbaseMock, store: triclinium.Collection, key: str) -> None:
     """Who refuses to wait is told; whoever has its CAS may unlock it or write through it, and it ends with its time."""
     await store.upsert(key, 1)
     lock = await store.get_and_lock(key, timedelta(seconds=25))
-    with pytest.raises(DocumentLockedException):
+    with pytest.raises(errors.DocumentLockedException):
         await store.upsert(key, 2, retry_strategy=NeverRetry())
-    with pytest.raises(DocumentLockedException):
+    with pytest.raises(errors.DocumentLockedException):
         await store.remove(key, retry_strategy=NeverRetry())
-    with pytest.raises(DocumentLockedException):
+    with pytest.raises(errors.DocumentLockedException):
         await store.touch(key, None, retry_strategy=NeverRetry())
-    with pytest.raises(TemporaryFailureException):
+    with pytest.raises(errors.TemporaryFailureException):
         # The protocol has LOCKED for that; this server says otherwise.
         await store.get_and_lock(key, timedelta(seconds=1), retry_strategy=NeverRetry())
     await store.unlock(key, lock.cas)
@@ -315,7 +305,7 @@ async def test_a_lock_keeps_others_off(couchbase_mock: CouchbaseMock, store: Col
     assert 4 == (await store.get(key)).content
 
 
-async def test_a_writer_waits_for_the_lock(cluster: Cluster, store: Collection, key: str) -> None:
+async def test_a_writer_waits_for_the_lock(cluster: triclinium.Cluster, store: triclinium.Collection, key: str) -> None:
     """Under the default strategy, what meets a lock is done once the lock is gone."""
     await store.upsert(key, 1)
     lock = await store.get_and_lock(key, timedelta(seconds=25))
@@ -326,14 +316,14 @@ async def test_a_writer_waits_for_the_lock(cluster: Cluster, store: Collection, 
         await store.unlock(key, lock.cas)
 
     assert 2 == (await store.get(key)).content
-    assert {RetryReason.KV_LOCKED} == cluster.statistics().retries_by_reason.keys()
+    assert {triclinium.RetryReason.KV_LOCKED} == cluster.statistics().retries_by_reason.keys()
 
 
 # -- Sizes, and many at once.
 
 
 @pytest.mark.parametrize("size", [0, 1, 100_000, 4 * 1024 * 1024], ids=str)
-async def test_values_of_any_size(store: Collection, key: str, size: int) -> None:
+async def test_values_of_any_size(store: triclinium.Collection, key: str, size: int) -> None:
     """They come back byte by byte."""
     value = (bytes(index % 251 for index in range(1000)) * (size // 1000 + 1))[:size]
     await store.upsert(key, value, transcoder=BINARY)
@@ -347,7 +337,7 @@ async def test_compression(couchbase_mock: CouchbaseMock, mode: str, safety_net:
     """A value comes back as it was, whatever the server makes of compressed ones."""
     mock = couchbase_mock
     mock.do("SET_COMPRESSION", mode=mode)
-    async with open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as cluster:
+    async with triclinium.open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as cluster:
         store = cluster.bucket(mock.bucket).default_collection()
         await store.upsert("long", "again and " * 1000)
         found = await store.get("long")
@@ -358,7 +348,7 @@ async def test_compression(couchbase_mock: CouchbaseMock, mode: str, safety_net:
     assert (mode == "passive") == mock.stored("long")["Snappy"]
 
 
-async def test_tasks_share_the_nodes(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
+async def test_tasks_share_the_nodes(couchbase_mock: CouchbaseMock, store: triclinium.Collection, key: str) -> None:
     """Each gets the answer to its own question, from the node that has its document."""
     found = dict[int, object]()
     couchbase_mock.log_commands()
@@ -380,24 +370,24 @@ async def test_tasks_share_the_nodes(couchbase_mock: CouchbaseMock, store: Colle
 # -- What it cannot do.
 
 
-async def test_collections_are_not_offered(couchbase_mock: CouchbaseMock, cluster: Cluster) -> None:
+async def test_collections_are_not_offered(couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster) -> None:
     """The caller is told before anything is sent."""
     people = cluster.bucket(couchbase_mock.bucket).scope("inventory").collection("people")
     couchbase_mock.log_commands()
-    with pytest.raises(FeatureNotAvailableException, match="inventory.people"):
+    with pytest.raises(errors.FeatureNotAvailableException, match="inventory.people"):
         await people.upsert("ada", 1)
 
     assert [0, 0, 0] == couchbase_mock.commands(Opcode.SET)
 
 
-async def test_what_is_not_offered(store: Collection, key: str) -> None:
+async def test_what_is_not_offered(store: triclinium.Collection, key: str) -> None:
     """An option of ours needs what HELLO did not grant; a command that the server lacks is refused by it."""
     await store.upsert(key, 1)
-    with pytest.raises(FeatureNotAvailableException):
+    with pytest.raises(errors.FeatureNotAvailableException):
         await store.upsert(key, 2, preserve_expiry=True)
-    with pytest.raises(FeatureNotAvailableException):
-        await store.upsert(key, 2, durability=DurabilityLevel.MAJORITY)
-    with pytest.raises(UnsupportedOperationException, match="UNKNOWN_COMMAND"):
+    with pytest.raises(errors.FeatureNotAvailableException):
+        await store.upsert(key, 2, durability=triclinium.DurabilityLevel.MAJORITY)
+    with pytest.raises(errors.UnsupportedOperationException, match="UNKNOWN_COMMAND"):
         await store.exists(key)
 
     assert 1 == (await store.get(key)).content

@@ -14,30 +14,12 @@ import trio
 
 from tests.live.couchbase_mock import CouchbaseMock
 from tests.never_retry import NeverRetry
-from triclinium import (
-    Cluster,
-    Collection,
-    RetryReason,
-    TimeoutOptions,
-    open_cluster,
-)
-from triclinium.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    DecodingFailureException,
-    DocumentNotFoundException,
-    RequestCanceledException,
-    TimeoutException,
-    UnambiguousTimeoutException,
-)
+from triclinium import Cluster, Collection, RetryReason, TimeoutOptions, errors, open_cluster
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
 from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.explain.explanation import Explanation, Outcome
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, FastFailOnTerminalErrorRetryStrategy
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry import couchbase
 
 R = TypeVar("R")
 
@@ -60,7 +42,7 @@ class Operated(NamedTuple):
     """An operation on a document that there is, but for an insert; ``cas`` is that of its lock where it needs one."""
 
     opcode: Opcode
-    perform: Callable[[Collection, str, Any, AnyRetryStrategy], Awaitable[object]]
+    perform: Callable[[Collection, str, Any, couchbase.AnyRetryStrategy], Awaitable[object]]
     needs_lock: bool = False
 
 
@@ -93,7 +75,7 @@ async def persist(call: Callable[[], Awaitable[R]]) -> R:
     while True:
         try:
             return await call()
-        except TimeoutException:
+        except errors.TimeoutException:
             continue
 
 
@@ -125,15 +107,25 @@ def store(couchbase_mock: CouchbaseMock, cluster: Cluster) -> Collection:
 # -- Statuses: the client does what `triclinium explain` says.
 
 
-def explained(operation: str, status: int, entry: ErrorMapEntry | None, strategy: AnyRetryStrategy) -> Explanation:
+def explained(
+    operation: str, status: int, entry: couchbase.ErrorMapEntry | None, strategy: couchbase.AnyRetryStrategy
+) -> Explanation:
     """Return what becomes of the first answer of an operation."""
     return explain(
-        CouchbaseCase(service=Service.KV, operation=operation, happened=KvAnswer(int(status), entry), strategy=strategy)
+        CouchbaseCase(
+            service=couchbase.Service.KV, operation=operation, happened=KvAnswer(int(status), entry), strategy=strategy
+        )
     )
 
 
 async def check(
-    mock: CouchbaseMock, cluster: Cluster, key: str, expected: Explanation, *, status: int, by: AnyRetryStrategy
+    mock: CouchbaseMock,
+    cluster: Cluster,
+    key: str,
+    expected: Explanation,
+    *,
+    status: int,
+    by: couchbase.AnyRetryStrategy,
 ) -> None:
     """Have the first two answers to an operation be a status, and check that the client does as expected."""
     name, action = str(expected.facts["operation"]), expected.facts["action"]
@@ -142,10 +134,10 @@ async def check(
     cas = (await store.get_and_lock(key, timedelta(seconds=20))).cas if operated.needs_lock else None
     before = dict(cluster.statistics().retries_by_reason)
     mock.fail(status, opcode=operated.opcode, count=2 if action == Outcome.RETRY else 1)
-    error: CouchbaseException | None = None
+    error: errors.CouchbaseException | None = None
     try:
         await operated.perform(store, key, cas, by)
-    except CouchbaseException as raised:
+    except errors.CouchbaseException as raised:
         error = raised
     after = dict(cluster.statistics().retries_by_reason)
     mock.fail(0, count=0)
@@ -162,9 +154,11 @@ async def check(
 
 
 @pytest.mark.parametrize("status", STATUSES, ids=lambda status: f"0x{status:02x}")
-@pytest.mark.parametrize("strategy", [FastFailOnTerminalErrorRetryStrategy, NeverRetry], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "strategy", [couchbase.FastFailOnTerminalErrorRetryStrategy, NeverRetry], ids=lambda kind: kind.__name__
+)
 async def test_the_client_does_what_explain_says(
-    couchbase_mock: CouchbaseMock, cluster: Cluster, key: str, status: int, strategy: type[AnyRetryStrategy]
+    couchbase_mock: CouchbaseMock, cluster: Cluster, key: str, status: int, strategy: type[couchbase.AnyRetryStrategy]
 ) -> None:
     """Every operation, after every status that the server can give: an error, or a retry and success."""
     entry = couchbase_mock.error_map.entries.get(status)
@@ -173,12 +167,14 @@ async def test_the_client_does_what_explain_says(
         await check(couchbase_mock, cluster, f"{key}-{name}", expected, status=status, by=strategy())
 
 
-@pytest.mark.parametrize("status", [Status.OUT_OF_MEMORY, Status.BUSY, 0x7FF0], ids=lambda status: f"0x{status:02x}")
+@pytest.mark.parametrize(
+    "status", [couchbase.Status.OUT_OF_MEMORY, couchbase.Status.BUSY, 0x7FF0], ids=lambda status: f"0x{status:02x}"
+)
 async def test_the_error_map_decides(safety_net: None, couchbase_mock: CouchbaseMock, key: str, status: int) -> None:
     """What is retried for the sake of the map fails at once where the node has none."""
-    couchbase_mock.fail(Status.NOT_SUPPORTED, opcode=Opcode.GET_ERROR_MAP)
+    couchbase_mock.fail(couchbase.Status.NOT_SUPPORTED, opcode=Opcode.GET_ERROR_MAP)
     async with client_of(couchbase_mock, PATIENT, key) as (cluster, _):
-        strategy = FastFailOnTerminalErrorRetryStrategy()
+        strategy = couchbase.FastFailOnTerminalErrorRetryStrategy()
         expected = explained("get", status, None, strategy)
         assert (Outcome.FAIL,) == expected.outcomes
         await check(couchbase_mock, cluster, key, expected, status=status, by=strategy)
@@ -186,15 +182,15 @@ async def test_the_error_map_decides(safety_net: None, couchbase_mock: Couchbase
 
 async def test_an_answer_that_cannot_be(couchbase_mock: CouchbaseMock, cluster: Cluster, key: str) -> None:
     """A status that only another operation has costs the operation that got it, and no other (D26)."""
-    status = Status.SUBDOC_MULTI_PATH_FAILURE
+    status = couchbase.Status.SUBDOC_MULTI_PATH_FAILURE
     for name, operated in OPERATIONS.items():
-        expected = explained(name, status, None, FastFailOnTerminalErrorRetryStrategy())
+        expected = explained(name, status, None, couchbase.FastFailOnTerminalErrorRetryStrategy())
         store = cluster.bucket(couchbase_mock.bucket).default_collection()
         await store.upsert(key, 1)
         cas = (await store.get_and_lock(key, timedelta(seconds=20))).cas if operated.needs_lock else None
         couchbase_mock.fail(status, opcode=operated.opcode, count=1)
-        with pytest.raises(DecodingFailureException):
-            await operated.perform(store, key, cas, FastFailOnTerminalErrorRetryStrategy())
+        with pytest.raises(errors.DecodingFailureException):
+            await operated.perform(store, key, cas, couchbase.FastFailOnTerminalErrorRetryStrategy())
 
         assert ((Outcome.FAIL,), "DecodingFailureException") == (expected.outcomes, expected.facts["error"]), name
         if cas is not None:
@@ -204,10 +200,10 @@ async def test_an_answer_that_cannot_be(couchbase_mock: CouchbaseMock, cluster: 
 async def test_what_the_server_says_of_an_error(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
     """Its own words and its reference stand in the error, and what its map says of the status."""
     couchbase_mock.do("SET_ENHANCED_ERRORS", enabled=True)
-    with pytest.raises(DocumentNotFoundException) as missing:
+    with pytest.raises(errors.DocumentNotFoundException) as missing:
         await store.get(key)
     couchbase_mock.fail(0x7FF0, opcode=Opcode.GET)
-    with pytest.raises(CouchbaseException) as refused:
+    with pytest.raises(errors.CouchbaseException) as refused:
         await store.get(key, retry_strategy=NeverRetry())
 
     assert "Failed to lookup item" == missing.value.context.server_context
@@ -221,7 +217,7 @@ async def test_moved_vbuckets_are_always_tried_again(
     couchbase_mock: CouchbaseMock, cluster: Cluster, store: Collection, key: str
 ) -> None:
     """A node that refuses a vbucket again and again is asked again and again, whatever the strategy."""
-    couchbase_mock.fail(Status.NOT_MY_VBUCKET, opcode=Opcode.SET, count=4)
+    couchbase_mock.fail(couchbase.Status.NOT_MY_VBUCKET, opcode=Opcode.SET, count=4)
     await store.upsert(key, 1, retry_strategy=NeverRetry())
 
     assert {RetryReason.KV_NOT_MY_VBUCKET: 4} == cluster.statistics().retries_by_reason
@@ -263,9 +259,9 @@ async def test_replies_that_do_not_come(safety_net: None, couchbase_mock: Couchb
     async with client_of(mock, HASTY, key) as (cluster, store):
         connections = ready_connections(cluster)
         mock.truncate(10_000 if lost else 1)
-        with pytest.raises(AmbiguousTimeoutException) as written:
+        with pytest.raises(errors.AmbiguousTimeoutException) as written:
             await store.upsert(key, 2)
-        with pytest.raises(UnambiguousTimeoutException) as read:
+        with pytest.raises(errors.UnambiguousTimeoutException) as read:
             await store.get(key)
         with trio.move_on_after(0.05) as scope:
             await store.upsert(key, 3)
@@ -298,7 +294,7 @@ async def test_a_node_that_hangs_is_given_up(safety_net: None, couchbase_mock: C
             results["read"] = (await store.get(key)).content
 
         async def write() -> None:
-            with pytest.raises(RequestCanceledException, match="NOOP"):
+            with pytest.raises(errors.RequestCanceledException, match="NOOP"):
                 await store.upsert(key, 2)
             couchbase_mock.truncate(0)
 
@@ -395,7 +391,7 @@ async def test_what_was_on_its_way_to_a_node_that_failed(safety_net: None, morta
         async def write(key: str) -> None:
             try:
                 await store.upsert(key, 2)
-            except RequestCanceledException:
+            except errors.RequestCanceledException:
                 ended["lost"].append(key)
             else:
                 ended["written"].append(key)

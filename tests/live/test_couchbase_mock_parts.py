@@ -8,29 +8,11 @@ import pytest
 
 from tests.live.couchbase_mock import CouchbaseMock
 from tests.never_retry import NeverRetry
-from triclinium import (
-    Collection,
-    LookupInSpec,
-    MutateInSpec,
-    StoreSemantics,
-    TimeoutOptions,
-    open_cluster,
-)
-from triclinium.errors import (
-    CasMismatchException,
-    CouchbaseException,
-    DocumentExistsException,
-    DocumentNotFoundException,
-    DocumentNotJsonException,
-    DocumentUnretrievableException,
-    PathExistsException,
-    PathMismatchException,
-    PathNotFoundException,
-)
+from triclinium import Collection, LookupInSpec, MutateInSpec, StoreSemantics, TimeoutOptions, errors, open_cluster
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
 from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 
 pytestmark = pytest.mark.live
 
@@ -66,9 +48,9 @@ async def test_parts_are_read(store: Collection, key: str) -> None:
     assert ["Ada", "London", "c"] == [found.content_as(str, index) for index in range(3)]
     assert (True, False, 2) == (found.exists(3), found.exists(4), found.content_as(int, 5))
     assert stored.cas == found.cas
-    with pytest.raises(PathNotFoundException):
+    with pytest.raises(errors.PathNotFoundException):
         found.content_as(str, 6)
-    with pytest.raises(PathMismatchException):
+    with pytest.raises(errors.PathMismatchException):
         found.content_as(str, 7)
 
 
@@ -99,7 +81,7 @@ async def test_parts_are_changed(store: Collection, key: str) -> None:
     assert tags in (["a", "a2", "b", "c", "d", "e", "f"], ["f", "a", "a2", "b", "c", "d", "e"])
     assert [3, 2] == [changed.content_as(int, index) for index in (8, 9)]
     assert changed.mutation_token is not None
-    with pytest.raises(CasMismatchException):
+    with pytest.raises(errors.CasMismatchException):
         await store.mutate_in(key, [MutateInSpec.upsert("name", "?")], cas=old.cas)
 
 
@@ -107,11 +89,11 @@ async def test_a_path_that_fails_changes_nothing(store: Collection, key: str) ->
     """The error names the path."""
     await store.upsert(key, ADA)
     for spec, error in (
-        (MutateInSpec.insert("name", 1), PathExistsException),
-        (MutateInSpec.replace("died", 1), PathNotFoundException),
-        (MutateInSpec.upsert("name.first", 1), PathMismatchException),
-        (MutateInSpec.array_add_unique("tags", "b"), PathExistsException),
-        (MutateInSpec.increment("name"), PathMismatchException),
+        (MutateInSpec.insert("name", 1), errors.PathExistsException),
+        (MutateInSpec.replace("died", 1), errors.PathNotFoundException),
+        (MutateInSpec.upsert("name.first", 1), errors.PathMismatchException),
+        (MutateInSpec.array_add_unique("tags", "b"), errors.PathExistsException),
+        (MutateInSpec.increment("name"), errors.PathMismatchException),
     ):
         with pytest.raises(error) as caught:
             await store.mutate_in(key, [MutateInSpec.upsert("touched", 1), spec])
@@ -123,18 +105,18 @@ async def test_a_path_that_fails_changes_nothing(store: Collection, key: str) ->
 async def test_documents_that_are_not_as_they_should(store: Collection, key: str) -> None:
     """A missing one, one that is there already, and one that is no JSON."""
     touch = [MutateInSpec.upsert("touched", 1)]
-    with pytest.raises(DocumentNotFoundException):
+    with pytest.raises(errors.DocumentNotFoundException):
         await store.lookup_in(key, [LookupInSpec.get("name")])
-    with pytest.raises(DocumentNotFoundException):
+    with pytest.raises(errors.DocumentNotFoundException):
         await store.mutate_in(key, touch)
     await store.mutate_in(key, touch, store_semantics=StoreSemantics.INSERT)
-    with pytest.raises(DocumentExistsException):
+    with pytest.raises(errors.DocumentExistsException):
         await store.mutate_in(key, touch, store_semantics=StoreSemantics.INSERT)
     await store.mutate_in(key, [MutateInSpec.upsert("a.b", 2)], store_semantics=StoreSemantics.UPSERT)
     assert {"touched": 1, "a": {"b": 2}} == (await store.get(key)).content
 
     await store.binary.append(key, b"}")
-    with pytest.raises(DocumentNotJsonException):
+    with pytest.raises(errors.DocumentNotJsonException):
         (await store.lookup_in(key, [LookupInSpec.get("touched")])).content_as(int, 0)
 
 
@@ -165,7 +147,7 @@ async def test_statuses(couchbase_mock: CouchbaseMock, store: Collection, key: s
         "mutate_in": lambda: store.mutate_in(key, [MutateInSpec.upsert("name", "?")], retry_strategy=strategy),
     }
     couchbase_mock.fail(status, opcode=opcodes[name], count=1)
-    with pytest.raises(CouchbaseException) as caught:
+    with pytest.raises(errors.CouchbaseException) as caught:
         await calls[name]()
 
     assert explain(case).facts["error"] == type(caught.value).__name__
@@ -179,7 +161,7 @@ async def test_copies_are_read(couchbase_mock: CouchbaseMock, store: Collection,
     async with store.get_all_replicas(key) as found:
         copies = [copy async for copy in found]
     first = await store.get_any_replica(key)
-    with pytest.raises(DocumentUnretrievableException):
+    with pytest.raises(errors.DocumentUnretrievableException):
         await store.get_any_replica(f"{key}+")
 
     assert [ADA] * 3 == [copy.content for copy in copies]

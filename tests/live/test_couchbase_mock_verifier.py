@@ -13,25 +13,16 @@ from dataclasses import replace
 
 import pytest
 
+import triclinium
 from tests.live.couchbase_mock import CouchbaseMock
 from tests.never_retry import NeverRetry
-from triclinium import (
-    BestEffortRetryStrategy,
-    ErrorMapRetryStrategy,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
-    TimeoutOptions,
-    open_cluster,
-)
-from triclinium.errors import CouchbaseException, TemporaryFailureException, UnambiguousTimeoutException
+from triclinium import errors
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.strategy import RetryStrategy
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
+from triclinium_core.retry.couchbase import ErrorMapEntry, RetryStrategy
 
 pytestmark = pytest.mark.live
 
-TIMEOUTS = TimeoutOptions(kv=1.0)
+TIMEOUTS = triclinium.TimeoutOptions(kv=1.0)
 """Beyond ``max-duration``, which is 0.5 s for each of them."""
 TOLERANCE_MS = 30
 ATTEMPTS = 10
@@ -49,9 +40,9 @@ class OtherSchedule:
     def __init__(self, entry: ErrorMapEntry) -> None:
         self._entry = entry
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+    def retry_after(self, request: triclinium.RetryRequest, reason: triclinium.RetryReason) -> triclinium.RetryAction:
         """Ask as if the status were the other one."""
-        return ErrorMapRetryStrategy().retry_after(replace(request, error_map_entry=self._entry), reason)
+        return triclinium.ErrorMapRetryStrategy().retry_after(replace(request, error_map_entry=self._entry), reason)
 
 
 @contextmanager
@@ -66,10 +57,10 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 async def verdict(
-    mock: CouchbaseMock, strategy: RetryStrategy, status: int, error: type[CouchbaseException]
+    mock: CouchbaseMock, strategy: RetryStrategy, status: int, error: type[errors.CouchbaseException]
 ) -> tuple[str, int]:
     """Return what the verifier minds, and how often a read was sent that can only meet a status and fail."""
-    async with open_cluster(mock.connection_string, mock.authenticator, timeouts=TIMEOUTS) as cluster:
+    async with triclinium.open_cluster(mock.connection_string, mock.authenticator, timeouts=TIMEOUTS) as cluster:
         store = cluster.bucket(mock.bucket).default_collection()
         await store.upsert(KEY, 1)
         place = {"bucket": mock.bucket, "idx": mock.owner_of(KEY)}
@@ -90,7 +81,9 @@ async def test_the_schedule_of_the_map_is_followed(
     """``after``, ``interval``, ``ceil`` and ``max-duration`` are kept, and then the status's own error is raised."""
     complaints = []
     for _ in range(ATTEMPTS):
-        complaint, sent = await verdict(couchbase_mock, ErrorMapRetryStrategy(), status, TemporaryFailureException)
+        complaint, sent = await verdict(
+            couchbase_mock, triclinium.ErrorMapRetryStrategy(), status, errors.TemporaryFailureException
+        )
         if not complaint:
             break
         complaints.append(complaint)
@@ -103,8 +96,10 @@ async def test_the_schedule_of_the_map_is_followed(
 @each_algorithm
 async def test_the_verifier_can_complain(safety_net: None, couchbase_mock: CouchbaseMock, status: int) -> None:
     """Neither the default strategies, which do not look at a schedule, nor no retry at all are let pass."""
-    too_soon, _ = await verdict(couchbase_mock, BestEffortRetryStrategy(), status, UnambiguousTimeoutException)
-    none, sent = await verdict(couchbase_mock, NeverRetry(), status, TemporaryFailureException)
+    too_soon, _ = await verdict(
+        couchbase_mock, triclinium.BestEffortRetryStrategy(), status, errors.UnambiguousTimeoutException
+    )
+    none, sent = await verdict(couchbase_mock, NeverRetry(), status, errors.TemporaryFailureException)
 
     # Which of its two faults is found first depends on how busy the machine is.
     assert "FirstRetryTooSoonException" in too_soon or "DurationExceededException" in too_soon
@@ -128,7 +123,7 @@ async def test_one_algorithm_is_not_another(
 ) -> None:
     """Who follows the entry of another status does not pass."""
     strategy = OtherSchedule(couchbase_mock.error_map.entries[followed])
-    complaint, sent = await verdict(couchbase_mock, strategy, status, TemporaryFailureException)
+    complaint, sent = await verdict(couchbase_mock, strategy, status, errors.TemporaryFailureException)
 
     assert complaint
     assert sent > 5

@@ -9,8 +9,7 @@ import pytest
 
 from tests.live.couchbase_mock import CouchbaseMock
 from tests.never_retry import NeverRetry
-from triclinium import Bucket, open_cluster
-from triclinium.errors import ViewNotFoundException
+from triclinium import Bucket, errors, open_cluster
 from triclinium.views import ViewOrdering, ViewRow, ViewScanConsistency
 
 pytestmark = pytest.mark.live
@@ -79,7 +78,7 @@ async def test_reductions(bucket: Bucket) -> None:
 async def test_a_view_that_is_not_there(bucket: Bucket) -> None:
     """So the service says, of the view as of its design document."""
     for design_document, view in (("people", "by_name"), ("nobody", "by_place")):
-        with pytest.raises(ViewNotFoundException) as caught:
+        with pytest.raises(errors.ViewNotFoundException) as caught:
             async with bucket.view_query(design_document, view, retry_strategy=NeverRetry()):
                 pass
 

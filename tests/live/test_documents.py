@@ -9,8 +9,7 @@ import pytest
 
 from tests.live.couchbase_mock import CouchbaseMock
 from tests.live.memcached import Memcached
-from triclinium import Collection, RawBinaryTranscoder, RawStringTranscoder, TimeoutOptions, open_cluster
-from triclinium.errors import CasMismatchException, DocumentNotFoundException
+from triclinium import Collection, RawBinaryTranscoder, RawStringTranscoder, TimeoutOptions, errors, open_cluster
 from triclinium_core.transcoding.flags import BINARY_FLAGS, STRING_FLAGS
 
 pytestmark = pytest.mark.live
@@ -54,7 +53,7 @@ async def test_append_and_prepend(store: Collection, key: str) -> None:
     """Bytes are added at either end, to the version that was asked for."""
     old = await store.insert(key, b"in", transcoder=BINARY)
     new = await store.binary.append(key, b" the end", cas=old.cas)
-    with pytest.raises(CasMismatchException):
+    with pytest.raises(errors.CasMismatchException):
         await store.binary.prepend(key, b"not ", cas=old.cas)
     await store.binary.prepend(key, b"with", cas=new.cas)
 
@@ -77,7 +76,7 @@ OF_A_DOCUMENT: dict[str, Callable[[Collection, str], Awaitable[object]]] = {
 @pytest.mark.parametrize("operation", OF_A_DOCUMENT)
 async def test_a_missing_document_is_not_found(store: Collection, key: str, operation: str) -> None:
     """Each operation that needs a document says that there is none, and creates none."""
-    with pytest.raises(DocumentNotFoundException) as caught:
+    with pytest.raises(errors.DocumentNotFoundException) as caught:
         await OF_A_DOCUMENT[operation](store, key)
 
     context = caught.value.context

@@ -10,49 +10,32 @@ import pytest
 import trio
 import trio.testing
 
+import triclinium
 from tests.live.memcached import VALUE_SIZE_MAX, Memcached
 from tests.never_retry import NeverRetry
-from triclinium import (
-    Cas,
-    Cluster,
-    Collection,
-    PasswordAuthenticator,
-    RawBinaryTranscoder,
-    TimeoutOptions,
-    open_cluster,
-)
+from triclinium import errors
 from triclinium._driver.connector import TcpConnector
 from triclinium.abc import ConnectedStream
-from triclinium.errors import (
-    CasMismatchException,
-    CouchbaseException,
-    DeltaInvalidException,
-    DocumentExistsException,
-    DocumentNotFoundException,
-    FeatureNotAvailableException,
-    RequestCanceledException,
-    ValueTooLargeException,
-)
 
 pytestmark = pytest.mark.live
 
-PATIENT = TimeoutOptions(kv=60.0)
+PATIENT = triclinium.TimeoutOptions(kv=60.0)
 """No test waits for a timeout, so none depends on how fast the machine is."""
-BINARY = RawBinaryTranscoder()
+BINARY = triclinium.RawBinaryTranscoder()
 UINT64_MAX = 2**64 - 1
 DAY_SECONDS = 24 * 60 * 60
 TASKS = 1000
 
 
 @pytest.fixture
-async def cluster(memcached: Memcached, safety_net: None) -> AsyncIterator[Cluster]:
+async def cluster(memcached: Memcached, safety_net: None) -> AsyncIterator[triclinium.Cluster]:
     """Give the test a client of its own."""
-    async with open_cluster(memcached.connection_string, timeouts=PATIENT) as opened:
+    async with triclinium.open_cluster(memcached.connection_string, timeouts=PATIENT) as opened:
         yield opened
 
 
 @pytest.fixture
-def store(cluster: Cluster) -> Collection:
+def store(cluster: triclinium.Cluster) -> triclinium.Collection:
     """Return what there is in a memcached."""
     return cluster.default_collection()
 
@@ -74,7 +57,7 @@ async def seconds_to_live(memcached: Memcached, key: str) -> int:
 # -- Documents.
 
 
-async def test_get_returns_what_was_upserted(store: Collection, key: str) -> None:
+async def test_get_returns_what_was_upserted(store: triclinium.Collection, key: str) -> None:
     """A value comes back, under the CAS of its version; the next version has another."""
     first = await store.upsert(key, {"born": 1815})
     found = await store.get(key)
@@ -86,7 +69,7 @@ async def test_get_returns_what_was_upserted(store: Collection, key: str) -> Non
     assert first.mutation_token is None
 
 
-async def test_exists(store: Collection, key: str) -> None:
+async def test_exists(store: triclinium.Collection, key: str) -> None:
     """A plain memcached is asked with a GET."""
     before = await store.exists(key)
     stored = await store.upsert(key, 1)
@@ -96,45 +79,45 @@ async def test_exists(store: Collection, key: str) -> None:
     assert (True, stored.cas) == (after.exists, after.cas)
 
 
-async def test_insert_creates_once(store: Collection, key: str) -> None:
+async def test_insert_creates_once(store: triclinium.Collection, key: str) -> None:
     """The second time there is such a document."""
     await store.insert(key, 1)
 
-    with pytest.raises(DocumentExistsException):
+    with pytest.raises(errors.DocumentExistsException):
         await store.insert(key, 2)
     assert 1 == (await store.get(key)).content
 
 
-async def test_replace_needs_the_version_it_was_given(store: Collection, key: str) -> None:
+async def test_replace_needs_the_version_it_was_given(store: triclinium.Collection, key: str) -> None:
     """With the CAS of an older version nothing happens."""
-    with pytest.raises(DocumentNotFoundException):
+    with pytest.raises(errors.DocumentNotFoundException):
         await store.replace(key, 0)
     old = await store.insert(key, 1)
     new = await store.replace(key, 2, cas=old.cas)
 
-    with pytest.raises(CasMismatchException):
+    with pytest.raises(errors.CasMismatchException):
         await store.replace(key, 3, cas=old.cas)
     assert 2 == (await store.get(key)).content
     await store.replace(key, 4)
     assert new.cas != (await store.get(key)).cas
 
 
-async def test_remove_needs_the_version_it_was_given(store: Collection, key: str) -> None:
+async def test_remove_needs_the_version_it_was_given(store: triclinium.Collection, key: str) -> None:
     """With the CAS of an older version nothing happens, and a document is removed once."""
     old = await store.insert(key, 1)
     new = await store.replace(key, 2)
 
-    with pytest.raises(CasMismatchException):
+    with pytest.raises(errors.CasMismatchException):
         await store.remove(key, cas=old.cas)
     await store.remove(key, cas=new.cas)
-    with pytest.raises(DocumentNotFoundException):
+    with pytest.raises(errors.DocumentNotFoundException):
         await store.remove(key)
 
 
 # -- Expiry: what the server says of it, since nobody waits for it.
 
 
-async def test_expiry_of_a_new_document(memcached: Memcached, store: Collection, key: str) -> None:
+async def test_expiry_of_a_new_document(memcached: Memcached, store: triclinium.Collection, key: str) -> None:
     """None is for ever; an hour is at most that; more than 30 days travel as a date."""
     await store.upsert(key, 1)
     forever = await seconds_to_live(memcached, key)
@@ -148,7 +131,9 @@ async def test_expiry_of_a_new_document(memcached: Memcached, store: Collection,
     assert 59 < months / DAY_SECONDS < 61
 
 
-async def test_touch_changes_the_expiry_and_nothing_else(memcached: Memcached, store: Collection, key: str) -> None:
+async def test_touch_changes_the_expiry_and_nothing_else(
+    memcached: Memcached, store: triclinium.Collection, key: str
+) -> None:
     """Both operations do, for a duration, for a date and for none."""
     await store.insert(key, {"born": 1815}, expiry=timedelta(days=1))
     await store.touch(key, timedelta(hours=1))
@@ -167,7 +152,7 @@ async def test_touch_changes_the_expiry_and_nothing_else(memcached: Memcached, s
 # -- Counters and concatenation.
 
 
-async def test_counters(store: Collection, key: str) -> None:
+async def test_counters(store: triclinium.Collection, key: str) -> None:
     """A counter is created with its initial value, counts up, and down to 0 at most."""
     created = await store.binary.increment(key, delta=7, initial=5)
     up = await store.binary.increment(key, delta=7, initial=5)
@@ -178,7 +163,7 @@ async def test_counters(store: Collection, key: str) -> None:
     assert (created.cas, floor.cas) != (0, 0)
 
 
-async def test_a_counter_wraps_around(store: Collection, key: str) -> None:
+async def test_a_counter_wraps_around(store: triclinium.Collection, key: str) -> None:
     """It has 64 bits."""
     await store.binary.decrement(key, initial=UINT64_MAX)
 
@@ -186,7 +171,7 @@ async def test_a_counter_wraps_around(store: Collection, key: str) -> None:
     assert UINT64_MAX == (await store.binary.increment(key, delta=UINT64_MAX - 1)).content
 
 
-async def test_expiry_of_a_counter(memcached: Memcached, store: Collection, key: str) -> None:
+async def test_expiry_of_a_counter(memcached: Memcached, store: triclinium.Collection, key: str) -> None:
     """It is that of the counter that is created; counting does not change it."""
     await store.binary.increment(key, initial=1, expiry=timedelta(hours=1))
     await store.binary.increment(key, initial=1, expiry=timedelta(days=1))
@@ -194,11 +179,11 @@ async def test_expiry_of_a_counter(memcached: Memcached, store: Collection, key:
     assert 0 < await seconds_to_live(memcached, key) <= 3600
 
 
-async def test_a_document_is_no_counter(store: Collection, key: str) -> None:
+async def test_a_document_is_no_counter(store: triclinium.Collection, key: str) -> None:
     """Counting needs digits."""
     await store.upsert(key, "many")
 
-    with pytest.raises(DeltaInvalidException):
+    with pytest.raises(errors.DeltaInvalidException):
         await store.binary.increment(key)
 
 
@@ -206,7 +191,7 @@ async def test_a_document_is_no_counter(store: Collection, key: str) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 100_000, 1024 * 1024, VALUE_SIZE_MAX - 4096], ids=str)
-async def test_values_of_any_size(store: Collection, key: str, size: int) -> None:
+async def test_values_of_any_size(store: triclinium.Collection, key: str, size: int) -> None:
     """They come back byte by byte, from none to what the server takes."""
     value = bytes(index % 251 for index in range(1000)) * (size // 1000 + 1)
 
@@ -216,18 +201,18 @@ async def test_values_of_any_size(store: Collection, key: str, size: int) -> Non
     await store.remove(key)
 
 
-async def test_a_value_that_is_too_large_is_refused(store: Collection, key: str) -> None:
+async def test_a_value_that_is_too_large_is_refused(store: triclinium.Collection, key: str) -> None:
     """The connection goes on with what follows."""
     await store.upsert(key, 1)
 
-    with pytest.raises(ValueTooLargeException):
+    with pytest.raises(errors.ValueTooLargeException):
         await store.replace(key, bytes(VALUE_SIZE_MAX), transcoder=BINARY)
     await store.upsert(key, 2)
     assert 2 == (await store.get(key)).content
 
 
 @pytest.mark.parametrize("key", ["a", "k" * 250, "λ" * 125, "with blank\tand\nnewline"])
-async def test_keys_of_any_size(store: Collection, key: str) -> None:
+async def test_keys_of_any_size(store: triclinium.Collection, key: str) -> None:
     """Up to 250 bytes of UTF-8, whatever they are."""
     await store.upsert(key, 1)
 
@@ -235,7 +220,7 @@ async def test_keys_of_any_size(store: Collection, key: str) -> None:
     await store.remove(key)
 
 
-async def test_a_thousand_tasks_share_a_connection(cluster: Cluster, key: str) -> None:
+async def test_a_thousand_tasks_share_a_connection(cluster: triclinium.Cluster, key: str) -> None:
     """Each gets the answer to its own question."""
     store, found = cluster.default_collection(), dict[int, object]()
 
@@ -251,7 +236,7 @@ async def test_a_thousand_tasks_share_a_connection(cluster: Cluster, key: str) -
     assert 1 == len(cluster.statistics().connections)
 
 
-async def test_a_counter_shared_by_tasks_misses_nobody(store: Collection, key: str) -> None:
+async def test_a_counter_shared_by_tasks_misses_nobody(store: triclinium.Collection, key: str) -> None:
     """Every task sees a number of its own."""
     seen: list[int] = []
 
@@ -302,9 +287,9 @@ class WatchedSendStream(trio.abc.SendStream):
         await self._stream.aclose()
 
 
-NOT_AVAILABLE: dict[str, Callable[[Collection], Awaitable[object]]] = {
+NOT_AVAILABLE: dict[str, Callable[[triclinium.Collection], Awaitable[object]]] = {
     "get_and_lock": lambda store: store.get_and_lock("ada", timedelta(seconds=1)),
-    "unlock": lambda store: store.unlock("ada", Cas(1)),
+    "unlock": lambda store: store.unlock("ada", triclinium.Cas(1)),
     "upsert with preserve_expiry": lambda store: store.upsert("ada", 1, preserve_expiry=True),
     "replace with preserve_expiry": lambda store: store.replace("ada", 1, preserve_expiry=True),
 }
@@ -317,11 +302,11 @@ async def test_what_needs_a_couchbase_server_is_not_sent(
     """The caller is told, and the connection goes on with what follows."""
     connector = WatchedConnector()
 
-    async with open_cluster(memcached.connection_string, timeouts=PATIENT, connector=connector) as cluster:
+    async with triclinium.open_cluster(memcached.connection_string, timeouts=PATIENT, connector=connector) as cluster:
         store = cluster.default_collection()
         await store.exists("ada")
         sent = connector.bytes_sent
-        with pytest.raises(FeatureNotAvailableException):
+        with pytest.raises(errors.FeatureNotAvailableException):
             await NOT_AVAILABLE[operation](store)
         assert 0 < sent == connector.bytes_sent
         await store.exists("ada")
@@ -332,10 +317,12 @@ async def test_what_needs_a_couchbase_server_is_not_sent(
 async def test_couchbase_against_memcached_suggests_the_scheme(safety_net: None, memcached: Memcached) -> None:
     """Whoever writes couchbase:// for a plain memcached learns what to write instead."""
     connection_string = memcached.connection_string.replace("memcached", "couchbase")
-    authenticator = PasswordAuthenticator("app", "secret")
+    authenticator = triclinium.PasswordAuthenticator("app", "secret")
 
-    async with open_cluster(connection_string, authenticator, timeouts=PATIENT, retry_strategy=NeverRetry()) as cluster:
-        with pytest.raises(CouchbaseException, match="memcached://"):
+    async with triclinium.open_cluster(
+        connection_string, authenticator, timeouts=PATIENT, retry_strategy=NeverRetry()
+    ) as cluster:
+        with pytest.raises(errors.CouchbaseException, match="memcached://"):
             await cluster.bucket("travel").default_collection().get("ada")
 
 
@@ -360,7 +347,7 @@ async def test_operations_wait_for_a_server_that_restarts(safety_net: None, mort
     async def note(operation: Callable[[], Awaitable[object]]) -> None:
         found.append(await operation())
 
-    async with open_cluster(mortal_memcached.connection_string, timeouts=PATIENT) as cluster:
+    async with triclinium.open_cluster(mortal_memcached.connection_string, timeouts=PATIENT) as cluster:
         store = cluster.default_collection()
         await store.upsert("ada", 1)
         mortal_memcached.end()
@@ -381,10 +368,10 @@ async def test_a_write_in_flight_is_not_sent_again(safety_net: None, mortal_memc
     """A read that was in flight when the server died is; of the write, nobody knows whether it was applied."""
     found: list[object] = []
 
-    async def read(store: Collection) -> None:
+    async def read(store: triclinium.Collection) -> None:
         found.append(await store.get_or_none("ada"))
 
-    async with open_cluster(mortal_memcached.connection_string, timeouts=PATIENT) as cluster:
+    async with triclinium.open_cluster(mortal_memcached.connection_string, timeouts=PATIENT) as cluster:
         store = cluster.default_collection()
         await store.upsert("ada", 1)
         mortal_memcached.pause()
@@ -396,7 +383,7 @@ async def test_a_write_in_flight_is_not_sent_again(safety_net: None, mortal_memc
                 mortal_memcached.end()
 
             nursery.start_soon(kill_when_all_is_sent)
-            with pytest.raises(RequestCanceledException):
+            with pytest.raises(errors.RequestCanceledException):
                 await store.insert("bob", 2)
             nothing_yet = list(found)
             await restart(mortal_memcached)

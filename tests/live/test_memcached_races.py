@@ -13,20 +13,12 @@ import pytest
 
 from tests.live.memcached import WAIT_SECONDS, Memcached
 from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, FailOperation, OperationSubmitted
-from triclinium_core.contract.neutral import (
-    BytesReceived,
-    OpenStream,
-    SendBytes,
-    StreamId,
-    StreamOpened,
-    TimePassed,
-    Token,
-)
 from triclinium_core.kv.operation.document_operations import Increment, Keyspace
 from triclinium_core.kv.operation.results import CounterResult
 from triclinium_core.options import ClientOptions
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.testing.simulation import MIDPOINT
 
 pytestmark = pytest.mark.live
@@ -49,7 +41,7 @@ class Racer:
     def __init__(self, connection: socket.socket, memcached: Memcached) -> None:
         self.machine = ClientMachine(ClientOptions(connection_string=memcached.connection_string), rng=MIDPOINT)
         self.socket = connection
-        self.stream = StreamId(0)
+        self.stream = neutral.StreamId(0)
         self.unsent = b""
         self.settled: list[Action] = []
 
@@ -59,10 +51,10 @@ class Racer:
         while events:
             for action in self.machine.handle(events.popleft(), time.monotonic()):
                 match action:
-                    case OpenStream(stream):
+                    case neutral.OpenStream(stream):
                         self.stream = stream
-                        events.append(StreamOpened(stream, "a-nonce-that-nobody-asks-for"))
-                    case SendBytes(_, data):
+                        events.append(neutral.StreamOpened(stream, "a-nonce-that-nobody-asks-for"))
+                    case neutral.SendBytes(_, data):
                         self.unsent += data
                     case CompleteOperation() | FailOperation():
                         self.settled.append(action)
@@ -73,16 +65,16 @@ class Racer:
         """Count up in each of the documents, creating it where it is missing; send when all racers can."""
         self.settled.clear()
         for number, key in enumerate(keys):
-            self.feed(OperationSubmitted(Token(number), Increment(Keyspace(None), key, 1, 1)))
+            self.feed(OperationSubmitted(neutral.Token(number), Increment(Keyspace(None), key, 1, 1)))
         start.wait()
         while len(self.settled) < len(keys):
             self.socket.sendall(self.unsent)
             self.unsent = b""
             self.socket.settimeout(max(0.0005, min(self.machine.wakeup - time.monotonic(), WAIT_SECONDS)))
             try:
-                self.feed(BytesReceived(self.stream, self.socket.recv(65_536)))
+                self.feed(neutral.BytesReceived(self.stream, self.socket.recv(65_536)))
             except TimeoutError:
-                self.feed(TimePassed())
+                self.feed(neutral.TimePassed())
 
 
 def race(racers: Sequence[Racer], keys: Sequence[str]) -> None:

@@ -11,16 +11,8 @@ import pytest
 import trio
 
 from tests.live.line_process import LineProcess
-from triclinium import (
-    Cas,
-    Collection,
-    RawBinaryTranscoder,
-    RawStringTranscoder,
-    TimeoutOptions,
-    Transcoder,
-)
+from triclinium import Cas, Collection, RawBinaryTranscoder, RawStringTranscoder, TimeoutOptions, Transcoder, errors
 from triclinium._cli.serve.description import official_program
-from triclinium.errors import CasMismatchException, DocumentNotFoundException
 from triclinium.testing import open_tcp_cluster
 from triclinium_core.testing import FakeNode, FakeNodeOptions
 
@@ -177,7 +169,7 @@ async def test_versions_are_common_to_both(official: LineProcess, ours: Collecti
     assert {"error": "CasMismatchException"} == official.ask(do="replace", key=key, value=3, cas=first)
     assert {"result": {"content": 2, "cas": second}} == official.ask(do="get", key=key)
     official.ask(do="replace", key=key, value=3, cas=second)
-    with pytest.raises(CasMismatchException):
+    with pytest.raises(errors.CasMismatchException):
         await ours.remove(key, cas=second)
 
 
@@ -186,7 +178,7 @@ async def test_locks_are_common_to_both(official: LineProcess, ours: Collection,
     official.ask(do="insert", key=key, value=1)
     lock = Cas(official.ask(do="get_and_lock", key=key, time=30)["result"]["cas"])
 
-    with pytest.raises(CasMismatchException):
+    with pytest.raises(errors.CasMismatchException):
         await ours.unlock(key, Cas(lock + 1))
     await ours.unlock(key, lock)
     lock = (await ours.get_and_lock(key, timedelta(seconds=30))).cas
@@ -200,7 +192,7 @@ async def test_counters_are_common_to_both(official: LineProcess, ours: Collecti
     assert {"result": 11} == official.ask(do="increment", key=key)
     assert 8 == (await ours.binary.decrement(key, delta=3)).content
     official.ask(do="remove", key=key)
-    with pytest.raises(DocumentNotFoundException):
+    with pytest.raises(errors.DocumentNotFoundException):
         await ours.binary.increment(key)
 
 

@@ -12,7 +12,7 @@ import trio
 from tests.live.official import Official, official_client, until
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package")]

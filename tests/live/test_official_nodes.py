@@ -7,7 +7,7 @@ import pytest
 from tests.live.official import Official, official_client, until
 from triclinium.testing import open_tcp_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing import IMPLEMENTED_FEATURES, FakeNode, FakeNodeOptions, FakeNodes
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package")]

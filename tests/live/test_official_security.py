@@ -18,7 +18,7 @@ import trustme
 
 from tests.live.line_process import LineProcess
 from triclinium.testing import FakeCluster, Opcode, open_tcp_cluster
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package")]

@@ -9,15 +9,7 @@ import pytest
 
 from tests.live.line_process import LineProcess
 from tests.live.test_official_client import NOT_FOUND
-from triclinium import (
-    Cas,
-    Collection,
-    LookupInSpec,
-    MutateInSpec,
-    MutationMacro,
-    StoreSemantics,
-)
-from triclinium.errors import CasMismatchException, PathNotFoundException
+from triclinium import Cas, Collection, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics, errors
 
 pytestmark = pytest.mark.live
 
@@ -197,7 +189,7 @@ async def test_parts_are_common_to_both(official: LineProcess, ours: Collection,
     found = await ours.lookup_in(key, [LookupInSpec.get("n"), LookupInSpec.get("x"), LookupInSpec.count("a")])
 
     assert (changed, 5, 1) == (found.cas, found.content_as(int, 0), found.content_as(int, 2))
-    with pytest.raises(PathNotFoundException):
+    with pytest.raises(errors.PathNotFoundException):
         found.content_as(int, 1)
-    with pytest.raises(CasMismatchException):
+    with pytest.raises(errors.CasMismatchException):
         await ours.mutate_in(key, [MutateInSpec.remove("n")], cas=created.cas)

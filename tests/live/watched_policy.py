@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from triclinium_core.retry.cassandra.policy import RetryPolicy
-from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+from triclinium_core.retry.cassandra import RetryPolicy, RetryVerdict
 
 
 class Question(NamedTuple):

@@ -14,12 +14,10 @@ from dataclasses import dataclass, field
 import trio
 
 from tests.properties.scripts import KEYSPACES
-from triclinium import CircuitBreakerOptions, ClientStatistics
-from triclinium.errors import CouchbaseException
+from triclinium import CircuitBreakerOptions, ClientStatistics, errors
 from triclinium_core.kv.operation.document_operations import DocumentOperation
 from triclinium_core.kv.operation.results import Result
-from triclinium_core.retry.couchbase.circuit_breaker import BreakerState
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import BreakerState, Service
 from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes, HangUp, LoggedCommand, NodeAction, SendReply
 from triclinium_core.testing.fakes.faults import CommandFault, DropResponse, WrongLength
 from triclinium_core.testing.oracle.excuses import Excuses
@@ -84,7 +82,7 @@ class Checker:
         self._ledger.completed(submission)
         self.model.completed(submission.token, result)
 
-    def failed(self, submission: Submission, error: CouchbaseException) -> None:
+    def failed(self, submission: Submission, error: errors.CouchbaseException) -> None:
         """Check what a caller is told, and the excuse for it."""
         self._ledger.abandoned(submission, ambiguous=may_be_applied(error))
         self.model.failed(submission.token, error)

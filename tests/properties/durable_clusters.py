@@ -9,18 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from triclinium_core import testing
 from triclinium_core.kv.operation.document_operations import DocumentOperation, Get, Insert, Keyspace, Remove, Upsert
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
-from triclinium_core.testing import (
-    FakeNodeOptions,
-    FakeNodes,
-    delay,
-    drop_response,
-    hang_up_after_applying,
-    temporary_failure,
-)
+from triclinium_core.testing import delay
 from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.transcoding.flags import JSON_FLAGS
 
@@ -29,7 +23,7 @@ SECONDS_TO_SETTLE = 40.0
 KEYS = [f"k{number}" for number in range(4)]
 PLACE = Keyspace("travel")
 VBUCKETS = 128
-FAULTS = (drop_response(), hang_up_after_applying(), temporary_failure(), delay(0.2))
+FAULTS = (testing.drop_response(), testing.hang_up_after_applying(), testing.temporary_failure(), delay(0.2))
 LEVELS = [level for level in DurabilityLevel if level is not DurabilityLevel.NONE]
 
 
@@ -39,8 +33,8 @@ class DurableHour:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         replicas = self._random.choice((1, 2))
-        options = FakeNodeOptions(buckets=("travel",), vbuckets=VBUCKETS, replicas=replicas)
-        self.nodes = FakeNodes(options, nodes=self._random.randint(replicas + 1, 4))
+        options = testing.FakeNodeOptions(buckets=("travel",), vbuckets=VBUCKETS, replicas=replicas)
+        self.nodes = testing.FakeNodes(options, nodes=self._random.randint(replicas + 1, 4))
         client = ClientOptions(
             connection_string="couchbase://127.0.0.1:11210",
             authenticator=PasswordAuthenticator(options.username, options.password),

@@ -11,14 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from triclinium import LookupInSpec, MutateInSpec
-from triclinium.errors import (
-    PathExistsException,
-    PathInvalidException,
-    PathMismatchException,
-    PathNotFoundException,
-    ValueInvalidException,
-)
+from triclinium import LookupInSpec, MutateInSpec, errors
 
 Path = tuple[str | int, ...]
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz")
@@ -67,14 +60,14 @@ def entry(value: Any, component: str | int) -> Any:
     """Return what stands at one component."""
     if isinstance(component, str):
         if not isinstance(value, dict):
-            raise PathMismatchException
+            raise errors.PathMismatchException
         if component not in value:
-            raise PathNotFoundException
+            raise errors.PathNotFoundException
     else:
         if not isinstance(value, list):
-            raise PathMismatchException
+            raise errors.PathMismatchException
         if component >= len(value) or not value:
-            raise PathNotFoundException
+            raise errors.PathNotFoundException
     return value[component]
 
 
@@ -116,7 +109,7 @@ def placed(value: Any, path: Path, new: Callable[[], Any], *, creates: bool) -> 
     head, rest = path[0], path[1:]
     try:
         inner = entry(value, head)
-    except PathNotFoundException:
+    except errors.PathNotFoundException:
         if not all(isinstance(each, str) for each in path) or (rest and not creates):
             raise
         return {**value, head: nested(rest, new())}
@@ -127,7 +120,7 @@ def is_missing(value: Any, path: Path) -> bool:
     """Tell whether a path leads nowhere; that it does not fit is an exception."""
     try:
         found(value, path)
-    except PathNotFoundException:
+    except errors.PathNotFoundException:
         return True
     return False
 
@@ -140,7 +133,7 @@ def look_up(step: PathStep, document: Any) -> Any:
     if step.do == "get":
         return value
     if not isinstance(value, dict | list):
-        raise PathMismatchException
+        raise errors.PathMismatchException
     return len(value)
 
 
@@ -166,11 +159,11 @@ def stored(step: PathStep, document: Any) -> Any:
     """Return a document with another value for a key."""
     missing = is_missing(document, step.path)
     if isinstance(step.path[-1], int):
-        raise PathInvalidException
+        raise errors.PathInvalidException
     if missing:
         return placed(document, step.path, lambda: step.values[0], creates=step.creates)
     if step.do == "insert":
-        raise PathExistsException
+        raise errors.PathExistsException
     return replaced(document, step.path, lambda _: step.values[0])
 
 
@@ -178,12 +171,12 @@ def inserted(step: PathStep, document: Any) -> Any:
     """Return a document with values in front of an element."""
     index, values = step.path[-1], list(step.values)
     if not isinstance(index, int) or index < 0:
-        raise PathInvalidException
+        raise errors.PathInvalidException
     array = found(document, step.path[:-1])
     if not isinstance(array, list):
-        raise PathMismatchException
+        raise errors.PathMismatchException
     if index > len(array):
-        raise PathNotFoundException
+        raise errors.PathNotFoundException
     return replaced(document, step.path[:-1], lambda array: [*array[:index], *values, *array[index:]])
 
 
@@ -194,12 +187,12 @@ def grown(step: PathStep, document: Any) -> Any:
         return placed(document, step.path, lambda: values, creates=True)
     array = found(document, step.path)
     if not isinstance(array, list):
-        raise PathMismatchException
+        raise errors.PathMismatchException
     if step.do == "array_add_unique":
         if any(isinstance(each, dict | list) for each in array):
-            raise PathMismatchException
+            raise errors.PathMismatchException
         if json.dumps(values[0]) in [json.dumps(each) for each in array]:
-            raise PathExistsException
+            raise errors.PathExistsException
     after = [*values, *array] if step.do == "array_prepend" else [*array, *values]
     return replaced(document, step.path, lambda _: after)
 
@@ -211,9 +204,9 @@ def counted(step: PathStep, document: Any) -> Any:
         return placed(document, step.path, lambda: delta, creates=step.creates)
     number = found(document, step.path)
     if type(number) is not int:
-        raise PathMismatchException
+        raise errors.PathMismatchException
     if not -(2**63) <= number + delta < 2**63:
-        raise ValueInvalidException
+        raise errors.ValueInvalidException
     return replaced(document, step.path, lambda _: number + delta)
 
 

@@ -11,40 +11,12 @@ from itertools import count
 
 import trio
 
+from tests.properties import scripts
 from tests.properties.calls import BINARY, strategy_named, submit
 from tests.properties.checker import BREAKER, CheckedNode, Checker
 from tests.properties.fragile import FragileConnector
-from tests.properties.scripts import (
-    BUCKET,
-    COLLECTION,
-    COLLECTION_ID,
-    DEFAULT,
-    KEYSPACES,
-    SCOPE,
-    CancelledCall,
-    CutOff,
-    Script,
-    ScriptedCall,
-    ScriptStep,
-    StruckCall,
-    Together,
-    Wait,
-)
 from tests.trio_client.cancelling import Moments, run_in_virtual_time
-from triclinium import (
-    AbandonedOperation,
-    AnyRetryStrategy,
-    Cluster,
-    Collection,
-    TimeoutOptions,
-    fail_after,
-)
-from triclinium.errors import (
-    AmbiguousTooSlowError,
-    CouchbaseException,
-    DocumentNotFoundException,
-    UnambiguousTooSlowError,
-)
+from triclinium import AbandonedOperation, AnyRetryStrategy, Cluster, Collection, TimeoutOptions, errors, fail_after
 from triclinium.testing import FakeConnector
 from triclinium.testing._fake_cluster import fake_cluster
 from triclinium.testing._node_server import serving
@@ -65,10 +37,10 @@ DRAINING_SECONDS = 5.0
 """Longer than any answer is delayed."""
 
 NODE = FakeNodeOptions(
-    buckets=(BUCKET,),
+    buckets=(scripts.BUCKET,),
     vbuckets=128,
     error_map=ErrorMapDocument(revision=1, rows=()),
-    collections={"_default": {"_default": 0}, SCOPE: {COLLECTION: COLLECTION_ID}},
+    collections={"_default": {"_default": 0}, scripts.SCOPE: {scripts.COLLECTION: scripts.COLLECTION_ID}},
 )
 
 
@@ -88,7 +60,7 @@ class Run:
     """What the node was asked."""
 
 
-def run_script(script: Script) -> Run:
+def run_script(script: scripts.Script) -> Run:
     """Run ``script`` to its end.
 
     Raises:
@@ -102,7 +74,7 @@ def run_script(script: Script) -> Run:
 class ScriptRunner:
     """One run of one script."""
 
-    def __init__(self, script: Script, moments: Moments) -> None:
+    def __init__(self, script: scripts.Script, moments: Moments) -> None:
         self._script = script
         self._moments = moments
         self._checker = Checker()
@@ -145,8 +117,10 @@ class ScriptRunner:
     async def _live(self, outside: trio.Nursery) -> None:
         self._checker.statistics = self._cluster.statistics
         if self._script.begins_connected:
-            await self._call(ScriptedCall(OperationTemplate("upsert", Place(DEFAULT, "ada"))))
-            await self._call(ScriptedCall(OperationTemplate("increment", Place(DEFAULT, "hits"), flag=True)))
+            await self._call(scripts.ScriptedCall(OperationTemplate("upsert", Place(scripts.DEFAULT, "ada"))))
+            await self._call(
+                scripts.ScriptedCall(OperationTemplate("increment", Place(scripts.DEFAULT, "hits"), flag=True))
+            )
         for step in self._script.steps:
             await self._take(step)
             self._checker.check()
@@ -179,12 +153,12 @@ class ScriptRunner:
         assert trio.current_time() == self._left_at, "somebody waited for a client that was closed"
         assert not self._connector.open_streams
         try:
-            await self._collection(DEFAULT).get("ada")
+            await self._collection(scripts.DEFAULT).get("ada")
         except trio.ClosedResourceError:
             return
         raise Violation("a client that is closed still answers")
 
-    async def _call_from_outside(self, call: ScriptedCall) -> None:
+    async def _call_from_outside(self, call: scripts.ScriptedCall) -> None:
         submissions: list[Submission] = []
         try:
             await self._call(call, submissions.append)
@@ -194,27 +168,27 @@ class ScriptRunner:
 
     # Steps.
 
-    async def _take(self, step: ScriptStep) -> None:
+    async def _take(self, step: scripts.ScriptStep) -> None:
         match step:
-            case ScriptedCall():
+            case scripts.ScriptedCall():
                 await self._call(step)
-            case CancelledCall(call, moment):
+            case scripts.CancelledCall(call, moment):
                 self._moments.cancel_at = moment
                 await self._call(call, is_counted=True)
-            case StruckCall(call, strike):
+            case scripts.StruckCall(call, strike):
                 strike.arm(self._node.faults)
                 await self._call(call)
-            case Together():
+            case scripts.Together():
                 await self._call_together(step)
             case Strike():
                 step.arm(self._node.faults)
-            case Wait(seconds):
+            case scripts.Wait(seconds):
                 await trio.sleep(seconds)
-            case CutOff(after_bytes):
+            case scripts.CutOff(after_bytes):
                 for stream in self._connector.open_streams:
                     stream.cut_off(after_bytes)
 
-    async def _call_together(self, step: Together) -> None:
+    async def _call_together(self, step: scripts.Together) -> None:
         mine = MineError()
 
         async def fail(after: float) -> None:
@@ -234,7 +208,7 @@ class ScriptRunner:
         try:
             with fail_after(math.inf if step.within is None else step.within):
                 await call_all()
-        except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
+        except (errors.AmbiguousTooSlowError, errors.UnambiguousTooSlowError) as error:
             told = error.operations
         except ExceptionGroup as group:
             if group.exceptions != (mine,):
@@ -246,7 +220,7 @@ class ScriptRunner:
 
     async def _call(
         self,
-        call: ScriptedCall,
+        call: scripts.ScriptedCall,
         begun: Callable[[Submission], None] = lambda submission: None,
         *,
         is_counted: bool = False,
@@ -263,11 +237,11 @@ class ScriptRunner:
                         told = await _told(perform)
                 else:
                     told = await _told(perform)
-        except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
+        except (errors.AmbiguousTooSlowError, errors.UnambiguousTooSlowError) as error:
             assert [(operation.name, operation.key)] * len(error.operations) == [
                 (abandoned.operation, abandoned.key) for abandoned in error.operations
             ]
-            self._checker.abandoned(submission, ambiguous=isinstance(error, AmbiguousTooSlowError))
+            self._checker.abandoned(submission, ambiguous=isinstance(error, errors.AmbiguousTooSlowError))
             self._note(type(error).__name__, submission)
         except trio.Cancelled:
             self._left.append(submission)
@@ -276,7 +250,7 @@ class ScriptRunner:
         else:
             if trio.current_time() > began + KV_SECONDS + ROUNDING:
                 raise Violation(f"{submission} took {trio.current_time() - began} s")
-            if isinstance(told, CouchbaseException):
+            if isinstance(told, errors.CouchbaseException):
                 self._note(f"{type(told).__name__} {told.context.retry_attempts}", submission)
                 self._checker.failed(submission, told)
             else:
@@ -284,19 +258,19 @@ class ScriptRunner:
                 self._checker.completed(submission, told)
 
     async def _perform(
-        self, operation: DocumentOperation, call: ScriptedCall, strategy: AnyRetryStrategy | None
+        self, operation: DocumentOperation, call: scripts.ScriptedCall, strategy: AnyRetryStrategy | None
     ) -> Result:
         collection = self._collection(operation.keyspace)
         if call.template.flag and isinstance(operation, Get):
             found = await collection.get_or_none(operation.key, transcoder=BINARY, retry_strategy=strategy)
             if found is None:
-                raise DocumentNotFoundException("None was returned")
+                raise errors.DocumentNotFoundException("None was returned")
             return found
         result = await submit(collection, operation, strategy)
         return Done() if result is None else result
 
     def _collection(self, keyspace: Keyspace) -> Collection:
-        return self._cluster.bucket(BUCKET).scope(keyspace.scope).collection(keyspace.collection)
+        return self._cluster.bucket(scripts.BUCKET).scope(keyspace.scope).collection(keyspace.collection)
 
     def _note(self, outcome: str, submission: Submission) -> None:
         self._transcript.append(f"{trio.current_time():.6f} {submission}: {outcome}")
@@ -325,23 +299,23 @@ class ScriptRunner:
         """Write and read; whatever is wrong now has no excuse."""
         began = trio.current_time()
         for place in _places():
-            await self._call(ScriptedCall(OperationTemplate("get", place)))
-        for keyspace in KEYSPACES:
+            await self._call(scripts.ScriptedCall(OperationTemplate("get", place)))
+        for keyspace in scripts.KEYSPACES:
             for kind in ("upsert", "append", "get", "remove"):
-                await self._call(ScriptedCall(OperationTemplate(kind, Place(keyspace, "later"))))
+                await self._call(scripts.ScriptedCall(OperationTemplate(kind, Place(keyspace, "later"))))
         self._checker.check()
         assert began == trio.current_time()
 
 
 def _places() -> Iterable[Place]:
-    return (Place(keyspace, key) for keyspace in KEYSPACES for key in ("ada", "bob", "hits"))
+    return (Place(keyspace, key) for keyspace in scripts.KEYSPACES for key in ("ada", "bob", "hits"))
 
 
-async def _told(perform: Callable[[], Awaitable[Result]]) -> Result | CouchbaseException:
+async def _told(perform: Callable[[], Awaitable[Result]]) -> Result | errors.CouchbaseException:
     """Return what a caller gets, an exception too."""
     try:
         return await perform()
-    except CouchbaseException as error:
+    except errors.CouchbaseException as error:
         return error
 
 

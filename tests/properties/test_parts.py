@@ -11,8 +11,7 @@ from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
 from tests.properties.parts import CREATING, Path, PathStep, look_up, mutated
-from triclinium import Collection
-from triclinium.errors import CouchbaseException
+from triclinium import Collection, errors
 from triclinium.testing import open_fake_cluster
 from triclinium_core.testing import FakeNodeOptions
 
@@ -112,11 +111,11 @@ async def check_lookup(body: Any, beside: Any, wanted: Sequence[PathStep]) -> No
     for index, step in enumerate(wanted):
         try:
             expected: object = look_up(step, beside if step.xattr else body)
-        except CouchbaseException as error:
+        except errors.CouchbaseException as error:
             expected = type(error)
         try:
             actual: object = result.content_as(object, index)
-        except CouchbaseException as error:
+        except errors.CouchbaseException as error:
             actual = type(error)
 
         assert repr(expected) == repr(actual), step
@@ -132,7 +131,7 @@ async def check_mutation(body: Any, beside: Any, wanted: Sequence[PathStep]) -> 
         try:
             result = await people.mutate_in("ada", [step.mutation() for step in wanted])
             returned = {index: result.content_as(int, index) for index in expected.returned}
-        except CouchbaseException as error:
+        except errors.CouchbaseException as error:
             failed = error.context.path_index, type(error)
         after = await read(people)
 

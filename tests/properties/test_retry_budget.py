@@ -17,23 +17,13 @@ from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
 from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
-from triclinium import Collection, StandardRetryStrategy, TokenScope, retrying
-from triclinium.errors import CouchbaseException, TemporaryFailureException
-from triclinium.testing import (
-    FakeCluster,
-    Opcode,
-    delay,
-    drop_response,
-    locked,
-    not_my_vbucket,
-    open_fake_cluster,
-    temporary_failure,
-)
+from triclinium import Collection, StandardRetryStrategy, TokenScope, errors, retrying, testing
+from triclinium.testing import delay
 from triclinium_core.kv.wire.constants import Opcode as AnyOpcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 
 TASKS = 8
-FAULTS = (temporary_failure(), locked(), not_my_vbucket(), delay(0.3), drop_response())
+FAULTS = (testing.temporary_failure(), testing.locked(), testing.not_my_vbucket(), delay(0.3), testing.drop_response())
 
 
 async def operate(chance: random.Random, people: Collection, key: str, strategy: TokenBook | AwaitedBook) -> None:
@@ -43,11 +33,11 @@ async def operate(chance: random.Random, people: Collection, key: str, strategy:
         with retrying(TokenScope(strategy, key)):
             try:
                 await (people.upsert(key, {}) if chance.random() < 0.5 else people.get(key))
-            except CouchbaseException:
+            except errors.CouchbaseException:
                 pass
 
 
-def attempts_seen(fake: FakeCluster) -> tuple[Counter[str], Counter[str]]:
+def attempts_seen(fake: testing.FakeCluster) -> tuple[Counter[str], Counter[str]]:
     """Return how many attempts at each key the node has seen, and beside them those that are always retried."""
     commands = [command for command in fake.node.command_log if command.opcode in (AnyOpcode.GET, AnyOpcode.SET)]
     misled = [command for command in commands if command.status == Status.NOT_MY_VBUCKET]
@@ -69,11 +59,11 @@ def test_every_attempt_has_a_token_and_every_token_an_end(seed: int) -> None:
     strategy: TokenBook | AwaitedBook = book if chance.random() < 0.5 else AwaitedBook(book, think)
 
     async def main() -> None:
-        async with open_fake_cluster() as fake, fake.open_client() as cluster:
+        async with testing.open_fake_cluster() as fake, fake.open_client() as cluster:
             people = cluster.bucket("default").default_collection()
             await people.upsert("warm", {})
             for _ in range(chance.randrange(20)):
-                opcode = chance.choice([Opcode.GET, Opcode.SET])
+                opcode = chance.choice([testing.Opcode.GET, testing.Opcode.SET])
                 fake.node.faults.next(opcode, chance.choice(FAULTS), times=chance.randrange(1, 4))
             async with trio.open_nursery() as nursery:
                 for number in range(TASKS):
@@ -99,12 +89,12 @@ def test_every_attempt_has_a_token_and_every_token_an_end(seed: int) -> None:
 async def test_successes_fill_what_failures_have_emptied(failures: int, autojump_clock: MockClock) -> None:
     """Once the node is well nothing fails, and after as many successes as are missing the quota is full."""
     budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=40)
-    async with open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
+    async with testing.open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
         people = cluster.bucket("default").default_collection()
         await people.upsert("ada", {})
-        fake.node.faults.always(Opcode.GET, temporary_failure())
+        fake.node.faults.always(testing.Opcode.GET, testing.temporary_failure())
         for _ in range(failures):
-            with pytest.raises(TemporaryFailureException):
+            with pytest.raises(errors.TemporaryFailureException):
                 await people.get("ada")
         missing = budget.quota_capacity - budget.available_quota()
         fake.node.faults.clear()
@@ -120,10 +110,10 @@ async def test_successes_fill_what_failures_have_emptied(failures: int, autojump
 async def test_a_rebalance_is_survived_with_an_empty_quota(autojump_clock: MockClock) -> None:
     """What is always retried is, and the quota has no less afterwards."""
     budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=0)
-    async with open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
+    async with testing.open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
         people = cluster.bucket("default").default_collection()
         await people.upsert("ada", {})
-        fake.node.faults.next(Opcode.GET, not_my_vbucket(), times=5)
+        fake.node.faults.next(testing.Opcode.GET, testing.not_my_vbucket(), times=5)
         await people.get("ada")
 
         assert 0 == budget.available_quota()
@@ -133,7 +123,7 @@ async def test_a_strategy_that_waits_holds_back_its_own_operation_alone(autojump
     """The others begin and end meanwhile; whoever leaves calls the waiting off."""
     gate = trio.Event()
     book = TokenBook()
-    async with open_fake_cluster() as fake, fake.open_client() as cluster:
+    async with testing.open_fake_cluster() as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
 
         async def held() -> None:

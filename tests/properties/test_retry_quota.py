@@ -16,8 +16,7 @@ from hypothesis import given, strategies as st
 from trio.testing import MockClock
 
 from triclinium import StandardRetryStrategy, attempts, retry
-from triclinium_core.retry.smithy.asynchronous import as_async
-from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
+from triclinium_core.retry.smithy import AnyRetryStrategy, RetryToken, as_async
 
 TASKS = 10
 COST = 14

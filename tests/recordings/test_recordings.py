@@ -10,10 +10,10 @@ import pytest
 from tests.recordings.comparison import compared, read
 from tests.recordings.description import described
 from tests.recordings.recording import recorded, write
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import FailOperation
 from triclinium_core.contract.neutral import SendBytes, StreamId, Token
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import DocumentNotFoundException
 
 SEED = 3
 
@@ -89,8 +89,8 @@ class Opaque:
     [
         (SendBytes(StreamId(1), b"x" * 100), SendBytes(StreamId(1), b"x" * 99 + b"y")),
         (
-            FailOperation(Token(1), DocumentNotFoundException("gone", ErrorContext(key="a"))),
-            FailOperation(Token(1), DocumentNotFoundException("gone", ErrorContext(key="b"))),
+            FailOperation(Token(1), errors.DocumentNotFoundException("gone", ErrorContext(key="a"))),
+            FailOperation(Token(1), errors.DocumentNotFoundException("gone", ErrorContext(key="b"))),
         ),
         ({"a": 1}, {"a": 2}),
         ((1, 2), (2, 1)),

@@ -17,25 +17,10 @@ from contextlib import suppress
 import trio
 
 from triclinium.testing import open_tcp_cluster
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors, testing
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing import (
-    FakeNodeOptions,
-    FakeNodes,
-    Fault,
-    delay,
-    drop_response,
-    garble,
-    hang_up,
-    hang_up_after_applying,
-    hang_up_mid_reply,
-    locked,
-    not_my_vbucket,
-    refuse_connection,
-    status,
-    temporary_failure,
-)
+from triclinium_core.retry.couchbase import Status
+from triclinium_core.testing import delay
 
 NODES = 3
 BUCKET = "travel"
@@ -52,25 +37,25 @@ CHANGE_SECONDS = 0.8
 DRAIN_SECONDS = 0.2
 """Between two looks at what the nodes have done, before they forget it."""
 
-FAULTS: dict[str, Callable[[random.Random], Fault]] = {
-    "temporary failure": lambda rng: temporary_failure(),
-    "locked": lambda rng: locked(),
-    "busy": lambda rng: status(Status.BUSY),
-    "not my vbucket": lambda rng: not_my_vbucket(with_config=rng.random() < 0.5),
+FAULTS: dict[str, Callable[[random.Random], testing.Fault]] = {
+    "temporary failure": lambda rng: testing.temporary_failure(),
+    "locked": lambda rng: testing.locked(),
+    "busy": lambda rng: testing.status(Status.BUSY),
+    "not my vbucket": lambda rng: testing.not_my_vbucket(with_config=rng.random() < 0.5),
     "delay": lambda rng: delay(rng.uniform(0.0, 0.4)),
-    "hang up before applying": lambda rng: hang_up(),
-    "hang up after applying": lambda rng: hang_up_after_applying(),
-    "hang up in a reply": lambda rng: hang_up_mid_reply(bytes_sent=rng.randrange(30)),
-    "garbled reply": lambda rng: garble(),
-    "dropped reply": lambda rng: drop_response(),
-    "refused connection": lambda rng: refuse_connection(),
+    "hang up before applying": lambda rng: testing.hang_up(),
+    "hang up after applying": lambda rng: testing.hang_up_after_applying(),
+    "hang up in a reply": lambda rng: testing.hang_up_mid_reply(bytes_sent=rng.randrange(30)),
+    "garbled reply": lambda rng: testing.garble(),
+    "dropped reply": lambda rng: testing.drop_response(),
+    "refused connection": lambda rng: testing.refuse_connection(),
 }
 
 
 class Disruptions:
     """What happens to the nodes, and what they have done."""
 
-    def __init__(self, nodes: FakeNodes, seed: int) -> None:
+    def __init__(self, nodes: testing.FakeNodes, seed: int) -> None:
         self._nodes = nodes
         self._rng = random.Random(seed)
         self.events: Counter[str] = Counter()
@@ -165,7 +150,7 @@ class Disruptions:
                 self._nodes.add_node(index)
             self._nodes.kill(index)
             self._nodes.revive(index)
-        with suppress(InvalidArgumentException):
+        with suppress(errors.InvalidArgumentException):
             self._nodes.collections.create(SCOPE, PASSING)
         self._nodes.rebalance()
 
@@ -224,8 +209,8 @@ def resident_bytes() -> int:
 async def serve(seed: int) -> None:
     """Serve until the input ends."""
     collections = {"_default": {"_default": 0}, SCOPE: {LASTING: 8, PASSING: 9}}
-    options = FakeNodeOptions(buckets=(BUCKET,), collections=collections, replicas=1)
-    nodes = FakeNodes(options, NODES)
+    options = testing.FakeNodeOptions(buckets=(BUCKET,), collections=collections, replicas=1)
+    nodes = testing.FakeNodes(options, NODES)
     troubles = Disruptions(nodes, seed)
     async with open_tcp_cluster(nodes) as fake, trio.open_nursery() as nursery:
         credentials = {"username": options.username, "password": options.password}

@@ -13,8 +13,7 @@ import trio
 from tests.live.line_process import LineProcess
 from tests.soak.figures import MEMORY, Samples, living_tasks, open_files, own_figures
 from tests.soak.work import COUNTER_START, OPCODES, READS, Known, Work
-from triclinium import ClientStatistics, Cluster, Collection, PasswordAuthenticator, open_cluster
-from triclinium.errors import CouchbaseException
+from triclinium import ClientStatistics, Cluster, Collection, PasswordAuthenticator, errors, open_cluster
 from triclinium_core.contract.couchbase import TimerKind
 
 MEMORY_SECONDS_MIN = 120.0
@@ -169,11 +168,11 @@ class Soak:
         """Read what callers know of, which nothing prevents any more, all at once."""
 
         async def read(key: str, found: dict[str, Any]) -> None:
-            failure: CouchbaseException | None = None
+            failure: errors.CouchbaseException | None = None
             for _ in range(ATTEMPTS):
                 try:
                     document = await store.get_or_none(key)
-                except CouchbaseException as error:
+                except errors.CouchbaseException as error:
                     failure = error
                 else:
                     found[key] = None if document is None else document.content

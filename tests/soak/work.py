@@ -12,8 +12,7 @@ from functools import partial
 import trio
 
 from tests.soak.nodes import BUCKET, LASTING, PASSING, SCOPE
-from triclinium import Cluster, Collection, DurabilityLevel, RawBinaryTranscoder
-from triclinium.errors import CouchbaseException, DocumentNotFoundException
+from triclinium import Cluster, Collection, DurabilityLevel, RawBinaryTranscoder, errors
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.oracle.submissions import may_be_applied
 
@@ -157,7 +156,7 @@ class Work:
         with trio.move_on_after(limit) as scope:
             try:
                 await call()
-            except CouchbaseException as raised:
+            except errors.CouchbaseException as raised:
                 error = raised
             except Exception as raised:
                 error = raised
@@ -170,7 +169,7 @@ class Work:
             told.succeeded += 1
             return True, True
         told.failed[type(error).__name__] += 1
-        maybe = isinstance(error, CouchbaseException) and may_be_applied(error)
+        maybe = isinstance(error, errors.CouchbaseException) and may_be_applied(error)
         told.maybe += maybe and kind not in READS
         return False, maybe
 
@@ -219,9 +218,9 @@ class Work:
         store, key = rng.choice(self._stores), f"{name}-grown"
         try:
             size = len((await store.get(key, transcoder=BINARY)).data)
-        except DocumentNotFoundException:
+        except errors.DocumentNotFoundException:
             size = DOCUMENT_SIZE_MAX
-        except CouchbaseException:
+        except errors.CouchbaseException:
             size = 0
         if size >= DOCUMENT_SIZE_MAX:
             await self.perform(rng, "upsert", partial(store.upsert, key, b"", transcoder=BINARY))

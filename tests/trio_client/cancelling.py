@@ -19,8 +19,7 @@ import trio
 from trio._core._run import _r as scheduler_chance
 from trio.testing import MockClock
 
-from triclinium import AbandonedOperation, fail_after
-from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, UnambiguousTooSlowError
+from triclinium import AbandonedOperation, errors, fail_after
 
 T = TypeVar("T")
 
@@ -176,9 +175,9 @@ async def end_of(call: Callable[[], Awaitable[object]], moments: Moments) -> End
         with fail_after(math.inf) as scope, moments.of_call(scope):
             try:
                 outcome = type(await call()).__name__
-            except CouchbaseException as error:
+            except errors.CouchbaseException as error:
                 outcome = type(error).__name__
-    except (AmbiguousTooSlowError, UnambiguousTooSlowError) as error:
-        is_ambiguous = isinstance(error, AmbiguousTooSlowError)
+    except (errors.AmbiguousTooSlowError, errors.UnambiguousTooSlowError) as error:
+        is_ambiguous = isinstance(error, errors.AmbiguousTooSlowError)
         return Ending(outcome, scope.cancelled_caught, is_ambiguous, error.operations)
     return Ending(outcome, scope.cancelled_caught)

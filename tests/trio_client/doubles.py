@@ -17,8 +17,7 @@ from triclinium_core.contract.couchbase import Action, CompleteOperation, Event,
 from triclinium_core.contract.neutral import OpenStream, StreamId
 from triclinium_core.kv.operation.document_operations import Get, Keyspace
 from triclinium_core.kv.operation.results import Done
-from triclinium_core.retry.couchbase.strategy import RetryRequest
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import RetryRequest, Service
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 KEYSPACE = Keyspace("travel")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from triclinium_core.retry.smithy.protocols import RetryToken
+from triclinium_core.retry.smithy import RetryToken
 
 
 class Token:

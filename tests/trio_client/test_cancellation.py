@@ -16,57 +16,22 @@ from typing import TypeVar
 import pytest
 import trio
 
+import triclinium
 from tests.trio_client import test_cancellation_health as of_health, test_cancellation_services as of_services
 from tests.trio_client.cancelling import Ending, Moments, Runs, at_every_moment, end_of
 from tests.trio_client.recorded_telemetry import RecordingTracer
-from triclinium import (
-    BinaryCollection,
-    Bucket,
-    Cas,
-    Cluster,
-    Collection,
-    CollectionManager,
-    CounterResult,
-    ExistsResult,
-    GetResult,
-    LookupInResult,
-    LookupInSpec,
-    MutateInResult,
-    MutateInSpec,
-    MutationResult,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
-    Scope,
-    open_cluster,
-    run_cluster,
-)
-from triclinium.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    RequestCanceledException,
-    UnambiguousTimeoutException,
-)
+from triclinium import errors
 from triclinium.testing import ClientArguments, FakeCluster, open_fake_cluster
+from triclinium_core import testing
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing import (
-    ErrorMapDocument,
-    FakeNodeOptions,
-    Fault,
-    delay,
-    drop_response,
-    hang_up_after_applying,
-    hang_up_mid_reply,
-    refuse_connection,
-    temporary_failure,
-)
+from triclinium_core.testing import delay
 
 BUCKET, SCOPE, COLLECTION, COLLECTION_ID = "default", "inventory", "people", 8
-NODE = FakeNodeOptions(
+NODE = testing.FakeNodeOptions(
     buckets=(BUCKET,),
     vbuckets=128,
-    error_map=ErrorMapDocument(revision=1, rows=()),
+    error_map=testing.ErrorMapDocument(revision=1, rows=()),
     collections={"_default": {"_default": 0}, SCOPE: {COLLECTION: COLLECTION_ID}},
 )
 MINUTE = timedelta(minutes=1)
@@ -76,7 +41,7 @@ SETTLING_SECONDS = 6.0
 """Longer than any operation or delay of these tests, and shorter than the keep-alive's interval."""
 
 T = TypeVar("T")
-Call = Callable[[Collection, Cas], Awaitable[object]]
+Call = Callable[[triclinium.Collection, triclinium.Cas], Awaitable[object]]
 Record = Callable[[str, object], None]
 
 
@@ -86,7 +51,7 @@ class Operation:
 
     name: str
     call: Call
-    returns: type = MutationResult
+    returns: type = triclinium.MutationResult
     key: str = "ada"
 
     @property
@@ -101,25 +66,31 @@ class Operation:
 
 
 COLLECTION_OPERATIONS = (
-    Operation("get", lambda c, cas: c.get("ada"), GetResult),
+    Operation("get", lambda c, cas: c.get("ada"), triclinium.GetResult),
     Operation("get_or_none", lambda c, cas: c.get_or_none("nobody"), NoneType, "nobody"),
-    Operation("exists", lambda c, cas: c.exists("ada"), ExistsResult),
-    Operation("get_and_touch", lambda c, cas: c.get_and_touch("ada", MINUTE), GetResult),
+    Operation("exists", lambda c, cas: c.exists("ada"), triclinium.ExistsResult),
+    Operation("get_and_touch", lambda c, cas: c.get_and_touch("ada", MINUTE), triclinium.GetResult),
     Operation("touch", lambda c, cas: c.touch("ada", MINUTE)),
-    Operation("get_and_lock", lambda c, cas: c.get_and_lock("ada", SECOND), GetResult),
+    Operation("get_and_lock", lambda c, cas: c.get_and_lock("ada", SECOND), triclinium.GetResult),
     Operation("unlock", lambda c, cas: c.unlock("locked", cas), NoneType, "locked"),
     Operation("insert", lambda c, cas: c.insert("bob", 1), key="bob"),
     Operation("upsert", lambda c, cas: c.upsert("ada", 1)),
     Operation("replace", lambda c, cas: c.replace("ada", 1)),
     Operation("remove", lambda c, cas: c.remove("ada")),
-    Operation("lookup_in", lambda c, cas: c.lookup_in("ada", [LookupInSpec.get("")]), LookupInResult),
-    Operation("mutate_in", lambda c, cas: c.mutate_in("ada", [MutateInSpec.replace("", 1)]), MutateInResult),
+    Operation(
+        "lookup_in", lambda c, cas: c.lookup_in("ada", [triclinium.LookupInSpec.get("")]), triclinium.LookupInResult
+    ),
+    Operation(
+        "mutate_in",
+        lambda c, cas: c.mutate_in("ada", [triclinium.MutateInSpec.replace("", 1)]),
+        triclinium.MutateInResult,
+    ),
 )
 BINARY_OPERATIONS = (
     Operation("append", lambda c, cas: c.binary.append("ada", b" ")),
     Operation("prepend", lambda c, cas: c.binary.prepend("ada", b" ")),
-    Operation("increment", lambda c, cas: c.binary.increment("hits"), CounterResult, "hits"),
-    Operation("decrement", lambda c, cas: c.binary.decrement("hits"), CounterResult, "hits"),
+    Operation("increment", lambda c, cas: c.binary.increment("hits"), triclinium.CounterResult, "hits"),
+    Operation("decrement", lambda c, cas: c.binary.decrement("hits"), triclinium.CounterResult, "hits"),
 )
 EVERY_OPERATION = (*COLLECTION_OPERATIONS, *BINARY_OPERATIONS)
 SOME_OPERATIONS = tuple(operation for operation in EVERY_OPERATION if operation.name in ("get", "upsert", "increment"))
@@ -128,16 +99,20 @@ SOME_OPERATIONS = tuple(operation for operation in EVERY_OPERATION if operation.
 class Thoughtful:
     """Thinks for a while before each retry."""
 
-    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    async def retry_after(
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
         """Return a short delay, after a longer one."""
         await trio.sleep(0.05)
-        return RetryAction.after(0.01)
+        return triclinium.RetryAction.after(0.01)
 
 
 class Silent:
     """Never comes to a conclusion."""
 
-    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    async def retry_after(
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
         """Return nothing, ever."""
         await trio.sleep_forever()
         raise AssertionError
@@ -148,7 +123,7 @@ class Situation:
     """What an operation meets."""
 
     name: str
-    faults: Sequence[Fault] = ()
+    faults: Sequence[testing.Fault] = ()
     refusals: int = 0
     is_connected: bool = True
     in_named_collection: bool = False
@@ -156,12 +131,12 @@ class Situation:
     arguments: ClientArguments = field(default_factory=ClientArguments)
     leaves_requests: int = 0
     """Requests that the node never answers."""
-    read_raises: type[CouchbaseException] | None = None
-    write_raises: type[CouchbaseException] | None = None
+    read_raises: type[errors.CouchbaseException] | None = None
+    write_raises: type[errors.CouchbaseException] | None = None
     """What it comes to when nobody cancels."""
     operations: Sequence[Operation] = SOME_OPERATIONS
 
-    async def prepare(self, fake: FakeCluster, cluster: Cluster) -> None:
+    async def prepare(self, fake: FakeCluster, cluster: triclinium.Cluster) -> None:
         """Bring it about."""
         if self.is_connected:
             await cluster.bucket(BUCKET).default_collection().exists("anybody")
@@ -171,20 +146,20 @@ class Situation:
         for fault in self.faults:
             fake.node.faults.next(operation.opcode, fault)
         if self.refusals:
-            fake.node.faults.next(None, refuse_connection(), times=self.refusals)
+            fake.node.faults.next(None, testing.refuse_connection(), times=self.refusals)
 
     def outcome_of(self, operation: Operation) -> str:
         """Return what the operation returns or raises when nobody cancels."""
         error = self.read_raises if operation.is_read else self.write_raises
         return (error or operation.returns).__name__
 
-    def collection(self, cluster: Cluster) -> Collection:
+    def collection(self, cluster: triclinium.Cluster) -> triclinium.Collection:
         """Return where the operation finds its document."""
         bucket = cluster.bucket(BUCKET)
         return bucket.scope(SCOPE).collection(COLLECTION) if self.in_named_collection else bucket.default_collection()
 
 
-FAILURES = (temporary_failure(), temporary_failure())
+FAILURES = (testing.temporary_failure(), testing.temporary_failure())
 SITUATIONS = (
     Situation("connected", operations=EVERY_OPERATION),
     Situation("connecting", is_connected=False),
@@ -195,25 +170,29 @@ SITUATIONS = (
         "asking a strategy that never answers",
         FAILURES,
         arguments={"retry_strategy": Silent()},
-        read_raises=UnambiguousTimeoutException,
-        write_raises=UnambiguousTimeoutException,
+        read_raises=errors.UnambiguousTimeoutException,
+        write_raises=errors.UnambiguousTimeoutException,
     ),
     Situation("answered late", (delay(0.3),)),
     Situation(
         "never answered",
-        (drop_response(),),
+        (testing.drop_response(),),
         leaves_requests=1,
-        read_raises=UnambiguousTimeoutException,
-        write_raises=AmbiguousTimeoutException,
+        read_raises=errors.UnambiguousTimeoutException,
+        write_raises=errors.AmbiguousTimeoutException,
     ),
     Situation(
         "hung up on",
-        (hang_up_after_applying(),),
+        (testing.hang_up_after_applying(),),
         refusals=2,
         operations=EVERY_OPERATION,
-        write_raises=RequestCanceledException,
+        write_raises=errors.RequestCanceledException,
     ),
-    Situation("hung up on in the middle of a reply", (hang_up_mid_reply(),), write_raises=RequestCanceledException),
+    Situation(
+        "hung up on in the middle of a reply",
+        (testing.hang_up_mid_reply(),),
+        write_raises=errors.RequestCanceledException,
+    ),
     Situation("in a collection whose id is unknown", in_named_collection=True),
     Situation("in a collection, connecting", in_named_collection=True, is_connected=False),
     Situation("in small pieces", piece_sizes=(24, 7, 400)),
@@ -281,17 +260,17 @@ async def live(situation: Situation, operation: Operation, moments: Moments) -> 
         return Life(ending, len(mine), sum(command.applied for command in mine), left)
 
 
-def furnish(fake: FakeCluster) -> Cas:
+def furnish(fake: FakeCluster) -> triclinium.Cas:
     """Store what the operations need, and return the CAS of a locked document."""
     documents = fake.node.documents
     for collection_id in (0, COLLECTION_ID):
         documents.put(BUCKET, "ada", b'{"born":1815}', collection_id=collection_id)
         documents.put(BUCKET, "hits", b"7", collection_id=collection_id)
     documents.put(BUCKET, "locked", b"1")
-    return Cas(documents.lock(BUCKET, "locked", seconds=30))
+    return triclinium.Cas(documents.lock(BUCKET, "locked", seconds=30))
 
 
-async def use(collection: Collection) -> None:
+async def use(collection: triclinium.Collection) -> None:
     """Do honest work, which must succeed at the first attempt."""
     began = trio.current_time()
     await collection.upsert("later", {"works": True})
@@ -301,7 +280,7 @@ async def use(collection: Collection) -> None:
     assert began == trio.current_time()
 
 
-def aftermath(fake: FakeCluster, cluster: Cluster, moments: Moments) -> Aftermath:
+def aftermath(fake: FakeCluster, cluster: triclinium.Cluster, moments: Moments) -> Aftermath:
     """Return what is left."""
     statistics = cluster.statistics()
     return Aftermath(
@@ -372,7 +351,14 @@ def test_no_operation_is_left_out() -> None:
     """Every public coroutine of every public class stands in the tables above, or in those of health and services."""
     found = {
         f"{kind.__name__}.{name}"
-        for kind in (Cluster, Bucket, Scope, Collection, BinaryCollection, CollectionManager)
+        for kind in (
+            triclinium.Cluster,
+            triclinium.Bucket,
+            triclinium.Scope,
+            triclinium.Collection,
+            triclinium.BinaryCollection,
+            triclinium.CollectionManager,
+        )
         for name, member in inspect.getmembers(kind, inspect.iscoroutinefunction)
         if not name.startswith("_")
     }
@@ -392,7 +378,7 @@ async def share(moments: Moments) -> tuple[Ending, Sequence[object], Aftermath]:
     """Return how a call ends that shares its connection with others, what those return, and what is left."""
     found: list[object] = []
 
-    async def count(collection: Collection) -> None:
+    async def count(collection: triclinium.Collection) -> None:
         for _ in range(3):
             counter = await collection.binary.increment("hits")
             found.append(counter.content)
@@ -426,11 +412,11 @@ async def leave_together(moments: Moments) -> tuple[Ending, set[str], set[str], 
     keys = {"ada", "bob", "eve"}
     returned: set[str] = set()
 
-    async def store(collection: Collection, key: str) -> None:
+    async def store(collection: triclinium.Collection, key: str) -> None:
         await collection.upsert(key, 1)
         returned.add(key)
 
-    async def store_all(collection: Collection) -> None:
+    async def store_all(collection: triclinium.Collection) -> None:
         async with trio.open_nursery() as nursery:
             for key in keys:
                 nursery.start_soon(store, collection, key)
@@ -465,7 +451,9 @@ async def open_and_leave(moments: Moments) -> tuple[Ending, bool, Mapping[str, i
 
     async def whole_life() -> None:
         nonlocal did_end
-        async with open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector) as cluster:
+        async with triclinium.open_cluster(
+            fake.connection_string, fake.authenticator, connector=fake.connector
+        ) as cluster:
             await cluster.bucket(BUCKET).default_collection().upsert("ada", 1)
             did_end = True
 
@@ -497,10 +485,10 @@ async def start_in_nursery(moments: Moments) -> tuple[Ending, bool, Mapping[str,
     worked = False
     async with open_fake_cluster(options=NODE) as fake:
         async with trio.open_nursery() as nursery:
-            started: list[Cluster] = []
+            started: list[triclinium.Cluster] = []
 
             async def start() -> None:
-                run = partial(run_cluster, connector=fake.connector)
+                run = partial(triclinium.run_cluster, connector=fake.connector)
                 started.append(await nursery.start(run, fake.connection_string, fake.authenticator))
 
             ending = await end_of(start, moments)
@@ -529,7 +517,7 @@ async def run_until_cancelled(moments: Moments) -> tuple[Ending, Mapping[str, in
 
         async def work() -> None:
             async with trio.open_nursery() as nursery:
-                run = partial(run_cluster, connector=fake.connector)
+                run = partial(triclinium.run_cluster, connector=fake.connector)
                 cluster = await nursery.start(run, fake.connection_string, fake.authenticator)
                 await use(cluster.bucket(BUCKET).default_collection())
                 nursery.cancel_scope.cancel()

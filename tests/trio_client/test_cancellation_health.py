@@ -12,15 +12,7 @@ import trio
 from tests.trio_client.cancelling import Ending, Moments, at_every_moment, end_of
 from tests.trio_client.recorded_telemetry import RecordingTracer
 from triclinium import AbandonedOperation, Cluster
-from triclinium.testing import (
-    FakeCluster,
-    FakeNodeOptions,
-    Opcode,
-    Service,
-    delay,
-    drop_response,
-    open_fake_cluster,
-)
+from triclinium.testing import FakeCluster, FakeNodeOptions, Opcode, Service, delay, drop_response, open_fake_cluster
 from triclinium_core.testing import ErrorMapDocument
 
 Record = Callable[[str, object], None]

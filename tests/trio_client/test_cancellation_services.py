@@ -13,7 +13,7 @@ from tests.trio_client.cancelling import Ending, Moments, at_every_moment, end_o
 from tests.trio_client.recorded_telemetry import RecordingTracer
 from triclinium import Cluster, CollectionManager, UpdateCollectionSettings
 from triclinium.testing import FakeCluster, FakeNodeOptions, open_fake_cluster
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import ErrorMapDocument
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest

@@ -11,34 +11,26 @@ import trio
 import trio.testing
 
 from tests.rows import rows
-from tests.trio_client.doubles import (
-    OPEN_STREAM,
-    HalfDeafStream,
-    connector_that_raises,
-    connector_to,
-    open_driver,
-    open_scripted,
-    settle,
-)
+from tests.trio_client import doubles
 from triclinium import (
     CertificateAuthenticator,
     ClusterArguments,
     JwtAuthenticator,
     PasswordAuthenticator,
+    errors,
     open_cluster,
 )
 from triclinium._cluster import running
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._cluster_driver.log import Log
 from triclinium._open_cluster import make_driver
-from triclinium.errors import InvalidArgumentException
 from triclinium_core.contract.neutral import TimePassed
 from triclinium_core.kv.operation.document_operations import Keyspace, Noop
 from triclinium_core.options import ClientOptions
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
 
 AUTHENTICATOR = PasswordAuthenticator("app", "secret")
-UNREACHABLE = connector_that_raises(ConnectionRefusedError())
+UNREACHABLE = doubles.connector_that_raises(ConnectionRefusedError())
 TLS = "couchbases://10.0.0.5"
 
 
@@ -47,7 +39,7 @@ TLS = "couchbases://10.0.0.5"
 
 async def test_entering_and_leaving_are_checkpoints() -> None:
     """Both let other tasks run."""
-    block = open_scripted(ScriptedClusterMachine())
+    block = doubles.open_scripted(ScriptedClusterMachine())
     with trio.testing.assert_checkpoints():
         await block.__aenter__()
     with trio.testing.assert_checkpoints():
@@ -56,8 +48,10 @@ async def test_entering_and_leaving_are_checkpoints() -> None:
 
 async def test_leaving_closes_connections_at_once() -> None:
     """There is nothing to drain: whoever asked for an operation has awaited it."""
-    stream = HalfDeafStream()
-    async with open_driver(ScriptedClusterMachine(on(TimePassed, OPEN_STREAM)), connector_to(stream)):
+    stream = doubles.HalfDeafStream()
+    async with doubles.open_driver(
+        ScriptedClusterMachine(on(TimePassed, doubles.OPEN_STREAM)), doubles.connector_to(stream)
+    ):
         await trio.testing.wait_all_tasks_blocked()
         before = stream.is_closed
 
@@ -91,8 +85,8 @@ async def test_closing_is_protected_from_ctrl_c() -> None:
 
 async def test_a_noop_needs_no_bucket() -> None:
     """It travels over the connection of a bucket, or over the one that belongs to none."""
-    machine = ScriptedClusterMachine(settle)
-    async with open_scripted(machine) as cluster:
+    machine = ScriptedClusterMachine(doubles.settle)
+    async with doubles.open_scripted(machine) as cluster:
         await cluster._noop()
         await cluster._noop("travel")
 
@@ -101,7 +95,7 @@ async def test_a_noop_needs_no_bucket() -> None:
 
 async def test_statistics_outlive_the_cluster() -> None:
     """The last snapshot can still be looked at after the block."""
-    async with open_scripted(ScriptedClusterMachine()) as cluster:
+    async with doubles.open_scripted(ScriptedClusterMachine()) as cluster:
         pass
 
     assert 42 == cluster.statistics().open_operations
@@ -173,7 +167,7 @@ class ByeConnector:
 def test_a_wrong_argument_is_refused_at_once(parameter: str, arguments: dict[str, object]) -> None:
     """Every argument is checked when it is passed, and named when it is wrong."""
     given: dict[str, object] = {"connection_string": "couchbase://10.0.0.5", "authenticator": AUTHENTICATOR}
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         open_cluster(**{**given, **arguments})  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter

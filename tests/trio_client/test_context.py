@@ -8,8 +8,7 @@ import trio
 from triclinium import client_context, retrying
 from triclinium._context import block_values, strategy_for
 from triclinium.errors import InvalidArgumentException
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction, RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import BestEffortRetryStrategy, RetryAction, RetryReason, RetryRequest
 
 
 class Patient:

@@ -17,49 +17,17 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+import triclinium
 from tests.rows import rows
 from tests.trio_client.pair import Never
 from tests.trio_client.recorded_telemetry import RecordingTracer
-from triclinium import (
-    Cluster,
-    Collection,
-    CreateBucketSettings,
-    DurabilityLevel,
-    EncodedValue,
-    JsonTranscoder,
-    LookupInSpec,
-    MutateInSpec,
-    PrefixScan,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
-    StandardRetryStrategy,
-    attempts,
-    client_context,
-    fail_after,
-    retry,
-    retrying,
-)
-from triclinium.errors import UnambiguousTooSlowError
+from triclinium import RetryAction, RetryReason, RetryRequest, errors, retry, testing
 from triclinium.search import MatchAllQuery
-from triclinium.testing import (
-    ClientArguments,
-    FakeAnswer,
-    FakeCluster,
-    Opcode,
-    Service,
-    delay,
-    garble,
-    gzipped,
-    hang_up,
-    hang_up_mid_request,
-    open_fake_cluster,
-    temporary_failure,
-)
+from triclinium.testing import delay
 from triclinium_core.testing import FakeNodeOptions
 
 T = TypeVar("T")
-Call = Callable[[FakeCluster, Cluster], Awaitable[object]]
+Call = Callable[[testing.FakeCluster, triclinium.Cluster], Awaitable[object]]
 
 CALLS_COUNTED = 3
 SHORT, LONG = 0.01, 100.0
@@ -80,30 +48,40 @@ def _old_objects_are_skipped() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def open_stocked(**arguments: Unpack[ClientArguments]) -> AsyncIterator[tuple[FakeCluster, Cluster]]:
+async def open_stocked(
+    **arguments: Unpack[testing.ClientArguments],
+) -> AsyncIterator[tuple[testing.FakeCluster, triclinium.Cluster]]:
     """Give the block two nodes with documents and answers, and a client."""
     options = FakeNodeOptions(vbuckets=128)
     async with (
-        open_fake_cluster(options=options, nodes=2, replicas=1) as fake,
+        testing.open_fake_cluster(options=options, nodes=2, replicas=1) as fake,
         fake.open_client(**arguments) as cluster,
     ):
         await people(cluster).upsert("ada", {"a": 1})
         script = fake.nodes.script
-        for service in (Service.QUERY, Service.ANALYTICS):
-            script.answer("rows", FakeAnswer(rows=[{"a": 1}]), service=service)
-            script.answer("error", FakeAnswer(errors=[{"code": 3000, "msg": "no"}]), service=service)
-            script.answer("late error", FakeAnswer(rows=[1], errors=[{"code": 5000, "msg": "no"}]), service=service)
-        script.answer("index", FakeAnswer(rows=[{"index": "i", "id": "ada", "score": 1.0}]), service=Service.SEARCH)
-        script.answer("a/b", FakeAnswer(rows=[{"id": "ada", "key": 1, "value": 2}]), service=Service.VIEWS)
+        for service in (testing.Service.QUERY, testing.Service.ANALYTICS):
+            script.answer("rows", testing.FakeAnswer(rows=[{"a": 1}]), service=service)
+            script.answer("error", testing.FakeAnswer(errors=[{"code": 3000, "msg": "no"}]), service=service)
+            script.answer(
+                "late error", testing.FakeAnswer(rows=[1], errors=[{"code": 5000, "msg": "no"}]), service=service
+            )
+        script.answer(
+            "index",
+            testing.FakeAnswer(rows=[{"index": "i", "id": "ada", "score": 1.0}]),
+            service=testing.Service.SEARCH,
+        )
+        script.answer(
+            "a/b", testing.FakeAnswer(rows=[{"id": "ada", "key": 1, "value": 2}]), service=testing.Service.VIEWS
+        )
         yield fake, cluster
 
 
-def people(cluster: Cluster) -> Collection:
+def people(cluster: triclinium.Cluster) -> triclinium.Collection:
     """Return the default collection."""
     return cluster.bucket("default").default_collection()
 
 
-def nowhere(cluster: Cluster) -> Collection:
+def nowhere(cluster: triclinium.Cluster) -> triclinium.Collection:
     """Return a collection that does not exist."""
     return cluster.bucket("default").scope("no").collection("no")
 
@@ -123,7 +101,7 @@ async def retried(attempt: Callable[[int], None]) -> None:
         number += 1
         attempt(number)
 
-    await retry(numbered, strategy=StandardRetryStrategy(), on=NotDoneError)
+    await retry(numbered, strategy=triclinium.StandardRetryStrategy(), on=NotDoneError)
 
 
 def fail(number: int) -> None:
@@ -139,17 +117,17 @@ def fail_twice(number: int) -> None:
 
 async def in_a_loop() -> None:
     """Fail until the strategy gives up."""
-    async for attempt in attempts(StandardRetryStrategy(), on=NotDoneError):
+    async for attempt in triclinium.attempts(triclinium.StandardRetryStrategy(), on=NotDoneError):
         with attempt:
             raise NotDoneError
 
 
-async def create_and_drop(cluster: Cluster) -> None:
+async def create_and_drop(cluster: triclinium.Cluster) -> None:
     """Create a scope and a bucket, and drop them."""
     collections, buckets = cluster.bucket("default").collections(), cluster.buckets()
     await collections.create_scope("new")
     await collections.drop_scope("new")
-    await buckets.create_bucket(CreateBucketSettings(name="new", ram_quota_mb=128))
+    await buckets.create_bucket(triclinium.CreateBucketSettings(name="new", ram_quota_mb=128))
     await buckets.drop_bucket("new")
 
 
@@ -165,15 +143,19 @@ SUCCESSES: Mapping[str, Call] = {
     "get_or_none": lambda _, cluster: people(cluster).get_or_none("nobody"),
     "exists": lambda _, cluster: people(cluster).exists("ada"),
     "upsert": lambda _, cluster: people(cluster).upsert("ada", {"a": 1}),
-    "durable upsert": lambda _, cluster: people(cluster).upsert("ada", {"a": 1}, durability=DurabilityLevel.MAJORITY),
+    "durable upsert": lambda _, cluster: people(cluster).upsert(
+        "ada", {"a": 1}, durability=triclinium.DurabilityLevel.MAJORITY
+    ),
     "increment": lambda _, cluster: people(cluster).binary.increment("count", initial=1),
-    "lookup_in": lambda _, cluster: people(cluster).lookup_in("ada", [LookupInSpec.get("a")]),
-    "mutate_in": lambda _, cluster: people(cluster).mutate_in("ada", [MutateInSpec.upsert("a", 1)]),
+    "lookup_in": lambda _, cluster: people(cluster).lookup_in("ada", [triclinium.LookupInSpec.get("a")]),
+    "mutate_in": lambda _, cluster: people(cluster).mutate_in("ada", [triclinium.MutateInSpec.upsert("a", 1)]),
     "get_any_replica": lambda _, cluster: people(cluster).get_any_replica("ada"),
     "get_all_replicas": lambda _, cluster: all_of(people(cluster).get_all_replicas("ada")),
-    "lookup_in_any_replica": lambda _, cluster: people(cluster).lookup_in_any_replica("ada", [LookupInSpec.get("a")]),
-    "scan": lambda _, cluster: all_of(people(cluster).scan(PrefixScan("a"))),
-    "scan, left early": lambda _, cluster: leave_early(people(cluster).scan(PrefixScan("a"))),
+    "lookup_in_any_replica": lambda _, cluster: people(cluster).lookup_in_any_replica(
+        "ada", [triclinium.LookupInSpec.get("a")]
+    ),
+    "scan": lambda _, cluster: all_of(people(cluster).scan(triclinium.PrefixScan("a"))),
+    "scan, left early": lambda _, cluster: leave_early(people(cluster).scan(triclinium.PrefixScan("a"))),
     "query": lambda _, cluster: all_of(cluster.query("rows")),
     "prepared query": lambda _, cluster: all_of(cluster.query("rows", adhoc=False)),
     "query, left early": lambda _, cluster: leave_early(cluster.query("rows")),
@@ -191,10 +173,12 @@ SUCCESSES: Mapping[str, Call] = {
 """Calls that succeed."""
 
 
-def with_fault(kind: Opcode | Service | None, fault: Any, call: Callable[[Cluster], Awaitable[object]]) -> Call:
+def with_fault(
+    kind: testing.Opcode | testing.Service | None, fault: Any, call: Callable[[triclinium.Cluster], Awaitable[object]]
+) -> Call:
     """Return a call whose requests meet a fault on every node."""
 
-    async def faulty(fake: FakeCluster, cluster: Cluster) -> object:
+    async def faulty(fake: testing.FakeCluster, cluster: triclinium.Cluster) -> object:
         for node in fake.nodes:
             node.faults.always(kind, fault)
         try:
@@ -206,11 +190,13 @@ def with_fault(kind: Opcode | Service | None, fault: Any, call: Callable[[Cluste
     return faulty
 
 
-def too_slow(kind: Opcode | Service | None, call: Callable[[Cluster], Awaitable[object]]) -> Call:
+def too_slow(
+    kind: testing.Opcode | testing.Service | None, call: Callable[[triclinium.Cluster], Awaitable[object]]
+) -> Call:
     """Return a call within a ``fail_after`` block that ends before the answer comes."""
 
-    async def limited(cluster: Cluster) -> object:
-        with fail_after(SHORT):
+    async def limited(cluster: triclinium.Cluster) -> object:
+        with triclinium.fail_after(SHORT):
             return await call(cluster)
 
     return with_fault(kind, delay(LONG), limited)
@@ -219,35 +205,45 @@ def too_slow(kind: Opcode | Service | None, call: Callable[[Cluster], Awaitable[
 FAILURES: Mapping[str, Call] = {
     "get": lambda _, cluster: people(cluster).get("nobody"),
     "get, wrong argument": lambda _, cluster: people(cluster).get(""),
-    "get, too slow": too_slow(Opcode.GET, lambda cluster: people(cluster).get("ada")),
+    "get, too slow": too_slow(testing.Opcode.GET, lambda cluster: people(cluster).get("ada")),
     "get, no scope": lambda _, cluster: nowhere(cluster).get("ada"),
     "insert": lambda _, cluster: people(cluster).insert("ada", 1),
     "upsert, not encodable": lambda _, cluster: people(cluster).upsert("ada", object()),
-    "upsert, refused": with_fault(Opcode.SET, temporary_failure(), lambda cluster: people(cluster).upsert("ada", 1)),
-    "upsert, no answer": with_fault(Opcode.SET, delay(LONG), lambda cluster: people(cluster).upsert("ada", 1)),
-    "upsert, nonsense": with_fault(Opcode.SET, garble(), lambda cluster: people(cluster).upsert("ada", 1)),
-    "upsert, lost": with_fault(Opcode.SET, hang_up(), lambda cluster: people(cluster).upsert("ada", 1)),
-    "lookup_in": lambda _, cluster: people(cluster).lookup_in("nobody", [LookupInSpec.get("a")]),
-    "mutate_in": lambda _, cluster: people(cluster).mutate_in("ada", [MutateInSpec.replace("b.c", 1)]),
+    "upsert, refused": with_fault(
+        testing.Opcode.SET, testing.temporary_failure(), lambda cluster: people(cluster).upsert("ada", 1)
+    ),
+    "upsert, no answer": with_fault(testing.Opcode.SET, delay(LONG), lambda cluster: people(cluster).upsert("ada", 1)),
+    "upsert, nonsense": with_fault(
+        testing.Opcode.SET, testing.garble(), lambda cluster: people(cluster).upsert("ada", 1)
+    ),
+    "upsert, lost": with_fault(testing.Opcode.SET, testing.hang_up(), lambda cluster: people(cluster).upsert("ada", 1)),
+    "lookup_in": lambda _, cluster: people(cluster).lookup_in("nobody", [triclinium.LookupInSpec.get("a")]),
+    "mutate_in": lambda _, cluster: people(cluster).mutate_in("ada", [triclinium.MutateInSpec.replace("b.c", 1)]),
     "get_any_replica": lambda _, cluster: people(cluster).get_any_replica("nobody"),
     "get_any_replica, too slow": too_slow(None, lambda cluster: people(cluster).get_any_replica("ada")),
     "get_all_replicas": with_fault(None, delay(LONG), lambda cluster: all_of(people(cluster).get_all_replicas("ada"))),
-    "scan": lambda _, cluster: all_of(nowhere(cluster).scan(PrefixScan("a"))),
+    "scan": lambda _, cluster: all_of(nowhere(cluster).scan(triclinium.PrefixScan("a"))),
     "query": lambda _, cluster: all_of(cluster.query("error")),
     "query, after rows": lambda _, cluster: all_of(cluster.query("late error")),
-    "query, too slow": too_slow(Service.QUERY, lambda cluster: all_of(cluster.query("rows"))),
-    "query, lost": with_fault(Service.QUERY, hang_up(), lambda cluster: all_of(cluster.query("rows"))),
-    "query, cut": with_fault(Service.QUERY, hang_up_mid_request(), lambda cluster: all_of(cluster.query("rows"))),
-    "query, no answer": with_fault(Service.QUERY, delay(LONG), lambda cluster: all_of(cluster.query("rows"))),
-    "query, encoded": with_fault(Service.QUERY, gzipped(), lambda cluster: all_of(cluster.query("rows"))),
+    "query, too slow": too_slow(testing.Service.QUERY, lambda cluster: all_of(cluster.query("rows"))),
+    "query, lost": with_fault(testing.Service.QUERY, testing.hang_up(), lambda cluster: all_of(cluster.query("rows"))),
+    "query, cut": with_fault(
+        testing.Service.QUERY, testing.hang_up_mid_request(), lambda cluster: all_of(cluster.query("rows"))
+    ),
+    "query, no answer": with_fault(testing.Service.QUERY, delay(LONG), lambda cluster: all_of(cluster.query("rows"))),
+    "query, encoded": with_fault(
+        testing.Service.QUERY, testing.gzipped(), lambda cluster: all_of(cluster.query("rows"))
+    ),
     "query, wrong type": lambda _, cluster: all_of(cluster.query("rows", row_type=int)),
     "search": lambda _, cluster: all_of(cluster.search("nothing", MatchAllQuery())),
     "analytics": lambda _, cluster: all_of(cluster.analytics_query("error")),
     "views": lambda _, cluster: all_of(cluster.bucket("default").view_query("a", "nothing", retry_strategy=Never())),
     "management": lambda _, cluster: cluster.buckets().get_bucket("nothing"),
-    "management, too slow": too_slow(Service.MANAGEMENT, lambda cluster: cluster.buckets().get_all_buckets()),
+    "management, too slow": too_slow(testing.Service.MANAGEMENT, lambda cluster: cluster.buckets().get_all_buckets()),
     "management, no answer": with_fault(
-        Service.MANAGEMENT, delay(LONG), lambda cluster: cluster.query_indexes().watch_indexes("default", ["no"])
+        testing.Service.MANAGEMENT,
+        delay(LONG),
+        lambda cluster: cluster.query_indexes().watch_indexes("default", ["no"]),
     ),
     "users": lambda _, cluster: cluster.users().get_user("nobody"),
     "query indexes": lambda _, cluster: cluster.query_indexes().drop_index("default", "nothing"),
@@ -259,7 +255,7 @@ FAILURES: Mapping[str, Call] = {
 """Calls that fail."""
 
 
-async def outcome_of(call: Call, fake: FakeCluster, cluster: Cluster) -> type[Exception] | None:
+async def outcome_of(call: Call, fake: testing.FakeCluster, cluster: triclinium.Cluster) -> type[Exception] | None:
     """Return the type of the exception that a call raises; None if it succeeds."""
     try:
         await call(fake, cluster)
@@ -271,7 +267,9 @@ async def outcome_of(call: Call, fake: FakeCluster, cluster: Cluster) -> type[Ex
     return None
 
 
-async def repeat(call: Call, fake: FakeCluster, cluster: Cluster) -> tuple[int, set[type[Exception] | None]]:
+async def repeat(
+    call: Call, fake: testing.FakeCluster, cluster: triclinium.Cluster
+) -> tuple[int, set[type[Exception] | None]]:
     """Make a call several times; return how many objects are in unreachable cycles then, and the outcomes."""
     outcomes = {await outcome_of(call, fake, cluster)}
     gc.collect()
@@ -309,30 +307,30 @@ class Waits:
         return RetryAction.after(0.5)
 
 
-SEVERAL: Sequence[tuple[Opcode | None, Callable[[Cluster], Awaitable[object]]]] = [
+SEVERAL: Sequence[tuple[testing.Opcode | None, Callable[[triclinium.Cluster], Awaitable[object]]]] = [
     (None, lambda cluster: people(cluster).get_any_replica("ada")),
     (None, lambda cluster: all_of(people(cluster).get_all_replicas("ada"))),
-    (Opcode.RANGE_SCAN_CREATE, lambda cluster: all_of(people(cluster).scan(PrefixScan("a")))),
+    (testing.Opcode.RANGE_SCAN_CREATE, lambda cluster: all_of(people(cluster).scan(triclinium.PrefixScan("a")))),
 ]
 """Calls of several operations, and which of these are refused."""
 
 
 @rows(("refused", "call"), SEVERAL)
 async def test_a_pending_retry_leaves_no_cycle(
-    refused: Opcode | None, call: Callable[[Cluster], Awaitable[object]], autojump_clock: MockClock
+    refused: testing.Opcode | None, call: Callable[[triclinium.Cluster], Awaitable[object]], autojump_clock: MockClock
 ) -> None:
     """After a traced call of several operations that is abandoned before its retries, no object is in a cycle."""
 
-    async def limited(cluster: Cluster) -> object:
-        with fail_after(SHORT):
+    async def limited(cluster: triclinium.Cluster) -> object:
+        with triclinium.fail_after(SHORT):
             return await call(cluster)
 
     tracer = RecordingTracer()
     async with open_stocked(tracer=tracer, retry_strategy=Waits()) as (fake, cluster):
         tracer.spans.clear()
-        in_cycles, outcomes = await repeat(with_fault(refused, temporary_failure(), limited), fake, cluster)
+        in_cycles, outcomes = await repeat(with_fault(refused, testing.temporary_failure(), limited), fake, cluster)
 
-    assert (0, {UnambiguousTooSlowError}) == (in_cycles, outcomes)
+    assert (0, {errors.UnambiguousTooSlowError}) == (in_cycles, outcomes)
     told = [(span.attributes["couchbase.retries"], "triclinium.retry" in dict(span.events)) for span in tracer.roots]
     assert [(0, True)] * (1 + CALLS_COUNTED) == told
 
@@ -348,7 +346,7 @@ class Holder:
         self.kept.append(request)
         return RetryAction.no_retry()
 
-    def encode(self, value: object, /) -> EncodedValue:
+    def encode(self, value: object, /) -> triclinium.EncodedValue:
         """Encode as JSON."""
         return JSON.encode(value)
 
@@ -374,23 +372,23 @@ class AsyncHolder(Holder):
         raise NotDoneError
 
 
-JSON = JsonTranscoder()
+JSON = triclinium.JsonTranscoder()
 variable: ContextVar[Holder] = ContextVar("variable")
-HeldCall = Callable[[FakeCluster, Cluster, Holder], Awaitable[object]]
+HeldCall = Callable[[testing.FakeCluster, triclinium.Cluster, Holder], Awaitable[object]]
 
 
-async def in_context(call: Call, fake: FakeCluster, cluster: Cluster, holder: Holder) -> object:
+async def in_context(call: Call, fake: testing.FakeCluster, cluster: triclinium.Cluster, holder: Holder) -> object:
     """Make a call in a context that refers to the holder in each way there is."""
     variable.set(holder)
-    with client_context(holder=holder), retrying(holder):
+    with triclinium.client_context(holder=holder), triclinium.retrying(holder):
         return await call(fake, cluster)
 
 
-def refused(call: Callable[[Cluster, Holder], Awaitable[object]]) -> HeldCall:
+def refused(call: Callable[[triclinium.Cluster, Holder], Awaitable[object]]) -> HeldCall:
     """Return a call whose every request is refused for now."""
 
-    async def faulty(fake: FakeCluster, cluster: Cluster, holder: Holder) -> object:
-        fault = with_fault(None, temporary_failure(), lambda cluster: call(cluster, holder))
+    async def faulty(fake: testing.FakeCluster, cluster: triclinium.Cluster, holder: Holder) -> object:
+        fault = with_fault(None, testing.temporary_failure(), lambda cluster: call(cluster, holder))
         return await fault(fake, cluster)
 
     return faulty
@@ -408,18 +406,20 @@ HELD: Mapping[str, HeldCall] = {
         people(cluster).get_all_replicas("ada", transcoder=holder)
     ),
     "lookup_in, result": lambda _, cluster, holder: people(cluster).lookup_in(
-        "ada", [LookupInSpec.get("a")], transcoder=holder
+        "ada", [triclinium.LookupInSpec.get("a")], transcoder=holder
     ),
     "mutate_in, result": lambda _, cluster, holder: people(cluster).mutate_in(
-        "ada", [MutateInSpec.upsert("a", 1)], transcoder=holder
+        "ada", [triclinium.MutateInSpec.upsert("a", 1)], transcoder=holder
     ),
-    "scan, results": lambda _, cluster, holder: all_of(people(cluster).scan(PrefixScan("a"), transcoder=holder)),
+    "scan, results": lambda _, cluster, holder: all_of(
+        people(cluster).scan(triclinium.PrefixScan("a"), transcoder=holder)
+    ),
     "upsert, strategy": refused(
         lambda cluster, holder: people(cluster).upsert("ada", 1, transcoder=holder, retry_strategy=holder)
     ),
     "durable upsert, strategy": refused(
         lambda cluster, holder: people(cluster).upsert(
-            "ada", 1, durability=DurabilityLevel.MAJORITY, retry_strategy=holder
+            "ada", 1, durability=triclinium.DurabilityLevel.MAJORITY, retry_strategy=holder
         )
     ),
     "query, strategy": lambda _, cluster, holder: all_of(cluster.query("error", retry_strategy=holder)),
@@ -427,7 +427,7 @@ HELD: Mapping[str, HeldCall] = {
 """Calls that know a holder: it keeps their results and errors."""
 
 
-async def held(call: HeldCall, fake: FakeCluster, holder: Holder) -> Callable[[], object]:
+async def held(call: HeldCall, fake: testing.FakeCluster, holder: Holder) -> Callable[[], object]:
     """Have the holder keep the cluster and what a call brings; return a weak reference to its client."""
     async with fake.open_client() as cluster:
         holder.kept.append(cluster)

@@ -17,10 +17,7 @@ import trio.testing
 from trio.testing import MockClock
 
 from tests.rows import rows
-from tests.trio_client.doubles import (
-    KEYSPACE,
-    open_driver,
-)
+from tests.trio_client.doubles import KEYSPACE, open_driver
 from tests.trio_client.pair import Never, open_pair
 from triclinium import AbandonedOperation, Cluster, Collection, RetryAction, RetryReason, RetryRequest, fail_after
 from triclinium._cluster_driver.cluster_driver import ClusterDriver

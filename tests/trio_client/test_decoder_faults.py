@@ -10,8 +10,7 @@ import pytest
 from trio.testing import MockClock
 
 from tests.trio_client.pair import open_pair
-from triclinium import Cluster, Service
-from triclinium.errors import DecodingFailureException
+from triclinium import Cluster, Service, errors
 from triclinium.search import MatchAllQuery
 from triclinium.testing import FakeAnswer, open_fake_cluster
 
@@ -55,7 +54,7 @@ async def test_a_defect_is_logged_once(
         with monkeypatch.context() as planted:
             planted.setattr(target, boom)
             for _ in range(3):
-                with pytest.raises(DecodingFailureException):
+                with pytest.raises(errors.DecodingFailureException):
                     await read(pair.cluster)
         found = await people.get("ada")
 
@@ -76,7 +75,7 @@ async def test_a_defect_in_a_row(
         fake.nodes.script.answer("hotels", FakeAnswer(rows=[hit] * 3), service=Service.SEARCH)
         with monkeypatch.context() as planted:
             planted.setattr("triclinium._services.search.decode_row", boom)
-            with pytest.raises(DecodingFailureException):
+            with pytest.raises(errors.DecodingFailureException):
                 await read_hits(cluster, takes_all=takes_all)
         hits = await read_hits(cluster, takes_all=takes_all)
 

@@ -21,46 +21,16 @@ from trio.testing import MockClock
 import triclinium
 from tests.docs.named_tests import TEST_FOLDERS, exists
 from tests.trio_client.pair import OPTIONS, PATIENCE, Never
-from triclinium import (
-    BucketSettings,
-    Cas,
-    Cluster,
-    Collection,
-    CreateCollectionSettings,
-    GetResult,
-    JsonTranscoder,
-    LookupInSpec,
-    MutateInSpec,
-    PasswordAuthenticator,
-    PrefixScan,
-    RawBinaryTranscoder,
-    ScanResult,
-    SearchIndex,
-    StoreSemantics,
-    UpdateCollectionSettings,
-    errors as e,
-    open_cluster,
-)
+from triclinium import errors as e, testing
 from triclinium.abc import ConnectedStream
 from triclinium.search import MatchAllQuery
-from triclinium.testing import (
-    FakeCluster,
-    Opcode,
-    Service,
-    drop_response,
-    hang_up,
-    http_status,
-    open_fake_cluster,
-    status,
-    temporary_failure,
-)
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, HelloFeature
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 from triclinium_core.transcoding.flags import JSON_FLAGS
 
 T = TypeVar("T")
-BIG, RAW, NEVER = bytes(VALUE_SIZE_MAX + 1), RawBinaryTranscoder(), Never()
+BIG, RAW, NEVER = bytes(VALUE_SIZE_MAX + 1), triclinium.RawBinaryTranscoder(), Never()
 UNENCODABLE = object()
 VECTORS = {"mapping": {"types": {"a": {"properties": {"b": {"fields": [{"type": "vector"}]}}}}}}
 OLD_CONFIG = b'{"rev":9,"revEpoch":9,"nodesExt":[{"services":{"kv":11210,"fts":8094},"thisNode":true}]}'
@@ -70,9 +40,9 @@ OLD_CONFIG = b'{"rev":9,"revEpoch":9,"nodesExt":[{"services":{"kv":11210,"fts":8
 class Stage(NamedTuple):
     """Fake nodes with documents, and a client of them."""
 
-    fake: FakeCluster
-    cluster: Cluster
-    people: Collection
+    fake: testing.FakeCluster
+    cluster: triclinium.Cluster
+    people: triclinium.Collection
 
 
 Trigger = Callable[[Stage], object]
@@ -103,7 +73,7 @@ async def twice(call: Callable[[], Awaitable[object]]) -> None:
     await call()
 
 
-def struck(opcode: Opcode, fault: Any, call: Callable[[Stage], Awaitable[object]]) -> Trigger:
+def struck(opcode: testing.Opcode, fault: Any, call: Callable[[Stage], Awaitable[object]]) -> Trigger:
     """Return a call whose next requests with ``opcode`` meet a fault."""
 
     def trigger(stage: Stage) -> object:
@@ -113,13 +83,15 @@ def struck(opcode: Opcode, fault: Any, call: Callable[[Stage], Awaitable[object]
     return trigger
 
 
-def against(call: Callable[[Cluster], Awaitable[object]], *, authenticator: Any = None, **changes: Any) -> Trigger:
+def against(
+    call: Callable[[triclinium.Cluster], Awaitable[object]], *, authenticator: Any = None, **changes: Any
+) -> Trigger:
     """Return a call of a client of other nodes than those of the stage."""
 
     async def trigger(_: Stage) -> None:
         options = replace(OPTIONS, **changes)
         async with (
-            open_fake_cluster(options=options) as fake,
+            testing.open_fake_cluster(options=options) as fake,
             fake.open_client(authenticator=authenticator) as cluster,
         ):
             await call(cluster)
@@ -138,26 +110,30 @@ class NoTls:
 
 async def wait_without_tls(_: Stage) -> None:
     """Wait for a cluster whose certificate is refused."""
-    async with open_cluster("couchbases://h", PasswordAuthenticator("a", "b"), connector=NoTls()) as cluster:
+    async with triclinium.open_cluster(
+        "couchbases://h", triclinium.PasswordAuthenticator("a", "b"), connector=NoTls()
+    ) as cluster:
         await cluster.wait_until_ready()
 
 
 async def flush_protected(stage: Stage) -> None:
     """Flush a bucket that was created without permission for that."""
-    await stage.cluster.buckets().create_bucket(BucketSettings(name="kept", ram_quota_mb=100))
+    await stage.cluster.buckets().create_bucket(triclinium.BucketSettings(name="kept", ram_quota_mb=100))
     await stage.cluster.buckets().flush_bucket("kept")
 
 
 async def many_indexes(stage: Stage) -> None:
     """Create one search index too many."""
-    stage.fake.node.faults.next(Service.SEARCH, http_status(400, b'{"error":"num_fts_indexes exceeded"}'))
-    await stage.cluster.search_indexes().upsert_index(SearchIndex(name="a", source_name="travel"))
+    stage.fake.node.faults.next(
+        testing.Service.SEARCH, testing.http_status(400, b'{"error":"num_fts_indexes exceeded"}')
+    )
+    await stage.cluster.search_indexes().upsert_index(triclinium.SearchIndex(name="a", source_name="travel"))
 
 
 async def vectors(stage: Stage) -> None:
     """Create a search index of vectors in a cluster that knows none."""
-    stage.fake.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, OLD_CONFIG))
-    index = SearchIndex(name="a", source_name="travel", params=VECTORS)
+    stage.fake.node.faults.always(testing.Opcode.GET_CLUSTER_CONFIG, testing.status(Status.SUCCESS, OLD_CONFIG))
+    index = triclinium.SearchIndex(name="a", source_name="travel", params=VECTORS)
     async with stage.fake.open_client() as cluster:
         await cluster.bucket("travel").default_scope().search_indexes().upsert_index(index)
 
@@ -180,7 +156,7 @@ def of_document(method: str, *arguments: Any, **options: Any) -> Mapping[type[Ex
 
 def with_other_cas(method: str, *arguments: Any) -> Mapping[type[Exception], Trigger]:
     """Return what a method of collections raises for another version of a document."""
-    return {e.CasMismatchException: lambda s: getattr(s.people, method)("ada", *arguments, cas=Cas(1))}
+    return {e.CasMismatchException: lambda s: getattr(s.people, method)("ada", *arguments, cas=triclinium.Cas(1))}
 
 
 def of_value(method: str, key: str) -> Mapping[type[Exception], Trigger]:
@@ -218,9 +194,9 @@ def scopes_of(stage: Stage) -> Any:
     return stage.cluster.bucket("travel").collections()
 
 
-UPDATE = UpdateCollectionSettings(max_expiry=1)
+UPDATE = triclinium.UpdateCollectionSettings(max_expiry=1)
 FEATURELESS = {"features": IMPLEMENTED_FEATURES - {HelloFeature.XATTR}}
-ATTRIBUTE = [LookupInSpec.get("a", xattr=True)]
+ATTRIBUTE = [triclinium.LookupInSpec.get("a", xattr=True)]
 
 TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     "AnalyticsQueries.analytics_query": {
@@ -229,7 +205,7 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     "BinaryCollection.append": {
         e.DocumentNotFoundException: lambda s: s.people.binary.append("missing", b"1"),
         e.DocumentLockedException: lambda s: s.people.binary.append("locked", b"1", retry_strategy=NEVER),
-        e.CasMismatchException: lambda s: s.people.binary.append("ada", b"1", cas=Cas(1)),
+        e.CasMismatchException: lambda s: s.people.binary.append("ada", b"1", cas=triclinium.Cas(1)),
         e.ValueTooLargeException: lambda s: s.people.binary.append("ada", BIG),
     },
     "BinaryCollection.prepend": {e.ValueTooLargeException: lambda s: s.people.binary.prepend("ada", BIG)},
@@ -240,12 +216,12 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     },
     "BucketManager.create_bucket": {
         e.BucketExistsException: lambda s: s.cluster.buckets().create_bucket(
-            BucketSettings(name="travel", ram_quota_mb=100)
+            triclinium.BucketSettings(name="travel", ram_quota_mb=100)
         ),
         e.AmbiguousTimeoutException: struck(
-            Opcode.SELECT_BUCKET,
-            drop_response(),
-            lambda s: s.cluster.buckets().create_bucket(BucketSettings(name="new", ram_quota_mb=100)),
+            testing.Opcode.SELECT_BUCKET,
+            testing.drop_response(),
+            lambda s: s.cluster.buckets().create_bucket(triclinium.BucketSettings(name="new", ram_quota_mb=100)),
         ),
     },
     "BucketManager.drop_bucket": {e.BucketNotFoundException: lambda s: s.cluster.buckets().drop_bucket("nowhere")},
@@ -256,26 +232,30 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     "BucketManager.get_bucket": {e.BucketNotFoundException: lambda s: s.cluster.buckets().get_bucket("nowhere")},
     "BucketManager.update_bucket": {
         e.BucketNotFoundException: lambda s: s.cluster.buckets().update_bucket(
-            BucketSettings(name="nowhere", ram_quota_mb=100)
+            triclinium.BucketSettings(name="nowhere", ram_quota_mb=100)
         )
     },
     "Collection": {
-        e.AmbiguousTimeoutException: struck(Opcode.SET, drop_response(), lambda s: s.people.upsert("a", 1)),
-        e.UnambiguousTimeoutException: struck(Opcode.GET, drop_response(), lambda s: s.people.get("a")),
-        e.RequestCanceledException: struck(Opcode.SET, hang_up(), lambda s: s.people.upsert("a", 1)),
+        e.AmbiguousTimeoutException: struck(
+            testing.Opcode.SET, testing.drop_response(), lambda s: s.people.upsert("a", 1)
+        ),
+        e.UnambiguousTimeoutException: struck(testing.Opcode.GET, testing.drop_response(), lambda s: s.people.get("a")),
+        e.RequestCanceledException: struck(testing.Opcode.SET, testing.hang_up(), lambda s: s.people.upsert("a", 1)),
         e.TemporaryFailureException: struck(
-            Opcode.GET, temporary_failure(), lambda s: s.people.get("a", retry_strategy=NEVER)
+            testing.Opcode.GET, testing.temporary_failure(), lambda s: s.people.get("a", retry_strategy=NEVER)
         ),
         e.AuthenticationFailureException: against(
             lambda cluster: cluster.bucket("travel").default_collection().get("a"),
-            authenticator=PasswordAuthenticator("wrong", "wrong"),
+            authenticator=triclinium.PasswordAuthenticator("wrong", "wrong"),
         ),
         e.CollectionNotFoundException: lambda s: s.cluster.bucket("travel").collection("nowhere").get("a"),
         e.ScopeNotFoundException: lambda s: s.cluster.bucket("travel").scope("nowhere").collection("a").get("a"),
         e.FeatureNotAvailableException: against(
             lambda cluster: cluster.bucket("travel").default_collection().lookup_in("a", ATTRIBUTE), **FEATURELESS
         ),
-        e.CouchbaseException: struck(Opcode.GET, status(Status.INTERNAL_ERROR), lambda s: s.people.get("a")),
+        e.CouchbaseException: struck(
+            testing.Opcode.GET, testing.status(Status.INTERNAL_ERROR), lambda s: s.people.get("a")
+        ),
     },
     "CollectionManager.get_all_scopes": of_scopes("get_all_scopes"),
     "CollectionManager.create_scope": {
@@ -287,14 +267,14 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         **of_scopes("create_collection", "inventory", "new", nowhere=e.ScopeNotFoundException),
         e.CollectionExistsException: lambda s: scopes_of(s).create_collection("inventory", "people"),
         e.FeatureNotAvailableException: lambda s: scopes_of(s).create_collection(
-            "inventory", "new", CreateCollectionSettings(history=True)
+            "inventory", "new", triclinium.CreateCollectionSettings(history=True)
         ),
     },
     "CollectionManager.update_collection": {
         **of_scopes("update_collection", "inventory", "new", UPDATE, nowhere=e.ScopeNotFoundException),
         e.CollectionNotFoundException: lambda s: scopes_of(s).update_collection("inventory", "new", UPDATE),
         e.FeatureNotAvailableException: lambda s: scopes_of(s).update_collection(
-            "inventory", "people", UpdateCollectionSettings(history=True)
+            "inventory", "people", triclinium.UpdateCollectionSettings(history=True)
         ),
     },
     "CollectionManager.drop_collection": {
@@ -320,42 +300,48 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     },
     "DocumentOperations.remove": {**of_document("remove"), **with_other_cas("remove")},
     "DocumentOperations.unlock": {
-        e.DocumentNotFoundException: lambda s: s.people.unlock("missing", Cas(1)),
-        e.DocumentNotLockedException: lambda s: s.people.unlock("ada", Cas(1)),
-        e.CasMismatchException: lambda s: s.people.unlock("locked", Cas(1)),
+        e.DocumentNotFoundException: lambda s: s.people.unlock("missing", triclinium.Cas(1)),
+        e.DocumentNotLockedException: lambda s: s.people.unlock("ada", triclinium.Cas(1)),
+        e.CasMismatchException: lambda s: s.people.unlock("locked", triclinium.Cas(1)),
     },
     "FanOutResults.__anext__": {
         e.CouchbaseException: struck(
-            Opcode.RANGE_SCAN_CREATE, status(Status.NO_ACCESS), lambda s: entered(s.people.scan(PrefixScan("a")))
+            testing.Opcode.RANGE_SCAN_CREATE,
+            testing.status(Status.NO_ACCESS),
+            lambda s: entered(s.people.scan(triclinium.PrefixScan("a"))),
         )
     },
     "GetResult.content": {
-        e.DecodingFailureException: lambda _: GetResult(Cas(1), JSON_FLAGS, b"{", JsonTranscoder()).content
+        e.DecodingFailureException: lambda _: (
+            triclinium.GetResult(triclinium.Cas(1), JSON_FLAGS, b"{", triclinium.JsonTranscoder()).content
+        )
     },
     "GetResult.content_as": {
         e.DecodingFailureException: lambda s: then(s.people.get("ada"), lambda r: r.content_as(int))
     },
     "LookupInResult.content_as": {
         e.DecodingFailureException: lambda s: then(
-            s.people.lookup_in("ada", [LookupInSpec.get("a")]), lambda r: r.content_as(list, 0)
+            s.people.lookup_in("ada", [triclinium.LookupInSpec.get("a")]), lambda r: r.content_as(list, 0)
         ),
         e.PathNotFoundException: lambda s: then(
-            s.people.lookup_in("ada", [LookupInSpec.get("b")]), lambda r: r.content_as(int, 0)
+            s.people.lookup_in("ada", [triclinium.LookupInSpec.get("b")]), lambda r: r.content_as(int, 0)
         ),
     },
     "LookupInResult.exists": {
         e.PathMismatchException: lambda s: then(
-            s.people.lookup_in("ada", [LookupInSpec.exists("a.b")]), lambda r: r.exists(0)
+            s.people.lookup_in("ada", [triclinium.LookupInSpec.exists("a.b")]), lambda r: r.exists(0)
         )
     },
     "MutateInResult.content_as": {
         e.DecodingFailureException: lambda s: then(
-            s.people.mutate_in("ada", [MutateInSpec.increment("a")]), lambda r: r.content_as(list, 0)
+            s.people.mutate_in("ada", [triclinium.MutateInSpec.increment("a")]), lambda r: r.content_as(list, 0)
         )
     },
     "MutateInSpec.encode": {
-        e.EncodingFailureException: lambda _: MutateInSpec.upsert("a", UNENCODABLE).encode(JsonTranscoder()),
-        e.ValueTooLargeException: lambda _: MutateInSpec.upsert("a", BIG).encode(RAW),
+        e.EncodingFailureException: lambda _: triclinium.MutateInSpec.upsert("a", UNENCODABLE).encode(
+            triclinium.JsonTranscoder()
+        ),
+        e.ValueTooLargeException: lambda _: triclinium.MutateInSpec.upsert("a", BIG).encode(RAW),
     },
     "Queries.query": {e.EncodingFailureException: lambda s: entered(s.cluster.query("SELECT 1", UNENCODABLE))},
     **{
@@ -370,7 +356,9 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         e.DocumentUnretrievableException: lambda s: s.people.get_any_replica("missing")
     },
     "ReplicaOperations.lookup_in_any_replica": {
-        e.DocumentUnretrievableException: lambda s: s.people.lookup_in_any_replica("missing", [LookupInSpec.get("a")])
+        e.DocumentUnretrievableException: lambda s: s.people.lookup_in_any_replica(
+            "missing", [triclinium.LookupInSpec.get("a")]
+        )
     },
     "RowResult.__anext__": {
         e.CouchbaseException: lambda s: entered(s.cluster.query("NONSENSE")),
@@ -378,28 +366,32 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     },
     "RowResult.metadata": {e.CouchbaseException: failed_metadata},
     "ScanResult.content": {
-        e.DecodingFailureException: lambda _: ScanResult("a", JsonTranscoder(), Cas(1), JSON_FLAGS, 0, b"{").content
-    },
-    "ScanResult.content_as": {
-        e.DecodingFailureException: lambda _: ScanResult("a", JsonTranscoder(), Cas(1), JSON_FLAGS, 0, b"1").content_as(
-            str
+        e.DecodingFailureException: lambda _: (
+            triclinium.ScanResult("a", triclinium.JsonTranscoder(), triclinium.Cas(1), JSON_FLAGS, 0, b"{").content
         )
     },
+    "ScanResult.content_as": {
+        e.DecodingFailureException: lambda _: triclinium.ScanResult(
+            "a", triclinium.JsonTranscoder(), triclinium.Cas(1), JSON_FLAGS, 0, b"1"
+        ).content_as(str)
+    },
     "ScanResult.data": {
-        e.DecodingFailureException: lambda _: ScanResult("a", RAW, Cas(1), 0, 0, b"no snappy", is_deflated=True).data
+        e.DecodingFailureException: lambda _: (
+            triclinium.ScanResult("a", RAW, triclinium.Cas(1), 0, 0, b"no snappy", is_deflated=True).data
+        )
     },
     "SearchIndex.to_json": {
-        e.EncodingFailureException: lambda _: SearchIndex(name="a", params={"a": UNENCODABLE}).to_json()
+        e.EncodingFailureException: lambda _: triclinium.SearchIndex(name="a", params={"a": UNENCODABLE}).to_json()
     },
     "SearchIndexManager.analyze_document": {
         e.EncodingFailureException: lambda s: s.cluster.search_indexes().analyze_document("a", UNENCODABLE)
     },
     "SearchIndexManager.upsert_index": {
         e.EncodingFailureException: lambda s: s.cluster.search_indexes().upsert_index(
-            SearchIndex(name="a", params={"a": UNENCODABLE})
+            triclinium.SearchIndex(name="a", params={"a": UNENCODABLE})
         ),
         e.IndexExistsException: lambda s: twice(
-            lambda: s.cluster.search_indexes().upsert_index(SearchIndex(name="a", source_name="travel"))
+            lambda: s.cluster.search_indexes().upsert_index(triclinium.SearchIndex(name="a", source_name="travel"))
         ),
         e.FeatureNotAvailableException: vectors,
         e.QuotaLimitedException: many_indexes,
@@ -408,29 +400,37 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         e.EncodingFailureException: lambda s: entered(s.cluster.search("a", MatchAllQuery(), raw={"a": UNENCODABLE}))
     },
     "SubdocumentOperations.lookup_in": {
-        e.DocumentNotFoundException: lambda s: s.people.lookup_in("missing", [LookupInSpec.get("a")]),
+        e.DocumentNotFoundException: lambda s: s.people.lookup_in("missing", [triclinium.LookupInSpec.get("a")]),
         e.FeatureNotAvailableException: against(
             lambda cluster: cluster.bucket("travel").default_collection().lookup_in("a", ATTRIBUTE), **FEATURELESS
         ),
     },
     "SubdocumentOperations.mutate_in": {
-        **of_document("mutate_in", [MutateInSpec.upsert("a", 1)]),
-        **with_other_cas("mutate_in", [MutateInSpec.upsert("a", 1)]),
+        **of_document("mutate_in", [triclinium.MutateInSpec.upsert("a", 1)]),
+        **with_other_cas("mutate_in", [triclinium.MutateInSpec.upsert("a", 1)]),
         e.DocumentExistsException: lambda s: s.people.mutate_in(
-            "ada", [MutateInSpec.upsert("a", 1)], store_semantics=StoreSemantics.INSERT
+            "ada", [triclinium.MutateInSpec.upsert("a", 1)], store_semantics=triclinium.StoreSemantics.INSERT
         ),
-        e.PathNotFoundException: lambda s: s.people.mutate_in("ada", [MutateInSpec.remove("b")]),
-        e.EncodingFailureException: lambda s: s.people.mutate_in("ada", [MutateInSpec.upsert("a", UNENCODABLE)]),
-        e.ValueTooLargeException: lambda s: s.people.mutate_in("ada", [MutateInSpec.upsert("a", BIG)], transcoder=RAW),
+        e.PathNotFoundException: lambda s: s.people.mutate_in("ada", [triclinium.MutateInSpec.remove("b")]),
+        e.EncodingFailureException: lambda s: s.people.mutate_in(
+            "ada", [triclinium.MutateInSpec.upsert("a", UNENCODABLE)]
+        ),
+        e.ValueTooLargeException: lambda s: s.people.mutate_in(
+            "ada", [triclinium.MutateInSpec.upsert("a", BIG)], transcoder=RAW
+        ),
         e.FeatureNotAvailableException: against(
             lambda cluster: (
-                cluster.bucket("travel").default_collection().mutate_in("a", [MutateInSpec.upsert("a", 1, xattr=True)])
+                cluster.bucket("travel")
+                .default_collection()
+                .mutate_in("a", [triclinium.MutateInSpec.upsert("a", 1, xattr=True)])
             ),
             **FEATURELESS,
         ),
     },
-    "Transcoder.decode": {e.DecodingFailureException: lambda _: JsonTranscoder().decode(b"{", JSON_FLAGS, object)},
-    "Transcoder.encode": {e.EncodingFailureException: lambda _: JsonTranscoder().encode(UNENCODABLE)},
+    "Transcoder.decode": {
+        e.DecodingFailureException: lambda _: triclinium.JsonTranscoder().decode(b"{", JSON_FLAGS, object)
+    },
+    "Transcoder.encode": {e.EncodingFailureException: lambda _: triclinium.JsonTranscoder().encode(UNENCODABLE)},
     "UserManager.drop_group": {e.GroupNotFoundException: lambda s: s.cluster.users().drop_group("missing")},
     "UserManager.drop_user": {e.UserNotFoundException: lambda s: s.cluster.users().drop_user("missing")},
     "UserManager.get_group": {e.GroupNotFoundException: lambda s: s.cluster.users().get_group("missing")},
@@ -441,7 +441,7 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     },
     "Watched.wait_until_ready": {
         e.AuthenticationFailureException: against(
-            lambda cluster: cluster.wait_until_ready(), authenticator=PasswordAuthenticator("wrong", "wrong")
+            lambda cluster: cluster.wait_until_ready(), authenticator=triclinium.PasswordAuthenticator("wrong", "wrong")
         ),
         e.BucketAccessException: lambda s: s.cluster.bucket("nowhere").wait_until_ready(),
         e.TlsException: wait_without_tls,
@@ -509,7 +509,7 @@ async def test_a_documented_error_occurs(autojump_clock: MockClock, call: str) -
     """Each trigger of a call raises the class that it stands for."""
     for error, trigger in TRIGGERS[call].items():
         with trio.fail_after(PATIENCE):
-            async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
+            async with testing.open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
                 people = cluster.bucket("travel").default_collection()
                 await people.upsert("ada", {"a": 1})
                 await people.upsert("locked", 1)

@@ -12,19 +12,7 @@ from trio.testing import MockClock
 
 from tests.rows import rows
 from tests.trio_client.pair import OPTIONS, Never, open_pair
-from triclinium import Collection, GetResult, PasswordAuthenticator, open_cluster
-from triclinium.errors import (
-    BucketAccessException,
-    CasMismatchException,
-    CollectionNotFoundException,
-    CouchbaseException,
-    DecodingFailureException,
-    DocumentExistsException,
-    DocumentLockedException,
-    DocumentNotFoundException,
-    DocumentNotLockedException,
-    ScopeNotFoundException,
-)
+from triclinium import Collection, GetResult, PasswordAuthenticator, errors, open_cluster
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import Opcode
 
@@ -61,7 +49,7 @@ async def test_reading_into_a_type(autojump_clock: MockClock) -> None:
         bob = await people.get("bob")
 
         assert Person(1815, ["poet"]) == ada
-        with pytest.raises(DecodingFailureException):
+        with pytest.raises(errors.DecodingFailureException):
             bob.content_as(Person)
 
 
@@ -70,7 +58,7 @@ async def test_what_is_not_there(autojump_clock: MockClock) -> None:
     async with open_pair() as (_, _, people):
         assert await people.get_or_none("bob") is None
         assert not (await people.exists("bob")).exists
-        with pytest.raises(DocumentNotFoundException) as caught:
+        with pytest.raises(errors.DocumentNotFoundException) as caught:
             await people.get("bob")
 
     assert ("get", "bob", 0) == (
@@ -85,7 +73,7 @@ async def test_many_at_once(autojump_clock: MockClock) -> None:
     found: dict[str, GetResult] = {}
 
     async def one(people: Collection, key: str) -> None:
-        with contextlib.suppress(DocumentNotFoundException):
+        with contextlib.suppress(errors.DocumentNotFoundException):
             found[key] = await people.get(key)
 
     async with open_pair() as (fake, _, people):
@@ -112,7 +100,7 @@ async def test_the_optimistic_loop(autojump_clock: MockClock) -> None:
                 try:
                     await people.replace("visits", visits.content_as(int) + 1, cas=visits.cas)
                     break
-                except CasMismatchException:
+                except errors.CasMismatchException:
                     mismatches += 1
 
     async with open_pair() as (_, _, people):
@@ -130,10 +118,10 @@ async def test_locks_and_counters(autojump_clock: MockClock) -> None:
     async with open_pair(retry_strategy=Never()) as (_, _, people):
         await people.upsert("ada", 1)
         locked = await people.get_and_lock("ada", timedelta(seconds=15))
-        with pytest.raises(DocumentLockedException):
+        with pytest.raises(errors.DocumentLockedException):
             await people.upsert("ada", 2)
         await people.unlock("ada", locked.cas)
-        with pytest.raises(DocumentNotLockedException):
+        with pytest.raises(errors.DocumentNotLockedException):
             await people.unlock("ada", locked.cas)
         await people.get_and_lock("ada", timedelta(seconds=1))
         await trio.sleep(1.1)
@@ -155,7 +143,7 @@ async def test_documents_end_when_they_are_told(autojump_clock: MockClock) -> No
 
         assert (await people.exists("ada")).exists
         assert not (await people.exists("bob")).exists
-        with pytest.raises(DocumentExistsException):
+        with pytest.raises(errors.DocumentExistsException):
             await people.insert("ada", 3)
 
 
@@ -174,9 +162,9 @@ async def test_buckets_and_collections_keep_their_documents_apart(autojump_clock
 @rows(
     ("path", "error", "words"),
     [
-        (("nowhere", "_default", "_default"), BucketAccessException, "bucket 'nowhere' does not exist"),
-        (("travel", "nowhere", "people"), ScopeNotFoundException, "no scope nowhere"),
-        (("travel", "inventory", "nowhere"), CollectionNotFoundException, "no collection inventory.nowhere"),
+        (("nowhere", "_default", "_default"), errors.BucketAccessException, "bucket 'nowhere' does not exist"),
+        (("travel", "nowhere", "people"), errors.ScopeNotFoundException, "no scope nowhere"),
+        (("travel", "inventory", "nowhere"), errors.CollectionNotFoundException, "no collection inventory.nowhere"),
     ],
 )
 async def test_places_that_do_not_exist(
@@ -195,7 +183,7 @@ async def test_wrong_credentials(autojump_clock: MockClock) -> None:
     """The first operation says so, at once, and does not show the password."""
     wrong = PasswordAuthenticator("ada", "guess")
     async with open_pair() as (fake, _, _), fake.open_client(authenticator=wrong) as cluster:
-        with pytest.raises(CouchbaseException, match="user name and password") as caught:
+        with pytest.raises(errors.CouchbaseException, match="user name and password") as caught:
             await cluster.bucket("travel").default_collection().get("ada")
 
         assert 0 == trio.current_time()

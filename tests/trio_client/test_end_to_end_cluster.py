@@ -10,26 +10,25 @@ from trio.testing import MockClock
 
 import triclinium
 from tests.trio_client.pair import OPTIONS, PATIENCE
-from triclinium import Cluster, Collection
-from triclinium.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
+from triclinium import errors
 from triclinium.testing import FakeCluster, Opcode, open_fake_cluster, open_tcp_cluster
 
 KEYS = [f"key-{number}" for number in range(40)]
 
 
-async def write_all(people: Collection, value: int) -> None:
+async def write_all(people: triclinium.Collection, value: int) -> None:
     """Write all documents at once."""
     async with trio.open_nursery() as nursery:
         for key in KEYS:
             nursery.start_soon(people.upsert, key, value)
 
 
-async def read_all(people: Collection) -> set[object]:
+async def read_all(people: triclinium.Collection) -> set[object]:
     """Return what all documents hold."""
     return {(await people.get(key)).content for key in KEYS}
 
 
-def people_of(cluster: Cluster) -> Collection:
+def people_of(cluster: triclinium.Cluster) -> triclinium.Collection:
     """Return the collection that the tests use."""
     return cluster.bucket("travel").default_collection()
 
@@ -88,7 +87,7 @@ async def test_a_dead_node_and_its_failover(autojump_clock: MockClock) -> None:
         lost = next(key for key in KEYS if fake.nodes.owner_of(key) == 1)
         fake.nodes.kill(1)
         await trio.sleep(0.1)
-        with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(1.0):
+        with pytest.raises(errors.UnambiguousTimeoutException) as caught, triclinium.fail_after(1.0):
             await people.upsert(lost, 2)
         fake.nodes.remove_node(1)
         await trio.sleep(1.0)
@@ -162,7 +161,7 @@ async def test_a_node_that_cannot_be_reached(autojump_clock: MockClock) -> None:
         others = [key for key in KEYS if fake.nodes.owner_of(key) != 1]
         fake.nodes.partition(1)
         began = trio.current_time()
-        with pytest.raises(AmbiguousTimeoutException):
+        with pytest.raises(errors.AmbiguousTimeoutException):
             await people.upsert(lost, 2)
 
         assert 2.5 == pytest.approx(trio.current_time() - began)

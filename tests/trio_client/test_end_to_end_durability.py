@@ -13,23 +13,14 @@ from trio.testing import MockClock
 import triclinium
 from tests.rows import rows
 from tests.trio_client.pair import PATIENCE, Never
-from triclinium import Collection, DurabilityLevel, LookupInSpec, MutateInSpec, TimeoutOptions
-from triclinium.errors import (
-    AmbiguousTimeoutException,
-    DurabilityAmbiguousException,
-    DurabilityImpossibleException,
-    DurableWriteInProgressException,
-    DurableWriteReCommitInProgressException,
-    FeatureNotAvailableException,
-    UnambiguousTimeoutException,
-)
+from triclinium import errors
 from triclinium.testing import FakeCluster, Opcode, drop_response, open_fake_cluster
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.testing import IMPLEMENTED_FEATURES, FakeNodeOptions
 
-MAJORITY = DurabilityLevel.MAJORITY
+MAJORITY = triclinium.DurabilityLevel.MAJORITY
 
-WRITES: Sequence[Callable[[Collection, DurabilityLevel], Awaitable[object]]] = (
+WRITES: Sequence[Callable[[triclinium.Collection, triclinium.DurabilityLevel], Awaitable[object]]] = (
     lambda people, level: people.insert("eve", 1, durability=level),
     lambda people, level: people.upsert("ada", 2, durability=level),
     lambda people, level: people.replace("ada", 3, durability=level),
@@ -45,7 +36,7 @@ class Trio(NamedTuple):
     """A cluster, a client of it, and the replicas of the document that most tests use."""
 
     fake: FakeCluster
-    people: Collection
+    people: triclinium.Collection
     owner: int
     replicas: tuple[int, ...]
 
@@ -54,7 +45,7 @@ class Trio(NamedTuple):
 async def open_trio(
     replicas: int = 1,
     *,
-    timeouts: TimeoutOptions | None = None,
+    timeouts: triclinium.TimeoutOptions | None = None,
     features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES,
 ) -> AsyncIterator[Trio]:
     """Give the block three nodes and a client, with a document "ada" that is 1."""
@@ -62,7 +53,7 @@ async def open_trio(
     with trio.fail_after(PATIENCE):
         async with (
             open_fake_cluster(options=options, nodes=3, replicas=replicas) as fake,
-            fake.open_client(timeouts=timeouts or TimeoutOptions()) as cluster,
+            fake.open_client(timeouts=timeouts or triclinium.TimeoutOptions()) as cluster,
         ):
             people = cluster.bucket("default").default_collection()
             await people.upsert("ada", 1)
@@ -73,7 +64,7 @@ async def open_trio(
 
 async def test_every_write_at_every_level(autojump_clock: MockClock) -> None:
     """Done at once, and as it would be without."""
-    for level in DurabilityLevel:
+    for level in triclinium.DurabilityLevel:
         began = trio.current_time()
         found = []
         async with open_trio() as (fake, people, *_):
@@ -93,11 +84,16 @@ async def test_parts_of_documents(autojump_clock: MockClock) -> None:
         fake.nodes.hold_replication(replicas[0])
 
         async def write() -> None:
-            specs = [MutateInSpec.upsert("seen", 1, xattr=True), MutateInSpec.upsert("city", "London")]
+            specs = [
+                triclinium.MutateInSpec.upsert("seen", 1, xattr=True),
+                triclinium.MutateInSpec.upsert("city", "London"),
+            ]
             await people.mutate_in("ada", specs, durability=MAJORITY)
 
         async def read() -> tuple[object, bool]:
-            found = await people.lookup_in("ada", [LookupInSpec.exists("seen", xattr=True), LookupInSpec.get("")])
+            found = await people.lookup_in(
+                "ada", [triclinium.LookupInSpec.exists("seen", xattr=True), triclinium.LookupInSpec.get("")]
+            )
             return found.content_as(object, 1), found.exists(0)
 
         nursery.start_soon(write)
@@ -137,7 +133,7 @@ async def test_the_server_gives_up_first(autojump_clock: MockClock) -> None:
     async with open_trio() as (fake, people, _, replicas):
         fake.nodes.hold_replication(replicas[0])
         start = trio.current_time()
-        with pytest.raises(DurabilityAmbiguousException) as caught:
+        with pytest.raises(errors.DurabilityAmbiguousException) as caught:
             await people.upsert("ada", 2, durability=MAJORITY)
 
         assert pytest.approx(9.0) == trio.current_time() - start
@@ -150,7 +146,7 @@ async def test_an_answer_that_is_lost(autojump_clock: MockClock) -> None:
     async with open_trio() as (fake, people, owner, _):
         fake.nodes[owner].faults.next(Opcode.SET, drop_response())
         start = trio.current_time()
-        with pytest.raises(AmbiguousTimeoutException):
+        with pytest.raises(errors.AmbiguousTimeoutException):
             await people.upsert("ada", 2, durability=MAJORITY)
 
         assert pytest.approx(10) == trio.current_time() - start
@@ -161,7 +157,7 @@ async def test_who_leaves_a_durable_write(autojump_clock: MockClock) -> None:
     """It is ambiguous to ``fail_after``, and done when replication goes on."""
     async with open_trio() as (fake, people, _, replicas):
         fake.nodes.hold_replication(replicas[0])
-        with pytest.raises(AmbiguousTimeoutException), triclinium.fail_after(1):
+        with pytest.raises(errors.AmbiguousTimeoutException), triclinium.fail_after(1):
             await people.upsert("ada", 2, durability=MAJORITY)
         fake.nodes.release_replication(replicas[0])
         await trio.testing.wait_all_tasks_blocked()
@@ -171,7 +167,7 @@ async def test_who_leaves_a_durable_write(autojump_clock: MockClock) -> None:
 
 async def test_others_wait_for_it(autojump_clock: MockClock) -> None:
     """Writes to one document, one after the other, though the first takes a while; durable ones and others."""
-    async with open_trio(timeouts=TimeoutOptions(kv=10.0)) as (fake, people, _, replicas):
+    async with open_trio(timeouts=triclinium.TimeoutOptions(kv=10.0)) as (fake, people, _, replicas):
         fake.nodes.hold_replication(replicas[0])
         async with trio.open_nursery() as nursery:
             nursery.start_soon(lambda: people.upsert("ada", 2, durability=MAJORITY))
@@ -179,7 +175,7 @@ async def test_others_wait_for_it(autojump_clock: MockClock) -> None:
             nursery.start_soon(lambda: people.binary.append("ada", b"3", durability=MAJORITY))
             nursery.start_soon(lambda: people.binary.append("ada", b"3"))
             await trio.sleep(1)
-            with pytest.raises(DurableWriteInProgressException):
+            with pytest.raises(errors.DurableWriteInProgressException):
                 await people.upsert("ada", 4, retry_strategy=Never())
             fake.nodes.release_replication(replicas[0])
 
@@ -192,7 +188,7 @@ async def test_who_cannot_wait_any_longer(autojump_clock: MockClock) -> None:
         fake.nodes.hold_replication(replicas[0])
         nursery.start_soon(lambda: people.upsert("ada", 2, durability=MAJORITY))
         await trio.testing.wait_all_tasks_blocked()
-        with pytest.raises(UnambiguousTimeoutException) as caught:
+        with pytest.raises(errors.UnambiguousTimeoutException) as caught:
             await people.upsert("ada", 3)
         fake.nodes.release_replication(replicas[0])
 
@@ -204,7 +200,7 @@ async def test_too_few_copies(autojump_clock: MockClock) -> None:
     async with open_trio() as (fake, people, _, replicas):
         fake.nodes.fail_over(replicas[0])
         start = trio.current_time()
-        with pytest.raises(DurabilityImpossibleException, match="nothing was written"):
+        with pytest.raises(errors.DurabilityImpossibleException, match="nothing was written"):
             await people.upsert("ada", 2, durability=MAJORITY)
         unchanged = (await people.get("ada")).content
         elapsed = trio.current_time() - start
@@ -245,7 +241,7 @@ async def test_a_node_that_lives_again(autojump_clock: MockClock) -> None:
         fake.nodes.revive(owner)
         await people.exists("bob")
         await trio.sleep(1)
-        with pytest.raises(DurableWriteReCommitInProgressException):
+        with pytest.raises(errors.DurableWriteReCommitInProgressException):
             await people.get("ada", retry_strategy=Never())
         async with trio.open_nursery() as nursery:
 
@@ -262,7 +258,7 @@ async def test_a_server_that_knows_no_durability(autojump_clock: MockClock, miss
     """Nothing is sent."""
     async with open_trio(features=IMPLEMENTED_FEATURES - {missing}) as (fake, people, owner, _):
         before = len(fake.nodes[owner].command_log)
-        with pytest.raises(FeatureNotAvailableException, match=missing.name):
+        with pytest.raises(errors.FeatureNotAvailableException, match=missing.name):
             await people.upsert("ada", 2, durability=MAJORITY)
 
         assert before == len(fake.nodes[owner].command_log)

@@ -14,19 +14,6 @@ from trio.testing import MockClock, memory_stream_pair
 import triclinium
 from tests.rows import rows
 from tests.trio_client.pair import Never, open_pair
-from triclinium import (
-    AbandonedOperation,
-    BestEffortRetryStrategy,
-    Cluster,
-    Collection,
-    PasswordAuthenticator,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
-    RetryStrategy,
-    TimeoutOptions,
-    open_cluster,
-)
 from triclinium.abc import ConnectedStream
 from triclinium.errors import (
     AmbiguousTimeoutException,
@@ -40,17 +27,10 @@ from triclinium.errors import (
 )
 from triclinium.testing import FakeNodeOptions, open_fake_cluster
 from triclinium_core.kv.wire.constants import Datatype, Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.connection.sasl import PLAIN_ONLY
 from triclinium_core.runtime.kv.pool.connection_texts import CONSOLE_PORT
-from triclinium_core.testing import (
-    delay,
-    drop_response,
-    hang_up,
-    hang_up_after_applying,
-    status,
-    temporary_failure,
-)
+from triclinium_core.testing import delay, drop_response, hang_up, hang_up_after_applying, status, temporary_failure
 
 # -- Time is the caller's.
 
@@ -96,7 +76,7 @@ async def test_a_limit_that_knows_that_a_write_may_have_happened(autojump_clock:
 
         assert isinstance(caught.value, AmbiguousTimeoutException)
         assert isinstance(caught.value, trio.TooSlowError)
-        assert (AbandonedOperation("upsert", "ada", True),) == caught.value.operations
+        assert (triclinium.AbandonedOperation("upsert", "ada", True),) == caught.value.operations
         assert 1 == (await people.get("ada")).content
 
 
@@ -142,17 +122,17 @@ class Misguided:
         return ConnectedStream(ours)
 
 
-async def write_to(cluster: Cluster, bucket: str) -> None:
+async def write_to(cluster: triclinium.Cluster, bucket: str) -> None:
     """Write a document to a bucket."""
     await cluster.bucket(bucket).default_collection().upsert("ada", 1)
 
 
-async def write(cluster: Cluster) -> None:
+async def write(cluster: triclinium.Cluster) -> None:
     """Write a document."""
     await write_to(cluster, "travel")
 
 
-async def wait(cluster: Cluster) -> None:
+async def wait(cluster: triclinium.Cluster) -> None:
     """Wait for a bucket."""
     await cluster.bucket("travel").wait_until_ready()
 
@@ -170,15 +150,15 @@ async def wait(cluster: Cluster) -> None:
 )
 async def test_a_limit_tells_what_was_wrong(
     autojump_clock: MockClock,
-    call: Callable[[Cluster], Awaitable[None]],
+    call: Callable[[triclinium.Cluster], Awaitable[None]],
     expected: str,
     peer: Callable[[trio.abc.Stream], Awaitable[None]] | OSError,
 ) -> None:
     """Whatever keeps a client from its node, the error of the block that ran out of time names it."""
     async with trio.open_nursery() as nursery:
-        authenticator = PasswordAuthenticator("app", "secret")
+        authenticator = triclinium.PasswordAuthenticator("app", "secret")
         connector = Misguided(peer, nursery)
-        async with open_cluster("couchbase://node:11210", authenticator, connector=connector) as cluster:
+        async with triclinium.open_cluster("couchbase://node:11210", authenticator, connector=connector) as cluster:
             with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(1.0):
                 await call(cluster)
         nursery.cancel_scope.cancel()
@@ -235,9 +215,9 @@ async def test_a_port_of_the_web_console(
     """A cluster whose ports answer as a web console does logs one warning with the ports to use, and errors repeat it."""
     caplog.set_level(logging.DEBUG, "triclinium")
     async with trio.open_nursery() as nursery:
-        authenticator = PasswordAuthenticator("app", "secret")
+        authenticator = triclinium.PasswordAuthenticator("app", "secret")
         string = f"{scheme}://a.example:{port},b.example:{port}?kv_timeout=30s"
-        async with open_cluster(string, authenticator, connector=Misguided(peer, nursery)) as cluster:
+        async with triclinium.open_cluster(string, authenticator, connector=Misguided(peer, nursery)) as cluster:
             with pytest.raises(CouchbaseException) as caught:
                 await write(cluster)
         nursery.cancel_scope.cancel()
@@ -284,10 +264,13 @@ async def test_nodes_that_offer_only_plain(
     ],
 )
 async def test_the_safety_net(
-    autojump_clock: MockClock, call: Callable[[Collection], Awaitable[object]], error: type[Exception], opcode: Opcode
+    autojump_clock: MockClock,
+    call: Callable[[triclinium.Collection], Awaitable[object]],
+    error: type[Exception],
+    opcode: Opcode,
 ) -> None:
     """Without any scope, the client's own limit ends a call, with all that is known of it and nothing of Trio's."""
-    async with open_pair(timeouts=TimeoutOptions(kv=1.5)) as (fake, _, people):
+    async with open_pair(timeouts=triclinium.TimeoutOptions(kv=1.5)) as (fake, _, people):
         await people.exists("ada")
         fake.node.faults.next(opcode, drop_response())
         with pytest.raises(error) as caught:
@@ -313,9 +296,9 @@ async def test_a_lost_connection(autojump_clock: MockClock) -> None:
             await people.upsert("ada", 2)
 
         assert 1 == found.content
-        assert RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT == caught.value.context.refused_reason
+        assert triclinium.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT == caught.value.context.refused_reason
         assert 2 == (await people.get("ada")).content
-        assert 1 == cluster.statistics().retries_by_reason[RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT]
+        assert 1 == cluster.statistics().retries_by_reason[triclinium.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT]
 
 
 # -- Strategies.
@@ -324,13 +307,15 @@ async def test_a_lost_connection(autojump_clock: MockClock) -> None:
 class Budgeted:
     """Shared by many calls."""
 
-    def __init__(self, inner: RetryStrategy, tokens: int) -> None:
+    def __init__(self, inner: triclinium.RetryStrategy, tokens: int) -> None:
         self._inner, self.tokens = inner, tokens
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
         """Spend a token."""
         if self.tokens < 1:
-            return RetryAction.no_retry()
+            return triclinium.RetryAction.no_retry()
         self.tokens -= 1
         return self._inner.retry_after(request, reason)
 
@@ -339,13 +324,15 @@ class Slow:
     """Asks somebody far away."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, RetryReason, int]] = []
+        self.asked: list[tuple[str, triclinium.RetryReason, int]] = []
 
-    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    async def retry_after(
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
         """Take a second to say half a second."""
         self.asked.append((request.operation, reason, request.retry_attempts))
         await trio.sleep(1.0)
-        return RetryAction.after(0.5)
+        return triclinium.RetryAction.after(0.5)
 
 
 class Broken:
@@ -354,7 +341,9 @@ class Broken:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
         """Raise."""
         raise self._error
 
@@ -363,8 +352,8 @@ class BrokenLater(Broken):
     """Has a defect, and waits before it shows."""
 
     async def retry_after(  # type: ignore[override]
-        self, request: RetryRequest, reason: RetryReason, /
-    ) -> RetryAction:
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
         """Raise."""
         await trio.sleep(0.1)
         raise self._error
@@ -377,11 +366,11 @@ async def test_a_strategy_for_a_block_and_one_for_a_call(autojump_clock: MockClo
         with triclinium.retrying(Never()):
             with pytest.raises(TemporaryFailureException) as caught:
                 await people.upsert("ada", 1)
-            await people.upsert("ada", 2, retry_strategy=BestEffortRetryStrategy())
+            await people.upsert("ada", 2, retry_strategy=triclinium.BestEffortRetryStrategy())
         await people.upsert("ada", 3)
 
         assert 0 == fake.node.faults.pending
-    assert (0, RetryReason.KV_TEMPORARY_FAILURE) == (
+    assert (0, triclinium.RetryReason.KV_TEMPORARY_FAILURE) == (
         caught.value.context.retry_attempts,
         caught.value.context.refused_reason,
     )
@@ -393,16 +382,18 @@ class Impatient:
     def __init__(self) -> None:
         self.asked = 0
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
         """Return now."""
         self.asked += 1
-        return RetryAction.after(0)
+        return triclinium.RetryAction.after(0)
 
 
 async def test_a_strategy_that_never_waits(autojump_clock: MockClock) -> None:
     """A millisecond lies between its attempts, so that time passes and the call ends with it."""
     impatient = Impatient()
-    async with open_pair(retry_strategy=impatient, timeouts=TimeoutOptions(kv=0.1)) as (fake, _, people):
+    async with open_pair(retry_strategy=impatient, timeouts=triclinium.TimeoutOptions(kv=0.1)) as (fake, _, people):
         fake.node.faults.always(Opcode.SET, temporary_failure())
         with pytest.raises(UnambiguousTimeoutException):
             await people.upsert("ada", 1)
@@ -427,7 +418,7 @@ async def test_a_strategy_may_take_its_time(autojump_clock: MockClock) -> None:
             nursery.start_soon(read)
 
     assert 1.5 == trio.current_time()
-    assert [("upsert", RetryReason.KV_TEMPORARY_FAILURE, 0)] == slow.asked
+    assert [("upsert", triclinium.RetryReason.KV_TEMPORARY_FAILURE, 0)] == slow.asked
 
 
 @rows("kind", [Broken, BrokenLater])
@@ -449,7 +440,7 @@ async def test_a_strategy_that_raises(autojump_clock: MockClock, kind: type[Brok
 async def test_retries_and_refusals_are_logged(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """Each with operation, reason, attempts and node, a retry with its delay; retries at DEBUG, refusals at INFO."""
     caplog.set_level(logging.DEBUG, "triclinium.retry")
-    async with open_pair(retry_strategy=Budgeted(BestEffortRetryStrategy(), tokens=1)) as (fake, _, people):
+    async with open_pair(retry_strategy=Budgeted(triclinium.BestEffortRetryStrategy(), tokens=1)) as (fake, _, people):
         fake.node.faults.always(Opcode.SET, temporary_failure())
         with pytest.raises(TemporaryFailureException):
             await people.upsert("ada", 1)

@@ -11,41 +11,28 @@ from trio.testing import MockClock
 import triclinium
 from tests.rows import rows
 from tests.trio_client.pair import OPTIONS, PATIENCE
-from triclinium import (
-    Cluster,
-    ClusterState,
-    EndpointPingReport,
-    EndpointState,
-    PasswordAuthenticator,
-    PingResult,
-    PingState,
-    Service,
-)
-from triclinium.errors import (
-    AuthenticationFailureException,
-    BucketAccessException,
-    InvalidArgumentException,
-    UnambiguousTimeoutException,
-)
+from triclinium import errors
 from triclinium.testing import FakeCluster, Opcode, delay, drop_response, open_fake_cluster
 from triclinium_core.testing.fakes.services.faults import http_status
 
-WRONG = PasswordAuthenticator("Administrator", "wrong")
+WRONG = triclinium.PasswordAuthenticator("Administrator", "wrong")
 NODES = ["127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214"]
 
 
-def reports(result: PingResult, namespace: str | None = "travel") -> dict[str, EndpointPingReport]:
+def reports(
+    result: triclinium.PingResult, namespace: str | None = "travel"
+) -> dict[str, triclinium.EndpointPingReport]:
     """Return what a ping says of the connections of a bucket, by node."""
-    return {found.remote: found for found in result.endpoints[Service.KV] if found.namespace == namespace}
+    return {found.remote: found for found in result.endpoints[triclinium.Service.KV] if found.namespace == namespace}
 
 
-def states(result: PingResult, namespace: str | None = "travel") -> list[PingState]:
+def states(result: triclinium.PingResult, namespace: str | None = "travel") -> list[triclinium.PingState]:
     """Return what became of each node, in the order of their ports."""
     found = reports(result, namespace)
     return [found[node].state for node in sorted(found)]
 
 
-async def mute(fake: FakeCluster, cluster: Cluster, node: int) -> None:
+async def mute(fake: FakeCluster, cluster: triclinium.Cluster, node: int) -> None:
     """Have a node answer no NOOP any more, once all connections are ready."""
     await cluster.bucket("travel").wait_until_ready()
     fake.nodes[node].faults.always(Opcode.NOOP, drop_response())
@@ -61,7 +48,7 @@ async def test_a_ping_of_a_bucket(autojump_clock: MockClock) -> None:
         assert ("morning", 2, 1) == (result.id, result.version, result.config_rev)
         assert result.sdk.startswith("triclinium/")
         assert NODES == sorted(found)
-        assert [PingState.OK] * 3 == states(result)
+        assert [triclinium.PingState.OK] * 3 == states(result)
         assert [0.0, 0.0, 0.25] == [found[node].latency for node in NODES]
         assert all(report.local and report.error is None for report in found.values())
 
@@ -76,7 +63,7 @@ async def test_a_ping_of_the_cluster(autojump_clock: MockClock) -> None:
         assert NODES == sorted(reports(alone, None))
         assert {} == reports(alone)
         assert NODES == sorted(reports(result, None)) == sorted(reports(result))
-        assert {PingState.OK} == {*states(result), *states(result, None)}
+        assert {triclinium.PingState.OK} == {*states(result), *states(result, None)}
 
 
 async def test_a_silent_node(autojump_clock: MockClock) -> None:
@@ -87,7 +74,7 @@ async def test_a_silent_node(autojump_clock: MockClock) -> None:
         result = await cluster.bucket("travel").ping()
         took = trio.current_time() - began
 
-        assert [PingState.OK, PingState.TIMEOUT, PingState.OK] == states(result)
+        assert [triclinium.PingState.OK, triclinium.PingState.TIMEOUT, triclinium.PingState.OK] == states(result)
         assert [2.5, 2.5] == pytest.approx([reports(result)[NODES[1]].latency, took])
 
 
@@ -100,10 +87,10 @@ async def test_a_dead_node(autojump_clock: MockClock) -> None:
         began = trio.current_time()
         result = await cluster.bucket("travel").ping()
 
-        assert [PingState.OK, PingState.ERROR, PingState.OK] == states(result)
+        assert [triclinium.PingState.OK, triclinium.PingState.ERROR, triclinium.PingState.OK] == states(result)
         assert "127.0.0.1:11212: connection refused" in (reports(result)[NODES[1]].error or "")
         assert trio.current_time() - began < 1.0
-        assert ClusterState.DEGRADED is cluster.diagnostics().state
+        assert triclinium.ClusterState.DEGRADED is cluster.diagnostics().state
 
 
 async def test_a_first_ping_tries_every_seed(autojump_clock: MockClock) -> None:
@@ -113,16 +100,16 @@ async def test_a_first_ping_tries_every_seed(autojump_clock: MockClock) -> None:
         async with fake.open_client() as cluster:
             result = await cluster.bucket("travel").ping()
 
-            assert [PingState.ERROR, PingState.OK, PingState.OK] == states(result)
+            assert [triclinium.PingState.ERROR, triclinium.PingState.OK, triclinium.PingState.OK] == states(result)
 
 
 async def test_a_ping_with_a_wrong_password(autojump_clock: MockClock) -> None:
     """The report says what is wrong, and does not wait for the safety net."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(authenticator=WRONG) as cluster:
         began = trio.current_time()
-        (report,) = (await cluster.ping()).endpoints[Service.KV]
+        (report,) = (await cluster.ping()).endpoints[triclinium.Service.KV]
 
-        assert PingState.ERROR is report.state
+        assert triclinium.PingState.ERROR is report.state
         assert "'Administrator'" in (report.error or "")
         assert trio.current_time() - began < 1.0
 
@@ -130,8 +117,10 @@ async def test_a_ping_with_a_wrong_password(autojump_clock: MockClock) -> None:
 async def test_a_ping_as_json(autojump_clock: MockClock) -> None:
     """The form is that of RFC 0061."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
-        await cluster.wait_until_ready(service_types=[Service.KV])
-        result = await cluster.bucket("travel").ping(report_id="0xdeadbeef", service_types=[Service.KV, Service.QUERY])
+        await cluster.wait_until_ready(service_types=[triclinium.Service.KV])
+        result = await cluster.bucket("travel").ping(
+            report_id="0xdeadbeef", service_types=[triclinium.Service.KV, triclinium.Service.QUERY]
+        )
         (kv,), (query,) = result.endpoints.values()
 
         assert {
@@ -173,18 +162,18 @@ async def test_diagnostics_follow_the_connections(autojump_clock: MockClock) -> 
         await trio.sleep(0.1)
         (lost,) = [
             found
-            for found in cluster.diagnostics().endpoints[Service.KV]
+            for found in cluster.diagnostics().endpoints[triclinium.Service.KV]
             if found.remote == NODES[2] and found.namespace == "travel"
         ]
 
-        assert ClusterState.OFFLINE is first.state
-        assert [(EndpointState.CONNECTING, None)] == [
-            (found.state, found.last_activity) for found in first.endpoints[Service.KV]
+        assert triclinium.ClusterState.OFFLINE is first.state
+        assert [(triclinium.EndpointState.CONNECTING, None)] == [
+            (found.state, found.last_activity) for found in first.endpoints[triclinium.Service.KV]
         ]
-        assert ClusterState.ONLINE is ready.state
-        assert {EndpointState.CONNECTED} == {found.state for found in ready.endpoints[Service.KV]}
-        assert 4 == len({found.id for found in ready.endpoints[Service.KV]})
-        assert EndpointState.DISCONNECTED is lost.state
+        assert triclinium.ClusterState.ONLINE is ready.state
+        assert {triclinium.EndpointState.CONNECTED} == {found.state for found in ready.endpoints[triclinium.Service.KV]}
+        assert 4 == len({found.id for found in ready.endpoints[triclinium.Service.KV]})
+        assert triclinium.EndpointState.DISCONNECTED is lost.state
         assert "connection refused" in (lost.details or "")
         assert 0.1 == pytest.approx(lost.last_activity)
 
@@ -192,7 +181,7 @@ async def test_diagnostics_follow_the_connections(autojump_clock: MockClock) -> 
 async def test_diagnostics_as_json(autojump_clock: MockClock) -> None:
     """The form is that of RFC 0061."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
-        await cluster.wait_until_ready(service_types=[Service.KV])
+        await cluster.wait_until_ready(service_types=[triclinium.Service.KV])
         await trio.sleep(1.5)
         result = cluster.diagnostics(report_id="0xdeadbeef")
 
@@ -222,7 +211,7 @@ async def test_a_bucket_is_ready_when_all_its_nodes_are(autojump_clock: MockCloc
         await cluster.bucket("travel").wait_until_ready()
 
         assert 0.75 == pytest.approx(trio.current_time() - began)
-        assert ClusterState.ONLINE is cluster.diagnostics().state
+        assert triclinium.ClusterState.ONLINE is cluster.diagnostics().state
 
 
 async def test_degraded_is_enough_for_some(autojump_clock: MockClock) -> None:
@@ -230,10 +219,10 @@ async def test_degraded_is_enough_for_some(autojump_clock: MockClock) -> None:
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         bucket = cluster.bucket("travel")
         fake.nodes.kill(1)
-        await bucket.wait_until_ready(desired_state=ClusterState.DEGRADED)
-        await cluster.wait_until_ready(desired_state=ClusterState.DEGRADED)
-        with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(5.0):
-            await bucket.wait_until_ready(service_types=[Service.KV])
+        await bucket.wait_until_ready(desired_state=triclinium.ClusterState.DEGRADED)
+        await cluster.wait_until_ready(desired_state=triclinium.ClusterState.DEGRADED)
+        with pytest.raises(errors.UnambiguousTimeoutException) as caught, triclinium.fail_after(5.0):
+            await bucket.wait_until_ready(service_types=[triclinium.Service.KV])
         with trio.move_on_after(5.0) as scope:
             await cluster.wait_until_ready()
         fake.nodes.revive(1)
@@ -249,13 +238,13 @@ async def test_degraded_is_enough_for_some(autojump_clock: MockClock) -> None:
 async def test_services_that_do_not_answer(autojump_clock: MockClock) -> None:
     """A ping tells; a wait lasts until they do, unless it is for others; and either may be cancelled."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
-        fake.node.faults.always(Service.QUERY, drop_response())
-        fake.node.faults.always(Service.SEARCH, http_status(500))
-        await cluster.wait_until_ready(service_types={Service.KV, Service.MANAGEMENT})
+        fake.node.faults.always(triclinium.Service.QUERY, drop_response())
+        fake.node.faults.always(triclinium.Service.SEARCH, http_status(500))
+        await cluster.wait_until_ready(service_types={triclinium.Service.KV, triclinium.Service.MANAGEMENT})
         began = trio.current_time()
         with trio.move_on_after(1.0) as pinging:
             await cluster.ping()
-        with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(5.0):
+        with pytest.raises(errors.UnambiguousTimeoutException) as caught, triclinium.fail_after(5.0):
             await cluster.wait_until_ready()
         await trio.sleep(2.0)
         left = [found for found in cluster.statistics().endpoints if found.open or found.opening or found.waiting]
@@ -281,11 +270,11 @@ async def test_what_is_ready_is_not_waited_for(autojump_clock: MockClock) -> Non
 
 
 @rows("service_types", [[], "query", [None]])
-async def test_what_is_no_service(autojump_clock: MockClock, service_types: list[Service]) -> None:
+async def test_what_is_no_service(autojump_clock: MockClock, service_types: list[triclinium.Service]) -> None:
     """It is refused by name, before anything is sent."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         for ask in (cluster.ping, cluster.bucket("travel").wait_until_ready):
-            with trio.testing.assert_checkpoints(), pytest.raises(InvalidArgumentException) as caught:
+            with trio.testing.assert_checkpoints(), pytest.raises(errors.InvalidArgumentException) as caught:
                 await ask(service_types=service_types)
 
             assert "service_types" == caught.value.parameter
@@ -295,10 +284,10 @@ async def test_a_wrong_password(autojump_clock: MockClock) -> None:
     """Waiting longer would not help, so nobody has to: the exception says what is wrong, and with which node."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(authenticator=WRONG) as cluster:
         began = trio.current_time()
-        with pytest.raises(AuthenticationFailureException) as of_cluster:
+        with pytest.raises(errors.AuthenticationFailureException) as of_cluster:
             await cluster.wait_until_ready()
-        with pytest.raises(AuthenticationFailureException) as of_bucket:
-            await cluster.bucket("travel").wait_until_ready(desired_state=ClusterState.DEGRADED)
+        with pytest.raises(errors.AuthenticationFailureException) as of_bucket:
+            await cluster.bucket("travel").wait_until_ready(desired_state=triclinium.ClusterState.DEGRADED)
 
         assert began == trio.current_time()
         context = of_cluster.value.context
@@ -312,7 +301,7 @@ async def test_a_bucket_that_is_not_there(autojump_clock: MockClock) -> None:
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         with (
             trio.fail_after(PATIENCE),
-            pytest.raises(BucketAccessException, match="check that the bucket exists") as caught,
+            pytest.raises(errors.BucketAccessException, match="check that the bucket exists") as caught,
         ):
             await cluster.bucket("nowhere").wait_until_ready()
         await cluster.wait_until_ready()
@@ -329,7 +318,7 @@ async def test_a_cluster_that_is_closed(autojump_clock: MockClock) -> None:
             with pytest.raises(trio.ClosedResourceError):
                 await ask()
 
-        assert ClusterState.ONLINE is cluster.diagnostics().state
+        assert triclinium.ClusterState.ONLINE is cluster.diagnostics().state
 
 
 @rows("report_id", ["", "x" * 251, 7, b"id", 10**5000, ["id"]])
@@ -339,22 +328,22 @@ async def test_a_name_that_no_report_has(autojump_clock: MockClock, report_id: s
         await cluster.wait_until_ready()
         before = len(fake.node.command_log)
         for ask in (cluster.ping, cluster.bucket("travel").ping):
-            with trio.testing.assert_checkpoints(), pytest.raises(InvalidArgumentException) as caught:
+            with trio.testing.assert_checkpoints(), pytest.raises(errors.InvalidArgumentException) as caught:
                 await ask(report_id=report_id)
 
             assert "report_id" == caught.value.parameter
-        with pytest.raises(InvalidArgumentException, match="report_id="):
+        with pytest.raises(errors.InvalidArgumentException, match="report_id="):
             cluster.diagnostics(report_id=report_id)
 
         assert before == len(fake.node.command_log)
 
 
-@rows("state", [ClusterState.OFFLINE, "online", None, EndpointState.CONNECTED])
-async def test_a_state_that_nobody_waits_for(autojump_clock: MockClock, state: ClusterState) -> None:
+@rows("state", [triclinium.ClusterState.OFFLINE, "online", None, triclinium.EndpointState.CONNECTED])
+async def test_a_state_that_nobody_waits_for(autojump_clock: MockClock, state: triclinium.ClusterState) -> None:
     """It is refused by name; RFC 0061 calls OFFLINE a hard error."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         for wait in (cluster.wait_until_ready, cluster.bucket("travel").wait_until_ready):
-            with trio.testing.assert_checkpoints(), pytest.raises(InvalidArgumentException) as caught:
+            with trio.testing.assert_checkpoints(), pytest.raises(errors.InvalidArgumentException) as caught:
                 await wait(desired_state=state)
 
             assert "desired_state" == caught.value.parameter

@@ -12,8 +12,7 @@ import triclinium
 from tests.rows import rows
 from tests.trio_client.pair import OPTIONS
 from tests.trio_client.test_end_to_end_cluster import KEYS, people_of, read_all, write_all
-from triclinium import Cluster, ClusterState, PingState, Service, TimeoutOptions
-from triclinium.errors import UnambiguousTimeoutException
+from triclinium import errors
 from triclinium.testing import open_fake_cluster
 
 FORWARDED = replace(OPTIONS, alternate_addresses={"external": ("ext.example", 31210)})
@@ -41,7 +40,7 @@ NOWHERE = (
 )
 
 
-async def query(cluster: Cluster) -> None:
+async def query(cluster: triclinium.Cluster) -> None:
     """Ask the query service."""
     async with cluster.query("SELECT 1") as result:
         await result.rows()
@@ -56,15 +55,15 @@ async def query(cluster: Cluster) -> None:
     ],
 )
 async def test_no_node_is_in_the_network(
-    autojump_clock: MockClock, call: Callable[[Cluster], Awaitable[object]], told: str
+    autojump_clock: MockClock, call: Callable[[triclinium.Cluster], Awaitable[object]], told: str
 ) -> None:
     """Each error names the network, the nodes, the networks that there are, and what to do; nothing was sent to any of them."""
-    timeouts = TimeoutOptions(query=3.0, management=3.0)
+    timeouts = triclinium.TimeoutOptions(query=3.0, management=3.0)
     async with (
         open_fake_cluster(options=OPTIONS, nodes=2) as fake,
         fake.open_client(network="external", timeouts=timeouts) as cluster,
     ):
-        with pytest.raises(UnambiguousTimeoutException, match=told) as caught:
+        with pytest.raises(errors.UnambiguousTimeoutException, match=told) as caught:
             await call(cluster)
 
         assert {"NODE_NOT_AVAILABLE"} == caught.value.context.retry_reasons
@@ -80,9 +79,14 @@ async def test_a_ping_of_nodes_elsewhere(autojump_clock: MockClock) -> None:
             endpoints = (await cluster.ping()).endpoints
         asked = list(fake.nodes[1].request_log)
 
-    for service in (Service.QUERY, Service.SEARCH, Service.ANALYTICS, Service.MANAGEMENT):
+    for service in (
+        triclinium.Service.QUERY,
+        triclinium.Service.SEARCH,
+        triclinium.Service.ANALYTICS,
+        triclinium.Service.MANAGEMENT,
+    ):
         reached, outside = endpoints[service]
-        assert (PingState.OK, PingState.ERROR) == (reached.state, outside.state)
+        assert (triclinium.PingState.OK, triclinium.PingState.ERROR) == (reached.state, outside.state)
         assert f"{outside.remote}: the node has no address in network 'external'" == outside.error
     assert [] == asked
 
@@ -94,8 +98,8 @@ async def test_a_cluster_of_which_nothing_is_reached_is_not_ready(autojump_clock
         fake.open_client(network="external") as cluster,
     ):
         for waits in (cluster.wait_until_ready, cluster.bucket("travel").wait_until_ready):
-            for state in (ClusterState.ONLINE, ClusterState.DEGRADED):
-                with pytest.raises(UnambiguousTimeoutException, match=NOWHERE), triclinium.fail_after(5.0):
+            for state in (triclinium.ClusterState.ONLINE, triclinium.ClusterState.DEGRADED):
+                with pytest.raises(errors.UnambiguousTimeoutException, match=NOWHERE), triclinium.fail_after(5.0):
                     await waits(desired_state=state)
 
 
@@ -105,5 +109,5 @@ async def test_a_node_that_the_outside_cannot_reach(autojump_clock: MockClock) -
         fake.nodes.set_alternate_addresses(1, {})
         lost = next(key for key in KEYS if fake.nodes.owner_of(key) == 1)
         async with triclinium.open_cluster(OUTSIDE, fake.authenticator, connector=fake.connector) as cluster:
-            with pytest.raises(UnambiguousTimeoutException, match="no address in network 'external'"):
+            with pytest.raises(errors.UnambiguousTimeoutException, match="no address in network 'external'"):
                 await people_of(cluster).upsert(lost, 1)

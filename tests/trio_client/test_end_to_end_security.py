@@ -13,21 +13,12 @@ import pytest
 import trio
 import trustme
 
-from triclinium import (
-    Authenticator,
-    CertificateAuthenticator,
-    Cluster,
-    Collection,
-    JwtAuthenticator,
-    PasswordAuthenticator,
-    TimeoutOptions,
-    open_cluster,
-)
-from triclinium.errors import AuthenticationFailureException, BucketAccessException, InvalidArgumentException
+import triclinium
+from triclinium import errors
 from triclinium.testing import FakeCluster, Opcode, open_tcp_cluster
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 
-PATIENT = TimeoutOptions(kv=60.0)
+PATIENT = triclinium.TimeoutOptions(kv=60.0)
 """Nobody waits for a timeout: what is wrong shows at once."""
 TOKEN, NEXT_TOKEN = "eyJhbGciOiJFUzI1NiJ9.e30.AAAA", "eyJhbGciOiJFUzI1NiJ9.e30.BBBB"
 ADA = "ada@example.org"
@@ -60,15 +51,15 @@ def trusting(authority: trustme.CA) -> ssl.SSLContext:
 
 
 @pytest.fixture
-def of_ada(authority: trustme.CA, tmp_path: Path) -> CertificateAuthenticator:
+def of_ada(authority: trustme.CA, tmp_path: Path) -> triclinium.CertificateAuthenticator:
     """Return the certificate of a user."""
     return certificate(authority, ADA, tmp_path / "ada.pem")
 
 
-def certificate(authority: trustme.CA, name: str, path: Path) -> CertificateAuthenticator:
+def certificate(authority: trustme.CA, name: str, path: Path) -> triclinium.CertificateAuthenticator:
     """Return a certificate for a name, in a file together with its key."""
     authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(path)
-    return CertificateAuthenticator(str(path))
+    return triclinium.CertificateAuthenticator(str(path))
 
 
 @pytest.fixture
@@ -81,11 +72,11 @@ async def fake(of_the_nodes: ssl.SSLContext) -> AsyncIterator[FakeCluster]:
 
 @asynccontextmanager
 async def client(
-    fake: FakeCluster, authenticator: Authenticator, ssl_context: ssl.SSLContext | None
-) -> AsyncIterator[Cluster]:
+    fake: FakeCluster, authenticator: triclinium.Authenticator, ssl_context: ssl.SSLContext | None
+) -> AsyncIterator[triclinium.Cluster]:
     """Give the block a client that speaks TLS."""
     assert fake.tls_connection_string is not None
-    async with open_cluster(
+    async with triclinium.open_cluster(
         fake.tls_connection_string, authenticator, timeouts=PATIENT, ssl_context=ssl_context
     ) as cluster:
         yield cluster
@@ -99,7 +90,7 @@ def keys_of_all(fake: FakeCluster) -> list[str]:
     return [found[node] for node in range(len(fake.nodes))]
 
 
-async def write_everywhere(fake: FakeCluster, cluster: Cluster) -> None:
+async def write_everywhere(fake: FakeCluster, cluster: triclinium.Cluster) -> None:
     """Write a document on each node."""
     for key in keys_of_all(fake):
         await cluster.bucket("default").default_collection().upsert(key, 1)
@@ -124,7 +115,7 @@ async def test_a_password(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
 
 async def test_a_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
     """Shown by OAUTHBEARER, in one message."""
-    async with client(fake, JwtAuthenticator(TOKEN), trusting) as cluster:
+    async with client(fake, triclinium.JwtAuthenticator(TOKEN), trusting) as cluster:
         await write_everywhere(fake, cluster)
         statistics = cluster.statistics()
 
@@ -132,7 +123,9 @@ async def test_a_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
     assert Opcode.SASL_STEP not in set(opcodes(fake))
 
 
-async def test_a_certificate(fake: FakeCluster, trusting: ssl.SSLContext, of_ada: CertificateAuthenticator) -> None:
+async def test_a_certificate(
+    fake: FakeCluster, trusting: ssl.SSLContext, of_ada: triclinium.CertificateAuthenticator
+) -> None:
     """TLS shows it, and no SASL frame is sent."""
     async with client(fake, of_ada, trusting) as cluster:
         await write_everywhere(fake, cluster)
@@ -144,11 +137,11 @@ async def test_a_certificate(fake: FakeCluster, trusting: ssl.SSLContext, of_ada
 
 async def test_the_next_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
     """All connections authenticate again where they are, and those that are opened later have the new token too."""
-    async with client(fake, JwtAuthenticator(TOKEN), trusting) as cluster:
+    async with client(fake, triclinium.JwtAuthenticator(TOKEN), trusting) as cluster:
         await write_everywhere(fake, cluster)
         before = [node.connections for node in fake.nodes]
         fake.nodes.set_credentials(tokens=[NEXT_TOKEN])
-        cluster.set_authenticator(JwtAuthenticator(NEXT_TOKEN))
+        cluster.set_authenticator(triclinium.JwtAuthenticator(NEXT_TOKEN))
         await write_everywhere(fake, cluster)
 
         assert before == [node.connections for node in fake.nodes]
@@ -158,19 +151,19 @@ async def test_the_next_token(fake: FakeCluster, trusting: ssl.SSLContext) -> No
 
 async def test_a_token_that_is_refused_later(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
     """It fails as a first one does; the next that is right puts everything in order, at once."""
-    async with client(fake, JwtAuthenticator(TOKEN), trusting) as cluster:
+    async with client(fake, triclinium.JwtAuthenticator(TOKEN), trusting) as cluster:
         await write_everywhere(fake, cluster)
-        cluster.set_authenticator(JwtAuthenticator(NEXT_TOKEN))
-        with pytest.raises(AuthenticationFailureException):
+        cluster.set_authenticator(triclinium.JwtAuthenticator(NEXT_TOKEN))
+        with pytest.raises(errors.AuthenticationFailureException):
             await write_everywhere(fake, cluster)
         fake.nodes.set_credentials(tokens=[NEXT_TOKEN])
-        cluster.set_authenticator(JwtAuthenticator(NEXT_TOKEN))
+        cluster.set_authenticator(triclinium.JwtAuthenticator(NEXT_TOKEN))
         await write_everywhere(fake, cluster)
 
 
 async def test_the_next_password(fake: FakeCluster) -> None:
     """Also where it is proved in two steps: what is called meanwhile waits for them."""
-    async with open_cluster(fake.connection_string, fake.authenticator, timeouts=PATIENT) as cluster:
+    async with triclinium.open_cluster(fake.connection_string, fake.authenticator, timeouts=PATIENT) as cluster:
         await write_everywhere(fake, cluster)
         before = [node.connections for node in fake.nodes]
         fake.nodes.set_credentials(password="other")
@@ -195,11 +188,11 @@ async def test_nobody_notices(fake: FakeCluster, trusting: ssl.SSLContext, tls: 
     counters = keys_of_all(fake)
     done = trio.Event()
 
-    async def count(people: Collection, key: str) -> None:
+    async def count(people: triclinium.Collection, key: str) -> None:
         for _ in range(15):
             await people.binary.increment(key, initial=1)
 
-    async def change(cluster: Cluster) -> None:
+    async def change(cluster: triclinium.Cluster) -> None:
         for number in count_from(1):
             if done.is_set():
                 return
@@ -211,7 +204,7 @@ async def test_nobody_notices(fake: FakeCluster, trusting: ssl.SSLContext, tls: 
                 await trio.sleep(0.001)
 
     async with (
-        open_cluster(
+        triclinium.open_cluster(
             connection_string, fake.authenticator, timeouts=PATIENT, ssl_context=trusting if tls else None
         ) as cluster,
         trio.open_nursery() as changing,
@@ -242,7 +235,7 @@ async def test_the_next_certificate(
     """Shown by the connections that are opened after it was set."""
     of_nobody = certificate(authority, "nobody@example.org", tmp_path / "nobody.pem")
     async with client(fake, of_nobody, trusting) as cluster:
-        with pytest.raises(BucketAccessException) as caught:
+        with pytest.raises(errors.BucketAccessException) as caught:
             await write_everywhere(fake, cluster)
         cluster.set_authenticator(certificate(authority, ADA, tmp_path / "ada.pem"))
         await write_everywhere(fake, cluster)
@@ -252,12 +245,12 @@ async def test_the_next_certificate(
 
 
 async def test_a_kind_that_cannot_follow(
-    fake: FakeCluster, trusting: ssl.SSLContext, of_ada: CertificateAuthenticator
+    fake: FakeCluster, trusting: ssl.SSLContext, of_ada: triclinium.CertificateAuthenticator
 ) -> None:
     """A certificate is shown once, when a connection is opened."""
     async with client(fake, fake.authenticator, trusting) as cluster:
         await write_everywhere(fake, cluster)
-        with pytest.raises(InvalidArgumentException, match="open another cluster") as caught:
+        with pytest.raises(errors.InvalidArgumentException, match="open another cluster") as caught:
             cluster.set_authenticator(of_ada)
         await write_everywhere(fake, cluster)
 
@@ -266,8 +259,8 @@ async def test_a_kind_that_cannot_follow(
 
 async def test_a_user_name_that_http_cannot_have(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
     """No cluster is opened with it, nor does one change to it; nobody connects, and what may be a password is not shown."""
-    wrong = PasswordAuthenticator("ada:secret", "password")
-    with pytest.raises(InvalidArgumentException, match="has a colon") as caught:
+    wrong = triclinium.PasswordAuthenticator("ada:secret", "password")
+    with pytest.raises(errors.InvalidArgumentException, match="has a colon") as caught:
         async with client(fake, wrong, trusting):
             pass
 
@@ -276,6 +269,6 @@ async def test_a_user_name_that_http_cannot_have(fake: FakeCluster, trusting: ss
     assert not any(node.connections for node in fake.nodes)
 
     async with client(fake, fake.authenticator, trusting) as cluster:
-        with pytest.raises(InvalidArgumentException, match="has a colon"):
+        with pytest.raises(errors.InvalidArgumentException, match="has a colon"):
             cluster.set_authenticator(wrong)
         await write_everywhere(fake, cluster)

@@ -7,19 +7,7 @@ import pytest
 from trio.testing import MockClock
 
 from tests.trio_client.pair import open_pair
-from triclinium import LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics
-from triclinium.errors import (
-    DecodingFailureException,
-    DocumentExistsException,
-    DocumentNotFoundException,
-    FeatureNotAvailableException,
-    InvalidArgumentException,
-    PathExistsException,
-    PathMismatchException,
-    PathNotFoundException,
-    RequestCanceledException,
-    XattrUnknownVirtualAttributeException,
-)
+from triclinium import LookupInMacro, LookupInSpec, MutateInSpec, MutationMacro, StoreSemantics, errors
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.testing import FakeNodeOptions, drop_response, hang_up_after_applying
@@ -56,19 +44,21 @@ async def test_reading_parts(autojump_clock: MockClock) -> None:
     assert Address("London", "W1") == found.content_as(Address, 0)
     assert (True, False, 2, ADA) == tuple(found.content_as(object, index) for index in (2, 3, 4, 5))
     assert (True, False, True, False) == tuple(found.exists(index) for index in range(4))
-    with pytest.raises(PathNotFoundException, match=r"lookup_in 'ada': specs\[1\], path 'address.street'") as caught:
+    with pytest.raises(
+        errors.PathNotFoundException, match=r"lookup_in 'ada': specs\[1\], path 'address.street'"
+    ) as caught:
         found.content_as(str, 1)
     assert ("address.street", 1, 0xC0) == (
         caught.value.context.path,
         caught.value.context.path_index,
         caught.value.context.path_status,
     )
-    with pytest.raises(PathMismatchException):
+    with pytest.raises(errors.PathMismatchException):
         found.exists(6)
-    with pytest.raises(DecodingFailureException):
+    with pytest.raises(errors.DecodingFailureException):
         found.content_as(int, 0)
     for wrong in (-1, 7, True, "0"):
-        with pytest.raises(InvalidArgumentException) as refused:
+        with pytest.raises(errors.InvalidArgumentException) as refused:
             found.content_as(object, wrong)  # type: ignore[arg-type]
         assert "index" == refused.value.parameter
 
@@ -108,7 +98,7 @@ async def test_changing_parts(autojump_clock: MockClock) -> None:
     assert ada.cas == changed.cas > stored.cas
     assert (4, -7) == (changed.content_as(int, 8), changed.content_as(int, 9))
     assert changed.mutation_token is not None
-    with pytest.raises(InvalidArgumentException, match="returns nothing"):
+    with pytest.raises(errors.InvalidArgumentException, match="returns nothing"):
         changed.content_as(int, 0)
 
 
@@ -122,7 +112,7 @@ async def test_a_change_that_fails_changes_nothing(autojump_clock: MockClock) ->
             MutateInSpec.upsert("meta", 1, xattr=True),
         ]
         with pytest.raises(
-            PathExistsException, match=r"specs\[1\], path 'visits': SUBDOC_PATH_EXISTS \[0xc9\]"
+            errors.PathExistsException, match=r"specs\[1\], path 'visits': SUBDOC_PATH_EXISTS \[0xc9\]"
         ) as caught:
             await people.mutate_in("ada", specs)
         found = await people.lookup_in("ada", [LookupInSpec.get(""), LookupInSpec.exists("meta", xattr=True)])
@@ -140,10 +130,10 @@ async def test_store_semantics(autojump_clock: MockClock) -> None:
     """Whether the document must be there, may be, or must not."""
     spec = MutateInSpec.upsert("a.b", 1)
     async with open_pair() as (_, _, people):
-        with pytest.raises(DocumentNotFoundException):
+        with pytest.raises(errors.DocumentNotFoundException):
             await people.mutate_in("ada", [spec])
         await people.mutate_in("ada", [spec], store_semantics=StoreSemantics.INSERT)
-        with pytest.raises(DocumentExistsException):
+        with pytest.raises(errors.DocumentExistsException):
             await people.mutate_in("ada", [spec], store_semantics=StoreSemantics.INSERT)
         await people.mutate_in("ada", [MutateInSpec.upsert("c", 2)], store_semantics=StoreSemantics.UPSERT)
         await people.mutate_in("bob", [MutateInSpec.array_append("", 1)], store_semantics=StoreSemantics.UPSERT)
@@ -191,7 +181,7 @@ async def test_attributes_and_macros(autojump_clock: MockClock) -> None:
     } == found.content_as(object, 1)
     assert ("Countess", True) == (found.content_as(str, 0), found.exists(2))
     assert f"0x{found.cas:016x}" == document["CAS"]
-    with pytest.raises(XattrUnknownVirtualAttributeException):
+    with pytest.raises(errors.XattrUnknownVirtualAttributeException):
         found.content_as(object, 4)
     assert kept.exists(0)
 
@@ -203,7 +193,7 @@ async def test_what_is_left_of_a_removed_document(autojump_clock: MockClock) -> 
         await people.mutate_in("ada", [MutateInSpec.upsert(key, 1, xattr=True) for key in ("_sync", "mine")])
         await people.remove("ada")
         ask = [LookupInSpec.get("_sync", xattr=True), LookupInSpec.get("mine", xattr=True), LookupInSpec.get("")]
-        with pytest.raises(DocumentNotFoundException):
+        with pytest.raises(errors.DocumentNotFoundException):
             await people.lookup_in("ada", ask)
         found = await people.lookup_in("ada", ask, access_deleted=True)
         changed = await people.mutate_in("ada", [MutateInSpec.increment("_sync", xattr=True)], access_deleted=True)
@@ -221,9 +211,9 @@ async def test_a_server_without_attributes(autojump_clock: MockClock) -> None:
         people = cluster.bucket("default").default_collection()
         await people.upsert("ada", ADA)
         before = len(fake.node.command_log)
-        with pytest.raises(FeatureNotAvailableException, match="xattr needs the feature XATTR"):
+        with pytest.raises(errors.FeatureNotAvailableException, match="xattr needs the feature XATTR"):
             await people.lookup_in("ada", [LookupInSpec.get("m", xattr=True)])
-        with pytest.raises(FeatureNotAvailableException, match="xattr needs the feature XATTR"):
+        with pytest.raises(errors.FeatureNotAvailableException, match="xattr needs the feature XATTR"):
             await people.mutate_in("ada", [MutateInSpec.upsert("m", MutationMacro.CAS)])
 
         assert before == len(fake.node.command_log)
@@ -237,7 +227,7 @@ async def test_a_lookup_is_repeated_and_a_change_is_not(autojump_clock: MockCloc
         fake.node.faults.next(Opcode.SUBDOC_MULTI_LOOKUP, hang_up_after_applying())
         found = await people.lookup_in("ada", [LookupInSpec.get("name")])
         fake.node.faults.next(Opcode.SUBDOC_MULTI_MUTATION, hang_up_after_applying())
-        with pytest.raises(RequestCanceledException):
+        with pytest.raises(errors.RequestCanceledException):
             await people.mutate_in("ada", [MutateInSpec.increment("visits")])
         fake.node.faults.next(Opcode.SUBDOC_MULTI_LOOKUP, drop_response())
 

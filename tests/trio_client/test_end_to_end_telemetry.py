@@ -11,21 +11,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+import triclinium
 from tests.trio_client.pair import OPTIONS, open_pair
-from triclinium import (
-    EncodedValue,
-    JsonTranscoder,
-    LoggingMeter,
-    MutateInSpec,
-    OrphanReporter,
-    PrefixScan,
-    ThresholdLoggingTracer,
-    fail_after,
-)
-from triclinium.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
+from triclinium import errors
 from triclinium.testing import FakeAnswer, open_fake_cluster
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.faults import delay, drop_response, temporary_failure
 
 ALWAYS = {
@@ -85,13 +76,13 @@ async def test_calls_that_a_scope_ends(autojump_clock: MockClock, caplog: pytest
         fake.node.faults.always(Opcode.GET, drop_response())
         fake.node.faults.always(Service.MANAGEMENT, drop_response())
         fake.nodes.script.answer("SELECT 1", FakeAnswer(rows=[1, 2], seconds_between_rows=60))
-        with pytest.raises(trio.TooSlowError), fail_after(1):
+        with pytest.raises(trio.TooSlowError), triclinium.fail_after(1):
             await people.get("ada")
         with trio.move_on_after(1.5):
             await people.get("ada")
-        with pytest.raises(trio.TooSlowError), fail_after(2):
+        with pytest.raises(trio.TooSlowError), triclinium.fail_after(2):
             await cluster.buckets().get_all_buckets()
-        with pytest.raises(trio.TooSlowError), fail_after(2):
+        with pytest.raises(trio.TooSlowError), triclinium.fail_after(2):
             async with cluster.query("SELECT 1") as result:
                 await result.rows()
         with trio.move_on_after(2):
@@ -122,7 +113,7 @@ async def test_calls_that_a_scope_ends(autojump_clock: MockClock, caplog: pytest
 
 async def test_what_retries_take_counts(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """An operation that was retried until it was slow is slow, though each attempt was quick."""
-    async with open_pair(tracer=ThresholdLoggingTracer(kv_threshold=0.05)) as (fake, _, people):
+    async with open_pair(tracer=triclinium.ThresholdLoggingTracer(kv_threshold=0.05)) as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure(), times=8)
         await people.upsert("ada", 1)
 
@@ -135,17 +126,17 @@ async def test_what_retries_take_counts(autojump_clock: MockClock, caplog: pytes
 async def test_what_encoding_takes(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """A value that takes long to encode makes its operation slow, with or without an answer in time; a fast one does not."""
 
-    class Slow(JsonTranscoder):
-        def encode(self, value: object) -> EncodedValue:
+    class Slow(triclinium.JsonTranscoder):
+        def encode(self, value: object) -> triclinium.EncodedValue:
             autojump_clock.jump(0.6)
             return super().encode(value)
 
     async with open_pair() as (fake, _, people):
         await people.upsert("ada", 1)
         await people.upsert("ada", 1, transcoder=Slow())
-        await people.mutate_in("ada", [MutateInSpec.replace("", 2)], transcoder=Slow())
+        await people.mutate_in("ada", [triclinium.MutateInSpec.replace("", 2)], transcoder=Slow())
         fake.node.faults.next(Opcode.SET, delay(3.0))
-        with pytest.raises(AmbiguousTimeoutException):
+        with pytest.raises(errors.AmbiguousTimeoutException):
             await people.upsert("ada", 1, transcoder=Slow())
         await trio.sleep(1)
 
@@ -160,7 +151,7 @@ async def test_what_encoding_takes(autojump_clock: MockClock, caplog: pytest.Log
 
 async def test_what_encoding_a_statement_takes(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """The parameters of a query are encoded for each attempt, and the log has the sum."""
-    async with open_pair(tracer=ThresholdLoggingTracer(query_threshold=0)) as (fake, cluster, _):
+    async with open_pair(tracer=triclinium.ThresholdLoggingTracer(query_threshold=0)) as (fake, cluster, _):
         fake.nodes.script.answer("SELECT $city", FakeAnswer(rows=[1]))
         async with cluster.query("SELECT $city", city="Oslo") as result:
             assert [1] == await result.rows()
@@ -185,7 +176,7 @@ async def test_an_orphan(autojump_clock: MockClock, caplog: pytest.LogCaptureFix
     async with open_pair() as (fake, _, people):
         await people.upsert("ada", 1)
         fake.node.faults.next(Opcode.GET, delay(3.0))
-        with pytest.raises(UnambiguousTimeoutException) as caught:
+        with pytest.raises(errors.UnambiguousTimeoutException) as caught:
             await people.get("ada")
         await trio.sleep(11)
         (report,) = told_by(caplog, "orphan")
@@ -203,7 +194,7 @@ async def test_durations_of_all_operations(autojump_clock: MockClock, caplog: py
         for key in ("ada", "bob"):
             await people.upsert(key, 1)
         fake.node.faults.next(Opcode.GET, drop_response())
-        with pytest.raises(UnambiguousTimeoutException):
+        with pytest.raises(errors.UnambiguousTimeoutException):
             await people.get("ada")
         await trio.sleep(601)
         await people.exists("ada")
@@ -226,7 +217,7 @@ async def test_slower_copies_are_no_orphans(autojump_clock: MockClock, caplog: p
         assert (await people.get_any_replica("ada")).is_replica
         async with people.get_all_replicas("ada") as copies:
             assert (await anext(copies)).is_replica
-        async with people.scan(PrefixScan("a")) as found:
+        async with people.scan(triclinium.PrefixScan("a")) as found:
             assert ["ada"] == [item.id async for item in found]
         await trio.sleep(5)
         orphans = cluster.statistics().orphans
@@ -279,7 +270,7 @@ async def test_each_can_be_turned_off(autojump_clock: MockClock, caplog: pytest.
         fake.node.faults.next(Opcode.SET, delay(0.75))
         await people.upsert("ada", 1)
         fake.node.faults.next(Opcode.GET, delay(3.0))
-        with pytest.raises(UnambiguousTimeoutException):
+        with pytest.raises(errors.UnambiguousTimeoutException):
             await people.get("ada")
         await trio.sleep(700)
 
@@ -289,9 +280,9 @@ async def test_each_can_be_turned_off(autojump_clock: MockClock, caplog: pytest.
 async def test_intervals_and_samples_are_options(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """All are counted, and so many are listed; the interval may be short."""
     async with open_pair(
-        tracer=ThresholdLoggingTracer(kv_threshold=0, sample_size=2, emit_interval=0.5),
-        meter=LoggingMeter(emit_interval=0.5),
-        orphans=OrphanReporter(sample_size=1),
+        tracer=triclinium.ThresholdLoggingTracer(kv_threshold=0, sample_size=2, emit_interval=0.5),
+        meter=triclinium.LoggingMeter(emit_interval=0.5),
+        orphans=triclinium.OrphanReporter(sample_size=1),
     ) as (_, _, people):
         for key in ("ada", "bob", "eve"):
             await people.upsert(key, 1)

@@ -9,29 +9,14 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+import triclinium
 from tests.rows import rows
-from triclinium import (
-    Authenticator,
-    BestEffortRetryStrategy,
-    ClusterState,
-    JwtAuthenticator,
-    PasswordAuthenticator,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
-)
-from triclinium.errors import (
-    AuthenticationFailureException,
-    BucketAccessException,
-    InvalidArgumentException,
-    UnambiguousTimeoutException,
-    UnsupportedOperationException,
-)
+from triclinium import errors
 from triclinium.testing import FakeCluster, FakeNodeOptions, Opcode, open_fake_cluster, status
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 
-WRONG_PASSWORD = PasswordAuthenticator("Administrator", "wrong")
-WRONG_TOKEN = JwtAuthenticator("wrong.e30.AAAA", allow_unencrypted=True)
+WRONG_PASSWORD = triclinium.PasswordAuthenticator("Administrator", "wrong")
+WRONG_TOKEN = triclinium.JwtAuthenticator("wrong.e30.AAAA", allow_unencrypted=True)
 TOKENS = FakeNodeOptions(tokens=("right.e30.AAAA",))
 ROUND_TRIPS = {
     WRONG_PASSWORD: [Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH, Opcode.SASL_STEP],
@@ -46,12 +31,12 @@ def asked(fake: FakeCluster) -> Counter[Opcode | int]:
 
 
 @pytest.mark.parametrize("authenticator", [WRONG_PASSWORD, WRONG_TOKEN], ids=["password", "token"])
-async def test_wrong_credentials(autojump_clock: MockClock, authenticator: Authenticator) -> None:
+async def test_wrong_credentials(autojump_clock: MockClock, authenticator: triclinium.Authenticator) -> None:
     """The error comes with the answer to the credentials: no connection has said a word more, and no time has passed."""
     began = trio.current_time()
     async with open_fake_cluster(nodes=3, options=TOKENS) as fake:
         async with fake.open_client(authenticator=authenticator) as cluster:
-            with pytest.raises(AuthenticationFailureException) as caught:
+            with pytest.raises(errors.AuthenticationFailureException) as caught:
                 await cluster.bucket("default").default_collection().upsert("ada", 1)
 
         assert began == trio.current_time()
@@ -75,7 +60,7 @@ async def test_wrong_credentials_on_one_node(autojump_clock: MockClock) -> None:
             people = cluster.bucket("default").default_collection()
             await people.upsert(keys[0], 1)
             await people.upsert(keys[1], 1)
-            with pytest.raises(AuthenticationFailureException):
+            with pytest.raises(errors.AuthenticationFailureException):
                 await people.upsert(keys[2], 1)
 
         assert began == trio.current_time()
@@ -88,10 +73,10 @@ async def test_best_effort_waits_for_the_right_ones(autojump_clock: MockClock) -
     """As long as its deadline lets it; somebody may be creating the user at this very moment."""
     async with (
         open_fake_cluster(nodes=3) as fake,
-        fake.open_client(authenticator=WRONG_PASSWORD, retry_strategy=BestEffortRetryStrategy()) as cluster,
+        fake.open_client(authenticator=WRONG_PASSWORD, retry_strategy=triclinium.BestEffortRetryStrategy()) as cluster,
     ):
         people = cluster.bucket("default").default_collection()
-        with pytest.raises(UnambiguousTimeoutException) as caught:
+        with pytest.raises(errors.UnambiguousTimeoutException) as caught:
             await people.upsert("ada", 1)
         fake.nodes.set_credentials(password="wrong")
         await people.upsert("ada", 1)
@@ -107,7 +92,7 @@ async def test_a_bucket_that_is_not_for_this_user(autojump_clock: MockClock, buc
             if bucket == "secret":
                 node.faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
         began = trio.current_time()
-        with pytest.raises(BucketAccessException) as caught:
+        with pytest.raises(errors.BucketAccessException) as caught:
             await cluster.bucket(bucket).default_collection().upsert("ada", 1)
         for node in fake.nodes:
             node.faults.clear()
@@ -127,7 +112,7 @@ async def test_no_secret_is_logged(autojump_clock: MockClock, caplog: pytest.Log
         fake.open_client(authenticator=WRONG_TOKEN) as cluster,
     ):
         people = cluster.bucket("default").default_collection()
-        with pytest.raises(AuthenticationFailureException):
+        with pytest.raises(errors.AuthenticationFailureException):
             await people.upsert("ada", 1)
         cluster.set_authenticator(fake.authenticator)
         await people.upsert("ada", 1)
@@ -146,11 +131,11 @@ async def test_the_cluster_is_closed(autojump_clock: MockClock) -> None:
             cluster.set_authenticator(fake.authenticator)
 
 
-@rows("wrong", [None, "secret", ("app", "secret"), PasswordAuthenticator, object()])
-async def test_what_is_no_authenticator(autojump_clock: MockClock, wrong: Authenticator) -> None:
+@rows("wrong", [None, "secret", ("app", "secret"), triclinium.PasswordAuthenticator, object()])
+async def test_what_is_no_authenticator(autojump_clock: MockClock, wrong: triclinium.Authenticator) -> None:
     """Refused by name, and nothing changes."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             cluster.set_authenticator(wrong)
         await cluster.bucket("default").default_collection().upsert("ada", 1)
 
@@ -162,8 +147,10 @@ async def test_a_strategy_may_set_credentials(autojump_clock: MockClock) -> None
     """It is asked while the client thinks; the change takes effect when that is over."""
     async with open_fake_cluster(nodes=3) as fake, fake.open_client(authenticator=WRONG_PASSWORD) as cluster:
 
-        class Correcting(BestEffortRetryStrategy):
-            def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
+        class Correcting(triclinium.BestEffortRetryStrategy):
+            def retry_after(
+                self, request: triclinium.RetryRequest, reason: triclinium.RetryReason
+            ) -> triclinium.RetryAction:
                 """Set the right ones."""
                 cluster.set_authenticator(fake.authenticator)
                 return super().retry_after(request, reason)
@@ -180,10 +167,10 @@ async def test_a_memcached_bucket(autojump_clock: MockClock) -> None:
     async with open_fake_cluster(options=options, nodes=3) as fake, fake.open_client() as cluster:
         bucket = cluster.bucket("memd")
         began = trio.current_time()
-        with pytest.raises(UnsupportedOperationException, match="memcached bucket"):
+        with pytest.raises(errors.UnsupportedOperationException, match="memcached bucket"):
             await bucket.default_collection().upsert("ada", 1)
         took = trio.current_time() - began
-        with pytest.raises(UnsupportedOperationException):
+        with pytest.raises(errors.UnsupportedOperationException):
             await bucket.wait_until_ready()
 
     assert 1.0 <= took < 1.5
@@ -215,11 +202,11 @@ async def test_one_node_without_the_password(autojump_clock: MockClock) -> None:
             people = cluster.bucket("default").default_collection()
             await people.upsert(keys[0], 1)
             await people.upsert(keys[1], 1)
-            with pytest.raises(AuthenticationFailureException) as caught:
+            with pytest.raises(errors.AuthenticationFailureException) as caught:
                 await people.upsert(keys[2], 1)
-            with pytest.raises(AuthenticationFailureException) as of_wait:
+            with pytest.raises(errors.AuthenticationFailureException) as of_wait:
                 await cluster.wait_until_ready()
-            await cluster.wait_until_ready(desired_state=ClusterState.DEGRADED)
+            await cluster.wait_until_ready(desired_state=triclinium.ClusterState.DEGRADED)
 
         assert began == trio.current_time()
 
@@ -233,9 +220,9 @@ async def test_no_node_has_the_password(autojump_clock: MockClock) -> None:
         for node in fake.nodes:
             node.faults.always(Opcode.SASL_STEP, NO_SIGNATURE)
         async with fake.open_client() as cluster:
-            with pytest.raises(AuthenticationFailureException, match="wrong server signature"):
-                await cluster.wait_until_ready(desired_state=ClusterState.DEGRADED)
-            with pytest.raises(AuthenticationFailureException, match="wrong server signature"):
+            with pytest.raises(errors.AuthenticationFailureException, match="wrong server signature"):
+                await cluster.wait_until_ready(desired_state=triclinium.ClusterState.DEGRADED)
+            with pytest.raises(errors.AuthenticationFailureException, match="wrong server signature"):
                 async with cluster.query("SELECT 1") as result:
                     await result.rows()
 
@@ -244,11 +231,11 @@ async def test_best_effort_waits_for_an_honest_node(autojump_clock: MockClock) -
     """Under best effort, an operation on a node with a wrong signature is retried until its deadline."""
     async with (
         open_fake_cluster(nodes=1) as fake,
-        fake.open_client(retry_strategy=BestEffortRetryStrategy()) as cluster,
+        fake.open_client(retry_strategy=triclinium.BestEffortRetryStrategy()) as cluster,
     ):
         people = cluster.bucket("default").default_collection()
         fake.nodes[0].faults.always(Opcode.SASL_STEP, NO_SIGNATURE)
-        with pytest.raises(UnambiguousTimeoutException) as caught:
+        with pytest.raises(errors.UnambiguousTimeoutException) as caught:
             await people.upsert("ada", 1)
         fake.nodes[0].faults.clear()
         await people.upsert("ada", 1)

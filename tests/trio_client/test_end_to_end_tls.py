@@ -16,33 +16,14 @@ import pytest
 import trio
 import trustme
 
-from triclinium import (
-    Authenticator,
-    BestEffortRetryStrategy,
-    CertificateAuthenticator,
-    JwtAuthenticator,
-    TimeoutOptions,
-    open_cluster,
-)
+import triclinium
+from triclinium import errors
 from triclinium._driver.connector import TcpConnector
-from triclinium.errors import (
-    AuthenticationFailureException,
-    InvalidArgumentException,
-    TimeoutException,
-    TlsException,
-)
-from triclinium.testing import (
-    FakeCluster,
-    FakeNodeOptions,
-    FakeNodes,
-    Opcode,
-    hang_up_mid_reply,
-    open_tcp_cluster,
-)
+from triclinium.testing import FakeCluster, FakeNodeOptions, FakeNodes, Opcode, hang_up_mid_reply, open_tcp_cluster
 from triclinium_core.runtime.kv.connection.sasl import PLAIN_ONLY
 from triclinium_core.testing import FakeNode
 
-PATIENT = TimeoutOptions(kv=60.0)
+PATIENT = triclinium.TimeoutOptions(kv=60.0)
 """Nobody waits for a timeout: what is wrong shows at once."""
 NOW = datetime.now(UTC)
 ADDRESS = "127.0.0.1"
@@ -80,11 +61,11 @@ class Authority:
             context.verify_mode = ssl.CERT_REQUIRED
         return context
 
-    def client(self, issuer: trustme.CA | None = None) -> CertificateAuthenticator:
+    def client(self, issuer: trustme.CA | None = None) -> triclinium.CertificateAuthenticator:
         """Return a certificate of a client."""
         path = self._folder / "client.pem"
         (issuer or self.known).issue_cert("ada@example.org").private_key_and_cert_chain_pem.write_to_path(path)
-        return CertificateAuthenticator(str(path))
+        return triclinium.CertificateAuthenticator(str(path))
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +89,10 @@ def tls(fake: FakeCluster) -> str:
 
 
 async def upsert(
-    connection_string: str, authenticator: Authenticator, context: ssl.SSLContext | None, **options: object
+    connection_string: str, authenticator: triclinium.Authenticator, context: ssl.SSLContext | None, **options: object
 ) -> None:
     """Write a document, through a client of its own."""
-    async with open_cluster(
+    async with triclinium.open_cluster(
         connection_string,
         authenticator,
         timeouts=PATIENT,
@@ -121,13 +102,15 @@ async def upsert(
         await cluster.bucket("default").default_collection().upsert("ada", 1)
 
 
-async def refusal(connection_string: str, authenticator: Authenticator, context: ssl.SSLContext | None) -> str:
+async def refusal(
+    connection_string: str, authenticator: triclinium.Authenticator, context: ssl.SSLContext | None
+) -> str:
     """Return what a client says that fails with TLS_ERROR."""
-    with pytest.raises(TlsException) as caught:
+    with pytest.raises(errors.TlsException) as caught:
         await upsert(connection_string, authenticator, context)
 
     assert "TLS_ERROR" == caught.value.context.refused_reason
-    assert not isinstance(caught.value, TimeoutException)
+    assert not isinstance(caught.value, errors.TimeoutException)
     return str(caught.value)
 
 
@@ -156,7 +139,9 @@ async def test_a_certificate_that_the_client_refuses(
 async def test_a_client_that_the_nodes_refuse(authority: Authority, newest: ssl.TLSVersion, shows: str) -> None:
     """With TLS 1.3 that comes when the client takes the stream for open already; it is told all the same."""
     async with nodes_with(authority.server(demands=True, newest=newest)) as fake:
-        who: Authenticator = fake.authenticator if shows == "nothing" else authority.client(authority.unknown)
+        who: triclinium.Authenticator = (
+            fake.authenticator if shows == "nothing" else authority.client(authority.unknown)
+        )
         message = await refusal(tls(fake), who, authority.trusting())
 
     assert "alert" in message
@@ -194,7 +179,9 @@ async def test_a_node_without_plain_that_hangs_up(authority: Authority) -> None:
     options = FakeNodeOptions(sasl_mechanisms=("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1"))
     async with (
         open_tcp_cluster(FakeNode(options), ssl_context=authority.server()) as fake,
-        open_cluster(tls(fake), fake.authenticator, timeouts=PATIENT, ssl_context=authority.trusting()) as cluster,
+        triclinium.open_cluster(
+            tls(fake), fake.authenticator, timeouts=PATIENT, ssl_context=authority.trusting()
+        ) as cluster,
     ):
         people = cluster.bucket("default").default_collection()
         await people.upsert("ada", 1)
@@ -210,7 +197,7 @@ async def test_best_effort_waits_for_a_better_certificate(authority: Authority) 
     async with nodes_with(context) as fake, trio.open_nursery() as nursery:
         nursery.start_soon(
             lambda: upsert(
-                tls(fake), fake.authenticator, authority.trusting(), retry_strategy=BestEffortRetryStrategy()
+                tls(fake), fake.authenticator, authority.trusting(), retry_strategy=triclinium.BestEffortRetryStrategy()
             )
         )
         await trio.sleep(0.2)
@@ -311,7 +298,7 @@ async def test_unverified_tls(kind: str, authority: Authority, caplog: pytest.Lo
         given = {"connector": TcpConnector(blind())}
     async with (
         nodes_with(authority.server()) as fake,
-        open_cluster(tls(fake), fake.authenticator, timeouts=PATIENT, **given) as cluster,
+        triclinium.open_cluster(tls(fake), fake.authenticator, timeouts=PATIENT, **given) as cluster,
     ):
         await cluster.wait_until_ready()
         await cluster.bucket("default").default_collection().upsert("ada", 1)
@@ -332,7 +319,7 @@ async def test_plain_over_unverified_tls(
         if is_named:
             await upsert(tls(fake), authenticator, blind())
         else:
-            with pytest.raises(AuthenticationFailureException) as caught:
+            with pytest.raises(errors.AuthenticationFailureException) as caught:
                 await upsert(tls(fake), authenticator, blind())
             detail = caught.value.context.last_dispatch_error or ""
             assert PLAIN_ONLY in detail
@@ -354,8 +341,10 @@ async def test_a_certificate_over_unverified_tls(authority: Authority, caplog: p
 
 async def test_a_token_over_unverified_tls(authority: Authority) -> None:
     """A token over unverified TLS is refused before anything is sent unless it may travel unencrypted."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        open_cluster("couchbases://127.0.0.1", JwtAuthenticator("a.e30.c"), ssl_context=blind())
+    with pytest.raises(errors.InvalidArgumentException) as caught:
+        triclinium.open_cluster("couchbases://127.0.0.1", triclinium.JwtAuthenticator("a.e30.c"), ssl_context=blind())
 
     assert "authenticator" == caught.value.parameter
-    open_cluster("couchbases://127.0.0.1", JwtAuthenticator("a.e30.c", allow_unencrypted=True), ssl_context=blind())
+    triclinium.open_cluster(
+        "couchbases://127.0.0.1", triclinium.JwtAuthenticator("a.e30.c", allow_unencrypted=True), ssl_context=blind()
+    )

@@ -7,7 +7,7 @@ import trio
 
 import triclinium.errors
 import triclinium_core.errors
-from triclinium.errors import AmbiguousTooSlowError, UnambiguousTooSlowError
+from triclinium import errors
 
 
 def test_every_exception_of_the_core_is_offered() -> None:
@@ -35,8 +35,8 @@ def test_the_exceptions_are_the_cores_own() -> None:
 @pytest.mark.parametrize(
     ("expected", "kind"),
     [
-        (triclinium_core.errors.AmbiguousTimeoutException, AmbiguousTooSlowError),
-        (triclinium_core.errors.UnambiguousTimeoutException, UnambiguousTooSlowError),
+        (triclinium_core.errors.AmbiguousTimeoutException, errors.AmbiguousTooSlowError),
+        (triclinium_core.errors.UnambiguousTimeoutException, errors.UnambiguousTooSlowError),
     ],
 )
 def test_the_timeouts_of_a_block_are_both_the_sdks_and_trios(expected: type[Exception], kind: type[Exception]) -> None:

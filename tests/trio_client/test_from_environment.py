@@ -9,8 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.trio_client.recorded_telemetry import RecordingMeter, RecordingTracer
-from triclinium import PasswordAuthenticator, TimeoutOptions, open_cluster, open_cluster_from_environment
-from triclinium.errors import InvalidArgumentException, UnambiguousTimeoutException
+from triclinium import PasswordAuthenticator, TimeoutOptions, errors, open_cluster, open_cluster_from_environment
 from triclinium.testing import Opcode, delay, drop_response, open_fake_cluster
 
 
@@ -31,7 +30,7 @@ async def test_opens_what_the_environment_names(autojump_clock: MockClock) -> No
             await people.upsert("ada", 1)
             fake.node.faults.always(Opcode.GET, drop_response())
             began = trio.current_time()
-            with pytest.raises(UnambiguousTimeoutException):
+            with pytest.raises(errors.UnambiguousTimeoutException):
                 await people.get("ada")
 
     assert 4.0 == pytest.approx(trio.current_time() - began)
@@ -45,7 +44,7 @@ async def test_who_signs_in_may_come_from_the_program(autojump_clock: MockClock)
             environ, fake.authenticator, timeouts=TimeoutOptions(kv=1), connector=fake.connector
         ) as cluster:
             fake.node.faults.always(Opcode.GET, drop_response())
-            with pytest.raises(UnambiguousTimeoutException):
+            with pytest.raises(errors.UnambiguousTimeoutException):
                 await cluster.bucket("default").default_collection().get("ada")
 
     assert 20.0 == pytest.approx(trio.current_time(), abs=1)
@@ -75,7 +74,7 @@ async def test_telemetry_can_be_turned_off(
 
 def test_a_wrong_variable_opens_nothing() -> None:
     """It is refused before there is a block."""
-    with pytest.raises(InvalidArgumentException, match="TRICLINIUM_KV_TIMOUT"):
+    with pytest.raises(errors.InvalidArgumentException, match="TRICLINIUM_KV_TIMOUT"):
         open_cluster_from_environment({"TRICLINIUM_CONNECTION_STRING": "couchbase://h", "TRICLINIUM_KV_TIMOUT": "1s"})
 
 

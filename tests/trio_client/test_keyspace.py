@@ -7,11 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.rows import rows
-from tests.trio_client.doubles import (
-    driver_of,
-)
-from triclinium import Cluster, Collection
-from triclinium.errors import InvalidArgumentException
+from tests.trio_client.doubles import driver_of
+from triclinium import Cluster, Collection, errors
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 
@@ -60,7 +57,7 @@ def test_the_guides_know_their_names() -> None:
 )
 def test_a_handle_that_no_server_could_serve(scheme: str, ask: Callable[[Cluster], object]) -> None:
     """A collection without a bucket of Couchbase, and a bucket of memcached, are refused when they are asked for."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         ask(cluster(scheme))
 
     assert "bucket" == caught.value.parameter
@@ -83,7 +80,7 @@ def test_a_name_that_cannot_be_one_is_refused_at_once(
     parameter: str, ask: Callable[[Cluster, object], object], wrong: object
 ) -> None:
     """Nobody has to wait for a server to learn of a typing mistake."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         ask(cluster(), wrong)
 
     assert parameter == caught.value.parameter
@@ -94,5 +91,5 @@ def test_a_name_with_a_dot() -> None:
     bucket = cluster().bucket("a.b")
 
     for ask in (bucket.scope, bucket.collection):
-        with pytest.raises(InvalidArgumentException):
+        with pytest.raises(errors.InvalidArgumentException):
             ask("a.b")

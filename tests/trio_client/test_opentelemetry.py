@@ -26,18 +26,9 @@ from trio.testing import MockClock
 import triclinium
 from tests.trio_client.pair import Never, Pair, open_pair
 from tests.trio_client.recorded_telemetry import RecordedSpan
-from triclinium import BestEffortRetryStrategy, DurabilityLevel, MutateInSpec, Service
-from triclinium.errors import InvalidArgumentException, TemporaryFailureException, TimeoutException
+from triclinium import errors
 from triclinium.opentelemetry import OpenTelemetryMeter, OpenTelemetryRequestSpan, OpenTelemetryRequestTracer
-from triclinium.testing import (
-    ClientArguments,
-    FakeAnswer,
-    Opcode,
-    delay,
-    drop_response,
-    hang_up,
-    temporary_failure,
-)
+from triclinium.testing import ClientArguments, FakeAnswer, Opcode, delay, drop_response, hang_up, temporary_failure
 from triclinium_core.telemetry.metrics import OPERATION_DURATION, Meter
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, RequestTracer, StatusCode
 
@@ -184,7 +175,7 @@ def test_a_span_of_another_make_is_no_parent() -> None:
     """The error says what to do."""
     spans = Spans()
 
-    with pytest.raises(InvalidArgumentException, match="OpenTelemetryRequestSpan"):
+    with pytest.raises(errors.InvalidArgumentException, match="OpenTelemetryRequestSpan"):
         spans.tracer.request_span("get", RecordedSpan("outer", None))
 
 
@@ -223,8 +214,8 @@ async def test_samplers_see_the_attributes_of_operations(autojump_clock: MockClo
     spans = Spans(sampler)
     async with open_pair(tracer=spans.tracer) as pair:
         people = pair.people
-        await people.upsert("ada", 1, durability=DurabilityLevel.MAJORITY)
-        await people.mutate_in("ada", [MutateInSpec.replace("", 2)])
+        await people.upsert("ada", 1, durability=triclinium.DurabilityLevel.MAJORITY)
+        await people.mutate_in("ada", [triclinium.MutateInSpec.replace("", 2)])
         await people.get_or_none("nobody")
         async with people.get_all_replicas("ada") as copies:
             assert [False] == [copy.is_replica async for copy in copies]
@@ -284,43 +275,45 @@ def traced_records() -> Iterator[TracedRecords]:
 
 async def _retried_query(pair: Pair) -> None:
     pair.fake.nodes.script.answer("SELECT 1", FakeAnswer(rows=[1]))
-    pair.fake.node.faults.next(Service.QUERY, hang_up())
-    async with pair.cluster.query("SELECT 1", readonly=True, retry_strategy=BestEffortRetryStrategy()) as result:
+    pair.fake.node.faults.next(triclinium.Service.QUERY, hang_up())
+    async with pair.cluster.query(
+        "SELECT 1", readonly=True, retry_strategy=triclinium.BestEffortRetryStrategy()
+    ) as result:
         assert [1] == await result.rows()
 
 
 async def _retried_read(pair: Pair) -> None:
     pair.fake.node.faults.next(Opcode.GET, temporary_failure())
-    assert await pair.people.get_or_none("nobody", retry_strategy=BestEffortRetryStrategy()) is None
+    assert await pair.people.get_or_none("nobody", retry_strategy=triclinium.BestEffortRetryStrategy()) is None
 
 
 async def _retried_read_of_copies(pair: Pair) -> None:
     pair.fake.node.faults.next(Opcode.GET, temporary_failure())
-    async with pair.people.get_all_replicas("ada", retry_strategy=BestEffortRetryStrategy()) as copies:
+    async with pair.people.get_all_replicas("ada", retry_strategy=triclinium.BestEffortRetryStrategy()) as copies:
         assert [] == [copy async for copy in copies]
 
 
 async def _refused_read(pair: Pair) -> None:
     pair.fake.node.faults.next(Opcode.GET, temporary_failure())
-    with pytest.raises(TemporaryFailureException):
+    with pytest.raises(errors.TemporaryFailureException):
         await pair.people.get("ada", retry_strategy=Never())
 
 
 async def _late_read(pair: Pair) -> None:
     pair.fake.node.faults.next(Opcode.GET, drop_response())
-    with pytest.raises(TimeoutException):
+    with pytest.raises(errors.TimeoutException):
         await pair.people.get("ada")
 
 
 async def _late_index(pair: Pair) -> None:
-    pair.fake.node.faults.next(Service.QUERY, drop_response())
-    with pytest.raises(TimeoutException):
+    pair.fake.node.faults.next(triclinium.Service.QUERY, drop_response())
+    with pytest.raises(errors.TimeoutException):
         await pair.cluster.query_indexes().create_primary_index("travel")
 
 
 async def _late_block(pair: Pair) -> None:
     pair.fake.node.faults.next(Opcode.GET, drop_response())
-    with pytest.raises(TimeoutException), triclinium.fail_after(1):
+    with pytest.raises(errors.TimeoutException), triclinium.fail_after(1):
         await pair.people.get("ada")
 
 

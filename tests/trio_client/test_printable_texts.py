@@ -14,11 +14,10 @@ import triclinium
 import triclinium.search
 import triclinium.views
 from tests.rows import rows
-from triclinium import Cluster, PasswordAuthenticator, TimeoutOptions
 from triclinium.testing import open_fake_cluster
+from triclinium_core import errors
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.environment import read_environment
-from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 
 EVIL = "\n2026-01-01 CRITICAL forged \x1b[31m\x9b\x7f\u202e\u2028"
@@ -30,13 +29,13 @@ LENGTH_MAX = 5_000
 CASES_MIN = 300
 """Minimum number of calls. With fewer, the methods were not found."""
 
-OWN_ERRORS = (CouchbaseException, ArgumentError)
+OWN_ERRORS = (errors.CouchbaseException, ArgumentError)
 
 
 def faults_of(error: BaseException) -> list[str]:
     """Return the texts of an error that are not printable, or too long."""
     texts = [str(error), repr(error)]
-    if isinstance(error, CouchbaseException):
+    if isinstance(error, errors.CouchbaseException):
         texts += [error.message, error.context.to_json()]
     return [text[:200] for text in texts if not text.isprintable() or len(text) > LENGTH_MAX]
 
@@ -79,7 +78,7 @@ async def carry_out(call: Callable[[], object]) -> Exception | None:
     return None
 
 
-def owners(cluster: Cluster) -> Iterator[object]:
+def owners(cluster: triclinium.Cluster) -> Iterator[object]:
     """Yield the objects that a program calls."""
     bucket = cluster.bucket("default")
     collection = bucket.default_collection()
@@ -97,7 +96,7 @@ async def test_every_method_with_hostile_arguments(
     caplog.set_level(logging.DEBUG, logger="triclinium")
     wrong: list[str] = []
     count = 0
-    short = TimeoutOptions(
+    short = triclinium.TimeoutOptions(
         kv=0.5, kv_durable=0.5, kv_scan=0.5, query=0.5, analytics=0.5, search=0.5, views=0.5, management=0.5
     )
     async with open_fake_cluster() as fake, fake.open_client(timeouts=short, redact_logs=redact) as cluster:
@@ -177,7 +176,7 @@ def test_hostile_connection_strings(text: str) -> None:
     for read in (
         lambda: parse_connection_string(text),
         lambda: read_environment({"TRICLINIUM_CONNECTION_STRING": text}),
-        lambda: triclinium.open_cluster(text, PasswordAuthenticator("app", "secret")),
+        lambda: triclinium.open_cluster(text, triclinium.PasswordAuthenticator("app", "secret")),
     ):
         try:
             read()

@@ -20,22 +20,6 @@ import triclinium
 from tests.rows import rows
 from tests.trio_client.pair import OPTIONS, Pair, open_pair
 from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingMeter, RecordingTracer, current_span
-from triclinium import (
-    BestEffortRetryStrategy,
-    Cluster,
-    DurabilityLevel,
-    LoggingMeter,
-    LookupInSpec,
-    MutateInSpec,
-    PrefixScan,
-    RequestSpan,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
-    Service,
-    StatusCode,
-    fail_after,
-)
 from triclinium.errors import (
     DocumentNotFoundException,
     DocumentUnretrievableException,
@@ -44,14 +28,7 @@ from triclinium.errors import (
     InvalidArgumentException,
     UnambiguousTooSlowError,
 )
-from triclinium.testing import (
-    FakeAnswer,
-    Opcode,
-    drop_response,
-    hang_up,
-    open_fake_cluster,
-    temporary_failure,
-)
+from triclinium.testing import FakeAnswer, Opcode, drop_response, hang_up, open_fake_cluster, temporary_failure
 from triclinium_core.telemetry.attributes import ATTRIBUTES, Bearer
 from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
 
@@ -101,9 +78,11 @@ class Waits:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
         """Return a retry."""
-        return RetryAction.after(self.seconds)
+        return triclinium.RetryAction.after(self.seconds)
 
 
 async def test_attributes_of_a_document_operation(autojump_clock: MockClock) -> None:
@@ -130,7 +109,7 @@ async def test_attributes_of_a_document_operation(autojump_clock: MockClock) -> 
         "couchbase.retries": 0,
     } == upsert.attributes
     assert ("tcp", "127.0.0.1") == (dispatch.attributes["network.transport"], dispatch.attributes["server.address"])
-    assert StatusCode.OK is upsert.status
+    assert triclinium.StatusCode.OK is upsert.status
     ((name, tags, _),) = meter.values
     assert {key: value for key, value in upsert.attributes.items() if key != "couchbase.retries"} == tags
     assert "db.client.operation.duration" == name
@@ -143,12 +122,12 @@ async def test_every_operation_on_documents(autojump_clock: MockClock) -> None:
     async with open_pair(tracer=tracer, meter=meter) as pair:
         people, binary = pair.people, pair.people.binary
         await people.insert(SECRET, {"n": VALUE})
-        await people.replace(SECRET, {"n": VALUE}, durability=DurabilityLevel.MAJORITY)
+        await people.replace(SECRET, {"n": VALUE}, durability=triclinium.DurabilityLevel.MAJORITY)
         await people.exists(SECRET)
         await people.get_and_touch(SECRET, None)
         await people.touch(SECRET, None)
-        await people.lookup_in(SECRET, [LookupInSpec.get("n")])
-        await people.mutate_in(SECRET, [MutateInSpec.upsert("n", VALUE)])
+        await people.lookup_in(SECRET, [triclinium.LookupInSpec.get("n")])
+        await people.mutate_in(SECRET, [triclinium.MutateInSpec.upsert("n", VALUE)])
         locked = await people.get_and_lock(SECRET, 5)
         await people.unlock(SECRET, locked.cas)
         await binary.increment("hits", initial=1)
@@ -183,7 +162,7 @@ async def test_a_retry_that_is_never_sent_does_not_count(
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer, meter=RecordingMeter(), retry_strategy=strategy) as pair:
         pair.fake.node.faults.always(Opcode.SET, temporary_failure())
-        with pytest.raises(UnambiguousTooSlowError) as caught, fail_after(0.15):
+        with pytest.raises(UnambiguousTooSlowError) as caught, triclinium.fail_after(0.15):
             await pair.people.upsert("ada", 1)
         counted = sum(pair.cluster.statistics().retries_by_reason.values())
 
@@ -195,11 +174,13 @@ async def test_a_retry_that_is_never_sent_does_not_count(
 class WaitsIfBusy:
     """A strategy that retries what the node cannot do for now, and nothing else."""
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
         """Return a retry after half a second, or no."""
-        if reason is RetryReason.KV_TEMPORARY_FAILURE:
-            return RetryAction.after(0.5)
-        return RetryAction.no_retry()
+        if reason is triclinium.RetryReason.KV_TEMPORARY_FAILURE:
+            return triclinium.RetryAction.after(0.5)
+        return triclinium.RetryAction.no_retry()
 
 
 async def get_ada(pair: Pair) -> None:
@@ -209,7 +190,7 @@ async def get_ada(pair: Pair) -> None:
 
 async def scan_all(pair: Pair) -> None:
     """Scan one vbucket after the other."""
-    async with pair.people.scan(PrefixScan("a"), concurrency=1) as found:
+    async with pair.people.scan(triclinium.PrefixScan("a"), concurrency=1) as found:
         await anext(found)
 
 
@@ -240,7 +221,7 @@ async def test_a_retry_that_cannot_be_sent_counts(
 async def test_a_retried_write(autojump_clock: MockClock) -> None:
     """Each attempt has its span, and the outer one an event for each retry, with reason, delay and clause."""
     tracer, meter = RecordingTracer(), RecordingMeter()
-    async with open_pair(tracer=tracer, meter=meter, retry_strategy=BestEffortRetryStrategy()) as pair:
+    async with open_pair(tracer=tracer, meter=meter, retry_strategy=triclinium.BestEffortRetryStrategy()) as pair:
         pair.fake.node.faults.next(Opcode.SET, temporary_failure(), times=2)
         await pair.people.upsert("ada", 1)
 
@@ -252,14 +233,14 @@ async def test_a_retried_write(autojump_clock: MockClock) -> None:
     assert "KV_TEMPORARY_FAILURE" == first["triclinium.retry.reason"]
     assert "Temporary Failure 0x86" in str(first["triclinium.retry.clause"])
     assert isinstance(first["triclinium.retry.delay"], float)
-    assert StatusCode.OK is upsert.status
+    assert triclinium.StatusCode.OK is upsert.status
     assert_as_in_the_tables(tracer, meter)
 
 
 async def test_a_lost_connection_ends_the_attempt(autojump_clock: MockClock) -> None:
     """The attempt whose answer was lost ends with its connection, and nothing is known of the server's work."""
     tracer = RecordingTracer()
-    async with open_pair(tracer=tracer, retry_strategy=BestEffortRetryStrategy()) as pair:
+    async with open_pair(tracer=tracer, retry_strategy=triclinium.BestEffortRetryStrategy()) as pair:
         await pair.people.exists("ada")
         pair.fake.node.faults.next(Opcode.GET_META, hang_up())
         await pair.people.exists("ada")
@@ -272,9 +253,14 @@ async def test_a_lost_connection_ends_the_attempt(autojump_clock: MockClock) -> 
 
 @pytest.mark.parametrize(
     ("key", "status", "name"),
-    [("nobody", StatusCode.UNSET, "DocumentNotFound"), ("", StatusCode.ERROR, "UnambiguousTimeout")],
+    [
+        ("nobody", triclinium.StatusCode.UNSET, "DocumentNotFound"),
+        ("", triclinium.StatusCode.ERROR, "UnambiguousTimeout"),
+    ],
 )
-async def test_how_failures_are_told(key: str, status: StatusCode, name: str, autojump_clock: MockClock) -> None:
+async def test_how_failures_are_told(
+    key: str, status: triclinium.StatusCode, name: str, autojump_clock: MockClock
+) -> None:
     """What an answer says of the document is no failure; both have their type, in the span and in the metric."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
@@ -300,8 +286,8 @@ async def test_a_missing_document_that_is_a_result(autojump_clock: MockClock) ->
             await pair.people.get_or_none("ada")
 
     missing, late = tracer.roots
-    assert (StatusCode.OK, False) == (missing.status, "error.type" in missing.attributes)
-    assert (StatusCode.ERROR, "UnambiguousTimeout") == (late.status, late.attributes["error.type"])
+    assert (triclinium.StatusCode.OK, False) == (missing.status, "error.type" in missing.attributes)
+    assert (triclinium.StatusCode.ERROR, "UnambiguousTimeout") == (late.status, late.attributes["error.type"])
     assert [False, True] == ["error.type" in tags for _, tags, _ in meter.values]
     assert_as_in_the_tables(tracer, meter)
 
@@ -312,7 +298,7 @@ class AttributedTracer(RecordingTracer):
     def request_span(
         self,
         name: str,
-        parent: RequestSpan | None = None,
+        parent: triclinium.RequestSpan | None = None,
         attributes: Mapping[str, str | int | float | bool] | None = None,
     ) -> RecordedSpan:
         """Begin a span with attributes that may not be set again."""
@@ -339,7 +325,7 @@ async def test_a_refused_retry(autojump_clock: MockClock) -> None:
     """The outer span is told why nothing is tried again."""
     tracer = RecordingTracer()
 
-    class Never(BestEffortRetryStrategy):
+    class Never(triclinium.BestEffortRetryStrategy):
         def retry_after(self, *_: object) -> triclinium.RetryAction:
             return triclinium.RetryAction.no_retry()
 
@@ -352,7 +338,7 @@ async def test_a_refused_retry(autojump_clock: MockClock) -> None:
     ((event, attributes),) = get.events
     assert "triclinium.retry_refused" == event
     assert "TemporaryFailureException" == attributes["triclinium.retry.error"]
-    assert (0, StatusCode.ERROR) == (get.attributes["couchbase.retries"], get.status)
+    assert (0, triclinium.StatusCode.ERROR) == (get.attributes["couchbase.retries"], get.status)
 
 
 async def test_parents(autojump_clock: MockClock) -> None:
@@ -400,7 +386,7 @@ class Broken:
     def __repr__(self) -> str:
         return "<Broken>"
 
-    def request_span(self, name: str, parent: RequestSpan | None = None) -> RequestSpan:
+    def request_span(self, name: str, parent: triclinium.RequestSpan | None = None) -> triclinium.RequestSpan:
         """Raise, or return what does."""
         return self._self_or_error()
 
@@ -442,9 +428,9 @@ async def test_what_a_tracer_raises(
 class Poor:
     """Makes spans and recorders that can do nothing at all."""
 
-    def request_span(self, name: str, parent: RequestSpan | None = None) -> RequestSpan:
+    def request_span(self, name: str, parent: triclinium.RequestSpan | None = None) -> triclinium.RequestSpan:
         """Return what is no span."""
-        return cast(RequestSpan, object())
+        return cast(triclinium.RequestSpan, object())
 
     def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.ValueRecorder:
         """Return what is no recorder."""
@@ -465,7 +451,7 @@ async def test_what_a_span_lacks(autojump_clock: MockClock, caplog: pytest.LogCa
             assert [1] == await result.rows()
         # Calls that take several operations, whose spans are to be the parents of others.
         assert {"n": 1} == (await pair.people.get_any_replica("ada")).content
-        async with pair.people.scan(PrefixScan("a")) as found:
+        async with pair.people.scan(triclinium.PrefixScan("a")) as found:
             assert ["ada"] == [item.id async for item in found]
         await pair.cluster.bucket("travel").collections().create_scope("paris")
 
@@ -540,7 +526,7 @@ async def test_a_query(autojump_clock: MockClock) -> None:
     assert ALWAYS_OUTER | {"couchbase.service", "db.namespace", "couchbase.scope.name"} == of_scope.attributes.keys()
     assert OF_A_NODE | {"couchbase.operation_id"} == of_cluster.children[1].attributes.keys()
     assert "mine" == of_cluster.children[1].attributes["couchbase.operation_id"]
-    assert [StatusCode.OK] * 2 == [of_cluster.status, of_scope.status]
+    assert [triclinium.StatusCode.OK] * 2 == [of_cluster.status, of_scope.status]
     assert meter.values[0][2] >= 20_000_000
     assert_as_in_the_tables(tracer, meter)
 
@@ -569,7 +555,7 @@ async def test_the_time_of_a_reader(autojump_clock: MockClock) -> None:
             await trio.sleep(60)
             (query,) = tracer.roots
 
-            assert (1, StatusCode.OK) == (query.ends, query.status)
+            assert (1, triclinium.StatusCode.OK) == (query.ends, query.status)
             assert [1, 2] == await result.rows()
         broken = {"code": 5000, "msg": "broken"}
         pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], errors=[broken]))
@@ -580,7 +566,7 @@ async def test_the_time_of_a_reader(autojump_clock: MockClock) -> None:
 
     _, failed = tracer.roots
     assert all(microseconds < 1_000_000 for _, _, microseconds in meter.values)
-    assert (StatusCode.ERROR, "InternalServerFailure") == (failed.status, failed.attributes["error.type"])
+    assert (triclinium.StatusCode.ERROR, "InternalServerFailure") == (failed.status, failed.attributes["error.type"])
     assert_as_in_the_tables(tracer, meter)
 
 
@@ -654,8 +640,8 @@ async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
     ):
         people = cluster.bucket("travel").default_collection()
         await people.upsert("ada", 1)
-        await cluster.bucket("travel").wait_until_ready(service_types=[Service.KV])
-        specs = [LookupInSpec.get("")]
+        await cluster.bucket("travel").wait_until_ready(service_types=[triclinium.Service.KV])
+        specs = [triclinium.LookupInSpec.get("")]
         given = tracer.request_span("given")
         await people.get_any_replica("ada", parent_span=given)
         await people.lookup_in_any_replica("ada", specs, parent_span=given)
@@ -663,7 +649,7 @@ async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
             assert 2 == len([copy async for copy in copies])
         async with people.lookup_in_all_replicas("ada", specs, parent_span=given) as parts:
             assert 2 == len([part async for part in parts])
-        async with people.scan(PrefixScan("a"), concurrency=8, parent_span=given) as found:
+        async with people.scan(triclinium.PrefixScan("a"), concurrency=8, parent_span=given) as found:
             assert ["ada"] == [item.id async for item in found]
         given.end()
 
@@ -672,7 +658,7 @@ async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
     assert [(name, DISPATCH, DISPATCH) for name in replica_reads] == [span.shape() for span in copies_read]
     assert ("range_scan", {DISPATCH}) == (scan.name, {child.name for child in scan.children})
     assert len(scan.children) > OPTIONS.vbuckets
-    assert {StatusCode.OK} == {span.status for span in given.children}
+    assert {triclinium.StatusCode.OK} == {span.status for span in given.children}
     for span in given.children:
         assert ALWAYS_OUTER | OF_A_DOCUMENT == span.attributes.keys()
     assert [*replica_reads, "range_scan"] == [tags["db.operation.name"] for _, tags, _ in meter.values[2:]]
@@ -683,7 +669,7 @@ async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
 async def test_retries_of_calls_of_several_operations(autojump_clock: MockClock) -> None:
     """The span of the call counts the retries of all its operations, and each attempt is a child of its own."""
     tracer = RecordingTracer()
-    async with open_pair(tracer=tracer, retry_strategy=BestEffortRetryStrategy()) as pair:
+    async with open_pair(tracer=tracer, retry_strategy=triclinium.BestEffortRetryStrategy()) as pair:
         await pair.people.upsert("ada", 1)
         pair.fake.node.faults.next(Opcode.GET, temporary_failure(), times=2)
         async with pair.people.get_all_replicas("ada") as copies:
@@ -718,10 +704,10 @@ async def test_calls_of_several_operations_that_are_cancelled(autojump_clock: Mo
         pair.fake.node.faults.always(Opcode.GET, drop_response())
         with trio.move_on_after(1):
             await people.get_any_replica("ada")
-        async with people.scan(PrefixScan("a"), batch_item_limit=1) as left:
+        async with people.scan(triclinium.PrefixScan("a"), batch_item_limit=1) as left:
             await anext(left)
         with trio.move_on_after(1):
-            async with people.scan(PrefixScan("a")) as cancelled:
+            async with people.scan(triclinium.PrefixScan("a")) as cancelled:
                 await anext(cancelled)
                 pair.fake.node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
                 await anext(cancelled)
@@ -729,8 +715,10 @@ async def test_calls_of_several_operations_that_are_cancelled(autojump_clock: Mo
     _, any_replica, early, late = tracer.roots
     assert ("get_any_replica", DISPATCH) == any_replica.shape()
     for span in (any_replica, late):
-        assert (StatusCode.UNSET, "RequestCanceled") == (span.status, span.attributes.get("error.type")), span
-    assert (StatusCode.OK, False) == (early.status, "error.type" in early.attributes)
+        assert (triclinium.StatusCode.UNSET, "RequestCanceled") == (span.status, span.attributes.get("error.type")), (
+            span
+        )
+    assert (triclinium.StatusCode.OK, False) == (early.status, "error.type" in early.attributes)
     assert [] == tracer.broken_rules
 
 
@@ -748,7 +736,7 @@ async def write_silently(pair: Pair) -> None:
 
 async def manage_silently(pair: Pair) -> None:
     """Send an idempotent request to a service that does not answer."""
-    pair.fake.node.faults.next(Service.MANAGEMENT, drop_response())
+    pair.fake.node.faults.next(triclinium.Service.MANAGEMENT, drop_response())
     await pair.cluster.buckets().get_bucket("travel")
 
 
@@ -798,7 +786,7 @@ async def ask_for_rows_too_late(pair: Pair) -> None:
         (ask_for_rows_too_late, "query", "UnambiguousTimeout"),
     ],
 )
-@pytest.mark.parametrize("limit", [trio.move_on_after, fail_after])
+@pytest.mark.parametrize("limit", [trio.move_on_after, triclinium.fail_after])
 async def test_a_call_that_a_scope_ends(
     autojump_clock: MockClock,
     limit: Callable[[float], AbstractContextManager[object]],
@@ -814,7 +802,11 @@ async def test_a_call_that_a_scope_ends(
             await body(pair)
 
     span, (_, tags, microseconds) = tracer.roots[-1], meter.values[-1]
-    status, error = (StatusCode.ERROR, late) if limit is fail_after else (StatusCode.UNSET, "RequestCanceled")
+    status, error = (
+        (triclinium.StatusCode.ERROR, late)
+        if limit is triclinium.fail_after
+        else (triclinium.StatusCode.UNSET, "RequestCanceled")
+    )
     assert (name, status, error) == (span.name, span.status, span.attributes.get("error.type"))
     assert (name, error, 1_000_000) == (tags["db.operation.name"], tags.get("error.type"), microseconds)
     assert 2 == len(meter.values)
@@ -822,7 +814,7 @@ async def test_a_call_that_a_scope_ends(
 
 
 @rows(("body", "name"), [(manage_silently, "manager_buckets_get_bucket"), (query_silently, "query")])
-@pytest.mark.parametrize("limit", [trio.move_on_after, fail_after])
+@pytest.mark.parametrize("limit", [trio.move_on_after, triclinium.fail_after])
 async def test_a_call_that_begins_too_late(
     autojump_clock: MockClock,
     limit: Callable[[float], AbstractContextManager[object]],
@@ -842,7 +834,7 @@ async def test_a_call_that_begins_too_late(
         nursery.cancel_scope.cancel()
 
     span = tracer.roots[-1]
-    error = "UnambiguousTimeout" if limit is fail_after else "RequestCanceled"
+    error = "UnambiguousTimeout" if limit is triclinium.fail_after else "RequestCanceled"
     assert (name, error) == (span.name, span.attributes.get("error.type"))
     assert DISPATCH not in {child.name for child in span.children}
     assert [] == tracer.broken_rules
@@ -857,11 +849,11 @@ async def test_rows_that_their_reader_leaves(autojump_clock: MockClock) -> None:
             await anext(result)
 
     (span,), ((_, tags, _),) = tracer.roots, meter.values
-    assert (StatusCode.OK, False) == (span.status, "error.type" in span.attributes)
+    assert (triclinium.StatusCode.OK, False) == (span.status, "error.type" in span.attributes)
     assert "error.type" not in tags
 
 
-@pytest.mark.parametrize("limit", [trio.move_on_after, fail_after])
+@pytest.mark.parametrize("limit", [trio.move_on_after, triclinium.fail_after])
 async def test_calls_of_several_operations_that_a_scope_ends(
     autojump_clock: MockClock, limit: Callable[[float], AbstractContextManager[object]]
 ) -> None:
@@ -871,11 +863,11 @@ async def test_calls_of_several_operations_that_a_scope_ends(
         await pair.people.upsert("ada", 1)
         for opcode in (Opcode.GET, Opcode.RANGE_SCAN_CREATE):
             pair.fake.node.faults.always(opcode, drop_response())
-        pair.fake.node.faults.always(Service.MANAGEMENT, drop_response())
+        pair.fake.node.faults.always(triclinium.Service.MANAGEMENT, drop_response())
         with suppress(trio.TooSlowError), limit(1):
             await pair.people.get_any_replica("ada")
         with suppress(trio.TooSlowError), limit(1):
-            async with pair.people.scan(PrefixScan("a")) as found:
+            async with pair.people.scan(triclinium.PrefixScan("a")) as found:
                 await anext(found)
         with suppress(trio.TooSlowError), limit(1):
             await pair.cluster.bucket("travel").collections().create_scope("new")
@@ -891,7 +883,7 @@ async def test_calls_of_several_operations_that_a_scope_ends(
             for span in (wrapping, *wrapping.children)
             if span.name in (wrapping.name, part)
         }
-        assert {late if limit is fail_after else "RequestCanceled"} == errors, wrapping.shape()
+        assert {late if limit is triclinium.fail_after else "RequestCanceled"} == errors, wrapping.shape()
     assert [] == tracer.broken_rules
 
 
@@ -906,13 +898,13 @@ async def test_copies_that_are_not_needed(autojump_clock: MockClock) -> None:
         await people.upsert("ada", 1)
         for node in fake.nodes:
             node.faults.always(Opcode.GET, drop_response())
-        with fail_after(10):
+        with triclinium.fail_after(10):
             await people.get_any_replica("ada")
         async with people.get_all_replicas("ada") as copies:
             await anext(copies)
 
     reads = [*tracer.of("get_any_replica"), *tracer.of("get_all_replicas")]
-    assert [(StatusCode.OK, 2)] * 2 == [(span.status, len(span.children)) for span in reads]
+    assert [(triclinium.StatusCode.OK, 2)] * 2 == [(span.status, len(span.children)) for span in reads]
     assert not any("error.type" in tags for _, tags, _ in meter.values)
     assert_as_in_the_tables(tracer, meter)
 
@@ -926,7 +918,7 @@ async def test_a_ping(autojump_clock: MockClock) -> None:
     (ping,) = tracer.roots
     of_kv, *of_services = ping.children
     assert ("ping", ALWAYS_OUTER) == (ping.name, {*ping.attributes})
-    assert [DISPATCH] * len(Service) == [span.name for span in ping.children]
+    assert [DISPATCH] * len(triclinium.Service) == [span.name for span in ping.children]
     assert OF_A_NODE | {"couchbase.local_id", "couchbase.operation_id", "couchbase.server_duration"} == (
         of_kv.attributes.keys()
     )
@@ -943,14 +935,14 @@ async def test_probes_that_are_not_answered(autojump_clock: MockClock) -> None:
     async with open_pair(tracer=tracer) as pair:
         for _ in range(2):
             pair.fake.node.faults.next(Opcode.NOOP, drop_response())
-            pair.fake.node.faults.next(Service.QUERY, drop_response())
+            pair.fake.node.faults.next(triclinium.Service.QUERY, drop_response())
             with trio.move_on_after(1 if tracer.spans else math.inf):
-                await pair.cluster.ping(service_types=(Service.KV, Service.QUERY))
+                await pair.cluster.ping(service_types=(triclinium.Service.KV, triclinium.Service.QUERY))
 
     reported, cancelled = tracer.roots
     assert ("ping", DISPATCH, DISPATCH) == reported.shape() == cancelled.shape()
     assert not any("couchbase.server_duration" in span.attributes for span in tracer.spans)
-    assert (StatusCode.OK, StatusCode.UNSET) == (reported.status, cancelled.status)
+    assert (triclinium.StatusCode.OK, triclinium.StatusCode.UNSET) == (reported.status, cancelled.status)
     assert [] == tracer.broken_rules
 
 
@@ -958,37 +950,39 @@ async def test_a_wait_until_ready(autojump_clock: MockClock) -> None:
     """An operation that the RFC does not have: the pings of services over HTTP are inside of its span, each time anew."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer) as pair:
-        pair.fake.node.faults.next(Service.QUERY, hang_up())
-        await pair.cluster.wait_until_ready(service_types=(Service.KV, Service.QUERY))
+        pair.fake.node.faults.next(triclinium.Service.QUERY, hang_up())
+        await pair.cluster.wait_until_ready(service_types=(triclinium.Service.KV, triclinium.Service.QUERY))
 
     assert [("wait_until_ready", DISPATCH, DISPATCH)] == tracer.shapes()
     assert [] == tracer.broken_rules
 
 
-async def _upsert(cluster: Cluster) -> None:
+async def _upsert(cluster: triclinium.Cluster) -> None:
     await cluster.bucket("travel").default_collection().upsert("ada", 1)
 
 
-async def _read_all_copies(cluster: Cluster) -> None:
+async def _read_all_copies(cluster: triclinium.Cluster) -> None:
     async with cluster.bucket("travel").default_collection().get_all_replicas("ada") as copies:
         assert [] == [copy async for copy in copies]
 
 
-async def _read_without_result(cluster: Cluster) -> None:
+async def _read_without_result(cluster: triclinium.Cluster) -> None:
     with pytest.raises(DocumentNotFoundException):
         await cluster.bucket("travel").default_collection().get("nobody")
 
 
-async def _create_index(cluster: Cluster) -> None:
+async def _create_index(cluster: triclinium.Cluster) -> None:
     await cluster.query_indexes().create_primary_index("travel")
 
 
-async def _ping(cluster: Cluster) -> None:
+async def _ping(cluster: triclinium.Cluster) -> None:
     await cluster.ping()
 
 
 @pytest.mark.parametrize("call", [_upsert, _read_all_copies, _read_without_result, _create_index, _ping])
-async def test_labels_of_the_cluster(call: Callable[[Cluster], Awaitable[None]], autojump_clock: MockClock) -> None:
+async def test_labels_of_the_cluster(
+    call: Callable[[triclinium.Cluster], Awaitable[None]], autojump_clock: MockClock
+) -> None:
     """A call that starts before the first config has them in all spans that end after it, and in its metric."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     options = replace(OPTIONS, cluster_uuid="5f3a", cluster_name="north")
@@ -1040,7 +1034,7 @@ def test_every_call_takes_a_parent() -> None:
         assert "parent_span" in signature.parameters, name
 
 
-@pytest.mark.parametrize("wrong_value", [object(), "tracer", 7, True, RecordingTracer, LoggingMeter])
+@pytest.mark.parametrize("wrong_value", [object(), "tracer", 7, True, RecordingTracer, triclinium.LoggingMeter])
 @pytest.mark.parametrize("argument", ["tracer", "meter", "orphans"])
 def test_what_is_no_tracer(argument: str, wrong_value: object) -> None:
     """What has not the method, or is a class, is refused by name before anything is opened."""

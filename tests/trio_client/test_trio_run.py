@@ -10,57 +10,58 @@ import trio
 
 import triclinium
 from tests.rows import rows
-from triclinium import Cluster, Collection, PasswordAuthenticator, PrefixScan, open_cluster, run_cluster
 from triclinium._trio_run import TrioRun
 from triclinium.testing import FakeNodeOptions, open_fake_cluster
 
 pytestmark = pytest.mark.native
 
-AUTHENTICATOR = PasswordAuthenticator("Administrator", "password")
+AUTHENTICATOR = triclinium.PasswordAuthenticator("Administrator", "password")
 OPTIONS = FakeNodeOptions(vbuckets=128)
 ELSEWHERE = r"opened in another trio\.run"
 
 
-async def get(cluster: Cluster, collection: Collection) -> None:
+async def get(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
     """Perform an operation."""
     await collection.get("ada")
 
 
-async def ping(cluster: Cluster, collection: Collection) -> None:
+async def ping(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
     """Make an inquiry."""
     await cluster.ping()
 
 
-async def scan(cluster: Cluster, collection: Collection) -> None:
+async def scan(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
     """Begin a scan."""
-    async with collection.scan(PrefixScan("a")):
+    async with collection.scan(triclinium.PrefixScan("a")):
         pass
 
 
-async def read_copies(cluster: Cluster, collection: Collection) -> None:
+async def read_copies(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
     """Begin to read replicas."""
     async with collection.get_all_replicas("ada"):
         pass
 
 
-async def subscribe(cluster: Cluster, collection: Collection) -> None:
+async def subscribe(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
     """Begin to watch."""
     async with cluster.subscribe_topology():
         pass
 
 
-async def set_authenticator(cluster: Cluster, collection: Collection) -> None:
+async def set_authenticator(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
     """Become somebody else."""
     cluster.set_authenticator(AUTHENTICATOR)
 
 
-async def diagnose(cluster: Cluster, collection: Collection) -> None:
+async def diagnose(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
     """Ask for a report that tells times."""
     cluster.diagnostics()
 
 
 @rows("call", [get, ping, scan, read_copies, subscribe, set_authenticator, diagnose])
-async def test_a_call_from_another_run_is_refused(call: Callable[[Cluster, Collection], Awaitable[None]]) -> None:
+async def test_a_call_from_another_run_is_refused(
+    call: Callable[[triclinium.Cluster, triclinium.Collection], Awaitable[None]],
+) -> None:
     """A thread with a run of its own gets one clear error; in the right run all is as it was."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         collection = cluster.bucket("default").default_collection()
@@ -79,7 +80,7 @@ async def test_what_a_block_gives_belongs_to_its_run_as_well() -> None:
         collection = cluster.bucket("default").default_collection()
         await collection.upsert("ada", 1)
         async with (
-            collection.scan(PrefixScan("a")) as found,
+            collection.scan(triclinium.PrefixScan("a")) as found,
             collection.get_all_replicas("ada") as copies,
             cluster.subscribe_topology() as changes,
         ):
@@ -104,7 +105,7 @@ def test_another_event_loop_is_told_what_is_needed() -> None:
     """The clusters of asyncio's programs say what the retries say there."""
 
     async def open_one() -> None:
-        async with open_cluster("couchbase://127.0.0.1:1", AUTHENTICATOR):
+        async with triclinium.open_cluster("couchbase://127.0.0.1:1", AUTHENTICATOR):
             pass
 
     async def fail() -> None:
@@ -113,7 +114,7 @@ def test_another_event_loop_is_told_what_is_needed() -> None:
     async def retry() -> None:
         await triclinium.retry(fail, strategy=triclinium.StandardRetryStrategy())
 
-    for call in (open_one, lambda: run_cluster("couchbase://127.0.0.1:1", AUTHENTICATOR), retry):
+    for call in (open_one, lambda: triclinium.run_cluster("couchbase://127.0.0.1:1", AUTHENTICATOR), retry):
         with pytest.raises(RuntimeError, match=r" in trio\.run, or in anyio\.run\(backend='trio'\)$"):
             asyncio.run(call())
 

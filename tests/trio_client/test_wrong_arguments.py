@@ -13,37 +13,17 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+import triclinium
 from tests.rows import rows
 from tests.trio_client.doubles import open_scripted
 from tests.trio_client.pair import open_pair
 from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingTracer
-from triclinium import (
-    BestEffortRetryStrategy,
-    BinaryCollection,
-    Collection,
-    DurabilityLevel,
-    JsonTranscoder,
-    LookupInSpec,
-    MutateInSpec,
-    PrefixScan,
-    RawBinaryTranscoder,
-    RawStringTranscoder,
-    StoreSemantics,
-)
-from triclinium.errors import (
-    CasMismatchException,
-    CouchbaseException,
-    DocumentNotFoundException,
-    EncodingFailureException,
-    InvalidArgumentException,
-    KeyValueException,
-    ValueTooLargeException,
-)
+from triclinium import errors
 from triclinium_core.contract.couchbase import Action, Event, FailOperation, OperationSubmitted
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 MEBIBYTE = 1024 * 1024
-RAW = RawBinaryTranscoder()
+RAW = triclinium.RawBinaryTranscoder()
 RIGHT: Mapping[str, object] = {
     "key": "ada",
     "value": b"1",
@@ -53,18 +33,18 @@ RIGHT: Mapping[str, object] = {
     "delta": 1,
     "initial": 1,
     "preserve_expiry": False,
-    "durability": DurabilityLevel.MAJORITY,
-    "transcoder": RawBinaryTranscoder(),
-    "retry_strategy": BestEffortRetryStrategy(),
+    "durability": triclinium.DurabilityLevel.MAJORITY,
+    "transcoder": triclinium.RawBinaryTranscoder(),
+    "retry_strategy": triclinium.BestEffortRetryStrategy(),
     "access_deleted": False,
-    "store_semantics": StoreSemantics.UPSERT,
+    "store_semantics": triclinium.StoreSemantics.UPSERT,
 }
 """One argument of each kind that nobody minds."""
 
 RIGHT_IN: Mapping[tuple[str, str], object] = {
-    ("lookup_in", "specs"): [LookupInSpec.get("a")],
-    ("lookup_in_any_replica", "specs"): [LookupInSpec.get("a")],
-    ("mutate_in", "specs"): [MutateInSpec.upsert("a", b"1")],
+    ("lookup_in", "specs"): [triclinium.LookupInSpec.get("a")],
+    ("lookup_in_any_replica", "specs"): [triclinium.LookupInSpec.get("a")],
+    ("mutate_in", "specs"): [triclinium.MutateInSpec.upsert("a", b"1")],
 }
 """What nobody minds of one method."""
 
@@ -116,12 +96,12 @@ WRONG: Mapping[str, Sequence[object]] = {
     "delta": _NO_UINT64,
     "initial": _NO_UINT64[:-1],
     "preserve_expiry": (1, 0, "yes", None),
-    "durability": (0, 1, "MAJORITY", None, True, DurabilityLevel, HUGE),
-    "transcoder": ("json", 7, HUGE, JsonTranscoder, object()),
-    "retry_strategy": ("best effort", 7, HUGE, BestEffortRetryStrategy, object()),
-    "specs": ((), [], "a", b"a", None, 7, ["a"], {}, LookupInSpec.get("a"), [None]),
+    "durability": (0, 1, "MAJORITY", None, True, triclinium.DurabilityLevel, HUGE),
+    "transcoder": ("json", 7, HUGE, triclinium.JsonTranscoder, object()),
+    "retry_strategy": ("best effort", 7, HUGE, triclinium.BestEffortRetryStrategy, object()),
+    "specs": ((), [], "a", b"a", None, 7, ["a"], {}, triclinium.LookupInSpec.get("a"), [None]),
     "access_deleted": (1, 0, "yes", None),
-    "store_semantics": ("upsert", 1, None, StoreSemantics, True),
+    "store_semantics": ("upsert", 1, None, triclinium.StoreSemantics, True),
 }
 """What each argument must not be."""
 
@@ -129,13 +109,16 @@ WRONG_IN: Mapping[tuple[str, str], Sequence[object]] = {
     ("unlock", "cas"): (0,),
     ("append", "value"): ("text", bytearray(b"1"), memoryview(b"1"), 1, None),
     ("prepend", "value"): ("text", bytearray(b"1"), memoryview(b"1"), 1, None),
-    ("lookup_in", "specs"): ([LookupInSpec.get("a")] * 17, [MutateInSpec.remove("a")]),
-    ("lookup_in_any_replica", "specs"): ([LookupInSpec.get("a")] * 17, [MutateInSpec.remove("a")]),
+    ("lookup_in", "specs"): ([triclinium.LookupInSpec.get("a")] * 17, [triclinium.MutateInSpec.remove("a")]),
+    ("lookup_in_any_replica", "specs"): (
+        [triclinium.LookupInSpec.get("a")] * 17,
+        [triclinium.MutateInSpec.remove("a")],
+    ),
     ("mutate_in", "specs"): (
-        [MutateInSpec.remove("a")] * 17,
-        [LookupInSpec.get("a")],
-        [MutateInSpec.remove(""), MutateInSpec.remove("a")],
-        [MutateInSpec.remove("a"), LookupInSpec.get("a")],
+        [triclinium.MutateInSpec.remove("a")] * 17,
+        [triclinium.LookupInSpec.get("a")],
+        [triclinium.MutateInSpec.remove(""), triclinium.MutateInSpec.remove("a")],
+        [triclinium.MutateInSpec.remove("a"), triclinium.LookupInSpec.get("a")],
     ),
 }
 """What an argument of one method must not be on top of that."""
@@ -143,7 +126,7 @@ WRONG_IN: Mapping[tuple[str, str], Sequence[object]] = {
 
 def methods() -> Iterator[tuple[str, str]]:
     """Yield each public coroutine of a collection, and each of its parameters."""
-    for kind in (Collection, BinaryCollection):
+    for kind in (triclinium.Collection, triclinium.BinaryCollection):
         for name, method in inspect.getmembers(kind, inspect.iscoroutinefunction):
             for parameter in list(inspect.signature(method).parameters)[1:]:
                 yield name, parameter
@@ -152,7 +135,7 @@ def methods() -> Iterator[tuple[str, str]]:
 NAMES = sorted({name for name, _ in methods()})
 
 
-def method_of(collection: Collection, name: str) -> Callable[..., Awaitable[object]]:
+def method_of(collection: triclinium.Collection, name: str) -> Callable[..., Awaitable[object]]:
     """Return a method of a collection, or of its binary side."""
     method: Callable[..., Awaitable[object]] = getattr(collection, name, None) or getattr(collection.binary, name)
     return method
@@ -175,7 +158,7 @@ async def test_right_arguments_are_sent(autojump_clock: MockClock) -> None:
             before = len(fake.node.command_log)
             method = method_of(people, name)
             # What the node thinks of the document is not asked here; that it was asked at all is.
-            with contextlib.suppress(KeyValueException, CasMismatchException):
+            with contextlib.suppress(errors.KeyValueException, errors.CasMismatchException):
                 await method(**{**right_arguments(method), "key": name})
 
             assert before + 1 == len(fake.node.command_log), name
@@ -187,14 +170,14 @@ async def test_the_strategy_of_the_call_travels_with_its_submission(name: str) -
 
     def refuse(event: Event) -> Sequence[Action]:
         if isinstance(event, OperationSubmitted):
-            return [FailOperation(event.token, DocumentNotFoundException("no such document"))]
+            return [FailOperation(event.token, errors.DocumentNotFoundException("no such document"))]
         return ()
 
     machine = ScriptedClusterMachine(refuse)
     async with open_scripted(machine) as cluster:
         method = method_of(cluster.bucket("travel").default_collection(), name)
         # The machine refuses each, as some methods then do in words of their own; that it was asked, and how, is the claim.
-        with contextlib.suppress(CouchbaseException):
+        with contextlib.suppress(errors.CouchbaseException):
             await method(**right_arguments(method))
 
     assert machine.submitted
@@ -224,7 +207,7 @@ async def blame(method: Callable[..., Awaitable[object]], arguments: Mapping[str
     """Return the argument that a call is refused for; None where it is not."""
     try:
         await method(**arguments)
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         assert error.parameter is not None
         assert error.parameter in str(error)
         return error.parameter
@@ -240,7 +223,7 @@ def shown(value: object) -> str:
 async def test_an_expiry_cannot_be_set_and_preserved(autojump_clock: MockClock, expiry: Any) -> None:
     """Two arguments that are right by themselves; one that cannot be written out is refused as well."""
     async with open_pair() as (fake, _, people):
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             await people.replace("ada", 1, expiry=expiry, preserve_expiry=True)
         await trio.sleep(5)
 
@@ -252,11 +235,13 @@ async def test_an_expiry_of_parts_cannot_be_set_and_preserved(autojump_clock: Mo
     """Not even one that cannot be written out. But where the document may be created, one is for that which exists and the other for that which does not."""
     both: Mapping[str, Any] = {"expiry": timedelta(hours=1), "preserve_expiry": True}
     async with open_pair() as (_, _, people):
-        with pytest.raises(InvalidArgumentException) as caught:
-            await people.mutate_in("ada", [MutateInSpec.upsert("a", 1)], **both)
-        with pytest.raises(InvalidArgumentException):
-            await people.mutate_in("ada", [MutateInSpec.upsert("a", 1)], **{**both, "expiry": HUGE})
-        await people.mutate_in("ada", [MutateInSpec.upsert("a", 1)], store_semantics=StoreSemantics.UPSERT, **both)
+        with pytest.raises(errors.InvalidArgumentException) as caught:
+            await people.mutate_in("ada", [triclinium.MutateInSpec.upsert("a", 1)], **both)
+        with pytest.raises(errors.InvalidArgumentException):
+            await people.mutate_in("ada", [triclinium.MutateInSpec.upsert("a", 1)], **{**both, "expiry": HUGE})
+        await people.mutate_in(
+            "ada", [triclinium.MutateInSpec.upsert("a", 1)], store_semantics=triclinium.StoreSemantics.UPSERT, **both
+        )
 
     assert "expiry" == caught.value.parameter
 
@@ -266,12 +251,16 @@ async def test_a_value_that_cannot_be_stored(autojump_clock: MockClock) -> None:
     async with open_pair() as (fake, _, people):
         await people.exists("ada")
         before = len(fake.node.command_log)
-        for transcoder, value in ((None, object()), (RawStringTranscoder(), 7), (RawBinaryTranscoder(), "text")):
+        for transcoder, value in (
+            (None, object()),
+            (triclinium.RawStringTranscoder(), 7),
+            (triclinium.RawBinaryTranscoder(), "text"),
+        ):
             for name in ("insert", "upsert", "replace"):
-                with pytest.raises(EncodingFailureException):
+                with pytest.raises(errors.EncodingFailureException):
                     await method_of(people, name)("ada", value, transcoder=transcoder)
-        with pytest.raises(EncodingFailureException):
-            await people.mutate_in("ada", [MutateInSpec.upsert("a", object())])
+        with pytest.raises(errors.EncodingFailureException):
+            await people.mutate_in("ada", [triclinium.MutateInSpec.upsert("a", object())])
 
         assert before == len(fake.node.command_log)
 
@@ -288,10 +277,10 @@ async def test_a_value_that_is_too_large(autojump_clock: MockClock) -> None:
                 for name in ("insert", "upsert", "replace")
             ),
             *(partial(method_of(people, name), "ada", value) for name in ("append", "prepend")),
-            lambda: people.mutate_in("ada", [MutateInSpec.upsert("a", value)], transcoder=RAW),
+            lambda: people.mutate_in("ada", [triclinium.MutateInSpec.upsert("a", value)], transcoder=RAW),
         ]
         for call in calls:
-            with pytest.raises(ValueTooLargeException):
+            with pytest.raises(errors.ValueTooLargeException):
                 await call()
 
         assert before == len(fake.node.command_log)
@@ -303,7 +292,7 @@ async def test_a_key_may_be_shorter_in_a_collection_of_ones_own(autojump_clock: 
         await people.upsert("x" * 250, 1)
         named = cluster.bucket("travel").scope("inventory").collection("people")
         await named.upsert("x" * 246, 1)
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             await named.upsert("x" * 247, 1)
 
     assert "key" == caught.value.parameter
@@ -317,7 +306,7 @@ async def test_what_a_block_of_replicas_is_not_given(autojump_clock: MockClock) 
         for parameter in ("key", "transcoder", "retry_strategy"):
             for wrong in WRONG[parameter]:
                 arguments: dict[str, Any] = {"key": "ada", parameter: wrong}
-                with pytest.raises(InvalidArgumentException) as caught:
+                with pytest.raises(errors.InvalidArgumentException) as caught:
                     people.get_all_replicas(**arguments)
                 assert parameter == caught.value.parameter
         await trio.sleep(5)
@@ -338,10 +327,10 @@ async def test_a_parent_that_is_no_span(is_traced: bool, autojump_clock: MockClo
                 "query": lambda **given: cluster.query("SELECT 1", **given),
                 "analytics_query": lambda **given: cluster.analytics_query("SELECT 1", **given),
                 "get_all_replicas": lambda **given: people.get_all_replicas("ada", **given),
-                "scan": lambda **given: people.scan(PrefixScan("a"), **given),
+                "scan": lambda **given: people.scan(triclinium.PrefixScan("a"), **given),
             }
             for name, call in calls.items():
-                with pytest.raises(InvalidArgumentException) as caught:
+                with pytest.raises(errors.InvalidArgumentException) as caught:
                     call(**arguments)
                 assert "parent_span" == caught.value.parameter, name
             awaited: Mapping[str, Callable[..., Awaitable[object]]] = {

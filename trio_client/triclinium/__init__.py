@@ -19,18 +19,10 @@ from triclinium._management.collections import CollectionManager
 from triclinium._management.query_indexes import CollectionQueryIndexManager, QueryIndexManager
 from triclinium._management.search_indexes import SearchIndexManager
 from triclinium._management.users import UserManager
-from triclinium._open_cluster import (
-    ClusterArguments,
-    open_cluster,
-    run_cluster,
-)
+from triclinium._open_cluster import ClusterArguments, open_cluster, run_cluster
 from triclinium._retry.attempts import Attempt, Attempts, attempts
 from triclinium._retry.retry import retried, retry
-from triclinium._retry.strategies import (
-    AdaptiveRetryStrategy,
-    SimpleRetryStrategy,
-    StandardRetryStrategy,
-)
+from triclinium._retry.strategies import AdaptiveRetryStrategy, SimpleRetryStrategy, StandardRetryStrategy
 from triclinium._retry.tracing import tracing_retries
 from triclinium._retry.watching import watching_retries
 from triclinium._services.analytics import AnalyticsResult
@@ -67,13 +59,7 @@ from triclinium_core.kv.operation.results import (
     MutationToken,
     ScanResult,
 )
-from triclinium_core.kv.operation.scan.scans import (
-    PrefixScan,
-    RangeScan,
-    SamplingScan,
-    ScanTerm,
-    ScanType,
-)
+from triclinium_core.kv.operation.scan.scans import PrefixScan, RangeScan, SamplingScan, ScanTerm, ScanType
 from triclinium_core.kv.operation.subdocument.specs import (
     LookupInMacro,
     LookupInSpec,
@@ -81,11 +67,7 @@ from triclinium_core.kv.operation.subdocument.specs import (
     MutationMacro,
     StoreSemantics,
 )
-from triclinium_core.kv.topology.topology import (
-    Topology,
-    TopologyChange,
-    TopologyNode,
-)
+from triclinium_core.kv.topology.topology import Topology, TopologyChange, TopologyNode
 from triclinium_core.options import (
     Authenticator,
     CertificateAuthenticator,
@@ -95,38 +77,33 @@ from triclinium_core.options import (
 )
 from triclinium_core.profiles import apply_profile
 from triclinium_core.retry.backoff import exponential
-from triclinium_core.retry.calls.history import (
+from triclinium_core.retry.calls import (
     AttemptRecord,
     RetryEnding,
-    attempts_of,
-)
-from triclinium_core.retry.calls.reports import (
     RetryGivenUp,
     RetryHook,
+    RetryOn,
     RetryReport,
     RetryScheduled,
     RetrySucceeded,
+    attempts_of,
 )
-from triclinium_core.retry.calls.retryable import RetryOn
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope
-from triclinium_core.retry.couchbase.circuit_breaker import (
-    BreakerStatistics,
-    CircuitBreakerOptions,
-)
-from triclinium_core.retry.couchbase.strategy import (
+from triclinium_core.retry.couchbase import (
     AsyncRetryStrategy,
     BestEffortRetryStrategy,
+    BreakerStatistics,
+    CircuitBreakerOptions,
     ErrorMapRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
     RetryAction,
+    RetryReason,
     RetryRequest,
     RetryStrategy,
+    Service,
 )
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy import AwsRetryNumbers, ErrorInfo
 from triclinium_core.services.analytics.analytics_request import AnalyticsScanConsistency
 from triclinium_core.services.analytics.result import (
     AnalyticsMetaData,
@@ -158,12 +135,7 @@ from triclinium_core.services.management.users import (
 )
 from triclinium_core.services.mutation_state import MutationState
 from triclinium_core.services.query.query_request import QueryProfile, QueryScanConsistency
-from triclinium_core.services.query.result import (
-    QueryMetaData,
-    QueryMetrics,
-    QueryStatus,
-    QueryWarning,
-)
+from triclinium_core.services.query.result import QueryMetaData, QueryMetrics, QueryStatus, QueryWarning
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 from triclinium_core.telemetry.metrics import Meter, ValueRecorder
 from triclinium_core.telemetry.tracing import RequestSpan, RequestTracer, StatusCode

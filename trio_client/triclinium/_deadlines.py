@@ -18,14 +18,10 @@ from weakref import WeakKeyDictionary
 import trio
 
 from triclinium._cluster_driver.log import log_timeout
+from triclinium_core import errors
 from triclinium_core.checks import Duration, check_duration
 from triclinium_core.contract.couchbase import AbandonReason
 from triclinium_core.error_context import ErrorContext, last_answer, standing, story
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    TimeoutException,
-    UnambiguousTimeoutException,
-)
 from triclinium_core.shown import short_repr, total_repr
 
 
@@ -47,7 +43,7 @@ class AbandonedOperation:
         return f"{type(self).__name__}({values}, context={self.context!r})"
 
 
-class _BlockTimeout(TimeoutException, trio.TooSlowError):
+class _BlockTimeout(errors.TimeoutException, trio.TooSlowError):
     """What the two exceptions of ``fail_after`` share."""
 
     operations: tuple[AbandonedOperation, ...] = ()
@@ -62,7 +58,9 @@ class _BlockTimeout(TimeoutException, trio.TooSlowError):
         return type(self), (self.message, self.context), {name: getattr(self, name) for name in names}
 
 
-class AmbiguousTooSlowError(AmbiguousTimeoutException, _BlockTimeout, rfc_class=AmbiguousTimeoutException):
+class AmbiguousTooSlowError(
+    errors.AmbiguousTimeoutException, _BlockTimeout, rfc_class=errors.AmbiguousTimeoutException
+):
     """A ``fail_after`` block ran out of time, and something in it may or may not have been applied.
 
     ``trio.TooSlowError`` as well. ``operations`` lists the abandoned operations in order, at most 256 of them;
@@ -73,7 +71,9 @@ class AmbiguousTooSlowError(AmbiguousTimeoutException, _BlockTimeout, rfc_class=
     __module__ = "triclinium.errors"
 
 
-class UnambiguousTooSlowError(UnambiguousTimeoutException, _BlockTimeout, rfc_class=UnambiguousTimeoutException):
+class UnambiguousTooSlowError(
+    errors.UnambiguousTimeoutException, _BlockTimeout, rfc_class=errors.UnambiguousTimeoutException
+):
     """A ``fail_after`` block ran out of time, and nothing that it gave up was applied.
 
     ``trio.TooSlowError`` as well. ``operations`` lists the abandoned operations in order, at most 256 of them;

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, PingResult, Ready
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.telemetry.tracing import RequestSpan
 
 

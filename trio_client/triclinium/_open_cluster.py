@@ -20,14 +20,13 @@ from triclinium._driver.connector import TcpConnector
 from triclinium._driver.streams import new_nonce
 from triclinium._telemetry.telemetry import Telemetry
 from triclinium.abc import Connector, Resolver
+from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_method, check_type
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.options import Authenticator, ClientOptions, TimeoutOptions
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy
+from triclinium_core.retry.couchbase import CircuitBreakerOptions, FastFailOnTerminalErrorRetryStrategy
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 from triclinium_core.telemetry.metrics import Meter
 from triclinium_core.telemetry.tracing import RequestTracer
@@ -250,7 +249,7 @@ def _connector(given: Connector | None, ssl_context: ssl.SSLContext | None, opti
         why = (
             "without TLS; connect with couchbases://" if given is None else "beside a connector, which does TLS itself"
         )
-        raise InvalidArgumentException(f"ssl_context has no effect {why}", parameter="ssl_context")
+        raise errors.InvalidArgumentException(f"ssl_context has no effect {why}", parameter="ssl_context")
     connector = TcpConnector(ssl_context) if given is None else given
     check_method(connector, "connector", "connect", "connect(host, port, tls=...)")
     # What does not go with the scheme is for the core to refuse, which knows why.

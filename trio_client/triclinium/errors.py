@@ -8,10 +8,7 @@ where a wrong argument has nothing to do with Couchbase.
 
 from __future__ import annotations
 
-from triclinium._deadlines import (
-    AmbiguousTooSlowError,
-    UnambiguousTooSlowError,
-)
+from triclinium._deadlines import AmbiguousTooSlowError, UnambiguousTooSlowError
 from triclinium._services.rows import RowsNotReadError
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.error_context import ErrorContext

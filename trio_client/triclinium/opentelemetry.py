@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from importlib.metadata import version
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.shown import shown, total_repr
 from triclinium_core.telemetry.metrics import OPERATION_DURATION
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, StatusCode
@@ -122,7 +122,7 @@ class OpenTelemetryRequestTracer:
         elif isinstance(parent, trace.Span):
             context = trace.set_span_in_context(parent)
         else:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"parent={shown(parent)} must be a span of OpenTelemetry, or an OpenTelemetryRequestSpan",
                 parameter="parent",
             )

@@ -17,21 +17,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from triclinium_core.argument_error import ArgumentError
+from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import (
-    Bootstrapping,
-    CassandraError,
-    ClosedConnection,
-    CoordinatorError,
-    Overloaded,
-    PolicyFailed,
-    ReadTimeout,
-    RequestAborted,
-    ServerError,
-    TruncateError,
-    Unavailable,
-    WriteTimeout,
-)
 from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
 from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest, RequestKind
 from triclinium_core.retry.cassandra.requests.judgement import Step, judge
@@ -67,11 +54,11 @@ WRITE_TYPES: Mapping[int, WriteType] = table_of(
 )
 """Write types by the driver's value."""
 
-ERRORS: Mapping[type, type[CoordinatorError]] = {
-    protocol.ServerError: ServerError,
-    protocol.OverloadedErrorMessage: Overloaded,
-    protocol.IsBootstrappingErrorMessage: Bootstrapping,
-    protocol.TruncateError: TruncateError,
+ERRORS: Mapping[type, type[errors.CoordinatorError]] = {
+    protocol.ServerError: errors.ServerError,
+    protocol.OverloadedErrorMessage: errors.Overloaded,
+    protocol.IsBootstrappingErrorMessage: errors.Bootstrapping,
+    protocol.TruncateError: errors.TruncateError,
 }
 """The answers about which the driver asks ``on_request_error``. About all that is missing here it asks nobody."""
 
@@ -132,7 +119,7 @@ class DriverRetryPolicy(_DriverBase):
     ) -> DriverAnswer:
         """Return what the policy's ``on_read_timeout`` says, for any statement."""
         failure = _understood(
-            lambda: ReadTimeout(
+            lambda: errors.ReadTimeout(
                 consistency=LEVELS[consistency],
                 block_for=required_responses,
                 received=received_responses,
@@ -152,7 +139,7 @@ class DriverRetryPolicy(_DriverBase):
     ) -> DriverAnswer:
         """Return what the policy's ``on_write_timeout`` says; for a statement that is not idempotent, RETHROW."""
         failure = _understood(
-            lambda: WriteTimeout(
+            lambda: errors.WriteTimeout(
                 consistency=LEVELS[consistency],
                 write_type=WRITE_TYPES[write_type],
                 block_for=required_responses,
@@ -166,7 +153,9 @@ class DriverRetryPolicy(_DriverBase):
     ) -> DriverAnswer:
         """Return what the policy's ``on_unavailable`` says, for any statement."""
         failure = _understood(
-            lambda: Unavailable(consistency=LEVELS[consistency], required=required_replicas, alive=alive_replicas)
+            lambda: errors.Unavailable(
+                consistency=LEVELS[consistency], required=required_replicas, alive=alive_replicas
+            )
         )
         return self._answer(query, failure, retry_num)
 
@@ -181,7 +170,7 @@ class DriverRetryPolicy(_DriverBase):
         """
         return self._answer(query, _failure_of(error), retry_num)
 
-    def _answer(self, query: object, failure: CassandraError | None, retry_num: int) -> DriverAnswer:
+    def _answer(self, query: object, failure: errors.CassandraError | None, retry_num: int) -> DriverAnswer:
         if failure is None:
             return _RETHROW
         request = CassandraRequest(
@@ -191,14 +180,14 @@ class DriverRetryPolicy(_DriverBase):
             kind=RequestKind.PREPARE if query is None else RequestKind.STATEMENT,
         )
         judgement = judge(request, failure, node="a node", retry_count=retry_num, preparing=False)
-        if isinstance(judgement.error, PolicyFailed):
+        if isinstance(judgement.error, errors.PolicyFailed):
             judgement.error.add_note(printable(f"what the node answered: {failure}"))
             raise judgement.error
         level = judgement.verdict.consistency if judgement.verdict and not request.is_prepare else None
         return DECISIONS[judgement.step], None if level is None else _VALUES[level]
 
 
-def _understood(make: Callable[[], CoordinatorError]) -> CoordinatorError | None:
+def _understood(make: Callable[[], errors.CoordinatorError]) -> errors.CoordinatorError | None:
     """Return None for figures that cannot be: the caller gets the coordinator's answer as it is."""
     try:
         return make()
@@ -206,12 +195,12 @@ def _understood(make: Callable[[], CoordinatorError]) -> CoordinatorError | None
         return None
 
 
-def _failure_of(error: Exception) -> CassandraError:
-    failure: CassandraError
+def _failure_of(error: Exception) -> errors.CassandraError:
+    failure: errors.CassandraError
     if isinstance(error, connection.ConnectionShutdown):
-        failure = ClosedConnection(str(error))
+        failure = errors.ClosedConnection(str(error))
     else:
-        answer = next((ERRORS[kind] for kind in type(error).__mro__ if kind in ERRORS), RequestAborted)
+        answer = next((ERRORS[kind] for kind in type(error).__mro__ if kind in ERRORS), errors.RequestAborted)
         failure = answer(str(error))
     failure.__cause__ = error
     return failure

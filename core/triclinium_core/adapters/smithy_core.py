@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.smithy import protocols
-from triclinium_core.retry.smithy.asynchronous import require_strategy
-from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy, RetryToken
+from triclinium_core.retry.smithy import RetryBackoffStrategy, RetryToken, protocols, require_strategy
 from triclinium_core.shown import shown, total_repr
 
 try:

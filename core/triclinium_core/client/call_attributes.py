@@ -11,17 +11,10 @@ from triclinium_core.kv.operation.document_operations import DocumentOperation, 
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.scan.scan_requests import VBucketOperation
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.services.statement.statement_request import StatementRequest
-from triclinium_core.telemetry.attributes import (
-    COLLECTION_NAME,
-    DURABILITY,
-    NAMESPACE,
-    QUERY_TEXT,
-    SCOPE_NAME,
-    SERVICE,
-)
+from triclinium_core.telemetry.attributes import COLLECTION_NAME, DURABILITY, NAMESPACE, QUERY_TEXT, SCOPE_NAME, SERVICE
 from triclinium_core.telemetry.span_names import SPAN_NAMES
 from triclinium_core.telemetry.tracing import AttributeValue
 

@@ -69,8 +69,7 @@ from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator, ClientOptions
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.strategies import require_strategy
-from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import BreakerEvent, Service
 from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.connection_events import Answered, News, Strayed

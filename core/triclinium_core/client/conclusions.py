@@ -6,18 +6,10 @@ Source: decisions C6, C10 and C24.
 from __future__ import annotations
 
 from triclinium_core.client.wiring import Parts
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
+from triclinium_core.runtime.kv.connection import connection_events
 from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure, FailureKind
 from triclinium_core.runtime.kv.connection.connection import Connection
-from triclinium_core.runtime.kv.connection.connection_events import (
-    AuthenticatedAgain,
-    BecameReady,
-    BecameUnusable,
-    BucketSelected,
-    ConfigAnnounced,
-    News,
-    SaslAnswered,
-)
 from triclinium_core.runtime.kv.known_configs import KnownConfigs
 from triclinium_core.runtime.kv.pool.connections import Loss
 
@@ -35,23 +27,23 @@ class Conclusions:
         self._inquiries = parts.inquiries
         self._configs = configs
 
-    def draw(self, connection: Connection, item: News, now: float) -> None:
+    def draw(self, connection: Connection, item: connection_events.News, now: float) -> None:
         """Act on an event of a connection that is not an answer."""
         match item:
-            case SaslAnswered(status):
+            case connection_events.SaslAnswered(status):
                 self._connections.sasl_answered(connection, status)
-            case BucketSelected(bucket, status):
+            case connection_events.BucketSelected(bucket, status):
                 self._connections.bucket_selected(connection, bucket, status)
-            case ConfigAnnounced():
+            case connection_events.ConfigAnnounced():
                 self._keep_alive.fetch_announced(connection, now)
-            case BecameReady(losses):
+            case connection_events.BecameReady(losses):
                 self._on_ready(connection, losses, now)
-            case AuthenticatedAgain():
+            case connection_events.AuthenticatedAgain():
                 self._connections.authenticated_again(connection)
                 self._operations.resume_waiting(connection, now)
                 self._keep_alive.fetch_announced(connection, now)
                 self._connections.catch_up(connection, now)
-            case BecameUnusable(text, failure):
+            case connection_events.BecameUnusable(text, failure):
                 self._connections.close(connection, text, now, failure=failure)
 
     def lost(self, loss: Loss, now: float) -> None:

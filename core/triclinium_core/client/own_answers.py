@@ -13,18 +13,10 @@ from triclinium_core.contract.neutral import ReportConnection, StreamId
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase.events import DispatchFailed
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import DispatchFailed, Status
+from triclinium_core.runtime.kv.connection import in_flight
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.connection_events import Answered
-from triclinium_core.runtime.kv.connection.in_flight import (
-    AbandonedScan,
-    CollectionQuestion,
-    ManifestQuestion,
-    Probe,
-    Purpose,
-    is_last,
-)
 from triclinium_core.runtime.lifecycle.measured import Measured
 from triclinium_core.runtime.toolkit import Toolkit
 
@@ -46,44 +38,48 @@ class OwnAnswers:
     def answered(self, connection: Connection, answered: Answered, now: float) -> None:
         """Handle an answer by the owner of its request."""
         owner = answered.request.owner
-        handler = _ON_OWN_ANSWER[owner if isinstance(owner, Purpose) else type(owner)]
+        handler = _ON_OWN_ANSWER[owner if isinstance(owner, in_flight.Purpose) else type(owner)]
         handler(self, connection, owner, answered.frame, now)
 
-    def _on_sign_of_life(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
+    def _on_sign_of_life(self, connection: Connection, purpose: in_flight.Purpose, frame: Frame, now: float) -> None:
         self._keep_alive.answered(connection, purpose, now)
 
-    def _on_manifest(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
+    def _on_manifest(self, connection: Connection, purpose: in_flight.Purpose, frame: Frame, now: float) -> None:
         self._collections.manifest_received(connection, frame, now)
 
-    def _on_config(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
+    def _on_config(self, connection: Connection, purpose: in_flight.Purpose, frame: Frame, now: float) -> None:
         connection.own_requests.config_answered()
         self._follower.take(connection, frame.value if frame.status == Status.SUCCESS else None, now)
         # If the answer is older than an announcement that arrived meanwhile, the client sends one more request.
         self._keep_alive.fetch_announced(connection, now)
         connection.own_requests.forget_announced()
 
-    def _on_opened_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
+    def _on_opened_scan(self, connection: Connection, scan: in_flight.AbandonedScan, frame: Frame, now: float) -> None:
         self.orphans += scan.is_orphan
         self._operations.end_scan(connection, scan, frame, now)
 
     def _on_late_answer(self, connection: Connection, measured: Measured, frame: Frame, now: float) -> None:
         self.orphans += 1
-        if is_last(frame.opcode, frame.status):
+        if in_flight.is_last(frame.opcode, frame.status):
             self._operations.orphaned(measured, frame, now)
 
     def _on_forgotten(self, connection: Connection, owner: None, frame: Frame, now: float) -> None:
         self.orphans += 1
 
-    def _on_needless(self, connection: Connection, purpose: Purpose, frame: Frame, now: float) -> None:
+    def _on_needless(self, connection: Connection, purpose: in_flight.Purpose, frame: Frame, now: float) -> None:
         """Do nothing: no part of the client waits for the answer."""
 
-    def _on_probe(self, connection: Connection, probe: Probe, frame: Frame, now: float) -> None:
+    def _on_probe(self, connection: Connection, probe: in_flight.Probe, frame: Frame, now: float) -> None:
         self.orphans += not self._inquiries.answered(connection, probe, frame, now)
 
-    def _on_node_manifest(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> None:
+    def _on_node_manifest(
+        self, connection: Connection, question: in_flight.ManifestQuestion, frame: Frame, now: float
+    ) -> None:
         self.orphans += not self._inquiries.manifest_told(connection, question, frame, now)
 
-    def _on_collection_id(self, connection: Connection, question: CollectionQuestion, frame: Frame, now: float) -> None:
+    def _on_collection_id(
+        self, connection: Connection, question: in_flight.CollectionQuestion, frame: Frame, now: float
+    ) -> None:
         try:
             answer = self._collections.take_id(connection, question, frame)
         except MalformedResponse as error:
@@ -107,18 +103,18 @@ class OwnAnswers:
 
 
 _ON_OWN_ANSWER: Mapping[object, Callable[..., None]] = {
-    Purpose.KEEP_ALIVE: OwnAnswers._on_sign_of_life,
-    Purpose.CANARY: OwnAnswers._on_sign_of_life,
-    Purpose.CONFIG: OwnAnswers._on_config,
-    Purpose.MANIFEST: OwnAnswers._on_manifest,
-    Purpose.AUTHENTICATION: OwnAnswers._on_needless,
-    Purpose.SCAN_CANCEL: OwnAnswers._on_needless,
-    Purpose.NOT_NEEDED: OwnAnswers._on_needless,
-    AbandonedScan: OwnAnswers._on_opened_scan,
+    in_flight.Purpose.KEEP_ALIVE: OwnAnswers._on_sign_of_life,
+    in_flight.Purpose.CANARY: OwnAnswers._on_sign_of_life,
+    in_flight.Purpose.CONFIG: OwnAnswers._on_config,
+    in_flight.Purpose.MANIFEST: OwnAnswers._on_manifest,
+    in_flight.Purpose.AUTHENTICATION: OwnAnswers._on_needless,
+    in_flight.Purpose.SCAN_CANCEL: OwnAnswers._on_needless,
+    in_flight.Purpose.NOT_NEEDED: OwnAnswers._on_needless,
+    in_flight.AbandonedScan: OwnAnswers._on_opened_scan,
     Measured: OwnAnswers._on_late_answer,
-    CollectionQuestion: OwnAnswers._on_collection_id,
-    Probe: OwnAnswers._on_probe,
-    ManifestQuestion: OwnAnswers._on_node_manifest,
+    in_flight.CollectionQuestion: OwnAnswers._on_collection_id,
+    in_flight.Probe: OwnAnswers._on_probe,
+    in_flight.ManifestQuestion: OwnAnswers._on_node_manifest,
     NoneType: OwnAnswers._on_forgotten,
 }
 """Handler of each answer, by the purpose of the request or by the type of its owner."""

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from triclinium_core.errors import DecodingFailureException, EncodingFailureException
+from triclinium_core import errors
 from triclinium_core.services.answer.decoded_limits import TooManyParts, check_decodable
 from triclinium_core.transcoding.non_finite import find_non_finite
 
@@ -56,11 +56,13 @@ def encode_json(value: object, parameter: str) -> bytes:
         encoded = msgspec.json.encode(value)
         found = find_non_finite(value, encoded)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise EncodingFailureException(f"{parameter} is {kind}, which cannot travel as JSON: {error}") from error
+        raise errors.EncodingFailureException(f"{parameter} is {kind}, which cannot travel as JSON: {error}") from error
     if found is not None:
         path, number = found
         where = f" at {path}" if path else ""
-        raise EncodingFailureException(f"{parameter} holds {number}{where}, for which JSON has no form; pass None")
+        raise errors.EncodingFailureException(
+            f"{parameter} holds {number}{where}, for which JSON has no form; pass None"
+        )
     return encoded
 
 
@@ -77,8 +79,8 @@ def decode_json(encoded: bytes, as_type: type[T], what: str) -> T:
         check_decodable(encoded)
         return msgspec.json.decode(encoded, type=as_type)
     except TooManyParts as error:
-        raise DecodingFailureException(f"{what} too large: {error}; take the encoded text instead") from error
+        raise errors.DecodingFailureException(f"{what} too large: {error}; take the encoded text instead") from error
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
         # TypeError: msgspec knows no JSON for such a type.
         name = getattr(as_type, "__name__", repr(as_type))
-        raise DecodingFailureException(f"{what} not {name} in JSON: {error}") from error
+        raise errors.DecodingFailureException(f"{what} not {name} in JSON: {error}") from error

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
 from triclinium_core.kv.operation.results import CounterResult, MutateInResult, MutationResult, MutationToken
 from triclinium_core.shown import shown, total_repr
@@ -57,7 +57,7 @@ class MutationState:
             ]
             return cls(*tokens)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"this is not a mutation state in JSON: {error}", parameter="text"
             ) from error
 
@@ -119,6 +119,6 @@ def _token_of(mutation: Mutation) -> MutationToken:
     if isinstance(token, MutationToken):
         return check_mutation_token(token, "mutations")
     why = "has no token" if isinstance(mutation, MutationResult | CounterResult | MutateInResult) else "is not one"
-    raise InvalidArgumentException(
+    raise errors.InvalidArgumentException(
         f"{shown(mutation)} {why}; a mutation state is made of results of mutations", parameter="mutations"
     )

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from triclinium_core import errors
 from triclinium_core.checks import check_text
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.shown import shown
 
 NAME_BYTES_MAX = 1024
@@ -28,7 +28,7 @@ def path(*segments: str) -> str:
     """
     for segment in segments:
         if not segment or segment in DOT_SEGMENTS:
-            raise InvalidArgumentException(f"{shown(segment)} cannot be a segment of a path", parameter="path")
+            raise errors.InvalidArgumentException(f"{shown(segment)} cannot be a segment of a path", parameter="path")
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
@@ -43,8 +43,10 @@ def check_segment(value: object, parameter: str, *, printable: bool = True) -> s
     """
     name = check_text(value, parameter)
     if name in DOT_SEGMENTS:
-        raise InvalidArgumentException(f"{parameter}={shown(name)} must be neither '.' nor '..'", parameter=parameter)
+        raise errors.InvalidArgumentException(
+            f"{parameter}={shown(name)} must be neither '.' nor '..'", parameter=parameter
+        )
     if printable and (not name.isprintable() or len(name.encode()) > NAME_BYTES_MAX):
         rule = f"printable, and at most {NAME_BYTES_MAX} bytes"
-        raise InvalidArgumentException(f"{parameter}={shown(name)} must be {rule}", parameter=parameter)
+        raise errors.InvalidArgumentException(f"{parameter}={shown(name)} must be {rule}", parameter=parameter)
     return name

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryAction, RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import TERMINAL_ERRORS, RetryAction, RetryReason, RetryRequest, Service
 from triclinium_core.retry.tables import table_of
 from triclinium_core.services.service_request import Acknowledged, HttpRequest, HttpResponse, ServiceRequest
 

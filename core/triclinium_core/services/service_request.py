@@ -14,7 +14,7 @@ import msgspec
 
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.topology.capabilities import ClusterCapability
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import one_line, total_repr
 
 T = TypeVar("T")

@@ -11,7 +11,6 @@ from enum import Enum, unique
 from typing import NamedTuple
 
 from triclinium_core import errors
-from triclinium_core.errors import CouchbaseException, InternalError, KeyValueException
 from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import one_line
 from triclinium_core.telemetry.facts import microseconds
@@ -163,23 +162,23 @@ def answer_attributes(server_seconds: float | None) -> Mapping[str, AttributeVal
     return {} if server_seconds is None else {SERVER_DURATION: microseconds(server_seconds)}
 
 
-_WITHOUT_NAME = (CouchbaseException, KeyValueException, InternalError)
+_WITHOUT_NAME = (errors.CouchbaseException, errors.KeyValueException, errors.InternalError)
 """The base, a group, and a defect of ours: the RFC has no meaningful name for these."""
 
 
-def _is_named_by_the_rfc(kind: type[CouchbaseException]) -> bool:
+def _is_named_by_the_rfc(kind: type[errors.CouchbaseException]) -> bool:
     return kind.rfc_class is kind and kind not in _WITHOUT_NAME
 
 
-ERROR_TYPES: Mapping[type[CouchbaseException], str] = {
+ERROR_TYPES: Mapping[type[errors.CouchbaseException], str] = {
     kind: kind.__name__.removesuffix("Exception")
     for kind in vars(errors).values()
-    if isinstance(kind, type) and issubclass(kind, CouchbaseException) and _is_named_by_the_rfc(kind)
+    if isinstance(kind, type) and issubclass(kind, errors.CouchbaseException) and _is_named_by_the_rfc(kind)
 }
 """The name of SDK-RFC 0058 of every error that has one, such as ``DocumentLocked``."""
 
 
-ANSWERS: frozenset[type[CouchbaseException]] = frozenset(
+ANSWERS: frozenset[type[errors.CouchbaseException]] = frozenset(
     {
         errors.DocumentNotFoundException,
         errors.DocumentExistsException,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from triclinium_core.checks import Duration, check_duration, check_integer
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 
 INTERVAL_MAX = 1e9
 """Seconds: thirty years."""

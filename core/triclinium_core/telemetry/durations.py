@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.telemetry.facts import MICROSECONDS
 from triclinium_core.telemetry.histogram import Histogram
 

@@ -9,7 +9,7 @@ import math
 
 import msgspec
 
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 
 
 class OperationFacts(msgspec.Struct, frozen=True, gc=False, kw_only=True):

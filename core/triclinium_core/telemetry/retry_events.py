@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
+from triclinium_core.retry import couchbase
 from triclinium_core.telemetry.tracing import AttributeValue
 
 RETRY = "triclinium.retry"
@@ -26,20 +24,20 @@ DISPATCHES = "triclinium.retry.dispatches"
 ERROR = "triclinium.retry.error"
 """Name of the exception that the caller gets instead of the retry."""
 
-_LISTED: Mapping[RetryReason, str] = {
+_LISTED: Mapping[couchbase.RetryReason, str] = {
     reason: f"SDK-RFC 0049 Response Code Retry List, {clause}"
     for reason, clause in reversed(
         [
-            *((line.reason, line.clause) for line in RETRYABLE_STATUSES.values()),
-            *((line.reason, line.clause) for line in RETRYABLE_ERROR_CODES.values()),
-            *((line.reason, line.clause) for line in RETRYABLE_HTTP_STATUSES.values()),
+            *((line.reason, line.clause) for line in couchbase.RETRYABLE_STATUSES.values()),
+            *((line.reason, line.clause) for line in couchbase.RETRYABLE_ERROR_CODES.values()),
+            *((line.reason, line.clause) for line in couchbase.RETRYABLE_HTTP_STATUSES.values()),
         ]
     )
 }
 """The first line of the RFC's list that has each reason."""
 
 
-def clause_of(reason: RetryReason) -> str:
+def clause_of(reason: couchbase.RetryReason) -> str:
     """Return where the RFC says that a request may be retried for this."""
     return _LISTED.get(reason, f"SDK-RFC 0049 RetryReason, {reason}: {reason.meaning}")
 
@@ -48,11 +46,11 @@ Event = tuple[str, Mapping[str, AttributeValue]]
 """Its name and its attributes."""
 
 
-def retry_event(reason: RetryReason, delay: float, *, dispatches: bool) -> Event:
+def retry_event(reason: couchbase.RetryReason, delay: float, *, dispatches: bool) -> Event:
     """Return what tells of a retry that was decided."""
     return RETRY, {REASON: str(reason), CLAUSE: clause_of(reason), DELAY: delay, DISPATCHES: dispatches}
 
 
-def refusal_event(reason: RetryReason, error: str) -> Event:
+def refusal_event(reason: couchbase.RetryReason, error: str) -> Event:
     """Return what tells of a retry that was refused."""
     return REFUSAL, {REASON: str(reason), CLAUSE: clause_of(reason), ERROR: error}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum, unique
 from typing import Self
 
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.retry.tables import table_of
 
 DISPATCH = "dispatch_to_server"

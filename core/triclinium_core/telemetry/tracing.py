@@ -13,7 +13,7 @@ from enum import Enum, unique
 from inspect import Parameter, signature
 from typing import Protocol, TypeGuard, TypeVar, runtime_checkable
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.shown import shown
 
 T = TypeVar("T")
@@ -131,7 +131,7 @@ def check_parent(span: T) -> T:
         return span
     missing = [name for name in SPAN_METHODS if not callable(getattr(span, name, None))]
     hint = f"it lacks {', '.join(missing)}" if missing else "it is a class"
-    raise InvalidArgumentException(
+    raise errors.InvalidArgumentException(
         f"parent_span={shown(span)} must be a span of the cluster's tracer, with the methods "
         f"{', '.join(SPAN_METHODS)}, or None; {hint}",
         parameter="parent_span",

@@ -8,17 +8,9 @@ The properties need Hypothesis, the extra ``testing``, and are imported by the n
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes, NodePort
-from triclinium_core.testing.fakes.cluster.outbox import (
-    HangUp,
-    NodeAction,
-    SendReply,
-)
+from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
-from triclinium_core.testing.fakes.error_map import (
-    ERROR_MAP,
-    ErrorMapDocument,
-    ErrorMapRow,
-)
+from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import (
     CommandFault,
@@ -41,10 +33,7 @@ from triclinium_core.testing.fakes.faults import (
     temporary_failure,
     wrong_length,
 )
-from triclinium_core.testing.fakes.options import (
-    IMPLEMENTED_FEATURES,
-    FakeNodeOptions,
-)
+from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 from triclinium_core.testing.fakes.services.faults import (
     HttpFault,
@@ -67,17 +56,9 @@ from triclinium_core.testing.fakes.services.script import FakeScript
 from triclinium_core.testing.fakes.services.script_file import load_script
 from triclinium_core.testing.fakes.services.statements.indexes import FakeIndexes
 from triclinium_core.testing.fakes.services.statements.plans import FakePlan, FakePlans
-from triclinium_core.testing.fakes.store.cluster_map import (
-    NO_NODE,
-    ConfigVersion,
-    FakeMap,
-)
+from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, ConfigVersion, FakeMap
 from triclinium_core.testing.fakes.store.collections import FakeCollections
-from triclinium_core.testing.fakes.store.documents import (
-    LOCKED_CAS,
-    Document,
-    FakeDocuments,
-)
+from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, Document, FakeDocuments
 
 __all__ = [
     "DATA_OPCODES",

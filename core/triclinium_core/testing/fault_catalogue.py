@@ -6,23 +6,11 @@ from collections.abc import Sequence
 
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
+from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
-from triclinium_core.testing.fakes.faults import (
-    Fault,
-    delay,
-    drop_response,
-    garble,
-    hang_up,
-    hang_up_after_applying,
-    hang_up_mid_reply,
-    locked,
-    not_my_vbucket,
-    status,
-    temporary_failure,
-    wrong_length,
-)
+from triclinium_core.testing.fakes.faults import delay
 from triclinium_core.testing.fakes.services.faults import (
     answer_twice,
     close_announced,
@@ -78,35 +66,35 @@ SHORT_ERROR_MAP = ErrorMapDocument(
 )
 """Says what the whole map says of these statuses. A history has many bootstraps, and each one parses it."""
 
-REPLY_FAULTS: Sequence[Sequence[Fault]] = (
-    (temporary_failure(),),
-    (drop_response(),),
-    (hang_up(),),
-    (hang_up_after_applying(),),
-    [hang_up_mid_reply(bytes_sent=size) for size in (12, 25, 0, 1, 23, 24, 30)],
-    (garble(),),
-    [wrong_length(announced=size) for size in (100_000, UINT32_MAX, 100, 0, 10, 40)],
+REPLY_FAULTS: Sequence[Sequence[faults.Fault]] = (
+    (faults.temporary_failure(),),
+    (faults.drop_response(),),
+    (faults.hang_up(),),
+    (faults.hang_up_after_applying(),),
+    [faults.hang_up_mid_reply(bytes_sent=size) for size in (12, 25, 0, 1, 23, 24, 30)],
+    (faults.garble(),),
+    [faults.wrong_length(announced=size) for size in (100_000, UINT32_MAX, 100, 0, 10, 40)],
     [delay(seconds) for seconds in (0.001, 0.3, 2.5, 3.0)],
 )
 """Faults that may strike any command, a kind a row: its answer is lost, late, broken, or a failure."""
 
-DATA_FAULTS: Sequence[Sequence[Fault]] = (
+DATA_FAULTS: Sequence[Sequence[faults.Fault]] = (
     *REPLY_FAULTS,
-    (locked(),),
-    (not_my_vbucket(), not_my_vbucket(with_config=False)),
-    [status(code) for code in HARMLESS_STATUSES],
-    [status(code) for code in INVALIDATING_STATUSES],
+    (faults.locked(),),
+    (faults.not_my_vbucket(), faults.not_my_vbucket(with_config=False)),
+    [faults.status(code) for code in HARMLESS_STATUSES],
+    [faults.status(code) for code in INVALIDATING_STATUSES],
 )
 """Faults that may strike a command on a document, a kind a row. None of them lies about the document."""
 
-SERVICE_FAULTS: Sequence[Sequence[Fault]] = (
-    (drop_response(),),
-    (hang_up(),),
-    (hang_up_after_applying(),),
+SERVICE_FAULTS: Sequence[Sequence[faults.Fault]] = (
+    (faults.drop_response(),),
+    (faults.hang_up(),),
+    (faults.hang_up_after_applying(),),
     [hang_up_mid_request(bytes_read=size) for size in (1, 40, 300)],
-    [hang_up_mid_reply(bytes_sent=size) for size in (0, 1, 12, 100, 250)],
+    [faults.hang_up_mid_reply(bytes_sent=size) for size in (0, 1, 12, 100, 250)],
     [cut_body(bytes_sent=size) for size in (0, 1, 100, 200)],
-    (garble(),),
+    (faults.garble(),),
     [wrong_content_length(announced=size) for size in (0, 10, 100_000, UINT32_MAX)],
     [wrong_chunk_size(announced=size) for size in (1, 10, 100_000, UINT32_MAX)],
     [delay(seconds) for seconds in (0.001, 0.3, 2.5, 3.0)],
@@ -142,7 +130,7 @@ TIMES: Sequence[int] = (1, 1, 2, 5)
 ANY_OPCODE: Sequence[int | None] = (None,)
 """Any command on a document: the fault will hardly wait in vain."""
 
-TARGETS: Sequence[tuple[int, tuple[Sequence[int | None], Sequence[Sequence[Fault]]]]] = (
+TARGETS: Sequence[tuple[int, tuple[Sequence[int | None], Sequence[Sequence[faults.Fault]]]]] = (
     (4, (ANY_OPCODE, REPLY_FAULTS)),
     (3, (ANY_OPCODE, DATA_FAULTS)),
     (2, (sorted(DATA_OPCODES), DATA_FAULTS)),

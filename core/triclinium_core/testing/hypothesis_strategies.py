@@ -10,20 +10,10 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope
-from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy as CouchbaseStrategy,
-    BestEffortRetryStrategy,
-    ErrorMapRetryStrategy,
-    FailFastRetryStrategy,
-    RetryAction,
-    RetryRequest,
-)
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
-from triclinium_core.retry.smithy.protocols import RetryError
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.retry.smithy.tokens import SingleUseToken
+from triclinium_core.retry.couchbase import AnyRetryStrategy as CouchbaseStrategy
+from triclinium_core.retry.smithy import BudgetRetryStrategy, RetryError, SingleUseToken, StandardRetryStrategy
 from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import Fault, refuse_connection
 from triclinium_core.testing.fault_catalogue import DATA_FAULTS, TARGETS, TIMES
@@ -90,20 +80,22 @@ def strikes() -> st.SearchStrategy[Strike]:
 
 
 class _Raises:
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         raise ZeroDivisionError("a strategy with a defect")
 
 
 class _Asks:
-    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    async def retry_after(
+        self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
+    ) -> couchbase.RetryAction:
         raise AssertionError("the state machine answers in its place")
 
 
 RETRY_STRATEGIES: Mapping[str, CouchbaseStrategy | None] = {
     "default": None,
-    "best effort": BestEffortRetryStrategy(),
-    "fail fast": FailFastRetryStrategy(),
-    "error map": ErrorMapRetryStrategy(),
+    "best effort": couchbase.BestEffortRetryStrategy(),
+    "fail fast": couchbase.FailFastRetryStrategy(),
+    "error map": couchbase.ErrorMapRetryStrategy(),
     "raises": _Raises(),
     "asks": _Asks(),
 }

@@ -5,24 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.catalogue import OPERATIONS
-from triclinium_core.kv.operation.document_operations import (
-    Concatenate,
-    Count,
-    DocumentOperation,
-    Get,
-    GetAndLock,
-    GetAndTouch,
-    GetReplica,
-    Mutation,
-    Operation,
-    Remove,
-    Replace,
-    Store,
-    Touch,
-    Unlock,
-    Upsert,
-)
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.results import Cas
@@ -31,24 +15,37 @@ from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Place
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
-NOT_UNDERSTOOD: tuple[type[DocumentOperation], ...] = (GetReplica, LookupIn, LookupInReplica, MutateIn)
+NOT_UNDERSTOOD: tuple[type[document_operations.DocumentOperation], ...] = (
+    document_operations.GetReplica,
+    LookupIn,
+    LookupInReplica,
+    MutateIn,
+)
 """Operations on a document that the model knows nothing of: they read old versions, or its parts."""
 
-UNDERSTOOD: tuple[type[DocumentOperation], ...] = tuple(
-    kind for kind in OPERATIONS if issubclass(kind, DocumentOperation) and kind not in NOT_UNDERSTOOD
+UNDERSTOOD: tuple[type[document_operations.DocumentOperation], ...] = tuple(
+    kind
+    for kind in OPERATIONS
+    if issubclass(kind, document_operations.DocumentOperation) and kind not in NOT_UNDERSTOOD
 )
 """Operations whose effect on a document the model knows."""
 
-_KINDS: Mapping[str, type[DocumentOperation]] = {kind.name: kind for kind in UNDERSTOOD}
+_KINDS: Mapping[str, type[document_operations.DocumentOperation]] = {kind.name: kind for kind in UNDERSTOOD}
 
-TEXT_KINDS: tuple[str, ...] = tuple(name for name, kind in _KINDS.items() if not issubclass(kind, Count))
+TEXT_KINDS: tuple[str, ...] = tuple(
+    name for name, kind in _KINDS.items() if not issubclass(kind, document_operations.Count)
+)
 """Names of the operations for documents of bytes."""
 COUNTER_KINDS: tuple[str, ...] = tuple(
-    name for name, kind in _KINDS.items() if not issubclass(kind, Store | Concatenate)
+    name
+    for name, kind in _KINDS.items()
+    if not issubclass(kind, document_operations.Store | document_operations.Concatenate)
 )
 """Names of the operations for counters."""
 
-DURABLE_KINDS: tuple[str, ...] = tuple(name for name, kind in _KINDS.items() if issubclass(kind, Mutation))
+DURABLE_KINDS: tuple[str, ...] = tuple(
+    name for name, kind in _KINDS.items() if issubclass(kind, document_operations.Mutation)
+)
 """Names of the operations that can be durable."""
 DURABILITY_LEVELS: tuple[DurabilityLevel, ...] = (*[DurabilityLevel.NONE] * 5, *DurabilityLevel)
 """Levels as often as they are drawn."""
@@ -57,17 +54,17 @@ _FLAGS = (False, True)
 _CAS = (None, 0, 0, 1)
 _EXPIRIES = (0, 0, 1, 3, 3600)
 
-_CHOICES: Mapping[type[Operation], Mapping[str, Sequence[object]]] = {
-    Store: {"expiry": _EXPIRIES},
-    Upsert: {"flag": _FLAGS},
-    Replace: {"flag": _FLAGS, "cas": _CAS},
-    Concatenate: {"cas": _CAS},
-    Remove: {"cas": _CAS},
-    Unlock: {"cas": (0,)},
-    Count: {"flag": _FLAGS, "expiry": _EXPIRIES},
-    Touch: {"expiry": _EXPIRIES},
-    GetAndTouch: {"expiry": _EXPIRIES},
-    GetAndLock: {"lock_time": (1, 15)},
+_CHOICES: Mapping[type[document_operations.Operation], Mapping[str, Sequence[object]]] = {
+    document_operations.Store: {"expiry": _EXPIRIES},
+    document_operations.Upsert: {"flag": _FLAGS},
+    document_operations.Replace: {"flag": _FLAGS, "cas": _CAS},
+    document_operations.Concatenate: {"cas": _CAS},
+    document_operations.Remove: {"cas": _CAS},
+    document_operations.Unlock: {"cas": (0,)},
+    document_operations.Count: {"flag": _FLAGS, "expiry": _EXPIRIES},
+    document_operations.Touch: {"expiry": _EXPIRIES},
+    document_operations.GetAndTouch: {"expiry": _EXPIRIES},
+    document_operations.GetAndLock: {"lock_time": (1, 15)},
 }
 """What else is drawn for an operation of each kind, its bases included."""
 
@@ -87,13 +84,15 @@ class OperationTemplate:
     durability: DurabilityLevel = DurabilityLevel.NONE
     """Of a write. Not drawn with the others: where nodes are lost it is an excuse that few histories know of."""
 
-    def make(self, model: Model) -> DocumentOperation:
+    def make(self, model: Model) -> document_operations.DocumentOperation:
         """Return the operation; a get where there is no CAS to unlock with, or no value to count with."""
         known = model.known_cas(self.place)
         cas = known[-1 - self.cas % len(known)] if known and self.cas is not None else Cas(0)
         kind, values = _KINDS[self.kind], model.unique_values
-        if (kind is Unlock and not cas) or (issubclass(kind, Count) and not values.has_counters):
-            kind = Get
+        if (kind is document_operations.Unlock and not cas) or (
+            issubclass(kind, document_operations.Count) and not values.has_counters
+        ):
+            kind = document_operations.Get
         fields: dict[str, object] = {
             "flags": BINARY_FLAGS,
             "expiry": self.expiry,
@@ -102,12 +101,12 @@ class OperationTemplate:
             "lock_time": self.lock_time,
             "durability": self.durability,
         }
-        if issubclass(kind, Store | Concatenate):
+        if issubclass(kind, document_operations.Store | document_operations.Concatenate):
             fields["value"] = values.fragment()
-        if issubclass(kind, Count):
+        if issubclass(kind, document_operations.Count):
             fields["delta"], initial = values.counter()
             fields["initial"] = initial if self.flag else None
-        build: Callable[..., DocumentOperation] = kind
+        build: Callable[..., document_operations.DocumentOperation] = kind
         return build(*self.place, **{name: fields[name] for name in kind.__struct_fields__ if name in fields})
 
 

@@ -11,13 +11,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from triclinium_core.errors import (
-    CouchbaseException,
-    ParsingFailureException,
-    UserNotFoundException,
-    ViewNotFoundException,
-)
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core import errors
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
 from triclinium_core.services.management.collections import CreateCollection, DropCollection
 from triclinium_core.services.management.users import GetUser
@@ -65,10 +60,10 @@ SERVICE_REFUSALS: Mapping[Service, Sequence[FakeAnswer]] = {
 }
 """Answers that are retried, for nothing was done. Source: SDK-RFC 0049 "Response Code Retry List"."""
 
-VIEW_FAILURES: Sequence[tuple[FakeAnswer, type[CouchbaseException]]] = (
-    (_told(404, "not_found", "deleted"), ViewNotFoundException),
-    (_told(500, "error", "{not_found, missing_named_view}"), ViewNotFoundException),
-    (_told(500, "badarg", "a key is wrong"), CouchbaseException),
+VIEW_FAILURES: Sequence[tuple[FakeAnswer, type[errors.CouchbaseException]]] = (
+    (_told(404, "not_found", "deleted"), errors.ViewNotFoundException),
+    (_told(500, "error", "{not_found, missing_named_view}"), errors.ViewNotFoundException),
+    (_told(500, "badarg", "a key is wrong"), errors.CouchbaseException),
 )
 """Answers that are final, each with its error: what the list excludes."""
 
@@ -86,7 +81,7 @@ class DrawnRequest:
     """The rows that its reader has to get, each once and in order."""
     refusals: int = 0
     """Answers before the last one, each of which permits another attempt."""
-    error: type[CouchbaseException] | None = None
+    error: type[errors.CouchbaseException] | None = None
     """What it fails with where nothing goes wrong; None where it succeeds."""
 
     @property
@@ -162,12 +157,12 @@ class RequestTemplates:
             statement = str(self._choose(PREPARED_STATEMENTS))
             return DrawnRequest(asked(statement, adhoc=False), key, _texts(_answer(statement, FEW_ROWS)))
         if kind == "misspelt":
-            return DrawnRequest(asked(f"SELEC {mark}"), key, error=ParsingFailureException)
+            return DrawnRequest(asked(f"SELEC {mark}"), key, error=errors.ParsingFailureException)
         statement = f"SELECT {mark}"
         answer = _QUERIES[kind](mark)
         refusals = int(str(self._choose((1, 2)))) if kind == "refused" else 0
         self._script.answer(statement, *[INDEX_NOT_FOUND] * refusals, answer)
-        error = CouchbaseException if answer.errors else None
+        error = errors.CouchbaseException if answer.errors else None
         return DrawnRequest(asked(statement), key, _texts(answer), refusals, error)
 
     def _asked(self, service: Service, kind: str, mark: str) -> DrawnRequest:
@@ -207,7 +202,7 @@ class RequestTemplates:
     def _managed(self, kind: str, mark: str) -> DrawnRequest:
         bucket, scope = self._bucket, self._scope
         if kind == "user":
-            return DrawnRequest(GetUser(username=mark), (b"GET", mark.encode()), error=UserNotFoundException)
+            return DrawnRequest(GetUser(username=mark), (b"GET", mark.encode()), error=errors.UserNotFoundException)
         if kind == "drop" and self._made:
             name = self._made.pop(0)
             drop = DropCollection(bucket_name=bucket, scope_name=scope, collection_name=name)

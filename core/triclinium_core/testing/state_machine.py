@@ -18,23 +18,13 @@ from triclinium_core.contract.neutral import LossCause, StrategyDecided, StreamI
 from triclinium_core.kv.operation.document_operations import Exists, Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import RetryAction
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.couchbase import CircuitBreakerOptions, RetryAction
+from triclinium_core.retry.smithy import StandardRetryStrategy
+from triclinium_core.testing import hypothesis_strategies
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import Fault, RefuseConnection, drop_response
 from triclinium_core.testing.fakes.store.documents import Document
-from triclinium_core.testing.hypothesis_strategies import (
-    RETRY_STRATEGIES,
-    Strike,
-    cuts,
-    data_faults,
-    operation_templates,
-    retry_strategies,
-    strikes,
-    token_strategies,
-)
 from triclinium_core.testing.operation_templates import OperationTemplate
 from triclinium_core.testing.oracle.checked_strategies import CheckedStrategy
 from triclinium_core.testing.oracle.model import Model
@@ -78,7 +68,7 @@ class KVStateMachine(RuleBasedStateMachine):
     keyspace: ClassVar[Keyspace] = DEFAULT
     keyspaces: ClassVar[Sequence[Keyspace]] = tuple(COLLECTION_IDS)
 
-    _templates = operation_templates(
+    _templates = hypothesis_strategies.operation_templates(
         st.tuples(st.sampled_from(keyspaces), keys).map(lambda parts: Place(*parts)),
         st.tuples(st.sampled_from(keyspaces), counters).map(lambda parts: Place(*parts)),
     )
@@ -87,8 +77,8 @@ class KVStateMachine(RuleBasedStateMachine):
         super().__init__()
         self.simulation: CheckedSimulation = self.make_simulation()
         self._strategies: Mapping[str, AnyRetryStrategy | None] = {
-            **RETRY_STRATEGIES,
-            **token_strategies(self.simulation.loans),
+            **hypothesis_strategies.RETRY_STRATEGIES,
+            **hypothesis_strategies.token_strategies(self.simulation.loans),
         }
 
     def make_simulation(self) -> CheckedSimulation:
@@ -132,8 +122,8 @@ class KVStateMachine(RuleBasedStateMachine):
 
     # What callers do.
 
-    @initialize(is_connected=st.booleans(), strike=st.none() | strikes())
-    def begin(self, is_connected: bool, strike: Strike | None) -> None:
+    @initialize(is_connected=st.booleans(), strike=st.none() | hypothesis_strategies.strikes())
+    def begin(self, is_connected: bool, strike: hypothesis_strategies.Strike | None) -> None:
         """Start the client: connected, or from the first byte on; with a fault that waits, or without."""
         self.simulation.tick()
         if is_connected:
@@ -142,18 +132,23 @@ class KVStateMachine(RuleBasedStateMachine):
         if strike is not None:
             strike.arm(self.node.faults)
 
-    @rule(template=_templates, retry_strategy=retry_strategies())
+    @rule(template=_templates, retry_strategy=hypothesis_strategies.retry_strategies())
     def operate(self, template: OperationTemplate, retry_strategy: str) -> None:
         """Submit an operation."""
         self.submit(template.make(self.model), retry_strategy=retry_strategy)
 
-    @rule(template=_templates, retry_strategy=retry_strategies())
+    @rule(template=_templates, retry_strategy=hypothesis_strategies.retry_strategies())
     def exchange(self, template: OperationTemplate, retry_strategy: str) -> None:
         """Submit an operation, and let everything move."""
         self.submit(template.make(self.model), retry_strategy=retry_strategy)
         self.simulation.flow()
 
-    @rule(template=_templates, retry_strategy=retry_strategies(), fault=data_faults(), is_for_question=st.booleans())
+    @rule(
+        template=_templates,
+        retry_strategy=hypothesis_strategies.retry_strategies(),
+        fault=hypothesis_strategies.data_faults(),
+        is_for_question=st.booleans(),
+    )
     def struck_exchange(
         self, template: OperationTemplate, retry_strategy: str, fault: Fault, is_for_question: bool
     ) -> None:
@@ -205,7 +200,7 @@ class KVStateMachine(RuleBasedStateMachine):
     # What the network does.
 
     @precondition(lambda self: self._moves())
-    @rule(position=_positions, size=cuts())
+    @rule(position=_positions, size=hypothesis_strategies.cuts())
     def move(self, position: int, size: int | None) -> None:
         """Let a connect come to its end, or bytes of one stream arrive, in one direction."""
         moves = self._moves()
@@ -226,8 +221,8 @@ class KVStateMachine(RuleBasedStateMachine):
             link.handed_over += min(begun, len(link.outgoing))
         self.simulation.lose(stream, cause)
 
-    @rule(strike=strikes(), is_standing=st.booleans())
-    def strike(self, strike: Strike, is_standing: bool) -> None:
+    @rule(strike=hypothesis_strategies.strikes(), is_standing=st.booleans())
+    def strike(self, strike: hypothesis_strategies.Strike, is_standing: bool) -> None:
         """Let a fault wait for its command; a refusal may stand until the next recovery."""
         strike.arm(self.node.faults)
         if is_standing and isinstance(strike.fault, RefuseConnection):

@@ -10,8 +10,8 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_flag
-from triclinium_core.errors import DecodingFailureException, EncodingFailureException
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
 from triclinium_core.transcoding.non_finite import find_non_finite
 
@@ -69,7 +69,7 @@ class JsonTranscoder:
     def encode(self, value: object, /) -> EncodedValue:
         """Return ``value`` as JSON: anything that msgspec encodes, structs and dataclasses included."""
         if isinstance(value, _BYTES):
-            raise EncodingFailureException(
+            raise errors.EncodingFailureException(
                 f"JsonTranscoder cannot store {type(value).__name__}: pass transcoder=RawBinaryTranscoder(), "
                 "or RawJsonTranscoder() for JSON that is encoded already"
             )
@@ -77,11 +77,13 @@ class JsonTranscoder:
             encoded = msgspec.json.encode(value)
             found = None if self.non_finite_as_null else find_non_finite(value, encoded)
         except (TypeError, ValueError, RecursionError, OverflowError) as error:
-            raise EncodingFailureException(f"JsonTranscoder cannot store {type(value).__name__}: {error}") from error
+            raise errors.EncodingFailureException(
+                f"JsonTranscoder cannot store {type(value).__name__}: {error}"
+            ) from error
         if found is not None:
             path, number = found
             where = f" at {path[:_SHOWN_CHARACTERS_MAX]}" if path else ""
-            raise EncodingFailureException(
+            raise errors.EncodingFailureException(
                 f"JsonTranscoder cannot store {number}{where}, for which JSON has no form; store None, or let "
                 "JsonTranscoder(non_finite_as_null=True) do so"
             )
@@ -99,7 +101,7 @@ class JsonTranscoder:
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
             # TypeError: msgspec knows no JSON for such a type.
             wanted = "JSON" if as_type is object else f"{_name(as_type)} in JSON"
-            raise DecodingFailureException(f"the document is not {wanted}: {error}") from error
+            raise errors.DecodingFailureException(f"the document is not {wanted}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class RawStringTranscoder:
     def encode(self, value: object, /) -> EncodedValue:
         """Return ``value`` as UTF-8."""
         if not isinstance(value, str):
-            raise EncodingFailureException(f"RawStringTranscoder stores str, not {type(value).__name__}")
+            raise errors.EncodingFailureException(f"RawStringTranscoder stores str, not {type(value).__name__}")
         return EncodedValue(_utf8(value), STRING_FLAGS)
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
@@ -149,19 +151,19 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise EncodingFailureException(f"the text is not Unicode that UTF-8 can store: {error}") from error
+        raise errors.EncodingFailureException(f"the text is not Unicode that UTF-8 can store: {error}") from error
 
 
 def _bytes(value: object, transcoder: str, stored: str) -> bytes:
     if not isinstance(value, _BYTES):
-        raise EncodingFailureException(f"{transcoder} stores {stored}, not {type(value).__name__}")
+        raise errors.EncodingFailureException(f"{transcoder} stores {stored}, not {type(value).__name__}")
     return bytes(value)
 
 
 def _raw(data: bytes, as_type: type[T], *offered: type) -> T:
     wanted = offered[0] if as_type is object else as_type
     if wanted not in offered:
-        raise DecodingFailureException(
+        raise errors.DecodingFailureException(
             f"a raw document can be read as {' or '.join(kind.__name__ for kind in offered)}, not {_name(as_type)}"
         )
     if wanted is bytes:
@@ -169,7 +171,7 @@ def _raw(data: bytes, as_type: type[T], *offered: type) -> T:
     try:
         return data.decode()  # type: ignore[return-value]  # T is str here
     except UnicodeDecodeError as error:
-        raise DecodingFailureException(f"the document is not UTF-8: {error}") from error
+        raise errors.DecodingFailureException(f"the document is not UTF-8: {error}") from error
 
 
 def _name(kind: object) -> str:

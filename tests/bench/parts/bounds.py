@@ -8,7 +8,7 @@ from functools import partial
 
 from tests.bench.turns import Effort, Row, Stopwatch, measure
 from tests.full_events import FULL_EVENTS, FULL_ROWS, FullEvent
-from triclinium_core.errors import DecodingFailureException
+from triclinium_core import errors
 from triclinium_core.services.json_values import decode_json
 
 
@@ -31,6 +31,6 @@ def turn(make: Callable[[], FullEvent]) -> Mapping[str, float]:
 def row_turn(make: Callable[[], bytes]) -> Mapping[str, float]:
     """Return the cost of decoding a row into objects, or of refusing it."""
     row = make()
-    with Stopwatch() as watch, suppress(DecodingFailureException):
+    with Stopwatch() as watch, suppress(errors.DecodingFailureException):
         decode_json(row, object, "the row is")
     return watch.processor(1)

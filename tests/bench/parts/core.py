@@ -9,21 +9,14 @@ from functools import partial
 from tests.bench.replay import Rehearsal, ReplayScript, ScriptRecorder
 from tests.bench.turns import Effort, Row, Stopwatch, measure
 from tests.bench.weight import in_flight
-from triclinium_core import BestEffortRetryStrategy, ClientOptions, RetryMachine
+from triclinium_core import ClientOptions
 from triclinium_core.contract.couchbase import OperationsSubmitted, OperationSubmitted
 from triclinium_core.contract.neutral import BytesReceived, OpenStream, SendBytes, StreamOpened, TimePassed, Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.document_operations import Get, Keyspace, Upsert
 from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
-from triclinium_core.retry.couchbase.events import (
-    Dispatched,
-    KvResponse,
-    ResponseReceived,
-    WakeupReached,
-)
-from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry import couchbase
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 
 OPERATIONS = 2_048
@@ -80,20 +73,23 @@ def gets_from_a_collection(gets: int, at_once: int) -> ReplayScript:
 
 def retries(count: int) -> Mapping[str, float]:
     """Return what a cycle costs: an attempt is handed over, answered, judged, and is due again."""
-    annotation = RequestAnnotation(
+    annotation = couchbase.RequestAnnotation(
         operation="get",
         idempotent=True,
-        strategy=BestEffortRetryStrategy(),
+        strategy=couchbase.BestEffortRetryStrategy(),
         submitted_at=0.0,
         deadline=1e9,
         error_context=ErrorContext(key="ada"),
     )
-    machine, now = RetryMachine(annotation, rng=random.Random(7)), 0.0
-    dispatched, refused = Dispatched("127.0.0.1:11210", 1), ResponseReceived(KvResponse(Status.LOCKED, "n"))
+    machine, now = couchbase.RetryMachine(annotation, rng=random.Random(7)), 0.0
+    dispatched, refused = (
+        couchbase.Dispatched("127.0.0.1:11210", 1),
+        couchbase.ResponseReceived(couchbase.KvResponse(couchbase.Status.LOCKED, "n")),
+    )
     with Stopwatch() as watch:
         for _ in range(count):
             machine.handle(dispatched, now)
             machine.handle(refused, now)
             now = machine.wakeup
-            machine.handle(WakeupReached(), now)
+            machine.handle(couchbase.WakeupReached(), now)
     return watch.processor(count)

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tests.bench.clients import (
-    BARE_LOOP,
-    BARE_STREAM,
-    OF_MEMCACHED,
-    OF_MEMCACHED_BLOCKING,
-    OURS,
-    Job,
-    Kind,
-    fill,
-    turns_of,
-)
+from tests.bench import clients
 from tests.bench.servers import memcached
 from tests.bench.turns import Effort, Row, measure
 
@@ -26,17 +16,23 @@ TASKS: Mapping[int, int] = {16: 1_000, 64: 2_048, 256: 4_096, 1024: 4_096}
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure."""
-    one_at_a_time = {**OURS, **BARE_STREAM, **BARE_LOOP, **OF_MEMCACHED, **OF_MEMCACHED_BLOCKING}
-    many = {**OURS, **BARE_LOOP, **OF_MEMCACHED}
+    one_at_a_time = {
+        **clients.OURS,
+        **clients.BARE_STREAM,
+        **clients.BARE_LOOP,
+        **clients.OF_MEMCACHED,
+        **clients.OF_MEMCACHED_BLOCKING,
+    }
+    many = {**clients.OURS, **clients.BARE_LOOP, **clients.OF_MEMCACHED}
     with memcached() as server:
         if server is None:
             yield from measure("end to end: one task", "get of 100 B", {"memcached": None}, effort)
             return
         for size, name in SIZES.items():
-            for kind in Kind:
-                fill(job := Job(server, kind, bytes(size)))
-                turns = turns_of(one_at_a_time, job, tasks=1, operations=effort.of(ONE_TASK_OPERATIONS))
+            for kind in clients.Kind:
+                clients.fill(job := clients.Job(server, kind, bytes(size)))
+                turns = clients.turns_of(one_at_a_time, job, tasks=1, operations=effort.of(ONE_TASK_OPERATIONS))
                 yield from measure("end to end: one task", f"{kind.value} of {name}", turns, effort)
                 for tasks, operations in TASKS.items():
-                    turns = turns_of(many, job, tasks=tasks, operations=effort.of(operations))
+                    turns = clients.turns_of(many, job, tasks=tasks, operations=effort.of(operations))
                     yield from measure(f"end to end: {kind.value}s of {name}", f"{tasks} tasks", turns, effort)

@@ -17,7 +17,6 @@ import trio
 
 import triclinium
 from tests.bench.turns import PROCESSOR, Effort, Row, Stopwatch, Turn, measure
-from triclinium import StandardRetryStrategy
 
 CALLS = 200
 FAILURES = 2
@@ -25,7 +24,7 @@ FAILURES = 2
 
 Work = Callable[[], Awaitable[object]]
 
-STRATEGY = StandardRetryStrategy(quota_capacity=10**9)
+STRATEGY = triclinium.StandardRetryStrategy(quota_capacity=10**9)
 """With a quota that the failures here do not use up."""
 TENACITY = tenacity.AsyncRetrying(
     retry=tenacity.retry_if_exception_type(ConnectionError),

@@ -16,8 +16,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
-from triclinium_core.retry.cassandra import errors
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
+from triclinium_core.retry.cassandra import ConsistencyLevel, errors
 
 HOST = "127.0.0.1"
 

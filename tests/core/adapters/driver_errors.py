@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import cassandra
 from cassandra import protocol
 
-from triclinium_core.retry.cassandra.errors import CoordinatorError
-from triclinium_core.retry.cassandra.wire_errors import from_wire
+from triclinium_core.retry.cassandra import CoordinatorError, from_wire
 
 NAMES: Mapping[str, str] = {
     "required_replicas": "required",

@@ -16,18 +16,10 @@ from tests.rows import rows
 from triclinium_core.adapters import cassandra_driver as adapter
 from triclinium_core.adapters.cassandra_driver import DriverRetryPolicy
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.cassandra import errors
+from triclinium_core.retry.cassandra import errors, verdicts
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
 from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
 from triclinium_core.retry.cassandra.requests.judgement import Step
-from triclinium_core.retry.cassandra.verdicts import (
-    IGNORE,
-    RETHROW,
-    RETRY_NEXT,
-    RETRY_SAME,
-    RetryDecision,
-    RetryVerdict,
-)
 
 pytestmark = pytest.mark.native
 
@@ -105,15 +97,21 @@ def test_it_is_a_policy_of_the_driver() -> None:
 @rows(
     ("verdict", "answer"),
     [
-        (RETRY_SAME, (SAME, None)),
-        (RETRY_NEXT, (NEXT, None)),
-        (RETHROW, (THROW, None)),
-        (IGNORE, (IGNORED, None)),
-        *((RetryVerdict(RetryDecision.RETRY_SAME, level), (SAME, level.value)) for level in ConsistencyLevel),
-        *((RetryVerdict(RetryDecision.RETRY_NEXT, level), (NEXT, level.value)) for level in ConsistencyLevel),
+        (verdicts.RETRY_SAME, (SAME, None)),
+        (verdicts.RETRY_NEXT, (NEXT, None)),
+        (verdicts.RETHROW, (THROW, None)),
+        (verdicts.IGNORE, (IGNORED, None)),
+        *(
+            (verdicts.RetryVerdict(verdicts.RetryDecision.RETRY_SAME, level), (SAME, level.value))
+            for level in ConsistencyLevel
+        ),
+        *(
+            (verdicts.RetryVerdict(verdicts.RetryDecision.RETRY_NEXT, level), (NEXT, level.value))
+            for level in ConsistencyLevel
+        ),
     ],
 )
-def test_verdicts(verdict: RetryVerdict, answer: adapter.DriverAnswer) -> None:
+def test_verdicts(verdict: verdicts.RetryVerdict, answer: adapter.DriverAnswer) -> None:
     """Each verdict is what the driver calls it, from each of the four questions."""
     adapted = DriverRetryPolicy(Always(verdict))
 
@@ -158,7 +156,7 @@ def test_verdicts(verdict: RetryVerdict, answer: adapter.DriverAnswer) -> None:
 )
 def test_figures(method: str, statement: object, figures: dict[str, Any], ours: dict[str, Any]) -> None:
     """They arrive in our words; those of reads and of missing replicas for any statement."""
-    policy = Always(RETHROW)
+    policy = Always(verdicts.RETHROW)
     getattr(DriverRetryPolicy(policy), method)(statement, retry_num=3, **figures)
 
     assert [(method, ours | {"retry_count": 3})] == policy.asked
@@ -178,7 +176,7 @@ def test_figures(method: str, statement: object, figures: dict[str, Any], ours: 
 )
 def test_request_errors(error: Exception, method: str, kind: type[errors.CassandraError]) -> None:
     """Errors go to the method for their kind, in our class, with the driver's own as their cause."""
-    policy = Always(RETHROW)
+    policy = Always(verdicts.RETHROW)
     DriverRetryPolicy(policy).on_request_error(IDEMPOTENT, 4, error=error, retry_num=3)
     ((asked, arguments),) = policy.asked
 
@@ -207,12 +205,12 @@ def test_bootstrapping(statement: object) -> None:
 
 def test_preparing() -> None:
     """A PREPARE, which has no statement, counts as idempotent and has no level; nobody is asked about timeouts."""
-    adapted = DriverRetryPolicy(Always(RetryVerdict(RetryDecision.RETRY_NEXT, ConsistencyLevel.ONE)))
+    adapted = DriverRetryPolicy(Always(verdicts.RetryVerdict(verdicts.RetryDecision.RETRY_NEXT, ConsistencyLevel.ONE)))
 
     assert (NEXT, None) == adapted.on_request_error(None, None, error=server_error(), retry_num=0)
     assert (THROW, None) == adapted.on_unavailable(None, retry_num=0, **UNAVAILABLE)
     with pytest.raises(errors.PolicyFailed, match="ignores ServerError of a PREPARE"):
-        DriverRetryPolicy(Always(IGNORE)).on_request_error(None, None, error=server_error(), retry_num=0)
+        DriverRetryPolicy(Always(verdicts.IGNORE)).on_request_error(None, None, error=server_error(), retry_num=0)
 
 
 @rows(

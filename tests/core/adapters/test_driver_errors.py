@@ -14,8 +14,7 @@ from cassandra import protocol
 
 from tests.core.adapters.driver_errors import from_driver
 from tests.rows import rows
-from triclinium_core.retry.cassandra import errors as e
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.cassandra import ConsistencyLevel, WriteType, errors as e
 
 pytestmark = pytest.mark.native
 

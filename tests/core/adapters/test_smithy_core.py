@@ -18,24 +18,21 @@ from smithy_core.exceptions import CallError, ClientTimeoutError, RetryError, Sm
 from tests.core.adapters.smithy_service import Service, call, fault
 from tests.core.adapters.virtual_loop import run
 from triclinium_core.adapters.smithy_core import SmithyCoreRetryStrategy
+from triclinium_core.retry import smithy
 from triclinium_core.retry.smithy import protocols
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
 CAPACITY = 500
 
 
-def standard(*, max_attempts: int = 3, quota_capacity: int = CAPACITY) -> StandardRetryStrategy:
+def standard(*, max_attempts: int = 3, quota_capacity: int = CAPACITY) -> smithy.StandardRetryStrategy:
     """Return a strategy without jitter: it waits for 0.05 s, 0.1 s, 0.2 s …"""
     rng = random.Random(7)
-    return StandardRetryStrategy(
+    return smithy.StandardRetryStrategy(
         rng=rng,
         max_attempts=max_attempts,
         quota_capacity=quota_capacity,
-        backoff=ExponentialRetryBackoffStrategy(rng=rng, base=0.05, jitter=Jitter.NONE),
-        throttling_backoff=ExponentialRetryBackoffStrategy(rng=rng, base=1.0, jitter=Jitter.NONE),
+        backoff=smithy.ExponentialRetryBackoffStrategy(rng=rng, base=0.05, jitter=smithy.Jitter.NONE),
+        throttling_backoff=smithy.ExponentialRetryBackoffStrategy(rng=rng, base=1.0, jitter=smithy.Jitter.NONE),
     )
 
 
@@ -57,8 +54,8 @@ def test_the_resolver_of_a_client_takes_it() -> None:
     assert strategy is resolved
 
 
-@pytest.mark.parametrize("bare", [standard(), SimpleRetryStrategy(rng=random.Random(7))])
-def test_both_shipped_strategies_fit(bare: StandardRetryStrategy | SimpleRetryStrategy) -> None:
+@pytest.mark.parametrize("bare", [standard(), smithy.SimpleRetryStrategy(rng=random.Random(7))])
+def test_both_shipped_strategies_fit(bare: smithy.StandardRetryStrategy | smithy.SimpleRetryStrategy) -> None:
     """What smithy-core looks for besides the methods is the strategy's own."""
     strategy = SmithyCoreRetryStrategy(bare)
 
@@ -190,7 +187,7 @@ def test_the_adaptive_strategy() -> None:
 
     async def main() -> list[float]:
         loop = asyncio.get_running_loop()
-        strategy = SmithyCoreRetryStrategy(AdaptiveRetryStrategy(rng=random.Random(7), clock=loop.time))
+        strategy = SmithyCoreRetryStrategy(smithy.AdaptiveRetryStrategy(rng=random.Random(7), clock=loop.time))
         began = []
         for service in services:
             began.append(loop.time())
@@ -228,7 +225,7 @@ def test_a_refusal_is_their_error() -> None:
     assert refused.retry_after is None
 
 
-class Refusing(StandardRetryStrategy):
+class Refusing(smithy.StandardRetryStrategy):
     """Has no token for anybody, as the page permits."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> protocols.RetryToken:  # type: ignore[override]

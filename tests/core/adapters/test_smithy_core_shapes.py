@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 import pytest
 
 from triclinium_core.argument_error import ArgumentError
+from triclinium_core.retry.smithy import ClassifiedError, ErrorInfo, RetryError, RetryToken, StandardRetryStrategy
 from triclinium_core.retry.smithy.asynchronous import AsyncShape
-from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
-from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
 if TYPE_CHECKING:
     from triclinium_core.adapters.smithy_core import SmithyCoreRetryStrategy

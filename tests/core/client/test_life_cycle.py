@@ -15,8 +15,7 @@ from triclinium_core.contract.couchbase import OperationAbandoned, RequestSubmit
 from triclinium_core.contract.neutral import BytesReceived, StreamId, Token
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
 from triclinium_core.testing.fakes.faults import Fault, delay, temporary_failure
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 

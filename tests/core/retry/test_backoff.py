@@ -15,15 +15,8 @@ from hypothesis import given, strategies as st
 
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.backoff import (
-    RESOLUTION,
-    Backoff,
-    ExponentialBackoff,
-    cap,
-    controlled,
-    exponential,
-)
+from triclinium_core import errors
+from triclinium_core.retry.backoff import RESOLUTION, Backoff, ExponentialBackoff, cap, controlled, exponential
 
 seconds = st.floats(0, 1e6)
 
@@ -119,7 +112,7 @@ def test_jitter_bounds(calculator: ExponentialBackoff, retry_attempts: int, seed
 @rows("build", [ExponentialBackoff, exponential])
 def test_refuses_what_is_no_number_in_range(build: Callable[..., object], name: str, value: object) -> None:
     """A mistake is told when the calculator is made, by the name of its parameter and the value."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         build(**{name: value})
 
     assert str(caught.value).startswith(f"{name}=")
@@ -159,7 +152,7 @@ def test_cap_never_exceeds(delay: float, remaining: float) -> None:
 @rows("backoff", [exponential(), controlled])
 def test_what_is_no_count(backoff: Backoff, count: Any) -> None:
     """A delay follows a number of retries."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         backoff(count, random.Random(1))
 
     assert "retry_attempts" == caught.value.parameter

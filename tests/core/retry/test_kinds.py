@@ -10,19 +10,16 @@ import pytest
 
 from tests.core.retry.couchbase.request_cases import Awaits
 from tests.core.retry.smithy.cases import Fixed
+from triclinium_core import errors
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.explain.couchbase.explain import CouchbaseCase
 from triclinium_core.explain.couchbase.happenings import KvAnswer
 from triclinium_core.options import ClientOptions
-from triclinium_core.retry.calls.terms import CallTerms
-from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
-from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfile
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, ErrorMapRetryStrategy, require_strategy
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.calls import CallTerms
+from triclinium_core.retry.cassandra import DefaultRetryPolicy, ExecutionProfile
+from triclinium_core.retry.couchbase import BestEffortRetryStrategy, ErrorMapRetryStrategy, Service, require_strategy
 from triclinium_core.retry.kinds import DeciderKind, kind_of, other_kind
-from triclinium_core.retry.smithy.asynchronous import as_async
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.smithy import SimpleRetryStrategy, as_async
 
 COUCHBASE, SMITHY, CASSANDRA = DeciderKind
 
@@ -54,7 +51,7 @@ def test_requests_take_both(taker: Callable[[Any], object], given: tuple[Decider
     if given[0] != CASSANDRA:
         taker(given[1])
         return
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         taker(given[1])
 
     assert CASSANDRA.words in str(caught.value)
@@ -78,12 +75,12 @@ def test_each_refuses_the_others(
         taker[1](given[1])
 
     assert given[0].words in str(caught.value)
-    assert (taker[0] == COUCHBASE) is isinstance(caught.value, CouchbaseException)
+    assert (taker[0] == COUCHBASE) is isinstance(caught.value, errors.CouchbaseException)
 
 
 def test_a_strategy_within_a_strategy() -> None:
     """The one that an error map's strategy falls back on is one of the cluster's too."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         ErrorMapRetryStrategy(SimpleRetryStrategy(rng=Fixed()))  # type: ignore[arg-type]
 
     assert SMITHY.words in str(caught.value)
@@ -93,7 +90,7 @@ def test_a_strategy_within_a_strategy() -> None:
 @pytest.mark.parametrize("given", [None, "best effort", object(), BestEffortRetryStrategy])
 def test_what_decides_about_nothing(given: object) -> None:
     """It is of no kind; a class has the methods of its objects, and is not one of them."""
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         require_strategy(given)
 
     assert other_kind(given, COUCHBASE) is None

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_responses import (
-    RETRYABLE_ERROR_CODES,
-    RETRYABLE_HTTP_STATUSES,
-    RetryableCode,
-)
+from triclinium_core.retry.couchbase import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES, Service
+from triclinium_core.retry.couchbase.tables.service_responses import RetryableCode
 from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
 from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.services.search.queries import MatchAllQuery

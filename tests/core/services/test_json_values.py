@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import DecodingFailureException, EncodingFailureException
+from triclinium_core import errors
 from triclinium_core.services.answer.decoded_limits import OBJECTS_PARTS_MAX
 from triclinium_core.services.json_values import encode_json, encode_members
 from triclinium_core.services.query.query_request import QueryRequest
@@ -95,20 +95,20 @@ def nested(depth: int) -> object:
 @rows("value", [math.nan, [{"a": math.inf}], b"bytes", object(), "\ud800", {1j: 1}])
 def test_what_has_no_form(value: object) -> None:
     """It is refused by the name of its parameter: nothing travels as something else."""
-    with pytest.raises(EncodingFailureException, match="^key "):
+    with pytest.raises(errors.EncodingFailureException, match="^key "):
         encode_json(value, "key")
 
 
 @pytest.mark.native
 def test_what_is_nested_too_deep() -> None:
     """It is refused as well; WebAssembly's encoder goes deeper than that."""
-    with pytest.raises(EncodingFailureException, match="^key "):
+    with pytest.raises(errors.EncodingFailureException, match="^key "):
         encode_json(nested(100_000), "key")
 
 
 def test_what_errors_show() -> None:
     """No value, which may be a secret, but its type and where it went wrong."""
-    with pytest.raises(EncodingFailureException) as caught:
+    with pytest.raises(errors.EncodingFailureException) as caught:
         encode_json({"token": "s3cret", "of": object()}, "$login")
 
     assert "$login is dict" in str(caught.value)
@@ -120,7 +120,7 @@ def test_parts_of_rows_that_are_decoded_late() -> None:
     encoded = b'{"a":[' + b"1," * (OBJECTS_PARTS_MAX + 60_000) + b"1]}"
     view, hit = ViewRow(encoded, encoded), SearchRow("index", "hotel", encoded_fields=encoded)
     for holder, name in ((view, "key"), (view, "value"), (hit, "fields")):
-        with pytest.raises(DecodingFailureException, match="parts"):
+        with pytest.raises(errors.DecodingFailureException, match="parts"):
             getattr(holder, name)
 
     assert encoded == view.encoded_key == view.encoded_value == hit.encoded_fields

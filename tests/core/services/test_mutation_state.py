@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.operation.results import Cas, CounterResult, MutateInResult, MutationResult, MutationToken
 from triclinium_core.services.mutation_state import MutationState
 from triclinium_core.transcoding.transcoder import JsonTranscoder
@@ -55,7 +55,7 @@ def test_json() -> None:
 @rows("text", ["", "[]", '{"default": {"x": [1, "2"]}}', '{"default": {"1": [1]}}', '{"default": {"1": [1, "uuid"]}}'])
 def test_json_of_something_else(text: str) -> None:
     """It is refused."""
-    with pytest.raises(InvalidArgumentException, match="mutation state"):
+    with pytest.raises(errors.InvalidArgumentException, match="mutation state"):
         MutationState.from_json(text)
 
 
@@ -64,6 +64,6 @@ def test_without_token(mutation: object) -> None:
     """What stands for no mutation is refused, and nothing of the rest is added (SDK-RFC 0004 "Errors")."""
     state = MutationState(FIRST)
 
-    with pytest.raises(InvalidArgumentException, match="mutations|token"):
+    with pytest.raises(errors.InvalidArgumentException, match="mutations|token"):
         state.add_results(OTHER, mutation)  # type: ignore[arg-type]
     assert MutationState(FIRST) == state

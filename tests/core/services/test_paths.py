@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.services.management import buckets, collections, search_indexes, users
 from triclinium_core.services.paths import path
 from triclinium_core.services.search.queries import MatchNoneQuery
@@ -58,7 +58,7 @@ NAMED: tuple[Callable[[str], ServiceRequest], ...] = (
 def test_names_that_are_no_segment(make: Callable[[str], ServiceRequest]) -> None:
     """A request whose name is empty, ``.`` or ``..`` is refused when it is created."""
     for name in ("", ".", ".."):
-        with pytest.raises(InvalidArgumentException):
+        with pytest.raises(errors.InvalidArgumentException):
             make(name)
 
 
@@ -69,7 +69,7 @@ def test_any_name_is_refused_or_one_segment(name: str) -> None:
         honest = make("a").encode(1.0).target.split("/")
         try:
             target = make(name).encode(1.0).target
-        except InvalidArgumentException:
+        except errors.InvalidArgumentException:
             continue
         segments = target.partition("?")[0].split("/")
 
@@ -85,5 +85,5 @@ def test_a_path_of_segments() -> None:
 @rows("segment", ["", ".", ".."])
 def test_a_path_of_other_segments(segment: str) -> None:
     """A path with an empty segment, ``.`` or ``..`` is refused for every request."""
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         path("a", segment)

@@ -8,7 +8,7 @@ from tests.core.runtime.kv.simulated import get
 from tests.core.runtime.services.asking import Asking
 from tests.core.services.response_codes import ListedAnswer, listed_answers
 from tests.never_retry import NeverRetry
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors
 
 
 @pytest.mark.parametrize("listed", [*listed_answers()], ids=lambda listed: listed.line.clause)
@@ -32,5 +32,5 @@ def test_a_line_of_the_list(listed: ListedAnswer) -> None:
         assert refused not in simulation.settled_at
         return
     assert 4 == len(simulation.asked)
-    assert isinstance(simulation.errors[refused], CouchbaseException)
+    assert isinstance(simulation.errors[refused], errors.CouchbaseException)
     assert str(listed.line.reason) == simulation.errors[refused].context.refused_reason

@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core import errors
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 
 
@@ -49,7 +49,7 @@ def test_durations_are_kept_as_seconds() -> None:
 )
 def test_what_makes_no_sense_is_refused(make: Callable[[], object], parameter: str) -> None:
     """Before anything is opened, and by the name of the option."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
     assert parameter == caught.value.parameter

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.telemetry.durations import OperationDurations
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.telemetry.retry_events import clause_of, refusal_event, retry_event
 
 

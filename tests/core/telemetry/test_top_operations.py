@@ -6,7 +6,7 @@ import json
 
 from hypothesis import given, strategies as st
 
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.telemetry.facts import OperationFacts
 from triclinium_core.telemetry.top_operations import TopOperations
 

@@ -2,86 +2,76 @@
 
 from __future__ import annotations
 
-from triclinium_core.kv.operation.document_operations import (
-    Append,
-    DocumentOperation,
-    Exists,
-    Get,
-    GetAndLock,
-    Increment,
-    Keyspace,
-    Operation,
-    Prepend,
-    Remove,
-    Replace,
-    Touch,
-    Upsert,
-)
+from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.testing.oracle.document_history import DocumentHistory
 from triclinium_core.testing.oracle.submissions import NEVER, Instant, Submission
 from triclinium_core.transcoding.flags import BINARY_FLAGS
 
-TRAVEL = Keyspace("travel")
-HOTELS = Keyspace("travel", "inventory", "hotel")
+TRAVEL = document_operations.Keyspace("travel")
+HOTELS = document_operations.Keyspace("travel", "inventory", "hotel")
 HOTELS_ID = 8
 
 
-def get(keyspace: Keyspace = TRAVEL) -> Get:
+def get(keyspace: document_operations.Keyspace = TRAVEL) -> document_operations.Get:
     """Return a read."""
-    return Get(keyspace, "ada")
+    return document_operations.Get(keyspace, "ada")
 
 
-def exists() -> Exists:
+def exists() -> document_operations.Exists:
     """Return a question."""
-    return Exists(TRAVEL, "ada")
+    return document_operations.Exists(TRAVEL, "ada")
 
 
 def upsert(
-    value: bytes = b"<1>", expiry: int = 0, *, preserve_expiry: bool = False, keyspace: Keyspace = TRAVEL
-) -> Upsert:
+    value: bytes = b"<1>",
+    expiry: int = 0,
+    *,
+    preserve_expiry: bool = False,
+    keyspace: document_operations.Keyspace = TRAVEL,
+) -> document_operations.Upsert:
     """Return a write that creates the document where there is none."""
-    return Upsert(keyspace, "ada", value, BINARY_FLAGS, expiry, preserve_expiry)
+    return document_operations.Upsert(keyspace, "ada", value, BINARY_FLAGS, expiry, preserve_expiry)
 
 
-def replace(cas: int = 0, value: bytes = b"<9>") -> Replace:
+def replace(cas: int = 0, value: bytes = b"<9>") -> document_operations.Replace:
     """Return a write that needs a document, of this version unless 0."""
-    return Replace(TRAVEL, "ada", value, BINARY_FLAGS, 0, False, Cas(cas))
+    return document_operations.Replace(TRAVEL, "ada", value, BINARY_FLAGS, 0, False, Cas(cas))
 
 
-def append(value: bytes = b"<2>") -> Append:
+def append(value: bytes = b"<2>") -> document_operations.Append:
     """Return a write of a part."""
-    return Append(TRAVEL, "ada", value)
+    return document_operations.Append(TRAVEL, "ada", value)
 
 
-def prepend(value: bytes = b"<3>") -> Prepend:
+def prepend(value: bytes = b"<3>") -> document_operations.Prepend:
     """Return a write of a part in front."""
-    return Prepend(TRAVEL, "ada", value)
+    return document_operations.Prepend(TRAVEL, "ada", value)
 
 
-def remove(cas: int = 0) -> Remove:
+def remove(cas: int = 0) -> document_operations.Remove:
     """Return a removal."""
-    return Remove(TRAVEL, "ada", Cas(cas))
+    return document_operations.Remove(TRAVEL, "ada", Cas(cas))
 
 
-def touch(expiry: int = 0) -> Touch:
+def touch(expiry: int = 0) -> document_operations.Touch:
     """Return a new expiry; none where it is 0."""
-    return Touch(TRAVEL, "ada", expiry)
+    return document_operations.Touch(TRAVEL, "ada", expiry)
 
 
-def lock(seconds: int = 5) -> GetAndLock:
+def lock(seconds: int = 5) -> document_operations.GetAndLock:
     """Return a read that locks."""
-    return GetAndLock(TRAVEL, "ada", seconds)
+    return document_operations.GetAndLock(TRAVEL, "ada", seconds)
 
 
-def increment(initial: int | None = None, delta: int = 1) -> Increment:
+def increment(initial: int | None = None, delta: int = 1) -> document_operations.Increment:
     """Return a count, which creates the document only where it has an initial value."""
-    return Increment(TRAVEL, "ada", delta, initial)
+    return document_operations.Increment(TRAVEL, "ada", delta, initial)
 
 
 def named(value: object) -> str | None:
     """Return the id of a parameter: the word for an operation, the class of another object, None for a plain value."""
-    if isinstance(value, Operation):
+    if isinstance(value, document_operations.Operation):
         return value.name
     return None if isinstance(value, int | float | str | bytes | None) else type(value).__name__
 
@@ -97,26 +87,28 @@ class Scene:
     def __init__(self) -> None:
         self.history = DocumentHistory()
 
-    def acknowledged(self, operation: DocumentOperation, begin: float, settled: float) -> Submission:
+    def acknowledged(
+        self, operation: document_operations.DocumentOperation, begin: float, settled: float
+    ) -> Submission:
         """Add an operation whose caller was told of success."""
         submission = self.asked(operation, begin, settled)
         submission.was_applied(at(settled))
         return submission
 
-    def asked(self, operation: DocumentOperation, begin: float, settled: float) -> Submission:
+    def asked(self, operation: document_operations.DocumentOperation, begin: float, settled: float) -> Submission:
         """Add an operation of which nobody knows whether it has been applied, or ever will be."""
         submission = Submission(len(self.history.submissions) + 1, operation, at(begin))
         submission.settled = at(settled)
         self.history.submissions.append(submission)
         return submission
 
-    def refused(self, operation: DocumentOperation, begin: float, settled: float) -> Submission:
+    def refused(self, operation: document_operations.DocumentOperation, begin: float, settled: float) -> Submission:
         """Add an operation whose caller was told that it was not applied."""
         submission = self.asked(operation, begin, settled)
         submission.is_void = True
         return submission
 
-    def waits(self, operation: DocumentOperation, begin: float) -> Submission:
+    def waits(self, operation: document_operations.DocumentOperation, begin: float) -> Submission:
         """Add an operation whose caller waits."""
         submission = self.asked(operation, begin, 0)
         submission.settled = NEVER

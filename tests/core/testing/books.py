@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from tests.core.testing.asked import HOTELS, HOTELS_ID, TRAVEL, at
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRetry
 from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException, RequestCanceledException
 from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.operation.document_operations import DocumentOperation
 from triclinium_core.kv.operation.operation_codec import encode_operation
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.leb128 import encode_unsigned
-from triclinium_core.retry.couchbase.strategy import RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import RetryReason, RetryRequest, Service
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.faults import CommandFault
 from triclinium_core.testing.oracle.ledger import Ledger
@@ -109,6 +107,6 @@ class Books:
         self.ledger.retried(submission, report, now)
 
 
-def refused(reason: RetryReason, retries: int = 0) -> CouchbaseException:
+def refused(reason: RetryReason, retries: int = 0) -> errors.CouchbaseException:
     """Return the failure of an operation that is not retried any more."""
-    return RequestCanceledException("", ErrorContext(refused_reason=reason, retry_attempts=retries))
+    return errors.RequestCanceledException("", ErrorContext(refused_reason=reason, retry_attempts=retries))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.core.testing.asked import append, get, upsert
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Operation
 from triclinium_core.kv.operation.results import Cas, CounterResult, GetResult, MutationResult, Result
 from triclinium_core.testing.oracle.model import Model
@@ -36,7 +36,7 @@ class Callers:
         self.model.now += 1
         self.model.completed(token, result)
 
-    def miss(self, token: int, error: CouchbaseException) -> None:
+    def miss(self, token: int, error: errors.CouchbaseException) -> None:
         """Hear of failure."""
         self.model.now += 1
         self.model.failed(token, error)

@@ -7,22 +7,10 @@ from typing import Any
 
 from tests.core.runtime.kv.simulated import COLLECTIONS, SMALL_MAP, client_options
 from tests.core.testing.asked import HOTELS, HOTELS_ID, TRAVEL, get
+from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract.couchbase import (
-    Action,
-    CompleteOperation,
-    Event,
-    FailOperation,
-    OperationAbandoned,
-    OperationSubmitted,
-)
+from triclinium_core.contract import couchbase
 from triclinium_core.contract.neutral import CloseStream, OpenStream, SendBytes, StreamId, Token
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    RequestCanceledException,
-    UnambiguousTimeoutException,
-)
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, DocumentOperation, Operation
 from triclinium_core.kv.operation.results import Cas, GetResult, MutationResult
 from triclinium_core.options import ClientOptions
@@ -32,11 +20,11 @@ from triclinium_core.testing.simulation import MIDPOINT
 from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.state_machine import KVStateMachine
 
-Distort = Callable[[Event, list[Action]], Sequence[Action]]
+Distort = Callable[[couchbase.Event, list[couchbase.Action]], Sequence[couchbase.Action]]
 """What a client orders instead of its actions, because of an event."""
 
 
-SETTLED = (CompleteOperation, FailOperation)
+SETTLED = (couchbase.CompleteOperation, couchbase.FailOperation)
 
 
 class DistortedMachine(ClientMachine):
@@ -48,7 +36,7 @@ class DistortedMachine(ClientMachine):
         self._stands_still = False
         self.denies = False
 
-    def handle(self, event: Event, now: float) -> Sequence[Action]:
+    def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
         """Handle the event, order something else, and be due at once if the timers stand still."""
         actions = super().handle(event, now)
         if self._stands_still:
@@ -102,55 +90,55 @@ def ready(distort: Distort | None = None, **options: Any) -> Distorted:
     return simulation
 
 
-def loses_answers(event: Event, actions: list[Action]) -> Sequence[Action]:
+def loses_answers(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
     """Settle nothing."""
     return [action for action in actions if not isinstance(action, SETTLED)]
 
 
-def never_closes(event: Event, actions: list[Action]) -> Sequence[Action]:
+def never_closes(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
     """Close nothing."""
     return [action for action in actions if not isinstance(action, CloseStream)]
 
 
-def sends_twice(event: Event, actions: list[Action]) -> Sequence[Action]:
+def sends_twice(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
     """Send everything twice."""
     return [action for action in actions for _ in range(1 + isinstance(action, SendBytes))]
 
 
-def settles_twice(event: Event, actions: list[Action]) -> Sequence[Action]:
+def settles_twice(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
     """Tell every caller twice."""
     return [action for action in actions for _ in range(1 + isinstance(action, SETTLED))]
 
 
-def acknowledges_at_once(event: Event, actions: list[Action]) -> Sequence[Action]:
+def acknowledges_at_once(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
     """Tell of success before anything was sent."""
-    if isinstance(event, OperationSubmitted):
-        actions.append(CompleteOperation(event.token, MutationResult(Cas(9))))
+    if isinstance(event, couchbase.OperationSubmitted):
+        actions.append(couchbase.CompleteOperation(event.token, MutationResult(Cas(9))))
     return actions
 
 
-def fails_when_abandoned(event: Event, actions: list[Action]) -> Sequence[Action]:
+def fails_when_abandoned(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
     """Tell those who have left."""
-    if isinstance(event, OperationAbandoned):
-        actions.append(FailOperation(event.token, RequestCanceledException()))
+    if isinstance(event, couchbase.OperationAbandoned):
+        actions.append(couchbase.FailOperation(event.token, errors.RequestCanceledException()))
     return actions
 
 
-def is_never_ambiguous(event: Event, actions: list[Action]) -> Sequence[Action]:
+def is_never_ambiguous(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
     """Call every timeout unambiguous."""
     return [
-        FailOperation(action.token, UnambiguousTimeoutException("", action.error.context))
-        if isinstance(action, FailOperation) and isinstance(action.error, AmbiguousTimeoutException)
+        couchbase.FailOperation(action.token, errors.UnambiguousTimeoutException("", action.error.context))
+        if isinstance(action, couchbase.FailOperation) and isinstance(action.error, errors.AmbiguousTimeoutException)
         else action
         for action in actions
     ]
 
 
-def is_always_ambiguous(event: Event, actions: list[Action]) -> Sequence[Action]:
+def is_always_ambiguous(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
     """Call every timeout ambiguous."""
     return [
-        FailOperation(action.token, AmbiguousTimeoutException("", action.error.context))
-        if isinstance(action, FailOperation)
+        couchbase.FailOperation(action.token, errors.AmbiguousTimeoutException("", action.error.context))
+        if isinstance(action, couchbase.FailOperation)
         else action
         for action in actions
     ]
@@ -160,9 +148,11 @@ def always_finds(data: bytes) -> Distort:
     """Return a defect: whoever succeeds is told of a document with this content."""
     result = GetResult(Cas(1), 0, data, JSON_TRANSCODER)
 
-    def distort(event: Event, actions: list[Action]) -> Sequence[Action]:
+    def distort(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
         return [
-            CompleteOperation(action.token, result) if isinstance(action, CompleteOperation) else action
+            couchbase.CompleteOperation(action.token, result)
+            if isinstance(action, couchbase.CompleteOperation)
+            else action
             for action in actions
         ]
 
@@ -176,27 +166,30 @@ def content(simulation: Distorted, token: Token) -> bytes:
     return result.data
 
 
-def fails_with(error: CouchbaseException) -> Distort:
+def fails_with(error: errors.CouchbaseException) -> Distort:
     """Return a defect: whatever is submitted fails at once."""
 
-    def distort(event: Event, actions: list[Action]) -> Sequence[Action]:
-        if isinstance(event, OperationSubmitted):
-            actions.append(FailOperation(event.token, error))
+    def distort(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
+        if isinstance(event, couchbase.OperationSubmitted):
+            actions.append(couchbase.FailOperation(event.token, error))
         return actions
 
     return distort
 
 
-def fails_instead(error: CouchbaseException) -> Distort:
+def fails_instead(error: errors.CouchbaseException) -> Distort:
     """Return a defect: whoever was to be told anything is told of this failure."""
 
-    def distort(event: Event, actions: list[Action]) -> Sequence[Action]:
-        return [FailOperation(action.token, error) if isinstance(action, SETTLED) else action for action in actions]
+    def distort(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
+        return [
+            couchbase.FailOperation(action.token, error) if isinstance(action, SETTLED) else action
+            for action in actions
+        ]
 
     return distort
 
 
-def never_opens(event: Event, actions: list[Action]) -> Sequence[Action]:
+def never_opens(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
     """Open no stream, and so close none."""
     return [action for action in actions if not isinstance(action, OpenStream | CloseStream)]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import h11
 
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
 

@@ -8,22 +8,14 @@ from typing import get_args
 
 import pytest
 
-from triclinium_core.errors import DocumentNotFoundException
+from triclinium_core import errors
 from triclinium_core.kv.operation.document_operations import Get, Keyspace
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
+from triclinium_core.testing import fault_catalogue
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.error_map import ERROR_MAP
 from triclinium_core.testing.fakes.faults import AnswerNotMyVbucket, AnswerStatus, CommandFault, ServiceFault, status
-from triclinium_core.testing.fault_catalogue import (
-    DATA_FAULTS,
-    HARMLESS_STATUSES,
-    INVALIDATING_STATUSES,
-    REPLY_FAULTS,
-    RETRIED_BY_MAP,
-    RETRIED_STATUSES,
-    SERVICE_FAULTS,
-)
 from triclinium_core.testing.simulation import Simulation
 
 DEFAULT = Keyspace("default")
@@ -42,7 +34,7 @@ def fates() -> Mapping[int, tuple[bool, bool]]:
         token = simulation.submit(Get(DEFAULT, "ada"))
         simulation.run()
         error = simulation.errors.get(token)
-        is_survived = isinstance(error, DocumentNotFoundException) and error.context.retry_attempts == 1
+        is_survived = isinstance(error, errors.DocumentNotFoundException) and error.context.retry_attempts == 1
         found[code] = is_survived, streams != set(simulation.links)
     return found
 
@@ -51,22 +43,22 @@ def test_every_kind_of_fault() -> None:
     """A command on a document meets all of them; only those that are not about a document strike any other."""
     kinds = set(get_args(CommandFault))
 
-    assert kinds == {type(fault) for fault in chain(*DATA_FAULTS)}
-    assert kinds - {AnswerNotMyVbucket} == {type(fault) for fault in chain(*REPLY_FAULTS)}
+    assert kinds == {type(fault) for fault in chain(*fault_catalogue.DATA_FAULTS)}
+    assert kinds - {AnswerNotMyVbucket} == {type(fault) for fault in chain(*fault_catalogue.REPLY_FAULTS)}
     assert {Status.TEMPORARY_FAILURE} == {
-        fault.code for fault in chain(*REPLY_FAULTS) if isinstance(fault, AnswerStatus)
+        fault.code for fault in chain(*fault_catalogue.REPLY_FAULTS) if isinstance(fault, AnswerStatus)
     }
 
 
 def test_every_kind_of_fault_over_http() -> None:
     """A request to a service meets all of them."""
-    assert set(get_args(ServiceFault)) == {type(fault) for fault in chain(*SERVICE_FAULTS)}
+    assert set(get_args(ServiceFault)) == {type(fault) for fault in chain(*fault_catalogue.SERVICE_FAULTS)}
 
 
 def test_statuses_that_are_retried(fates: Mapping[int, tuple[bool, bool]]) -> None:
     """They are those that a client really gets over, but for what a node says that has not the right config."""
     survived = {code for code, (is_survived, _) in fates.items() if is_survived}
-    retried = {*RETRIED_STATUSES, *RETRIED_BY_MAP}
+    retried = {*fault_catalogue.RETRIED_STATUSES, *fault_catalogue.RETRIED_BY_MAP}
 
     assert set() == retried - survived
     assert {Status.NOT_MY_VBUCKET, Status.CONFIG_ONLY} >= survived - retried
@@ -76,7 +68,12 @@ def test_statuses_that_spoil_the_stream(fates: Mapping[int, tuple[bool, bool]]) 
     """They are among those after which a client really connects again; harmless ones are not."""
     spoiling = {code for code, (_, is_spoilt) in fates.items() if is_spoilt}
 
-    assert {Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED} == {*INVALIDATING_STATUSES}
-    assert {*INVALIDATING_STATUSES} <= spoiling
-    assert set() == spoiling & {*HARMLESS_STATUSES}
-    assert {*RETRIED_STATUSES, *RETRIED_BY_MAP, Status.NOT_SUPPORTED, Status.INTERNAL_ERROR} < {*HARMLESS_STATUSES}
+    assert {Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED} == {*fault_catalogue.INVALIDATING_STATUSES}
+    assert {*fault_catalogue.INVALIDATING_STATUSES} <= spoiling
+    assert set() == spoiling & {*fault_catalogue.HARMLESS_STATUSES}
+    assert {
+        *fault_catalogue.RETRIED_STATUSES,
+        *fault_catalogue.RETRIED_BY_MAP,
+        Status.NOT_SUPPORTED,
+        Status.INTERNAL_ERROR,
+    } < {*fault_catalogue.HARMLESS_STATUSES}

@@ -12,29 +12,14 @@ from hypothesis import Phase, given, settings, strategies as st
 
 from tests.core.testing.asked import HOTELS, TRAVEL
 from tests.core.testing.callers import two_versions
-from triclinium_core.kv.operation.document_operations import (
-    Concatenate,
-    Count,
-    Store,
-)
+from triclinium_core.kv.operation.document_operations import Concatenate, Count, Store
 from triclinium_core.retry.combined.strategies import TokenLender, decider_of
-from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, RetryRequest, is_async
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import AnyRetryStrategy, RetryReason, RetryRequest, Service, is_async
+from triclinium_core.testing import hypothesis_strategies
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
 from triclinium_core.testing.fakes.fault_table import Faults
 from triclinium_core.testing.fakes.faults import RefuseConnection
 from triclinium_core.testing.fault_catalogue import DATA_FAULTS, OWN_OPCODES, REPLY_FAULTS
-from triclinium_core.testing.hypothesis_strategies import (
-    RETRY_STRATEGIES,
-    Strike,
-    cuts,
-    data_faults,
-    operation_templates,
-    retry_strategies,
-    strikes,
-    token_strategies,
-)
 from triclinium_core.testing.operation_templates import UNDERSTOOD, OperationTemplate
 from triclinium_core.testing.oracle.loans import LoanBook
 from triclinium_core.testing.oracle.submissions import Place
@@ -66,13 +51,13 @@ def draws(strategy: st.SearchStrategy[T]) -> Sequence[T]:
 @cache
 def drawn_templates() -> Sequence[OperationTemplate]:
     """Return templates."""
-    return draws(operation_templates(st.just(TEXT), st.just(COUNTER)))
+    return draws(hypothesis_strategies.operation_templates(st.just(TEXT), st.just(COUNTER)))
 
 
 @cache
-def drawn_strikes() -> Sequence[Strike]:
+def drawn_strikes() -> Sequence[hypothesis_strategies.Strike]:
     """Return strikes."""
-    return draws(strikes())
+    return draws(hypothesis_strategies.strikes())
 
 
 def test_every_kind_is_drawn() -> None:
@@ -94,7 +79,7 @@ def test_what_is_drawn_is_lawful() -> None:
 
 def test_every_fault_is_drawn() -> None:
     """All of the catalogue, each of which may strike what it is for."""
-    assert set(chain(*DATA_FAULTS)) == set(draws(data_faults()))
+    assert set(chain(*DATA_FAULTS)) == set(draws(hypothesis_strategies.data_faults()))
 
 
 def test_every_command_is_struck() -> None:
@@ -118,13 +103,15 @@ def test_strikes_fit_what_they_strike() -> None:
 
 def test_every_retry_strategy_is_drawn() -> None:
     """By its name; the default is the client's own, and of the others each is another."""
-    strategies: list[AnyRetryStrategy | None] = list(RETRY_STRATEGIES.values())
-    lenders = token_strategies(LoanBook())
+    strategies: list[AnyRetryStrategy | None] = list(hypothesis_strategies.RETRY_STRATEGIES.values())
+    lenders = hypothesis_strategies.token_strategies(LoanBook())
 
-    assert {*RETRY_STRATEGIES, *lenders} == set(draws(retry_strategies()))
-    assert len(RETRY_STRATEGIES) + len(lenders) == len({*RETRY_STRATEGIES, *lenders})
+    assert {*hypothesis_strategies.RETRY_STRATEGIES, *lenders} == set(draws(hypothesis_strategies.retry_strategies()))
+    assert len(hypothesis_strategies.RETRY_STRATEGIES) + len(lenders) == len(
+        {*hypothesis_strategies.RETRY_STRATEGIES, *lenders}
+    )
     assert all(isinstance(decider_of(strategy), TokenLender) for strategy in lenders.values())
-    assert RETRY_STRATEGIES["default"] is None
+    assert hypothesis_strategies.RETRY_STRATEGIES["default"] is None
     assert len(strategies) == len({type(strategy) for strategy in strategies})
 
 
@@ -135,7 +122,7 @@ def a_request() -> RetryRequest:
 
 def test_retry_strategies_with_a_defect() -> None:
     """One raises, and one has to be awaited, by nobody."""
-    raises, asks = RETRY_STRATEGIES["raises"], RETRY_STRATEGIES["asks"]
+    raises, asks = hypothesis_strategies.RETRY_STRATEGIES["raises"], hypothesis_strategies.RETRY_STRATEGIES["asks"]
 
     assert raises is not None
     assert asks is not None
@@ -149,7 +136,7 @@ def test_retry_strategies_with_a_defect() -> None:
 
 def test_cuts() -> None:
     """All there is may move at once, or any number of bytes up to some frames, but nothing is no cut."""
-    drawn = set(draws(cuts()))
+    drawn = set(draws(hypothesis_strategies.cuts()))
 
     assert {None, 1, 120} <= drawn <= {None, *range(1, 121)}
     assert len(drawn) > 60

@@ -7,23 +7,7 @@ import pytest
 from tests.core.testing.asked import HOTELS, TRAVEL
 from tests.core.testing.callers import NEW_CAS, OLD_CAS, two_versions
 from tests.rows import rows
-from triclinium_core.kv.operation.document_operations import (
-    Append,
-    Decrement,
-    Exists,
-    Get,
-    GetAndLock,
-    GetAndTouch,
-    Increment,
-    Insert,
-    Operation,
-    Prepend,
-    Remove,
-    Replace,
-    Touch,
-    Unlock,
-    Upsert,
-)
+from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.testing.operation_templates import UNDERSTOOD, OperationTemplate, choices_of, draw_template
 from triclinium_core.testing.oracle.model import Model
@@ -40,45 +24,60 @@ MAJORITY = DurabilityLevel.MAJORITY
 @rows(
     ("template", "operation"),
     [
-        (OperationTemplate("get", TEXT), Get(TRAVEL, "ada")),
-        (OperationTemplate("exists", TEXT), Exists(TRAVEL, "ada")),
-        (OperationTemplate("get_and_touch", TEXT, expiry=3), GetAndTouch(TRAVEL, "ada", 3)),
-        (OperationTemplate("get_and_lock", TEXT, lock_time=3), GetAndLock(TRAVEL, "ada", 3)),
-        (OperationTemplate("unlock", TEXT, cas=0), Unlock(TRAVEL, "ada", NEW_CAS)),
-        (OperationTemplate("touch", TEXT, expiry=3), Touch(TRAVEL, "ada", 3)),
-        (OperationTemplate("remove", TEXT), Remove(TRAVEL, "ada")),
-        (OperationTemplate("remove", TEXT, cas=0), Remove(TRAVEL, "ada", NEW_CAS)),
-        (OperationTemplate("remove", TEXT, cas=1), Remove(TRAVEL, "ada", OLD_CAS)),
-        (OperationTemplate("remove", TEXT, cas=2), Remove(TRAVEL, "ada", NEW_CAS)),
-        (OperationTemplate("remove", TEXT, durability=MAJORITY), Remove(TRAVEL, "ada", durability=MAJORITY)),
-        (OperationTemplate("get", TEXT, durability=MAJORITY), Get(TRAVEL, "ada")),
+        (OperationTemplate("get", TEXT), document_operations.Get(TRAVEL, "ada")),
+        (OperationTemplate("exists", TEXT), document_operations.Exists(TRAVEL, "ada")),
+        (OperationTemplate("get_and_touch", TEXT, expiry=3), document_operations.GetAndTouch(TRAVEL, "ada", 3)),
+        (OperationTemplate("get_and_lock", TEXT, lock_time=3), document_operations.GetAndLock(TRAVEL, "ada", 3)),
+        (OperationTemplate("unlock", TEXT, cas=0), document_operations.Unlock(TRAVEL, "ada", NEW_CAS)),
+        (OperationTemplate("touch", TEXT, expiry=3), document_operations.Touch(TRAVEL, "ada", 3)),
+        (OperationTemplate("remove", TEXT), document_operations.Remove(TRAVEL, "ada")),
+        (OperationTemplate("remove", TEXT, cas=0), document_operations.Remove(TRAVEL, "ada", NEW_CAS)),
+        (OperationTemplate("remove", TEXT, cas=1), document_operations.Remove(TRAVEL, "ada", OLD_CAS)),
+        (OperationTemplate("remove", TEXT, cas=2), document_operations.Remove(TRAVEL, "ada", NEW_CAS)),
+        (
+            OperationTemplate("remove", TEXT, durability=MAJORITY),
+            document_operations.Remove(TRAVEL, "ada", durability=MAJORITY),
+        ),
+        (OperationTemplate("get", TEXT, durability=MAJORITY), document_operations.Get(TRAVEL, "ada")),
         (
             OperationTemplate("upsert", TEXT, durability=MAJORITY),
-            Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, durability=MAJORITY),
+            document_operations.Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, durability=MAJORITY),
         ),
-        (OperationTemplate("insert", TEXT, expiry=3, flag=True), Insert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3)),
-        (OperationTemplate("upsert", TEXT, expiry=3), Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3)),
-        (OperationTemplate("upsert", TEXT, flag=True), Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 0, True)),
+        (
+            OperationTemplate("insert", TEXT, expiry=3, flag=True),
+            document_operations.Insert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3),
+        ),
+        (
+            OperationTemplate("upsert", TEXT, expiry=3),
+            document_operations.Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3),
+        ),
+        (
+            OperationTemplate("upsert", TEXT, flag=True),
+            document_operations.Upsert(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 0, True),
+        ),
         (
             OperationTemplate("replace", TEXT, cas=0, expiry=3, flag=True),
-            Replace(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3, True, NEW_CAS),
+            document_operations.Replace(TRAVEL, "ada", b"<3>", BINARY_FLAGS, 3, True, NEW_CAS),
         ),
-        (OperationTemplate("append", TEXT, cas=0), Append(TRAVEL, "ada", b"<3>", NEW_CAS)),
-        (OperationTemplate("prepend", TEXT), Prepend(TRAVEL, "ada", b"<3>")),
-        (OperationTemplate("increment", COUNTER, flag=True, expiry=3), Increment(HOTELS, "hits", 1, 1 << 48, 3)),
-        (OperationTemplate("decrement", COUNTER), Decrement(HOTELS, "hits", 1)),
+        (OperationTemplate("append", TEXT, cas=0), document_operations.Append(TRAVEL, "ada", b"<3>", NEW_CAS)),
+        (OperationTemplate("prepend", TEXT), document_operations.Prepend(TRAVEL, "ada", b"<3>")),
+        (
+            OperationTemplate("increment", COUNTER, flag=True, expiry=3),
+            document_operations.Increment(HOTELS, "hits", 1, 1 << 48, 3),
+        ),
+        (OperationTemplate("decrement", COUNTER), document_operations.Decrement(HOTELS, "hits", 1)),
     ],
 )
-def test_making(template: OperationTemplate, operation: Operation) -> None:
+def test_making(template: OperationTemplate, operation: document_operations.Operation) -> None:
     """An operation is made of what was drawn, a new mark, and a CAS that is known."""
     assert operation == template.make(two_versions())
 
 
 def test_making_without_a_known_cas() -> None:
     """Nobody can unlock without one, but anybody may write."""
-    assert Get(TRAVEL, "ada") == OperationTemplate("unlock", TEXT, cas=0).make(Model())
-    assert Get(HOTELS, "hits") == OperationTemplate("unlock", COUNTER, cas=0).make(two_versions())
-    assert Remove(TRAVEL, "ada") == OperationTemplate("remove", TEXT, cas=0).make(Model())
+    assert document_operations.Get(TRAVEL, "ada") == OperationTemplate("unlock", TEXT, cas=0).make(Model())
+    assert document_operations.Get(HOTELS, "hits") == OperationTemplate("unlock", COUNTER, cas=0).make(two_versions())
+    assert document_operations.Remove(TRAVEL, "ada") == OperationTemplate("remove", TEXT, cas=0).make(Model())
 
 
 @pytest.mark.parametrize("kind", ["increment", "decrement"])
@@ -88,8 +87,8 @@ def test_making_without_marks(kind: str) -> None:
     made = [OperationTemplate(kind, COUNTER).make(model) for _ in range(COUNTERS_MAX + 1)]
 
     assert {KINDS[kind]} == {type(operation) for operation in made[:-1]}
-    assert Get(HOTELS, "hits") == made[-1]
-    assert Touch(HOTELS, "hits", 0) == OperationTemplate("touch", COUNTER).make(model)
+    assert document_operations.Get(HOTELS, "hits") == made[-1]
+    assert document_operations.Touch(HOTELS, "hits", 0) == OperationTemplate("touch", COUNTER).make(model)
 
 
 def test_drawing() -> None:

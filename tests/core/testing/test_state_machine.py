@@ -27,13 +27,7 @@ from triclinium_core.errors import (
 from triclinium_core.kv.operation.document_operations import Touch, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.testing.fakes.faults import (
-    Fault,
-    drop_response,
-    garble,
-    refuse_connection,
-    temporary_failure,
-)
+from triclinium_core.testing.fakes.faults import Fault, drop_response, garble, refuse_connection, temporary_failure
 from triclinium_core.testing.hypothesis_strategies import Strike, token_strategies
 from triclinium_core.testing.operation_templates import OperationTemplate
 from triclinium_core.testing.oracle.loans import LoanBook, TokenEnd

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import DecodingFailureException, EncodingFailureException, InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
 from triclinium_core.transcoding.transcoder import (
     EncodedValue,
@@ -139,7 +139,7 @@ def test_encode(transcoder: Transcoder, value: object, data: bytes, flags: int) 
 )
 def test_encode_refuses(transcoder: Transcoder, value: object) -> None:
     """What the RFC's table calls an error, and what has no UTF-8 or no JSON, is one exception class."""
-    with pytest.raises(EncodingFailureException) as caught:
+    with pytest.raises(errors.EncodingFailureException) as caught:
         transcoder.encode(value)
 
     assert "" != str(caught.value)
@@ -147,7 +147,7 @@ def test_encode_refuses(transcoder: Transcoder, value: object) -> None:
 
 def test_json_says_what_to_use_for_bytes() -> None:
     """The error names the next step."""
-    with pytest.raises(EncodingFailureException, match="RawBinaryTranscoder.*RawJsonTranscoder"):
+    with pytest.raises(errors.EncodingFailureException, match="RawBinaryTranscoder.*RawJsonTranscoder"):
         JSON.encode(b"{}")
 
 
@@ -160,9 +160,9 @@ def test_not_a_number_where_that_is_asked_for() -> None:
 
 def test_not_a_number_says_where_it_is() -> None:
     """The error names the number, the path and the way to store it all the same, and is short however long the path is."""
-    with pytest.raises(EncodingFailureException, match=r"-inf at a\[1\].*non_finite_as_null=True") as caught:
+    with pytest.raises(errors.EncodingFailureException, match=r"-inf at a\[1\].*non_finite_as_null=True") as caught:
         JSON.encode({"a": [1, -math.inf]})
-    with pytest.raises(EncodingFailureException) as long:
+    with pytest.raises(errors.EncodingFailureException) as long:
         JSON.encode({"a" * 10_000: math.nan})
 
     assert 300 > len(str(long.value))
@@ -171,7 +171,7 @@ def test_not_a_number_says_where_it_is() -> None:
 
 def test_what_is_no_flag() -> None:
     """It is refused where the transcoder is made."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         JsonTranscoder(non_finite_as_null=cast("bool", 1))
 
     assert "non_finite_as_null" == caught.value.parameter
@@ -237,7 +237,7 @@ def test_decode_as(transcoder: Transcoder, as_type: type, expected: object) -> N
 )
 def test_decode_refuses(transcoder: Transcoder, data: bytes, as_type: type[object]) -> None:
     """Whatever was stored, and whatever type is asked for: the value, or one exception class."""
-    with pytest.raises(DecodingFailureException) as caught:
+    with pytest.raises(errors.DecodingFailureException) as caught:
         transcoder.decode(data, JSON_FLAGS, as_type)
 
     assert "" != str(caught.value)
@@ -245,7 +245,7 @@ def test_decode_refuses(transcoder: Transcoder, data: bytes, as_type: type[objec
 
 def test_raw_says_what_it_offers() -> None:
     """The error names the types that a raw document can be read as."""
-    with pytest.raises(DecodingFailureException, match="bytes or str, not dict"):
+    with pytest.raises(errors.DecodingFailureException, match="bytes or str, not dict"):
         RAW_JSON.decode(b"{}", 0, dict)
 
 
@@ -259,5 +259,5 @@ def test_hostile_documents(data: bytes, flags: int, as_type: type[object]) -> No
     for transcoder in ALL:
         try:
             transcoder.decode(data, flags, as_type)
-        except DecodingFailureException as error:
+        except errors.DecodingFailureException as error:
             assert "" != str(error)

@@ -8,8 +8,7 @@ from triclinium import RetryReason, Scope
 from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeTook, Play
 from triclinium._cli.demo.scenarios import DemoOperation, DemoScenario
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service, Status
 from triclinium_core.testing import CommandFault, LoggedCommand, LoggedRequest
 
 

@@ -12,42 +12,19 @@ import trio
 import trio.testing
 from trio.testing import MockClock, memory_stream_pair
 
-from tests.trio_client.doubles import (
-    OPEN_STREAM,
-    REQUEST,
-    STREAM,
-    connector_that_raises,
-    connector_to,
-    get,
-    occur,
-    open_driver,
-    perform,
-)
+from tests.trio_client import doubles
 from tests.trio_client.pair import open_pair
-from triclinium import Cluster, Collection, fail_after
+from triclinium import Cluster, Collection, errors, fail_after
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium.abc import Connector
-from triclinium.errors import AmbiguousTooSlowError, CouchbaseException, InternalError
-from triclinium_core.contract.couchbase import (
-    Action,
-    Event,
-    LookUpService,
-    OperationAbandoned,
-    OperationsSubmitted,
-    OperationSubmitted,
-    ReportTelemetry,
-    RequestSubmitted,
-    RowsReceived,
-    TelemetryKind,
-)
+from triclinium_core.contract import couchbase
 from triclinium_core.contract.neutral import BytesReceived, ConsultStrategy, TimePassed
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import Ready
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
 from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
@@ -57,9 +34,9 @@ from triclinium_core.testing.fakes.faults import drop_response
 async def test_nothing_reaches_the_machine_after_the_end() -> None:
     """The machine of a closed cluster is left alone."""
     machine = ScriptedClusterMachine()
-    async with open_driver(machine) as driver:
+    async with doubles.open_driver(machine) as driver:
         pass
-    await occur(driver, TimePassed())
+    await doubles.occur(driver, TimePassed())
 
     assert [TimePassed()] == machine.events
 
@@ -67,8 +44,8 @@ async def test_nothing_reaches_the_machine_after_the_end() -> None:
 async def test_what_was_gathered_is_told_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
     """A client that is closed amid an interval tells what there is so far, once."""
     machine = ScriptedClusterMachine()
-    machine.reports = [ReportTelemetry(TelemetryKind.ORPHANS, "{}")]
-    async with open_driver(machine):
+    machine.reports = [couchbase.ReportTelemetry(couchbase.TelemetryKind.ORPHANS, "{}")]
+    async with doubles.open_driver(machine):
         assert [] == caplog.messages
 
     assert ["{}"] == caplog.messages
@@ -85,12 +62,12 @@ async def test_what_was_put_aside_at_the_end_was_not_sent() -> None:
 
     def close_and_get() -> Operation:
         driver.close()
-        return get()
+        return doubles.get()
 
-    async with trio.open_nursery() as nursery, open_driver(ScriptedClusterMachine()) as driver:
-        nursery.start_soon(ask, get)
+    async with trio.open_nursery() as nursery, doubles.open_driver(ScriptedClusterMachine()) as driver:
+        nursery.start_soon(ask, doubles.get)
         await trio.testing.wait_all_tasks_blocked()
-        for make in [get] * 8 + [close_and_get]:
+        for make in [doubles.get] * 8 + [close_and_get]:
             nursery.start_soon(ask, make)
         await trio.testing.wait_all_tasks_blocked()
 
@@ -104,10 +81,10 @@ class Defect(Exception):
 DEFECT = Defect("a defect")
 
 
-def break_at(kind: type[Event], *, then: Sequence[Action] = ()) -> ScriptedClusterMachine:
+def break_at(kind: type[couchbase.Event], *, then: Sequence[couchbase.Action] = ()) -> ScriptedClusterMachine:
     """Return a machine that starts with ``then``, and breaks down at the first later event of one kind."""
 
-    def fail(event: Event) -> Sequence[Action]:
+    def fail(event: couchbase.Event) -> Sequence[couchbase.Action]:
         if len(machine.events) == 1:
             return then
         if isinstance(event, kind):
@@ -120,8 +97,8 @@ def break_at(kind: type[Event], *, then: Sequence[Action] = ()) -> ScriptedClust
 
 async def cause_of_failure(driver: ClusterDriver) -> BaseException | None:
     """Return the cause of the InternalError that an operation fails with."""
-    with pytest.raises(InternalError) as caught:
-        await perform(driver)
+    with pytest.raises(errors.InternalError) as caught:
+        await doubles.perform(driver)
     return caught.value.__cause__
 
 
@@ -140,12 +117,12 @@ async def leave(
     machine: ScriptedClusterMachine,
     body: Callable[[ClusterDriver], Awaitable[None]],
     connector: Connector | None = None,
-) -> InternalError:
+) -> errors.InternalError:
     """Return the InternalError that leaves the block around ``body``."""
     try:
-        async with open_driver(machine, connector) as driver:
+        async with doubles.open_driver(machine, connector) as driver:
             await body(driver)
-    except InternalError as error:
+    except errors.InternalError as error:
         return error
     pytest.fail("no defect has left the block")
 
@@ -160,7 +137,7 @@ async def test_a_machine_that_breaks_at_a_submission_fails_it_and_the_block() ->
             causes.append(await cause_of_failure(driver))
         await trio.sleep_forever()
 
-    machine = break_at(OperationSubmitted)
+    machine = break_at(couchbase.OperationSubmitted)
     left = await leave(machine, body)
 
     assert [DEFECT, DEFECT] == causes
@@ -173,8 +150,8 @@ async def test_a_broken_machine_is_left_alone() -> None:
     machine = break_at(TimePassed)
 
     async def body(driver: ClusterDriver) -> None:
-        await occur(driver, TimePassed())
-        driver.feed(BytesReceived(STREAM, b""))
+        await doubles.occur(driver, TimePassed())
+        driver.feed(BytesReceived(doubles.STREAM, b""))
 
     await leave(machine, body)
 
@@ -183,15 +160,15 @@ async def test_a_broken_machine_is_left_alone() -> None:
 
 async def test_only_a_submission_can_be_the_callers_mistake() -> None:
     """The same exception at any other event is a defect."""
-    error = CouchbaseException("whose fault is it?")
+    error = errors.CouchbaseException("whose fault is it?")
 
-    def refuse(event: Event) -> Sequence[Action]:
+    def refuse(event: couchbase.Event) -> Sequence[couchbase.Action]:
         if isinstance(event, BytesReceived):
             raise error
         return ()
 
     async def body(driver: ClusterDriver) -> None:
-        await occur(driver, BytesReceived(STREAM, b""))
+        await doubles.occur(driver, BytesReceived(doubles.STREAM, b""))
 
     left = await leave(ScriptedClusterMachine(refuse), body)
 
@@ -214,7 +191,7 @@ async def test_a_machine_that_breaks_in_the_background_wakes_all_who_wait() -> N
             await trio.testing.wait_all_tasks_blocked()
             await theirs.send_all(b"poison")
 
-    left = await leave(break_at(BytesReceived, then=[OPEN_STREAM]), body, connector_to(ours))
+    left = await leave(break_at(BytesReceived, then=[doubles.OPEN_STREAM]), body, doubles.connector_to(ours))
 
     assert [DEFECT, DEFECT] == causes
     assert [DEFECT] == defects(left)
@@ -223,13 +200,13 @@ async def test_a_machine_that_breaks_in_the_background_wakes_all_who_wait() -> N
 async def cancel_an_operation(driver: ClusterDriver) -> None:
     """Have Trio abort an operation, then wait for the end."""
     with trio.move_on_after(1):
-        await perform(driver)
+        await doubles.perform(driver)
     await trio.sleep_forever()
 
 
 async def test_a_machine_that_breaks_at_an_abandonment_does_not_break_trio(autojump_clock: MockClock) -> None:
     """Trio calls the abort function, which must not raise; the defect leaves through the block."""
-    left = await leave(break_at(OperationAbandoned), cancel_an_operation)
+    left = await leave(break_at(couchbase.OperationAbandoned), cancel_an_operation)
 
     assert [DEFECT] == defects(left)
 
@@ -244,8 +221,8 @@ async def test_a_machine_that_cannot_tell_does_not_break_trio(
         raise DEFECT
 
     async def body(driver: ClusterDriver) -> None:
-        with pytest.raises(AmbiguousTooSlowError), fail_after(0.1):
-            await perform(driver)
+        with pytest.raises(errors.AmbiguousTooSlowError), fail_after(0.1):
+            await doubles.perform(driver)
         await trio.sleep_forever()
 
     machine = ScriptedClusterMachine()
@@ -263,7 +240,9 @@ async def test_an_action_that_nobody_knows_is_a_defect() -> None:
         with trio.CancelScope(shield=True):
             causes.append(await cause_of_failure(driver))
 
-    left = await leave(ScriptedClusterMachine(on(OperationSubmitted, cast(Action, "nonsense"))), body)
+    left = await leave(
+        ScriptedClusterMachine(on(couchbase.OperationSubmitted, cast(couchbase.Action, "nonsense"))), body
+    )
 
     assert isinstance(causes[0], KeyError)
     assert causes == defects(left)
@@ -273,7 +252,7 @@ async def test_a_block_that_never_waits_learns_of_the_defect_when_it_is_left() -
     """A block without a checkpoint after the defect is not spared."""
 
     async def body(driver: ClusterDriver) -> None:
-        await occur(driver, TimePassed())
+        await doubles.occur(driver, TimePassed())
 
     left = await leave(break_at(TimePassed), body)
 
@@ -288,8 +267,8 @@ async def test_a_background_task_that_crashes_wakes_all_who_wait() -> None:
         with trio.CancelScope(shield=True):
             causes.append(await cause_of_failure(driver))
 
-    machine = ScriptedClusterMachine(on(OperationSubmitted, OPEN_STREAM))
-    left = await leave(machine, body, connector_that_raises(DEFECT))
+    machine = ScriptedClusterMachine(on(couchbase.OperationSubmitted, doubles.OPEN_STREAM))
+    left = await leave(machine, body, doubles.connector_that_raises(DEFECT))
 
     assert isinstance(causes[0], BaseExceptionGroup)
     assert [DEFECT] == defects(left)
@@ -302,27 +281,31 @@ async def read_rows(driver: ClusterDriver) -> None:
 
 async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
     """Whoever brings the machine an event is protected from KeyboardInterrupt, even a user who cancels a scope."""
-    protected: dict[type[Event], bool] = {}
+    protected: dict[type[couchbase.Event], bool] = {}
 
     class Now:
         async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
             await trio.lowlevel.checkpoint()
             return RetryAction.no_retry()
 
-    def note(event: Event) -> Sequence[Action]:
+    def note(event: couchbase.Event) -> Sequence[couchbase.Action]:
         protected[type(event)] = trio.lowlevel.currently_ki_protected()
-        if isinstance(event, RequestSubmitted):
-            return [RowsReceived(event.token, [b"1"])]
-        if isinstance(event, OperationSubmitted):
-            lookup = LookUpService("_couchbase._tcp.cluster.example")
-            return [OPEN_STREAM, lookup, ConsultStrategy(event.token, Now(), REQUEST, RetryReason.UNKNOWN)]
+        if isinstance(event, couchbase.RequestSubmitted):
+            return [couchbase.RowsReceived(event.token, [b"1"])]
+        if isinstance(event, couchbase.OperationSubmitted):
+            lookup = couchbase.LookUpService("_couchbase._tcp.cluster.example")
+            return [
+                doubles.OPEN_STREAM,
+                lookup,
+                ConsultStrategy(event.token, Now(), doubles.REQUEST, RetryReason.UNKNOWN),
+            ]
         return ()
 
     ours, theirs = memory_stream_pair()
-    async with open_driver(ScriptedClusterMachine(note), connector_to(ours)) as driver:
+    async with doubles.open_driver(ScriptedClusterMachine(note), doubles.connector_to(ours)) as driver:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(perform, driver)
+                nursery.start_soon(doubles.perform, driver)
                 nursery.start_soon(read_rows, driver)
                 nursery.start_soon(driver.perform, Ready, lambda: WaitUntilReady(None), None, None)
                 await theirs.send_all(b"hello")
@@ -336,7 +319,7 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
                 scope.cancel()
 
     # A scripted machine takes several submissions one by one.
-    assert dict.fromkeys(set(get_args(Event)) - {OperationsSubmitted}, True) == protected
+    assert dict.fromkeys(set(get_args(couchbase.Event)) - {couchbase.OperationsSubmitted}, True) == protected
     assert not unprotected
 
 

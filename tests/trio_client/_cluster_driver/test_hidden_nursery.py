@@ -11,8 +11,8 @@ import trio
 import trio.testing
 
 from tests.rows import rows
+from triclinium import errors
 from triclinium._cluster_driver.hidden_nursery import in_background
-from triclinium.errors import InternalError
 
 
 class Work:
@@ -118,7 +118,7 @@ async def crash(error: BaseException, body: Callable[[], Awaitable[object]] = tr
 async def test_a_crash_cancels_the_block() -> None:
     """The caller gets one exception that tells where it came from."""
     defect = KeyError("a defect")
-    with pytest.raises(InternalError) as caught:
+    with pytest.raises(errors.InternalError) as caught:
         await crash(defect)
 
     assert isinstance(caught.value.__cause__, ExceptionGroup)
@@ -141,7 +141,7 @@ async def notice_nothing() -> None:
 @rows("body", [sleep_in_a_nursery, notice_nothing])
 async def test_a_crash_is_told_however_the_block_ends(body: Callable[[], Awaitable[object]]) -> None:
     """In a group of cancellations, or by itself."""
-    with pytest.raises(InternalError):
+    with pytest.raises(errors.InternalError):
         await crash(KeyError(), body)
 
 

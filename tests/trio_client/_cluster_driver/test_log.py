@@ -13,12 +13,12 @@ import pytest
 from tests.rows import rows
 from tests.trio_client.doubles import REQUEST, STREAM
 from triclinium._cluster_driver.log import Log
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRefusal, ReportRetry, ReportTelemetry, TelemetryKind
 from triclinium_core.contract.neutral import ReportConnection, ReportLevel, Token
 from triclinium_core.error_context import LISTED_MAX, TEXT_MAX, ErrorContext
-from triclinium_core.errors import AmbiguousTimeoutException
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.shown import STATEMENT_SHOWN_MAX
 
@@ -97,7 +97,7 @@ def test_connections_are_told_as_loudly_as_the_machine_wants(
 def test_a_timeout_is_told_with_its_context(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
     """At WARNING, as JSON; document id and statement are marked where asked."""
     context = ErrorContext(operation="upsert", key="ada", statement="SELECT 1", retry_attempts=2, elapsed=2.5)
-    Log(redact=redact).timeout(AmbiguousTimeoutException("too late", context))
+    Log(redact=redact).timeout(errors.AmbiguousTimeoutException("too late", context))
 
     name, level, message = caplog.record_tuples[-1]
     error, _, told = message.partition(": ")
@@ -157,7 +157,7 @@ def unmarked(text: str) -> str:
 
 def test_all_user_data_of_a_timeout_is_marked(caplog: pytest.LogCaptureFixture) -> None:
     """In the log of a timeout, every field that contains or may quote user data is inside marks."""
-    Log(redact=True).timeout(AmbiguousTimeoutException("too late", CONTEXT))
+    Log(redact=True).timeout(errors.AmbiguousTimeoutException("too late", CONTEXT))
 
     assert "get_user" in unmarked(caplog.text)
     assert USER not in unmarked(caplog.text)
@@ -169,7 +169,7 @@ def test_a_mark_inside_of_user_data_ends_nothing(caplog: pytest.LogCaptureFixtur
     caplog.clear()
     log, key = Log(redact=True), f"x{mark}{USER}"
     log.retry(retry(key))
-    log.timeout(AmbiguousTimeoutException("too late", ErrorContext(key=key)))
+    log.timeout(errors.AmbiguousTimeoutException("too late", ErrorContext(key=key)))
     told = [*caplog.messages, str(fields_of(caplog.records[0])["key"])]
 
     assert [True] * 3 == [USER in text and USER not in unmarked(text) for text in told]
@@ -206,7 +206,7 @@ def test_lines_are_printable_and_bounded(caplog: pytest.LogCaptureFixture, redac
     log.refusal(msgspec.structs.replace(REFUSAL, request=replace(REQUEST, key=evil), node=evil))
     log.connection(ReportConnection(STREAM, evil, evil))
     context = ErrorContext(key=evil, statement=evil, parameters=(evil,) * 1000, connections=(evil,) * 1000)
-    log.timeout(AmbiguousTimeoutException("too late", context))
+    log.timeout(errors.AmbiguousTimeoutException("too late", context))
     log.telemetry(ReportTelemetry(TelemetryKind.ORPHANS, json.dumps({"kv": "\x7f"})))
     told = [*caplog.messages, *(str(fields_of(record)) for record in caplog.records)]
 
@@ -219,7 +219,7 @@ def test_a_statement_is_cut_inside_its_marks(caplog: pytest.LogCaptureFixture, r
     """A timeout logs at most a thousand characters of a statement, and the marks around it are whole."""
     caplog.clear()
     context = QueryRequest(statement="SELECT '" + "x" * 1_000_000 + "'").error_context()
-    Log(redact=redact).timeout(AmbiguousTimeoutException("too late", context))
+    Log(redact=redact).timeout(errors.AmbiguousTimeoutException("too late", context))
     logged = json.loads(caplog.messages[0].partition(": ")[2])["statement"]
 
     assert STATEMENT_SHOWN_MAX == len(logged)

@@ -15,9 +15,9 @@ import trio.testing
 import triclinium
 from tests.trio_client.name_server import open_name_server
 from tests.trio_client.pair import OPTIONS
+from triclinium import errors
 from triclinium._cluster_driver.resolver import DnsResolver
 from triclinium.abc import ConnectedStream
-from triclinium.errors import InvalidArgumentException, UnambiguousTimeoutException
 from triclinium.testing import FakeNodes, open_fake_cluster, open_tcp_cluster
 
 AUTHENTICATOR = triclinium.PasswordAuthenticator("app", "secret")
@@ -88,7 +88,7 @@ async def test_an_absolute_name(search: bool) -> None:
             resolver=server.resolver("lan.test", search=search),
         ) as cluster,
     ):
-        with pytest.raises(UnambiguousTimeoutException), triclinium.fail_after(0.3):
+        with pytest.raises(errors.UnambiguousTimeoutException), triclinium.fail_after(0.3):
             await cluster.bucket("travel").default_collection().get("ada")
 
         assert {SERVICE} == set(server.asked)
@@ -96,7 +96,7 @@ async def test_an_absolute_name(search: bool) -> None:
 
 def test_search_is_a_flag() -> None:
     """A ``search`` that is neither True nor False is refused, and the error names the parameter."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         DnsResolver(search="yes")  # type: ignore[arg-type]
 
     assert "search" == caught.value.parameter
@@ -125,7 +125,7 @@ async def test_a_forged_answer(scheme: str, caplog: pytest.LogCaptureFixture) ->
             f"{scheme}://db.corp.test", AUTHENTICATOR, connector=connector, resolver=server.resolver()
         ) as cluster,
     ):
-        with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(0.5):
+        with pytest.raises(errors.UnambiguousTimeoutException) as caught, triclinium.fail_after(0.5):
             await cluster.bucket("travel").default_collection().get("ada")
     warned = [each.getMessage() for each in caplog.records if each.name == "triclinium.connection"]
 
@@ -274,7 +274,7 @@ async def test_no_lookup_where_it_is_switched_off(autojump_clock: trio.testing.M
             resolver=resolver,
             enable_dns_srv=False,
         ) as cluster:
-            with pytest.raises(UnambiguousTimeoutException), triclinium.fail_after(0.5):
+            with pytest.raises(errors.UnambiguousTimeoutException), triclinium.fail_after(0.5):
                 await cluster.bucket("travel").default_collection().upsert("ada", 1)
 
     assert [] == resolver.asked

@@ -9,27 +9,12 @@ import pytest
 import trio
 import trio.testing
 
-from tests.trio_client.doubles import (
-    DONE,
-    REQUEST,
-    STREAM,
-    occur,
-    open_driver,
-    perform,
-)
+from tests.trio_client.doubles import DONE, REQUEST, STREAM, occur, open_driver, perform
+from triclinium import errors
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
-from triclinium.errors import CouchbaseException
-from triclinium_core.contract.couchbase import (
-    Action,
-    CompleteOperation,
-    Event,
-    FailOperation,
-    OperationAbandoned,
-    OperationSubmitted,
-)
+from triclinium_core.contract import couchbase
 from triclinium_core.contract.neutral import BytesReceived, ConsultStrategy, StrategyDecided, Token
-from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 REASON = RetryReason.KV_LOCKED
@@ -50,14 +35,14 @@ class FunctionStrategy:
         return await self._function()
 
 
-def machine_that_consults(strategy: FunctionStrategy, *, at: type[Event]) -> ScriptedClusterMachine:
+def machine_that_consults(strategy: FunctionStrategy, *, at: type[couchbase.Event]) -> ScriptedClusterMachine:
     """Return a machine that asks ``strategy`` about its only operation, and completes that with any answer."""
 
-    def consult(event: Event) -> Sequence[Action]:
+    def consult(event: couchbase.Event) -> Sequence[couchbase.Action]:
         if isinstance(event, at):
             return [ConsultStrategy(machine.submitted[0].token, strategy, REQUEST, REASON)]
         if isinstance(event, StrategyDecided):
-            return [CompleteOperation(event.token, DONE)]
+            return [couchbase.CompleteOperation(event.token, DONE)]
         return ()
 
     machine = ScriptedClusterMachine(consult)
@@ -72,7 +57,7 @@ async def test_a_group_that_a_strategy_raises_is_fed_back() -> None:
         await trio.lowlevel.checkpoint()
         raise error
 
-    machine = machine_that_consults(FunctionStrategy(fail), at=OperationSubmitted)
+    machine = machine_that_consults(FunctionStrategy(fail), at=couchbase.OperationSubmitted)
     async with open_driver(machine) as driver:
         await perform(driver)
 
@@ -85,8 +70,8 @@ async def test_a_group_that_a_strategy_raises_is_fed_back() -> None:
 variable = ContextVar("variable", default="of nobody")
 
 
-@pytest.mark.parametrize("at", [OperationSubmitted, BytesReceived])
-async def test_a_strategy_sees_the_variables_of_the_task_that_asked(at: type[Event]) -> None:
+@pytest.mark.parametrize("at", [couchbase.OperationSubmitted, BytesReceived])
+async def test_a_strategy_sees_the_variables_of_the_task_that_asked(at: type[couchbase.Event]) -> None:
     """Wherever the failure shows, at the submission or later in a reader, the caller's context is the strategy's."""
     seen: list[str] = []
 
@@ -123,7 +108,7 @@ async def test_a_strategy_is_called_off_when_the_caller_leaves() -> None:
         finally:
             finished.append(True)
 
-    machine = machine_that_consults(FunctionStrategy(think), at=OperationSubmitted)
+    machine = machine_that_consults(FunctionStrategy(think), at=couchbase.OperationSubmitted)
     async with open_driver(machine) as driver:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
@@ -134,12 +119,12 @@ async def test_a_strategy_is_called_off_when_the_caller_leaves() -> None:
         finished.append(False)
 
     assert [True, False] == finished
-    assert OperationAbandoned(Token(1)) == machine.events[-1]
+    assert couchbase.OperationAbandoned(Token(1)) == machine.events[-1]
 
 
 async def test_a_strategy_is_called_off_when_the_operation_is_settled() -> None:
     """A deadline that passes while the strategy thinks ends its thinking."""
-    error = CouchbaseException("too late")
+    error = errors.CouchbaseException("too late")
     finished: list[bool] = []
 
     async def think() -> RetryAction:
@@ -149,14 +134,14 @@ async def test_a_strategy_is_called_off_when_the_operation_is_settled() -> None:
             finished.append(True)
 
     async def ask() -> None:
-        with pytest.raises(CouchbaseException, match="too late"):
+        with pytest.raises(errors.CouchbaseException, match="too late"):
             await perform(driver)
 
-    machine = machine_that_consults(FunctionStrategy(think), at=OperationSubmitted)
+    machine = machine_that_consults(FunctionStrategy(think), at=couchbase.OperationSubmitted)
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         nursery.start_soon(ask)
         await trio.testing.wait_all_tasks_blocked()
-        machine.answer = lambda event: [FailOperation(Token(1), error)]
+        machine.answer = lambda event: [couchbase.FailOperation(Token(1), error)]
         await occur(driver, BYTES)
         await trio.testing.wait_all_tasks_blocked()
         finished.append(False)
@@ -176,7 +161,7 @@ async def test_no_strategy_is_asked_for_an_operation_that_is_gone() -> None:
                 await trio.testing.wait_all_tasks_blocked()
                 consult = machine.answer
 
-                def cancel_and_consult(event: Event) -> Sequence[Action]:
+                def cancel_and_consult(event: couchbase.Event) -> Sequence[couchbase.Action]:
                     scope.cancel()
                     return consult(event)
 
@@ -185,7 +170,7 @@ async def test_no_strategy_is_asked_for_an_operation_that_is_gone() -> None:
         await trio.testing.wait_all_tasks_blocked()
 
     assert [] == strategy.asked
-    assert OperationAbandoned(Token(1)) == machine.events[-1]
+    assert couchbase.OperationAbandoned(Token(1)) == machine.events[-1]
 
 
 async def test_a_strategy_that_fails_while_the_client_closes_is_no_defect() -> None:
@@ -207,7 +192,7 @@ async def test_a_strategy_that_fails_while_the_client_closes_is_no_defect() -> N
         with pytest.raises(trio.ClosedResourceError):
             await perform(driver)
 
-    machine = machine_that_consults(FunctionStrategy(answer), at=OperationSubmitted)
+    machine = machine_that_consults(FunctionStrategy(answer), at=couchbase.OperationSubmitted)
     async with trio.open_nursery() as nursery, open_driver(machine) as driver:
         nursery.start_soon(ask)
         await trio.testing.wait_all_tasks_blocked()
@@ -231,7 +216,7 @@ async def test_a_strategy_that_ends_the_program_ends_it() -> None:
             except Exception as error:
                 caught.append(error)
 
-    machine = machine_that_consults(FunctionStrategy(exit_now), at=OperationSubmitted)
+    machine = machine_that_consults(FunctionStrategy(exit_now), at=couchbase.OperationSubmitted)
     with pytest.raises(SystemExit):
         async with open_driver(machine) as driver:
             await ask(driver)

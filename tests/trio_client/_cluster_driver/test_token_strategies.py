@@ -9,10 +9,9 @@ import trio
 import trio.testing
 
 from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
-from triclinium import retrying
-from triclinium.errors import RequestCanceledException
+from triclinium import errors, retrying
 from triclinium.testing import open_fake_cluster
-from triclinium_core.retry.smithy.protocols import RetryToken
+from triclinium_core.retry.smithy import RetryToken
 
 BROKEN = ZeroDivisionError("a strategy with a defect")
 
@@ -63,7 +62,7 @@ async def test_a_strategy_that_breaks_before_the_first_attempt_fails_the_call(
         people = cluster.bucket("default").default_collection()
         with (
             retrying(BreaksFirst(TokenBook(), trio.lowlevel.checkpoint)),
-            pytest.raises(RequestCanceledException) as caught,
+            pytest.raises(errors.RequestCanceledException) as caught,
         ):
             await people.upsert("ada", {})
 

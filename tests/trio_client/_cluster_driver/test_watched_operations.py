@@ -8,31 +8,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+import triclinium
 from tests.trio_client.pair import Never, open_pair
-from triclinium import (
-    ErrorMapRetryStrategy,
-    RetryAction,
-    RetryEnding,
-    RetryGivenUp,
-    RetryReason,
-    RetryReport,
-    RetryRequest,
-    RetryScheduled,
-    RetrySucceeded,
-    fail_after,
-    retrying,
-    watching_retries,
-)
-from triclinium.errors import (
-    AmbiguousTooSlowError,
-    CouchbaseException,
-    DocumentNotFoundException,
-    TemporaryFailureException,
-    UnambiguousTimeoutException,
-)
+from triclinium import errors
 from triclinium.testing import open_fake_cluster, status
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNodeOptions
 from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fakes.faults import drop_response, hang_up, temporary_failure
@@ -41,89 +22,99 @@ TEMPORARY = "KV_TEMPORARY_FAILURE"
 """What the tests have operations retried for."""
 
 
-def story(told: list[RetryReport]) -> list[tuple[object, ...]]:
+def story(told: list[triclinium.RetryReport]) -> list[tuple[object, ...]]:
     """Return what was told, without delays and errors."""
     return [
-        (RetryScheduled, report.name, report.attempt, report.reason)
-        if isinstance(report, RetryScheduled)
-        else (RetryGivenUp, report.name, report.attempt, report.ending, report.reason)
-        if isinstance(report, RetryGivenUp)
-        else (RetrySucceeded, report.name, report.attempt)
+        (triclinium.RetryScheduled, report.name, report.attempt, report.reason)
+        if isinstance(report, triclinium.RetryScheduled)
+        else (triclinium.RetryGivenUp, report.name, report.attempt, report.ending, report.reason)
+        if isinstance(report, triclinium.RetryGivenUp)
+        else (triclinium.RetrySucceeded, report.name, report.attempt)
         for report in told
     ]
 
 
 async def test_an_operation_that_recovers(autojump_clock: MockClock) -> None:
     """Each retry is told with its reason and delay, and the success after it; an operation that needs none is silent."""
-    told: list[RetryReport] = []
+    told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure(), times=2)
-        with watching_retries(told.append):
+        with triclinium.watching_retries(told.append):
             await people.upsert("ada", 1)
             await people.get("ada")
 
     assert [
-        (RetryScheduled, "upsert", 1, TEMPORARY),
-        (RetryScheduled, "upsert", 2, TEMPORARY),
-        (RetrySucceeded, "upsert", 3),
+        (triclinium.RetryScheduled, "upsert", 1, TEMPORARY),
+        (triclinium.RetryScheduled, "upsert", 2, TEMPORARY),
+        (triclinium.RetrySucceeded, "upsert", 3),
     ] == story(told)
     first = told[0]
-    assert isinstance(first, RetryScheduled)
+    assert isinstance(first, triclinium.RetryScheduled)
     assert first.delay > 0
     assert TEMPORARY in str(first)
 
 
 async def test_a_strategy_that_refuses(autojump_clock: MockClock) -> None:
     """The refusal is told once, with the very error that the caller gets."""
-    told: list[RetryReport] = []
+    told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
-        with watching_retries(told.append), retrying(Never()), pytest.raises(TemporaryFailureException) as caught:
+        with (
+            triclinium.watching_retries(told.append),
+            triclinium.retrying(Never()),
+            pytest.raises(errors.TemporaryFailureException) as caught,
+        ):
             await people.upsert("ada", 1)
 
-    assert [(RetryGivenUp, "upsert", 1, RetryEnding.REFUSED, TEMPORARY)] == story(told)
+    assert [(triclinium.RetryGivenUp, "upsert", 1, triclinium.RetryEnding.REFUSED, TEMPORARY)] == story(told)
     assert caught.value is getattr(told[0], "error", None)
 
 
 async def test_an_operation_that_runs_out_of_time(autojump_clock: MockClock) -> None:
     """Its end is told like that of a call: the next attempt would have come too late."""
-    told: list[RetryReport] = []
+    told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.always(Opcode.GET, temporary_failure())
-        with watching_retries(told.append), pytest.raises(UnambiguousTimeoutException):
+        with triclinium.watching_retries(told.append), pytest.raises(errors.UnambiguousTimeoutException):
             await people.get("ada")
 
     *retries, end = told
     sent = sum(command.opcode == Opcode.GET for command in fake.node.command_log)
 
-    assert {RetryScheduled} == {type(report) for report in retries}
-    assert isinstance(end, RetryGivenUp)
-    assert (RetryEnding.DEADLINE, sent) == (end.ending, end.attempt)
+    assert {triclinium.RetryScheduled} == {type(report) for report in retries}
+    assert isinstance(end, triclinium.RetryGivenUp)
+    assert (triclinium.RetryEnding.DEADLINE, sent) == (end.ending, end.attempt)
 
 
 class Slow:
     """A strategy that is awaited for longer than an operation may take."""
 
-    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    async def retry_after(
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
         """Sleep, and permit a retry."""
         await trio.sleep(100)
-        return RetryAction.after(0)
+        return triclinium.RetryAction.after(0)
 
 
 async def test_a_deadline_while_the_strategy_is_awaited(autojump_clock: MockClock) -> None:
     """The hook gets the deadline as the ending, and the reason of the failure about which the strategy was asked."""
-    told: list[RetryReport] = []
+    told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
-        with watching_retries(told.append), retrying(Slow()), pytest.raises(UnambiguousTimeoutException):
+        with (
+            triclinium.watching_retries(told.append),
+            triclinium.retrying(Slow()),
+            pytest.raises(errors.UnambiguousTimeoutException),
+        ):
             await people.upsert("ada", 1)
 
-    assert [(RetryGivenUp, "upsert", 1, RetryEnding.DEADLINE, TEMPORARY)] == story(told)
+    assert [(triclinium.RetryGivenUp, "upsert", 1, triclinium.RetryEnding.DEADLINE, TEMPORARY)] == story(told)
 
 
 async def test_a_schedule_that_ends(autojump_clock: MockClock) -> None:
     """A retry that the schedule of an error map leaves no time for counts as refused, and the last attempt is the sent one."""
-    told: list[RetryReport] = []
+    told: list[triclinium.RetryReport] = []
     schedule = {"strategy": "constant", "interval": 40, "after": 40, "max-duration": 60}
     row = ErrorMapRow(0xFFF0, "BUSY", "auto-retry", "busy", schedule)
     options = FakeNodeOptions(buckets=("travel",), error_map=ErrorMapDocument(12, (row,)))
@@ -131,55 +122,63 @@ async def test_a_schedule_that_ends(autojump_clock: MockClock) -> None:
         people = cluster.bucket("travel").default_collection()
         await people.upsert("ada", 1)
         fake.node.faults.always(Opcode.SET, status(0xFFF0))
-        with watching_retries(told.append), retrying(ErrorMapRetryStrategy()), pytest.raises(CouchbaseException):
+        with (
+            triclinium.watching_retries(told.append),
+            triclinium.retrying(triclinium.ErrorMapRetryStrategy()),
+            pytest.raises(errors.CouchbaseException),
+        ):
             await people.upsert("ada", 2)
 
     by_map = "KV_ERROR_MAP_RETRY_INDICATED"
     assert [
-        (RetryScheduled, "upsert", 1, by_map),
-        (RetryGivenUp, "upsert", 2, RetryEnding.REFUSED, by_map),
+        (triclinium.RetryScheduled, "upsert", 1, by_map),
+        (triclinium.RetryGivenUp, "upsert", 2, triclinium.RetryEnding.REFUSED, by_map),
     ] == story(told)
 
 
 async def test_an_error_after_a_retry(autojump_clock: MockClock) -> None:
     """It is told as one that nobody retries; without a retry before it nothing is told."""
-    told: list[RetryReport] = []
+    told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.GET, temporary_failure())
-        with watching_retries(told.append):
+        with triclinium.watching_retries(told.append):
             for _ in range(2):
-                with pytest.raises(DocumentNotFoundException):
+                with pytest.raises(errors.DocumentNotFoundException):
                     await people.get("nobody")
 
     assert [
-        (RetryScheduled, "get", 1, TEMPORARY),
-        (RetryGivenUp, "get", 2, RetryEnding.NOT_RETRY_SAFE, TEMPORARY),
+        (triclinium.RetryScheduled, "get", 1, TEMPORARY),
+        (triclinium.RetryGivenUp, "get", 2, triclinium.RetryEnding.NOT_RETRY_SAFE, TEMPORARY),
     ] == story(told)
 
 
 async def test_requests_to_services(autojump_clock: MockClock) -> None:
     """They are told of as operations are."""
-    told: list[RetryReport] = []
+    told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, cluster, _):
         fake.node.faults.next(Service.MANAGEMENT, hang_up())
-        with watching_retries(told.append):
+        with triclinium.watching_retries(told.append):
             await cluster.buckets().get_all_buckets()
 
-    assert [(RetryScheduled, "get_all_buckets", 1), (RetrySucceeded, "get_all_buckets", 2)] == [
+    assert [(triclinium.RetryScheduled, "get_all_buckets", 1), (triclinium.RetrySucceeded, "get_all_buckets", 2)] == [
         step[:3] for step in story(told)
     ]
 
 
 async def test_a_cancelled_operation_ends_in_silence(autojump_clock: MockClock) -> None:
     """As a cancelled call does; and nothing is remembered of it."""
-    told: list[RetryReport] = []
+    told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
         fake.node.faults.next(Opcode.SET, drop_response())
-        with watching_retries(told.append), pytest.raises(AmbiguousTooSlowError), fail_after(1):
+        with (
+            triclinium.watching_retries(told.append),
+            pytest.raises(errors.AmbiguousTooSlowError),
+            triclinium.fail_after(1),
+        ):
             await people.upsert("ada", 1)
 
-        assert [(RetryScheduled, "upsert", 1, TEMPORARY)] == story(told)
+        assert [(triclinium.RetryScheduled, "upsert", 1, TEMPORARY)] == story(told)
         assert {} == people._driver._watched.open
 
 
@@ -190,7 +189,7 @@ async def test_each_task_has_its_own_hooks(autojump_clock: MockClock) -> None:
 
     async def write(key: str) -> None:
         name.set(key)
-        with watching_retries(lambda report: heard.append((key, name.get()))):
+        with triclinium.watching_retries(lambda report: heard.append((key, name.get()))):
             await people.upsert(key, 1)
 
     async with open_pair() as (fake, _, people):
@@ -206,14 +205,14 @@ async def test_each_task_has_its_own_hooks(autojump_clock: MockClock) -> None:
 
 async def test_a_hook_that_raises_changes_nothing(autojump_clock: MockClock) -> None:
     """It is logged and passed over, and the hooks after it are told."""
-    told: list[RetryReport] = []
+    told: list[triclinium.RetryReport] = []
 
-    def broken(report: RetryReport) -> None:
+    def broken(report: triclinium.RetryReport) -> None:
         raise ValueError
 
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
-        with watching_retries(broken, told.append):
+        with triclinium.watching_retries(broken, told.append):
             await people.upsert("ada", 1)
 
     assert 2 == len(told)

@@ -17,27 +17,8 @@ import triclinium
 from tests.rows import rows
 from tests.trio_client.cancelling import Moments, at_every_moment, end_of
 from tests.trio_client.pair import PATIENCE, Never
-from triclinium import (
-    BestEffortRetryStrategy,
-    Cluster,
-    Collection,
-    GetReplicaResult,
-    LookupInReplicaResult,
-    LookupInSpec,
-    RawStringTranscoder,
-)
-from triclinium.errors import (
-    DocumentUnretrievableException,
-    UnambiguousTimeoutException,
-)
-from triclinium.testing import (
-    FakeCluster,
-    Opcode,
-    delay,
-    drop_response,
-    open_fake_cluster,
-    temporary_failure,
-)
+from triclinium.errors import DocumentUnretrievableException, UnambiguousTimeoutException
+from triclinium.testing import FakeCluster, Opcode, delay, drop_response, open_fake_cluster, temporary_failure
 from triclinium_core.testing import FakeNodeOptions
 
 OPTIONS = FakeNodeOptions(
@@ -49,8 +30,8 @@ class Copies(NamedTuple):
     """Three nodes that have a copy each, a client of them, and the nodes by the copy that they have."""
 
     fake: FakeCluster
-    cluster: Cluster
-    people: Collection
+    cluster: triclinium.Cluster
+    people: triclinium.Collection
     holders: tuple[int, ...]
 
     def strike(self, copy: int, fault: Any) -> None:
@@ -72,7 +53,7 @@ async def open_copies(*, value: bytes | None = b"1") -> AsyncIterator[Copies]:
     with trio.fail_after(PATIENCE):
         async with (
             open_fake_cluster(nodes=3, options=OPTIONS) as fake,
-            fake.open_client(retry_strategy=BestEffortRetryStrategy()) as cluster,
+            fake.open_client(retry_strategy=triclinium.BestEffortRetryStrategy()) as cluster,
         ):
             people = cluster.bucket("travel").default_collection()
             await people.exists("somebody")
@@ -88,9 +69,9 @@ async def test_a_transcoder_and_a_collection(autojump_clock: MockClock) -> None:
     """As with any read."""
     async with open_copies() as (_, cluster, _, _):
         people = cluster.bucket("travel").scope("inventory").collection("people")
-        await people.upsert("ada", "text", transcoder=RawStringTranscoder())
-        found = await people.get_any_replica("ada", transcoder=RawStringTranscoder())
-        async with people.get_all_replicas("ada", transcoder=RawStringTranscoder()) as copies:
+        await people.upsert("ada", "text", transcoder=triclinium.RawStringTranscoder())
+        found = await people.get_any_replica("ada", transcoder=triclinium.RawStringTranscoder())
+        async with people.get_all_replicas("ada", transcoder=triclinium.RawStringTranscoder()) as copies:
             contents = [copy.content async for copy in copies]
 
     assert "text" == found.content
@@ -120,7 +101,7 @@ async def test_any_copy(autojump_clock: MockClock, fast: int) -> None:
         found = await copies.people.get_any_replica("ada")
 
         assert (1, fast != 0) == (found.content, found.is_replica)
-        assert isinstance(found, GetReplicaResult)
+        assert isinstance(found, triclinium.GetReplicaResult)
         assert began == trio.current_time()
         assert 0 == copies.cluster.statistics().open_operations
 
@@ -157,7 +138,7 @@ async def test_the_strategy_of_the_call_and_of_the_block(autojump_clock: MockClo
 
 async def test_parts_of_all_copies(autojump_clock: MockClock) -> None:
     """Each from its node, and a replica may be behind."""
-    ask = [LookupInSpec.get("a")]
+    ask = [triclinium.LookupInSpec.get("a")]
     async with open_copies(value=b'{"a":1}') as (fake, _, people, holders):
         with pytest.raises(DocumentUnretrievableException, match="lookup_in 'nobody'"):
             await people.lookup_in_any_replica("nobody", ask, retry_strategy=Never())
@@ -170,7 +151,7 @@ async def test_parts_of_all_copies(autojump_clock: MockClock) -> None:
         any_copy = await people.lookup_in_any_replica("ada", ask)
 
         assert [(1, True), (2, False), (2, True)] == sorted(found)
-        assert isinstance(any_copy, LookupInReplicaResult)
+        assert isinstance(any_copy, triclinium.LookupInReplicaResult)
         assert any_copy.is_replica
 
 
@@ -196,7 +177,7 @@ async def test_slower_copies_are_no_entries(autojump_clock: MockClock, call: str
             if call == "get_any_replica":
                 await copies.people.get_any_replica("ada")
             else:
-                await copies.people.lookup_in_any_replica("ada", [LookupInSpec.get("a")])
+                await copies.people.lookup_in_any_replica("ada", [triclinium.LookupInSpec.get("a")])
             await trio.sleep_forever()
 
         assert isinstance(caught.value, triclinium.errors.UnambiguousTooSlowError)

@@ -16,45 +16,17 @@ from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
 from tests.rows import rows
 from tests.trio_client.cancelling import Moments, at_every_moment, end_of
 from tests.trio_client.pair import PATIENCE, Never
-from triclinium import (
-    Cluster,
-    Collection,
-    MutationState,
-    PrefixScan,
-    RangeScan,
-    RawBinaryTranscoder,
-    RetryAction,
-    RetryGivenUp,
-    RetryReason,
-    RetryReport,
-    RetryRequest,
-    SamplingScan,
-    ScanResult,
-    ScanResults,
-    ScanTerm,
-    ScanType,
-    watching_retries,
-)
-from triclinium.errors import (
-    CouchbaseException,
-    ErrorContext,
-    InvalidArgumentException,
-    TemporaryFailureException,
-)
+from triclinium import errors
 from triclinium.testing import FakeCluster, Opcode, delay, drop_response, open_fake_cluster, temporary_failure
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing import (
-    FakeNodeOptions,
-    not_my_vbucket,
-    status,
-)
+from triclinium_core.retry.couchbase import Status
+from triclinium_core.testing import FakeNodeOptions, not_my_vbucket, status
 from triclinium_core.testing.fakes.store.documents import vbucket_of
 
 OPTIONS = FakeNodeOptions(
     buckets=("travel",), vbuckets=128, replicas=1, collections={"_default": {"_default": 0}, "inventory": {"people": 8}}
 )
 STORED = {f"k{number:03}": number for number in range(600)}
-ALL = RangeScan()
+ALL = triclinium.RangeScan()
 EARLY = [key for key in (f"k{number}" for number in range(2000)) if vbucket_of(key.encode(), 128) < 2][:8]
 """Documents of the vbuckets that are scanned first."""
 
@@ -63,8 +35,8 @@ class Scanned(NamedTuple):
     """Nodes with documents, and a client of them."""
 
     fake: FakeCluster
-    cluster: Cluster
-    people: Collection
+    cluster: triclinium.Cluster
+    people: triclinium.Collection
 
     @property
     def open_scans(self) -> int:
@@ -86,13 +58,15 @@ async def open_scanned(stored: int = 600, nodes: int = 3, **arguments: Any) -> A
             yield Scanned(fake, cluster, cluster.bucket("travel").default_collection())
 
 
-async def scanned(people: Collection, scan_type: ScanType = ALL, **options: Any) -> list[ScanResult]:
+async def scanned(
+    people: triclinium.Collection, scan_type: triclinium.ScanType = ALL, **options: Any
+) -> list[triclinium.ScanResult]:
     """Return what a scan finds."""
     async with people.scan(scan_type, **options) as found:
         return [item async for item in found]
 
 
-def contents(items: list[ScanResult]) -> dict[str, object]:
+def contents(items: list[triclinium.ScanResult]) -> dict[str, object]:
     """Return ids and contents, and check that no id came twice."""
     found = {item.id: item.content for item in items}
     assert len(found) == len(items)
@@ -106,8 +80,8 @@ async def test_what_is_found(autojump_clock: MockClock) -> None:
         for scan_type, concurrency, expected in (
             (ALL, 1, stored),
             (ALL, 200, stored),
-            (PrefixScan("nobody"), 5, {}),
-            (RangeScan("k010", ScanTerm("k012", exclusive=True)), 5, {"k010": 10, "k011": 11}),
+            (triclinium.PrefixScan("nobody"), 5, {}),
+            (triclinium.RangeScan("k010", triclinium.ScanTerm("k012", exclusive=True)), 5, {"k010": 10, "k011": 11}),
         ):
             assert expected == contents(await scanned(people, scan_type, concurrency=concurrency))
 
@@ -119,7 +93,7 @@ async def test_what_an_item_tells(autojump_clock: MockClock) -> None:
     """The document with its CAS and expiry, or only the id."""
     async with open_scanned(0) as (fake, _, people):
         stored = fake.nodes.documents.put("travel", "ada", b"{}", expires_after=60.0)
-        (whole,) = await scanned(people, transcoder=RawBinaryTranscoder())
+        (whole,) = await scanned(people, transcoder=triclinium.RawBinaryTranscoder())
         (only_id,) = await scanned(people, ids_only=True)
 
         expires_at = stored.expires_at + OPTIONS.wall_seconds_at_zero
@@ -130,7 +104,7 @@ async def test_what_an_item_tells(autojump_clock: MockClock) -> None:
 async def test_samples(autojump_clock: MockClock) -> None:
     """As many as are wanted; the same ones for the same seed, and others each time without one."""
     async with open_scanned() as (_, _, people):
-        samples = [contents(await scanned(people, SamplingScan(20, seed))) for seed in (1, 1, None, None)]
+        samples = [contents(await scanned(people, triclinium.SamplingScan(20, seed))) for seed in (1, 1, None, None)]
 
         assert [20] * 4 == [len(sample) for sample in samples]
         assert samples[0] == samples[1]
@@ -143,10 +117,12 @@ async def test_mutations_that_it_must_have(autojump_clock: MockClock) -> None:
         token = (await people.upsert("ada", 1)).mutation_token
         assert token is not None
 
-        for given in ([token], MutationState(token), MutationState(), None):
+        for given in ([token], triclinium.MutationState(token), triclinium.MutationState(), None):
             assert {"ada": 1} == contents(await scanned(people, consistent_with=given))
-        with pytest.raises(CouchbaseException) as caught:
-            await scanned(people, consistent_with=MutationState(msgspec.structs.replace(token, vbucket_uuid=7)))
+        with pytest.raises(errors.CouchbaseException) as caught:
+            await scanned(
+                people, consistent_with=triclinium.MutationState(msgspec.structs.replace(token, vbucket_uuid=7))
+            )
         assert Status.VBUCKET_UUID_NOT_EQUAL == caught.value.context.status
 
 
@@ -202,16 +178,16 @@ async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
     async with open_scanned(100) as (fake, _, people):
         for node in fake.nodes:
             node.faults.next(Opcode.RANGE_SCAN_CREATE, temporary_failure())
-        with pytest.raises(TemporaryFailureException):
+        with pytest.raises(errors.TemporaryFailureException):
             await scanned(people, retry_strategy=Never())
 
 
-class MyError(CouchbaseException):
+class MyError(errors.CouchbaseException):
     """An error of a user, whose constructor counts its calls and changes the message."""
 
     constructed = 0
 
-    def __init__(self, message: str, context: ErrorContext | None = None) -> None:
+    def __init__(self, message: str, context: errors.ErrorContext | None = None) -> None:
         super().__init__(f"mine: {message}", context)
         MyError.constructed += 1
         self.number = MyError.constructed
@@ -220,17 +196,19 @@ class MyError(CouchbaseException):
 class RefusesWithMine:
     """A strategy that refuses every retry with an error of its own."""
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
         """Return no, with the error."""
-        return RetryAction.no_retry(MyError)
+        return triclinium.RetryAction.no_retry(MyError)
 
 
 async def test_an_error_of_the_strategy_is_constructed_once(autojump_clock: MockClock) -> None:
     """A scan that a strategy ends with a class of its own raises the error that was constructed, with all it has."""
     refused: list[MyError] = []
 
-    def add_to(report: RetryReport) -> None:
-        if isinstance(report, RetryGivenUp) and isinstance(report.error, MyError):
+    def add_to(report: triclinium.RetryReport) -> None:
+        if isinstance(report, triclinium.RetryGivenUp) and isinstance(report.error, MyError):
             report.error.add_note("seen")
             report.error.__cause__ = KeyError("why")
             refused.append(report.error)
@@ -239,7 +217,7 @@ async def test_an_error_of_the_strategy_is_constructed_once(autojump_clock: Mock
     async with open_scanned(10) as (fake, _, people):
         for node in fake.nodes:
             node.faults.always(Opcode.RANGE_SCAN_CREATE, temporary_failure())
-        with watching_retries(add_to), pytest.raises(MyError) as caught:
+        with triclinium.watching_retries(add_to), pytest.raises(MyError) as caught:
             await scanned(people, concurrency=1, retry_strategy=RefusesWithMine())
 
     (error,), raised = refused, caught.value
@@ -342,8 +320,10 @@ async def test_no_token_is_lent_for_the_end_of_a_scan(
     assert [] == [record for record in caplog.records if record.name == "triclinium.orphan"]
 
 
-@pytest.mark.parametrize(("scan_type", "expected"), [(ALL, 600), (SamplingScan(10), 10)], ids=str)
-async def test_several_tasks_take_from_one_scan(autojump_clock: MockClock, scan_type: ScanType, expected: int) -> None:
+@pytest.mark.parametrize(("scan_type", "expected"), [(ALL, 600), (triclinium.SamplingScan(10), 10)], ids=str)
+async def test_several_tasks_take_from_one_scan(
+    autojump_clock: MockClock, scan_type: triclinium.ScanType, expected: int
+) -> None:
     """Each document goes to one of them, there are no more than were asked for, and all of them learn of the end."""
     async with open_scanned() as (_, _, people), people.scan(scan_type, concurrency=4) as found:
         taken: list[str] = []
@@ -364,7 +344,7 @@ async def test_leaving_the_block_while_another_task_waits(autojump_clock: MockCl
         for node in cluster.fake.nodes:
             node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
 
-        async def wait(found: ScanResults) -> None:
+        async def wait(found: triclinium.ScanResults) -> None:
             with pytest.raises(trio.ClosedResourceError, match="the block was left"):
                 await anext(found)
 
@@ -377,7 +357,7 @@ async def test_a_sample_that_is_complete_ends_what_is_open(autojump_clock: MockC
     """At once, and not when the block is left, or when a node answers."""
     async with open_scanned() as cluster:
         cluster.fake.nodes[0].faults.always(Opcode.RANGE_SCAN_CONTINUE, drop_response())
-        async with cluster.people.scan(SamplingScan(3), batch_item_limit=1, concurrency=16) as found:
+        async with cluster.people.scan(triclinium.SamplingScan(3), batch_item_limit=1, concurrency=16) as found:
             for _ in range(3):
                 await anext(found)
             await trio.sleep(1.0)
@@ -391,7 +371,7 @@ async def test_closing_the_cluster_meanwhile(autojump_clock: MockClock) -> None:
         for node in fake.nodes:
             node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
 
-        async def read(people: Collection) -> None:
+        async def read(people: triclinium.Collection) -> None:
             with pytest.raises(trio.ClosedResourceError, match="the cluster is closed"):
                 await scanned(people)
 
@@ -415,7 +395,7 @@ def test_it_may_be_cancelled_at_any_moment(slow: bool) -> None:
                     node.faults.next(Opcode.RANGE_SCAN_CREATE, delay(0.5))
                     node.faults.next(Opcode.RANGE_SCAN_CONTINUE, delay(0.5), times=2)
 
-            async def scan() -> list[ScanResult]:
+            async def scan() -> list[triclinium.ScanResult]:
                 async with cluster.people.scan(ALL, concurrency=2, batch_item_limit=1) as found:
                     return [await anext(found) for _ in range(4 if slow else 2)]
 
@@ -458,7 +438,7 @@ def test_it_may_be_cancelled_at_any_moment(slow: bool) -> None:
 async def test_wrong_arguments(autojump_clock: MockClock, arguments: dict[str, Any], parameter: str) -> None:
     """They are refused before there is a block, by name."""
     async with open_scanned(0) as (_, _, people):
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             people.scan(**{"scan_type": ALL, **arguments})
 
     assert parameter == caught.value.parameter

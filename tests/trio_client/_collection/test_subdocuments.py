@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
+import triclinium
 from tests.rows import rows
 from tests.trio_client._collection.test_collection import CAS, HOUR, PEOPLE, Call, submit
-from triclinium import (
-    DurabilityLevel,
-    LookupInResult,
-    LookupInSpec,
-    MutateInResult,
-    MutateInSpec,
-    RawJsonTranscoder,
-    StoreSemantics,
-)
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Operation
 from triclinium_core.kv.operation.subdocument.specs import EncodedMutation
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.wire.subdocument import PathFlag, PathOpcode
 
-RAW = RawJsonTranscoder()
-GET = LookupInSpec.get("address.city")
-FOUND = LookupInResult(CAS, (GET,), ((0, b'"London"'),), JSON_TRANSCODER, ErrorContext())
-CHANGED = MutateInResult(CAS, (None,), JSON_TRANSCODER)
+RAW = triclinium.RawJsonTranscoder()
+GET = triclinium.LookupInSpec.get("address.city")
+FOUND = triclinium.LookupInResult(CAS, (GET,), ((0, b'"London"'),), JSON_TRANSCODER, ErrorContext())
+CHANGED = triclinium.MutateInResult(CAS, (None,), JSON_TRANSCODER)
 UPSERT = EncodedMutation(PathOpcode.UPSERT, PathFlag.CREATE_PARENTS, "a.b", b'{"c":1}')
-SPEC = MutateInSpec.upsert("a.b", {"c": 1}, create_parents=True)
-RAW_SPEC = MutateInSpec.upsert("a.b", b'{"c":1}', create_parents=True)
+SPEC = triclinium.MutateInSpec.upsert("a.b", {"c": 1}, create_parents=True)
+RAW_SPEC = triclinium.MutateInSpec.upsert("a.b", b'{"c":1}', create_parents=True)
 
 
 @rows(
@@ -41,15 +33,15 @@ RAW_SPEC = MutateInSpec.upsert("a.b", b'{"c":1}', create_parents=True)
             lambda c: c.mutate_in("ada", [SPEC], preserve_expiry=True, access_deleted=True),
         ),
         (
-            MutateIn(PEOPLE, "ada", (UPSERT,), durability=DurabilityLevel.MAJORITY),
-            lambda c: c.mutate_in("ada", [SPEC], durability=DurabilityLevel.MAJORITY),
+            MutateIn(PEOPLE, "ada", (UPSERT,), durability=triclinium.DurabilityLevel.MAJORITY),
+            lambda c: c.mutate_in("ada", [SPEC], durability=triclinium.DurabilityLevel.MAJORITY),
         ),
         *(
             (
                 MutateIn(PEOPLE, "ada", (UPSERT,), store_semantics=semantics),
                 lambda c, semantics=semantics: c.mutate_in("ada", [SPEC], store_semantics=semantics),
             )
-            for semantics in StoreSemantics
+            for semantics in triclinium.StoreSemantics
         ),
     ],
 )  # fmt: skip

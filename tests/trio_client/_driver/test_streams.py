@@ -13,13 +13,7 @@ import trio.testing
 import trustme
 from trio.testing import MockClock, memory_stream_pair
 
-from tests.trio_client.doubles import (
-    OPEN_STREAM,
-    STREAM,
-    HalfDeafStream,
-    connector_that_raises,
-    connector_to,
-)
+from tests.trio_client.doubles import OPEN_STREAM, STREAM, HalfDeafStream, connector_that_raises, connector_to
 from triclinium._driver.pace import Pace
 from triclinium._driver.streams import LAST_WORDS_SECONDS, READING_PASSES, SEND_SIZE_MAX, Stream, new_nonce
 from triclinium.abc import Connector

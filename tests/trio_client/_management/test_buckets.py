@@ -8,15 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from triclinium import BucketSettings, BucketType, Cluster, CreateBucketSettings, EvictionPolicy, TimeoutOptions
-from triclinium.errors import (
-    AmbiguousTimeoutException,
-    BucketExistsException,
-    BucketNotFlushableException,
-    BucketNotFoundException,
-    DocumentNotFoundException,
-    InvalidArgumentException,
-)
+from triclinium import BucketSettings, BucketType, Cluster, CreateBucketSettings, EvictionPolicy, TimeoutOptions, errors
 from triclinium.testing import FakeCluster, Service, delay, http_status, open_fake_cluster
 
 TRAVEL = CreateBucketSettings(name="travel", ram_quota_mb=128, flush_enabled=True)
@@ -38,12 +30,12 @@ async def test_a_bucket_comes_and_goes(autojump_clock: MockClock) -> None:
         assert ["default", "travel"] == await names(cluster)
 
         await manager.flush_bucket("travel")
-        with pytest.raises(DocumentNotFoundException):
+        with pytest.raises(errors.DocumentNotFoundException):
             await collection.get("ada")
 
         await manager.drop_bucket("travel")
         assert ["default"] == await names(cluster)
-        with pytest.raises(BucketNotFoundException):
+        with pytest.raises(errors.BucketNotFoundException):
             await manager.get_bucket("travel")
 
 
@@ -78,16 +70,16 @@ async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.buckets()
         await manager.create_bucket(BucketSettings(name="kept", ram_quota_mb=100))
-        with pytest.raises(BucketExistsException):
+        with pytest.raises(errors.BucketExistsException):
             await manager.create_bucket(BucketSettings(name="default", ram_quota_mb=100))
-        with pytest.raises(BucketNotFlushableException):
+        with pytest.raises(errors.BucketNotFlushableException):
             await manager.flush_bucket("kept")
-        with pytest.raises(BucketNotFoundException):
+        with pytest.raises(errors.BucketNotFoundException):
             await manager.update_bucket(TRAVEL)
-        with pytest.raises(InvalidArgumentException):
+        with pytest.raises(errors.InvalidArgumentException):
             await manager.create_bucket(BucketSettings(name="small", ram_quota_mb=1))
         for call in (manager.get_bucket, manager.drop_bucket, manager.flush_bucket):
-            with pytest.raises(BucketNotFoundException) as caught:
+            with pytest.raises(errors.BucketNotFoundException) as caught:
                 await call("travel")
 
             assert ("travel", 404) == (caught.value.context.bucket, caught.value.context.http_status)
@@ -131,7 +123,7 @@ async def test_a_node_that_does_not_open_it(autojump_clock: MockClock) -> None:
     async with open_fake_cluster(nodes=3) as fake, fake.open_client(timeouts=timeouts) as cluster:
         await cluster.wait_until_ready()
         fake.nodes.learn_late(2, 60.0)
-        with pytest.raises(AmbiguousTimeoutException) as caught:
+        with pytest.raises(errors.AmbiguousTimeoutException) as caught:
             await cluster.buckets().create_bucket(TRAVEL)
 
         context = caught.value.context
@@ -146,7 +138,7 @@ async def test_a_node_that_is_down(autojump_clock: MockClock) -> None:
         await cluster.wait_until_ready()
         fake.nodes.kill(1)
         began_at = trio.current_time()
-        with pytest.raises(AmbiguousTimeoutException) as caught:
+        with pytest.raises(errors.AmbiguousTimeoutException) as caught:
             await cluster.buckets().create_bucket(TRAVEL)
 
         assert trio.current_time() - began_at <= 90.0
@@ -178,7 +170,7 @@ async def test_bad_settings(autojump_clock: MockClock) -> None:
             lambda: manager.drop_bucket("a/b"),
             lambda: manager.flush_bucket(""),
         ):
-            with pytest.raises(InvalidArgumentException), trio.testing.assert_checkpoints():
+            with pytest.raises(errors.InvalidArgumentException), trio.testing.assert_checkpoints():
                 await call()
 
         assert_nothing_was_asked(fake)

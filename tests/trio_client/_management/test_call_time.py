@@ -12,13 +12,7 @@ import trio
 from trio.testing import MockClock
 
 from tests.rows import rows
-from triclinium import BucketSettings, BucketType, Cluster, TimeoutOptions, fail_after
-from triclinium.errors import (
-    AmbiguousTimeoutException,
-    AmbiguousTooSlowError,
-    UnambiguousTimeoutException,
-    UnambiguousTooSlowError,
-)
+from triclinium import BucketSettings, BucketType, Cluster, TimeoutOptions, errors, fail_after
 from triclinium.testing import FakeCluster, Service, delay, drop_response, http_status, open_fake_cluster
 from triclinium_core.testing import FakeNodeOptions
 
@@ -123,7 +117,7 @@ async def test_one_deadline_for_all_of_a_call(
     caplog.clear()
     async with opened() as (fake, cluster):
         began_at = trio.current_time()
-        with pytest.raises(AmbiguousTimeoutException, match=text) as caught:
+        with pytest.raises(errors.AmbiguousTimeoutException, match=text) as caught:
             await call(fake, cluster)
 
         assert TIMEOUT == pytest.approx(trio.current_time() - began_at, abs=0.01)
@@ -143,7 +137,7 @@ async def test_user_data_of_a_call_that_is_late_between_two_requests(
         open_fake_cluster(options=OPTIONS) as fake,
         fake.open_client(timeouts=timeouts, redact_logs=True) as cluster,
     ):
-        with pytest.raises(AmbiguousTimeoutException) as late:
+        with pytest.raises(errors.AmbiguousTimeoutException) as late:
             await create_what_warms_up(fake, cluster)
     path = late.value.context.http_path
     (line,) = [record.getMessage() for record in caplog.records if record.name == "triclinium.timeout"]
@@ -157,7 +151,7 @@ async def test_the_first_request(autojump_clock: MockClock) -> None:
     async with opened() as (fake, cluster):
         fake.node.faults.always(Service.MANAGEMENT, drop_response())
         began_at = trio.current_time()
-        with pytest.raises(AmbiguousTimeoutException) as caught:
+        with pytest.raises(errors.AmbiguousTimeoutException) as caught:
             await cluster.buckets().create_bucket(TRAVEL)
 
         assert TIMEOUT == pytest.approx(trio.current_time() - began_at, abs=0.01)
@@ -202,14 +196,14 @@ async def test_the_caller_s_own_deadline(
     async with opened(management=75.0) as (fake, cluster):
         with (
             fail_after(60.0) as outer,
-            pytest.raises((AmbiguousTooSlowError, UnambiguousTooSlowError)) as caught,
+            pytest.raises((errors.AmbiguousTooSlowError, errors.UnambiguousTooSlowError)) as caught,
             fail_after(4.25),
         ):
             await call(fake, cluster)
 
         (told,) = caught.value.operations
         assert (name, ambiguous, awaited) == (told.operation, told.ambiguous, told.context.awaited)
-        assert ambiguous is isinstance(caught.value, AmbiguousTimeoutException)
+        assert ambiguous is isinstance(caught.value, errors.AmbiguousTimeoutException)
         assert not outer.cancel_called
         assert all(each in str(caught.value) for each in awaited)
 
@@ -217,8 +211,8 @@ async def test_the_caller_s_own_deadline(
 async def test_nothing_was_asked_for(autojump_clock: MockClock) -> None:
     """Then nothing was given up."""
     async with opened() as (_, cluster):
-        with pytest.raises(UnambiguousTimeoutException) as caught, fail_after(0):
+        with pytest.raises(errors.UnambiguousTimeoutException) as caught, fail_after(0):
             await cluster.buckets().create_bucket(TRAVEL)
 
-        assert isinstance(caught.value, UnambiguousTooSlowError)
+        assert isinstance(caught.value, errors.UnambiguousTooSlowError)
         assert () == caught.value.operations

@@ -10,26 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+import triclinium
 from tests.never_retry import NeverRetry
-from triclinium import (
-    Cluster,
-    CollectionSpec,
-    CreateCollectionSettings,
-    TimeoutOptions,
-    UpdateCollectionSettings,
-    fail_after,
-)
-from triclinium.errors import (
-    AmbiguousTimeoutException,
-    BucketNotFoundException,
-    CollectionExistsException,
-    CollectionNotFoundException,
-    FeatureNotAvailableException,
-    InvalidArgumentException,
-    ScopeExistsException,
-    ScopeNotFoundException,
-    TemporaryFailureException,
-)
+from triclinium import errors
 from triclinium.testing import FakeCluster, Service, http_status, open_fake_cluster
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeNodeOptions
@@ -47,7 +30,7 @@ async def test_all_scopes(autojump_clock: MockClock) -> None:
         scopes = await bucket.collections().get_all_scopes()
 
         assert ["_default", "inventory"] == [scope.name for scope in scopes]
-        assert CollectionSpec(name="hotel", scope_name="inventory", id=8) == scopes[1].collections[0]
+        assert triclinium.CollectionSpec(name="hotel", scope_name="inventory", id=8) == scopes[1].collections[0]
 
         for scope in scopes:
             for collection in scope.collections:
@@ -60,9 +43,9 @@ async def test_a_collection_comes_and_goes(autojump_clock: MockClock) -> None:
         bucket = cluster.bucket("default")
         manager = bucket.collections()
         await manager.create_scope("inventory")
-        await manager.create_collection("inventory", "hotel", CreateCollectionSettings(max_expiry=60))
+        await manager.create_collection("inventory", "hotel", triclinium.CreateCollectionSettings(max_expiry=60))
         await bucket.scope("inventory").collection("hotel").upsert("ada", 1)
-        await manager.update_collection("inventory", "hotel", UpdateCollectionSettings(max_expiry=120))
+        await manager.update_collection("inventory", "hotel", triclinium.UpdateCollectionSettings(max_expiry=120))
         hotel = (await manager.get_all_scopes())[-1].collections[0]
 
         assert ("hotel", "inventory", 120) == (hotel.name, hotel.scope_name, hotel.max_expiry)
@@ -78,18 +61,18 @@ async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
     """Each has an error of its own."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
-        settings = UpdateCollectionSettings(max_expiry=1)
-        with pytest.raises(ScopeExistsException):
+        settings = triclinium.UpdateCollectionSettings(max_expiry=1)
+        with pytest.raises(errors.ScopeExistsException):
             await manager.create_scope("inventory")
-        with pytest.raises(CollectionExistsException):
+        with pytest.raises(errors.CollectionExistsException):
             await manager.create_collection("inventory", "hotel")
-        with pytest.raises(ScopeNotFoundException):
+        with pytest.raises(errors.ScopeNotFoundException):
             await manager.create_collection("nowhere", "hotel")
-        with pytest.raises(ScopeNotFoundException):
+        with pytest.raises(errors.ScopeNotFoundException):
             await manager.drop_scope("nowhere")
-        with pytest.raises(CollectionNotFoundException):
+        with pytest.raises(errors.CollectionNotFoundException):
             await manager.drop_collection("inventory", "airline")
-        with pytest.raises(CollectionNotFoundException) as caught:
+        with pytest.raises(errors.CollectionNotFoundException) as caught:
             await manager.update_collection("inventory", "airline", settings)
 
         context = caught.value.context
@@ -100,7 +83,7 @@ async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
             context.collection,
         )
 
-        with pytest.raises(BucketNotFoundException):
+        with pytest.raises(errors.BucketNotFoundException):
             await cluster.bucket("other").collections().get_all_scopes()
 
 
@@ -108,8 +91,8 @@ async def test_history(autojump_clock: MockClock) -> None:
     """A bucket that keeps none is not asked to."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
-        with pytest.raises(FeatureNotAvailableException):
-            await manager.create_collection("_default", "hotel", CreateCollectionSettings(history=True))
+        with pytest.raises(errors.FeatureNotAvailableException):
+            await manager.create_collection("_default", "hotel", triclinium.CreateCollectionSettings(history=True))
 
         assert 1 == len((await manager.get_all_scopes())[0].collections)
 
@@ -125,7 +108,7 @@ async def test_bad_names(autojump_clock: MockClock) -> None:
             lambda: manager.drop_collection("_default", "a b"),
         )
         for call in calls:
-            with pytest.raises(InvalidArgumentException), trio.testing.assert_checkpoints():
+            with pytest.raises(errors.InvalidArgumentException), trio.testing.assert_checkpoints():
                 await call()
 
         assert [] == list(fake.node.request_log)
@@ -136,13 +119,13 @@ async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         fake.node.faults.next(Service.MANAGEMENT, http_status(503))
         manager = cluster.bucket("default").collections()
-        with pytest.raises(TemporaryFailureException):
+        with pytest.raises(errors.TemporaryFailureException):
             await manager.create_scope("other", retry_strategy=NeverRetry())
 
         assert 2 == len(await manager.get_all_scopes())
 
 
-async def write_everywhere(fake: FakeCluster, cluster: Cluster, collection: str) -> None:
+async def write_everywhere(fake: FakeCluster, cluster: triclinium.Cluster, collection: str) -> None:
     """Write to a collection of the bucket, to every one of its vbuckets, and see that no write had to be retried."""
     hotels, left = cluster.bucket("default").scope("inventory").collection(collection), set(range(VBUCKETS))
     before = cluster.statistics().retries_by_reason
@@ -186,7 +169,7 @@ async def test_a_collection_that_is_made_anew(autojump_clock: MockClock) -> None
         await write_everywhere(fake, cluster, "hotel")
         fake.nodes.learn_late(1, 3.0)
         await manager.drop_collection("inventory", "hotel")
-        with pytest.raises(CollectionNotFoundException):
+        with pytest.raises(errors.CollectionNotFoundException):
             await cluster.bucket("default").scope("inventory").collection("hotel").upsert("ada", 1)
         await manager.create_collection("inventory", "hotel")
 
@@ -195,7 +178,7 @@ async def test_a_collection_that_is_made_anew(autojump_clock: MockClock) -> None
 
 async def test_a_node_that_is_down(autojump_clock: MockClock) -> None:
     """The call ends at the management timeout, and names the node. What was made stays, and can be used elsewhere."""
-    timeouts = TimeoutOptions(management=5.0)
+    timeouts = triclinium.TimeoutOptions(management=5.0)
     async with (
         open_fake_cluster(nodes=3, options=OPTIONS) as fake,
         fake.open_client(timeouts=timeouts) as cluster,
@@ -205,7 +188,7 @@ async def test_a_node_that_is_down(autojump_clock: MockClock) -> None:
         await cluster.bucket("default").default_collection().upsert("ada", 1)
         fake.nodes.kill(2)
         began_at = trio.current_time()
-        with pytest.raises(AmbiguousTimeoutException, match=f":{fake.nodes[2].options.port}") as caught:
+        with pytest.raises(errors.AmbiguousTimeoutException, match=f":{fake.nodes[2].options.port}") as caught:
             await manager.create_collection("inventory", "airline")
 
         assert 5.0 == pytest.approx(trio.current_time() - began_at, abs=0.5)
@@ -215,7 +198,7 @@ async def test_a_node_that_is_down(autojump_clock: MockClock) -> None:
         assert str(fake.nodes[2].options.port) in down
 
         fake.nodes.revive(2)
-        with pytest.raises(CollectionExistsException):
+        with pytest.raises(errors.CollectionExistsException):
             await manager.create_collection("inventory", "airline")
 
 
@@ -225,7 +208,7 @@ async def test_no_time_for_a_late_node(autojump_clock: MockClock) -> None:
         manager = cluster.bucket("default").collections()
         await manager.create_collection("inventory", "airport")
         fake.nodes.learn_late(1, 30.0)
-        with pytest.raises(AmbiguousTimeoutException) as caught, fail_after(2.0):
+        with pytest.raises(errors.AmbiguousTimeoutException) as caught, triclinium.fail_after(2.0):
             await manager.create_scope("other")
 
         (behind,) = caught.value.context.connections

@@ -8,8 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from triclinium import CollectionQueryIndexManager, QueryIndexType, Service
-from triclinium.errors import IndexExistsException, IndexNotFoundException, InvalidArgumentException
+from triclinium import CollectionQueryIndexManager, QueryIndexType, Service, errors
 from triclinium.testing import open_fake_cluster
 from triclinium_core.testing import FakeNodeOptions
 
@@ -55,7 +54,7 @@ async def test_indexes_of_a_bucket(autojump_clock: MockClock) -> None:
         assert ["all", "by_name"] == [index.name for index in await default.get_all_indexes()]
 
         await manager.watch_indexes("default", ["by_name"], watch_primary=True)
-        with pytest.raises(IndexNotFoundException):
+        with pytest.raises(errors.IndexNotFoundException):
             await manager.watch_indexes("default", ["by_city"])
         await manager.drop_index("default", "by_name")
         await manager.drop_primary_index("default", index_name="all")
@@ -95,21 +94,21 @@ async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
     """Each has an error of its own, and who does not mind says so."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").default_collection().query_indexes()
-        with pytest.raises(IndexNotFoundException):
+        with pytest.raises(errors.IndexNotFoundException):
             await manager.drop_index("a")
-        with pytest.raises(IndexNotFoundException):
+        with pytest.raises(errors.IndexNotFoundException):
             await manager.drop_primary_index()
         await manager.drop_index("a", ignore_if_not_exists=True)
         await manager.drop_primary_index(ignore_if_not_exists=True)
         await manager.create_index("a", ["a"])
         await manager.create_primary_index()
-        with pytest.raises(IndexExistsException):
+        with pytest.raises(errors.IndexExistsException):
             await manager.create_index("a", ["a"])
-        with pytest.raises(IndexExistsException):
+        with pytest.raises(errors.IndexExistsException):
             await manager.create_primary_index()
         await manager.create_index("a", ["a"], ignore_if_exists=True)
         await manager.create_primary_index(ignore_if_exists=True)
-        with pytest.raises(IndexNotFoundException):
+        with pytest.raises(errors.IndexNotFoundException):
             await manager.watch_indexes(["b"])
 
 
@@ -127,7 +126,7 @@ async def test_bad_names(autojump_clock: MockClock) -> None:
             lambda: of_bucket.get_all_indexes("a`b"),
             lambda: of_bucket.build_deferred_indexes(".."),
         ):
-            with pytest.raises(InvalidArgumentException), trio.testing.assert_checkpoints():
+            with pytest.raises(errors.InvalidArgumentException), trio.testing.assert_checkpoints():
                 await call()
 
         assert [] == list(fake.node.request_log)
@@ -148,7 +147,7 @@ async def test_statements_have_client_context_ids(autojump_clock: MockClock) -> 
         await of_bucket.drop_index("default", "later")
         await of_collection.create_index("by_name", ["name"])
         await of_collection.drop_index("by_name")
-        with pytest.raises(IndexNotFoundException) as caught:
+        with pytest.raises(errors.IndexNotFoundException) as caught:
             await of_collection.drop_primary_index()
         bodies = [json.loads(each.body) for each in fake.node.request_log if each.service is Service.QUERY]
 

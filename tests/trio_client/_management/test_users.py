@@ -8,13 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from triclinium import AuthDomain, Group, Origin, PasswordAuthenticator, Role, RoleAndOrigins, User
-from triclinium.errors import (
-    AuthenticationFailureException,
-    GroupNotFoundException,
-    InvalidArgumentException,
-    UserNotFoundException,
-)
+from triclinium import AuthDomain, Group, Origin, PasswordAuthenticator, Role, RoleAndOrigins, User, errors
 from triclinium.testing import open_fake_cluster
 
 READER, WRITER = Role("data_reader", "default"), Role("data_writer", "*")
@@ -67,14 +61,14 @@ async def test_what_is_not_there(autojump_clock: MockClock) -> None:
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.users()
         for call in (manager.get_user, manager.drop_user):
-            with pytest.raises(UserNotFoundException):
+            with pytest.raises(errors.UserNotFoundException):
                 await call("nobody")
         for of_group in (manager.get_group, manager.drop_group):
-            with pytest.raises(GroupNotFoundException):
+            with pytest.raises(errors.GroupNotFoundException):
                 await of_group("nobody")
-        with pytest.raises(InvalidArgumentException):
+        with pytest.raises(errors.InvalidArgumentException):
             await manager.upsert_user(User(username="ada", groups={"nobody"}, password="geheim"))
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             await manager.upsert_user(User(username="ada", roles={Role("emperor")}, password="geheim"))
 
         assert "geheim" not in str(caught.value)
@@ -94,7 +88,7 @@ async def test_a_new_password(autojump_clock: MockClock) -> None:
     """The client has to be told as well."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         await cluster.users().change_password("new")
-        with pytest.raises(AuthenticationFailureException):
+        with pytest.raises(errors.AuthenticationFailureException):
             await cluster.users().get_all_users()
         cluster.set_authenticator(PasswordAuthenticator(fake.authenticator.username, "new"))
 
@@ -115,7 +109,7 @@ async def test_bad_users(autojump_clock: MockClock) -> None:
             lambda: manager.drop_group(""),
             lambda: manager.change_password(""),
         ):
-            with pytest.raises(InvalidArgumentException), trio.testing.assert_checkpoints():
+            with pytest.raises(errors.InvalidArgumentException), trio.testing.assert_checkpoints():
                 await call()
 
         assert [] == list(fake.node.request_log)

@@ -11,21 +11,7 @@ import trio.lowlevel
 import trio.testing
 
 import triclinium
-from triclinium import (
-    BestEffortRetryStrategy,
-    ErrorInfo,
-    FastFailOnTerminalErrorRetryStrategy,
-    RetryAction,
-    RetryEnding,
-    RetryReason,
-    RetryRequest,
-    attempts,
-    attempts_of,
-    client_context,
-    retried,
-    retry,
-)
-from triclinium.errors import AuthenticationFailureException, TemporaryFailureException
+from triclinium import BestEffortRetryStrategy, RetryAction, RetryReason, RetryRequest, attempts, errors, retry
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.error_context import ErrorContext
 
@@ -78,7 +64,7 @@ async def by_loop(flaky: Flaky, strategy: triclinium.AnyRetryStrategy) -> str:
 
 FORMS: dict[str, Callable[[Flaky, Recording], Awaitable[str]]] = {
     "Flaky": lambda flaky, strategy: retry(flaky, strategy=strategy, on=ConnectionError),
-    "retried": lambda flaky, strategy: retried(strategy=strategy, on=ConnectionError)(flaky)(),
+    "retried": lambda flaky, strategy: triclinium.retried(strategy=strategy, on=ConnectionError)(flaky)(),
     "attempts": by_loop,
 }
 
@@ -90,7 +76,7 @@ async def test_the_strategy_decides_about_calls(
 ) -> None:
     """It sees each failure as that of a request without a service, with its age and the time that is left."""
     strategy = kind()
-    with trio.fail_after(60.0), client_context(robot=True):
+    with trio.fail_after(60.0), triclinium.client_context(robot=True):
         result = await FORMS[form](Flaky(3), strategy)
     requests = [request for request, _ in strategy.asked]
 
@@ -111,7 +97,7 @@ async def test_the_delays_are_those_of_the_strategy(autojump_clock: trio.testing
     assert 0.007 == pytest.approx(trio.current_time() - began)
 
     began = trio.current_time()
-    wish = ErrorInfo(is_retry_safe=True, retry_after=7.0)
+    wish = triclinium.ErrorInfo(is_retry_safe=True, retry_after=7.0)
     await retry(Flaky(1), strategy=BestEffortRetryStrategy(), on=lambda error: wish)
 
     assert 7.0 == trio.current_time() - began
@@ -124,30 +110,32 @@ async def test_nothing_is_retried_beyond_the_deadline_or_what_is_not_safe(
     with pytest.raises(ConnectionError) as caught, trio.fail_after(1.0):
         await retry(Flaky(1000), strategy=BestEffortRetryStrategy(), on=ConnectionError)
 
-    assert RetryEnding.DEADLINE is attempts_of(caught.value)[-1].ending
+    assert triclinium.RetryEnding.DEADLINE is triclinium.attempts_of(caught.value)[-1].ending
 
     strategy = Recording()
     with pytest.raises(ConnectionError) as caught:
         await retry(Flaky(1000), strategy=strategy)
 
-    assert RetryEnding.NOT_RETRY_SAFE is attempts_of(caught.value)[-1].ending
+    assert triclinium.RetryEnding.NOT_RETRY_SAFE is triclinium.attempts_of(caught.value)[-1].ending
     assert [] == strategy.asked
 
 
 async def test_an_error_of_an_operation_brings_its_reason(autojump_clock: trio.testing.MockClock) -> None:
     """A terminal one ends the call under the default strategy; a node that was busy does not."""
-    refused = AuthenticationFailureException("no", ErrorContext(refused_reason="AUTHENTICATION_ERROR"))
-    with pytest.raises(AuthenticationFailureException) as caught:
+    refused = errors.AuthenticationFailureException("no", ErrorContext(refused_reason="AUTHENTICATION_ERROR"))
+    with pytest.raises(errors.AuthenticationFailureException) as caught:
         await retry(
-            Flaky(1, refused), strategy=FastFailOnTerminalErrorRetryStrategy(), on=AuthenticationFailureException
+            Flaky(1, refused),
+            strategy=triclinium.FastFailOnTerminalErrorRetryStrategy(),
+            on=errors.AuthenticationFailureException,
         )
 
-    assert RetryEnding.REFUSED is attempts_of(caught.value)[-1].ending
+    assert triclinium.RetryEnding.REFUSED is triclinium.attempts_of(caught.value)[-1].ending
 
-    busy = TemporaryFailureException("no", ErrorContext(refused_reason="KV_TEMPORARY_FAILURE"))
+    busy = errors.TemporaryFailureException("no", ErrorContext(refused_reason="KV_TEMPORARY_FAILURE"))
     strategy = Recording()
 
-    assert "done" == await retry(Flaky(1, busy), strategy=strategy, on=TemporaryFailureException)
+    assert "done" == await retry(Flaky(1, busy), strategy=strategy, on=errors.TemporaryFailureException)
     assert [RetryReason.KV_TEMPORARY_FAILURE] == [reason for _, reason in strategy.asked]
 
 

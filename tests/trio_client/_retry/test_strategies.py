@@ -11,21 +11,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+import triclinium
 from tests.rows import rows
 from tests.trio_client.retry_doubles import AsyncStrategy, ScriptedStrategy, Token
-from triclinium import (
-    AdaptiveRetryStrategy,
-    ErrorInfo,
-    RetryEnding,
-    SimpleRetryStrategy,
-    StandardRetryStrategy,
-    attempts,
-    attempts_of,
-    retry,
-)
+from triclinium import retry
 from triclinium.errors import ArgumentError
-from triclinium_core.retry.smithy.asynchronous import as_async
-from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryError, RetryToken
+from triclinium_core.retry.smithy import AnyRetryStrategy, RetryError, RetryToken, as_async
 
 
 class Flaky:
@@ -43,9 +34,11 @@ class Flaky:
         return self.began
 
 
-@pytest.mark.parametrize("kind", [StandardRetryStrategy, SimpleRetryStrategy, AdaptiveRetryStrategy])
+@pytest.mark.parametrize(
+    "kind", [triclinium.StandardRetryStrategy, triclinium.SimpleRetryStrategy, triclinium.AdaptiveRetryStrategy]
+)
 async def test_strategies_need_no_arguments(
-    kind: type[StandardRetryStrategy | SimpleRetryStrategy], autojump_clock: MockClock
+    kind: type[triclinium.StandardRetryStrategy | triclinium.SimpleRetryStrategy], autojump_clock: MockClock
 ) -> None:
     """Randomness and clock are a program's own."""
     assert 2 == len(await retry(Flaky(OSError()), strategy=kind(), on=OSError))
@@ -55,7 +48,7 @@ async def test_randomness_may_be_given(autojump_clock: MockClock) -> None:
     """Then delays are the same every time."""
     found = [
         await retry(Flaky(OSError(), OSError()), strategy=kind(rng=random.Random(1)), on=OSError)
-        for kind in (StandardRetryStrategy, StandardRetryStrategy)
+        for kind in (triclinium.StandardRetryStrategy, triclinium.StandardRetryStrategy)
     ]
     delays = [[began - times[0] for began in times] for times in found]
 
@@ -64,12 +57,12 @@ async def test_randomness_may_be_given(autojump_clock: MockClock) -> None:
 
 async def test_an_adaptive_strategy_holds_first_attempts_back(autojump_clock: MockClock) -> None:
     """Once the service has throttled, by trio's clock."""
-    strategy = AdaptiveRetryStrategy(max_attempts=1)
+    strategy = triclinium.AdaptiveRetryStrategy(max_attempts=1)
     with pytest.raises(OSError):  # noqa: PT011 - it has nothing to say
         await retry(
             Flaky(OSError()),
             strategy=strategy,
-            on=lambda _: ErrorInfo(is_retry_safe=True, is_throttling_error=True),
+            on=lambda _: triclinium.ErrorInfo(is_retry_safe=True, is_throttling_error=True),
         )
     began = trio.current_time()
     await retry(Flaky(), strategy=strategy)
@@ -104,7 +97,7 @@ async def test_no_token_to_begin_with(kind: type[ScriptedStrategy | AsyncStrateg
         await retry(flaky, strategy=strategy, on=OSError)
     await retry(flaky, strategy=strategy, on=OSError)
 
-    assert RetryEnding.NO_TOKEN is attempts_of(caught.value)[-1].ending
+    assert triclinium.RetryEnding.NO_TOKEN is triclinium.attempts_of(caught.value)[-1].ending
     assert ["acquire", "acquire"] == strategy.told
 
 
@@ -117,7 +110,7 @@ async def test_nonsense_to_begin_with(kind: type[ScriptedStrategy | AsyncStrateg
     with pytest.raises(ArgumentError, match="strategy (Async|Scripted)Strategy answered"):
         await retry(flaky, strategy=kind(answer))
     with pytest.raises(ArgumentError, match="strategy (Async|Scripted)Strategy answered"):
-        await anext(aiter(attempts(kind(answer))))
+        await anext(aiter(triclinium.attempts(kind(answer))))
     assert [] == flaky.began
 
 
@@ -140,7 +133,7 @@ async def test_defects_of_a_strategy(kind: type[ScriptedStrategy | AsyncStrategy
     with pytest.raises(ZeroDivisionError):
         await retry(Flaky(), strategy=kind(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
-        await anext(aiter(attempts(kind(ZeroDivisionError()))))
+        await anext(aiter(triclinium.attempts(kind(ZeroDivisionError()))))
     with pytest.raises(ZeroDivisionError) as caught:
         await retry(Flaky(error), strategy=kind(Token(), ZeroDivisionError()), on=OSError)
 
@@ -158,10 +151,10 @@ async def test_cancelled_before_the_first_attempt(autojump_clock: MockClock) -> 
 
 def test_under_anyio() -> None:
     """Its cancel scopes count as trio's do, for the deadline and for the cancellation."""
-    strategy = StandardRetryStrategy()
+    strategy = triclinium.StandardRetryStrategy()
 
-    def wait_long(_: Exception) -> ErrorInfo:
-        return ErrorInfo(is_retry_safe=True, retry_after=5.0)
+    def wait_long(_: Exception) -> triclinium.ErrorInfo:
+        return triclinium.ErrorInfo(is_retry_safe=True, retry_after=5.0)
 
     async def main() -> tuple[float, bool, int]:
         error = OSError()
@@ -172,7 +165,7 @@ def test_under_anyio() -> None:
         async with anyio.create_task_group() as group:
 
             async def work() -> None:
-                async for attempt in attempts(strategy, on=wait_long):
+                async for attempt in triclinium.attempts(strategy, on=wait_long):
                     with attempt:
                         await flaky()
 
@@ -194,9 +187,9 @@ async def fail() -> None:
     raise OSError
 
 
-def in_a_second(_: Exception) -> ErrorInfo:
+def in_a_second(_: Exception) -> triclinium.ErrorInfo:
     """Wait for the server."""
-    return ErrorInfo(is_retry_safe=True, retry_after=1.0)
+    return triclinium.ErrorInfo(is_retry_safe=True, retry_after=1.0)
 
 
 @pytest.mark.parametrize("shape", [None, as_async])
@@ -204,7 +197,7 @@ async def test_a_retry_that_is_not_made_costs_nothing(
     shape: Callable[[AnyRetryStrategy], AnyRetryStrategy] | None, autojump_clock: MockClock
 ) -> None:
     """Not at the deadline, and not where the sleep is cancelled; nor where the strategy is awaited."""
-    quota = StandardRetryStrategy()
+    quota = triclinium.StandardRetryStrategy()
     strategy = quota if shape is None else shape(quota)
     with pytest.raises(OSError), trio.move_on_after(1.0):  # noqa: PT011 - it has nothing to say
         await retry(fail, strategy=strategy, on=in_a_second)
@@ -218,7 +211,7 @@ async def test_a_retry_that_is_not_made_costs_nothing(
 
 async def test_a_hook_that_ends_the_program() -> None:
     """The retry that was promised to it is not made, and costs nothing."""
-    quota = StandardRetryStrategy()
+    quota = triclinium.StandardRetryStrategy()
 
     def stop(_: object) -> None:
         raise KeyboardInterrupt
@@ -243,7 +236,7 @@ async def test_what_a_success_is_answered_with_means_nothing() -> None:
     """It is awaited only where the strategy is one to be awaited."""
     called, looped = Talkative(Token()), Talkative(Token())
     await retry(Flaky(), strategy=called)
-    async for attempt in attempts(looped):
+    async for attempt in triclinium.attempts(looped):
         async with attempt:
             pass
 
@@ -254,12 +247,12 @@ async def test_a_first_attempt_that_is_not_made_gives_its_place_back(autojump_cl
     """Whoever is cancelled while an adaptive strategy holds a call back does not hold back the next one."""
     waits = []
     for cancelled in (False, True):
-        strategy = AdaptiveRetryStrategy(max_attempts=1)
+        strategy = triclinium.AdaptiveRetryStrategy(max_attempts=1)
         with pytest.raises(OSError):  # noqa: PT011 - it has nothing to say
             await retry(
                 Flaky(OSError()),
                 strategy=strategy,
-                on=lambda _: ErrorInfo(is_retry_safe=True, is_throttling_error=True),
+                on=lambda _: triclinium.ErrorInfo(is_retry_safe=True, is_throttling_error=True),
             )
         throttled_at = trio.current_time()
         if cancelled:

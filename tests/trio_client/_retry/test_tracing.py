@@ -25,7 +25,7 @@ from triclinium import RequestSpan, attempts, retry, tracing_retries
 from triclinium.adapters.httpx import RetryTransport
 from triclinium.errors import InvalidArgumentException
 from triclinium.opentelemetry import OpenTelemetryMeter, OpenTelemetryRequestTracer
-from triclinium_core.retry.smithy.protocols import RetryError
+from triclinium_core.retry.smithy import RetryError
 
 
 class Traced:

@@ -10,19 +10,13 @@ from trio.testing import MockClock
 
 import triclinium.testing
 from tests.trio_client.retry_doubles import ScriptedStrategy, Token
-from triclinium import (
-    RetryEnding,
-    RetryGivenUp,
-    RetryReport,
-    RetryScheduled,
-    RetrySucceeded,
-    StandardRetryStrategy,
-    attempts,
-    retry,
-    watching_retries,
-)
+from triclinium import RetryEnding, RetryGivenUp, RetryReport, RetryScheduled, RetrySucceeded
+from triclinium._retry.attempts import attempts
+from triclinium._retry.retry import retry
+from triclinium._retry.strategies import StandardRetryStrategy
+from triclinium._retry.watching import watching_retries
 from triclinium.errors import ArgumentError
-from triclinium_core.retry.smithy.protocols import RetryError
+from triclinium_core.retry.smithy import RetryError
 
 
 class Flaky:

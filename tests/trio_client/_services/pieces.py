@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triclinium_core.contract.couchbase import (
-    Action,
-    CompleteRequest,
-    Event,
-    FailOperation,
-    RequestSubmitted,
-    RowsReceived,
-    RowsWanted,
-)
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors
+from triclinium_core.contract import couchbase
 from triclinium_core.services.query.result import QueryMetaData, QueryStatus
 from triclinium_core.services.service_request import ServiceRequest, ServiceResult
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
-Piece = Sequence[bytes] | ServiceResult | CouchbaseException | None
+Piece = Sequence[bytes] | ServiceResult | errors.CouchbaseException | None
 """Rows, what comes at the end, or None for silence."""
 
 METADATA = QueryMetaData(request_id="r1", client_context_id="c1", status=QueryStatus.SUCCESS)
@@ -34,21 +26,21 @@ class Pieces:
     @property
     def requests(self) -> Sequence[ServiceRequest]:
         """What was asked, oldest first."""
-        return [event.request for event in self.machine.events if isinstance(event, RequestSubmitted)]
+        return [event.request for event in self.machine.events if isinstance(event, couchbase.RequestSubmitted)]
 
-    def heard(self, kind: type[Event]) -> int:
+    def heard(self, kind: type[couchbase.Event]) -> int:
         """Return how often something was heard."""
         return sum(isinstance(event, kind) for event in self.machine.events)
 
-    def _answer(self, event: Event) -> Sequence[Action]:
-        if not isinstance(event, RequestSubmitted | RowsWanted):
+    def _answer(self, event: couchbase.Event) -> Sequence[couchbase.Action]:
+        if not isinstance(event, couchbase.RequestSubmitted | couchbase.RowsWanted):
             return ()
         match self._pieces.pop(0):
             case None:
                 return ()
-            case CouchbaseException() as error:
-                return [FailOperation(event.token, error)]
+            case errors.CouchbaseException() as error:
+                return [couchbase.FailOperation(event.token, error)]
             case ServiceResult() as result:
-                return [CompleteRequest(event.token, result)]
+                return [couchbase.CompleteRequest(event.token, result)]
             case rows:
-                return [RowsReceived(event.token, rows)]
+                return [couchbase.RowsReceived(event.token, rows)]

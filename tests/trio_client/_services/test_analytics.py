@@ -11,8 +11,7 @@ from trio.testing import MockClock
 from tests.rows import rows
 from tests.trio_client._services.pieces import Pieces
 from tests.trio_client.doubles import open_scripted
-from triclinium import AnalyticsMetaData, AnalyticsScanConsistency, AnalyticsStatus
-from triclinium.errors import EncodingFailureException, InvalidArgumentException
+from triclinium import AnalyticsMetaData, AnalyticsScanConsistency, AnalyticsStatus, errors
 from triclinium.testing import FakeAnswer, Service, open_fake_cluster
 from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
@@ -91,10 +90,10 @@ async def test_a_scope() -> None:
 @rows(
     ("options", "error"),
     [
-        ({"prioritiy": True}, InvalidArgumentException),
-        ({"priority": -1}, InvalidArgumentException),
-        ({"age": object()}, EncodingFailureException),
-        ({"age": 1, "named_parameters": {"age": 2}}, InvalidArgumentException),
+        ({"prioritiy": True}, errors.InvalidArgumentException),
+        ({"priority": -1}, errors.InvalidArgumentException),
+        ({"age": object()}, errors.EncodingFailureException),
+        ({"age": 1, "named_parameters": {"age": 2}}, errors.InvalidArgumentException),
     ],
 )
 async def test_wrong_arguments(options: dict[str, Any], error: type[Exception]) -> None:

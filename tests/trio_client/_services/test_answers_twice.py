@@ -15,18 +15,12 @@ from trio.testing import MockClock
 
 import triclinium
 from tests.trio_client.pair import PATIENCE
-from triclinium import Cluster
+from triclinium import errors
 from triclinium.abc import ConnectedStream, Connector
-from triclinium.errors import (
-    CouchbaseException,
-    DmlFailureException,
-    RequestCanceledException,
-    UserNotFoundException,
-)
 from triclinium.search import TermQuery
 from triclinium.testing import FakeAnswer, Service, answer_twice, open_fake_cluster, open_tcp_cluster
 
-Outcome = Sequence[object] | type[CouchbaseException]
+Outcome = Sequence[object] | type[errors.CouchbaseException]
 
 
 def http(body: bytes, status: bytes = b"200 OK", headers: bytes = b"") -> bytes:
@@ -127,7 +121,7 @@ class Instead:
 
 
 @asynccontextmanager
-async def client_of(talkative: TalkativeService, service: Service) -> AsyncIterator[Cluster]:
+async def client_of(talkative: TalkativeService, service: Service) -> AsyncIterator[triclinium.Cluster]:
     """Give the block a client with one connection to a service. Fail after a minute."""
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery, open_tcp_cluster() as fake:
@@ -145,49 +139,49 @@ async def client_of(talkative: TalkativeService, service: Service) -> AsyncItera
             nursery.cancel_scope.cancel()
 
 
-async def query(cluster: Cluster, statement: str) -> Sequence[object]:
+async def query(cluster: triclinium.Cluster, statement: str) -> Sequence[object]:
     """Return the rows of a query with an id of the user."""
     async with cluster.query(statement, client_context_id="mine") as result:
         return await result.rows()
 
 
-async def analyze(cluster: Cluster, statement: str) -> Sequence[object]:
+async def analyze(cluster: triclinium.Cluster, statement: str) -> Sequence[object]:
     """Return the rows of an analytics query with an id of the user."""
     async with cluster.analytics_query(statement, client_context_id="mine") as result:
         return await result.rows()
 
 
-async def search(cluster: Cluster, index: str) -> Sequence[object]:
+async def search(cluster: triclinium.Cluster, index: str) -> Sequence[object]:
     """Return the ids that a search finds."""
     async with cluster.search(index, TermQuery("inn")) as result:
         return [row.id for row in await result.rows()]
 
 
-async def view(cluster: Cluster, name: str) -> Sequence[object]:
+async def view(cluster: triclinium.Cluster, name: str) -> Sequence[object]:
     """Return the keys of a view."""
     async with cluster.bucket("default").view_query(name, "v") as result:
         return [row.key for row in await result.rows()]
 
 
-async def read_buckets(cluster: Cluster, _: str) -> Sequence[object]:
+async def read_buckets(cluster: triclinium.Cluster, _: str) -> Sequence[object]:
     """Return all buckets."""
     return await cluster.buckets().get_all_buckets()
 
 
-async def drop_user(cluster: Cluster, name: str) -> Sequence[object]:
+async def drop_user(cluster: triclinium.Cluster, name: str) -> Sequence[object]:
     """Delete a user."""
     await cluster.users().drop_user(name)
     return []
 
 
-Call = Callable[[Cluster, str], Awaitable[Sequence[object]]]
+Call = Callable[[triclinium.Cluster, str], Awaitable[Sequence[object]]]
 
 
-async def outcome_of(call: Call, cluster: Cluster, name: str) -> Outcome:
+async def outcome_of(call: Call, cluster: triclinium.Cluster, name: str) -> Outcome:
     """Return the result of a call, or its exception type."""
     try:
         return await call(cluster, name)
-    except CouchbaseException as error:
+    except errors.CouchbaseException as error:
         return type(error)
 
 
@@ -211,7 +205,7 @@ CASES: Sequence[Case] = [
         Service.QUERY,
         (query, query),
         (http(b'{"results":[1],"status":"success"}'), http(DELETE_FAILED)),
-        ([1], DmlFailureException),
+        ([1], errors.DmlFailureException),
     ),
     Case(
         Service.ANALYTICS,
@@ -241,7 +235,7 @@ CASES: Sequence[Case] = [
         Service.MANAGEMENT,
         (read_buckets, drop_user),
         (http(b"[]"), http(b'"Unknown user."', b"404 Object Not Found")),
-        ([], UserNotFoundException),
+        ([], errors.UserNotFoundException),
     ),
 ]
 
@@ -336,11 +330,11 @@ async def test_an_answer_in_front_of_the_first_request() -> None:
 
 
 @pytest.mark.native
-@pytest.mark.parametrize(("readonly", "outcome"), [(True, [3]), (False, RequestCanceledException)])
+@pytest.mark.parametrize(("readonly", "outcome"), [(True, [3]), (False, errors.RequestCanceledException)])
 async def test_a_second_copy_that_comes_late(readonly: bool, outcome: Outcome) -> None:
     """If a copy with another id arrives after the next request, only a read-only query is sent again."""
 
-    async def ask(cluster: Cluster, statement: str) -> Sequence[object]:
+    async def ask(cluster: triclinium.Cluster, statement: str) -> Sequence[object]:
         async with cluster.query(statement, readonly=readonly) as result:
             return await result.rows()
 

@@ -11,9 +11,8 @@ import trio
 
 import triclinium
 from tests.rows import rows
-from triclinium import Cluster, TimeoutOptions
+from triclinium import errors
 from triclinium.abc import ConnectedStream, Connector
-from triclinium.errors import CouchbaseException
 from triclinium.testing import Service, open_tcp_cluster
 
 SUCCESS = b'{"results":[1],"status":"success"}'
@@ -83,7 +82,7 @@ class Instead:
 
 
 @asynccontextmanager
-async def client_of(service: EarlyService) -> AsyncIterator[Cluster]:
+async def client_of(service: EarlyService) -> AsyncIterator[triclinium.Cluster]:
     """Give the block a client that has one connection to this query service, and the test a minute."""
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery, open_tcp_cluster() as fake:
@@ -93,19 +92,19 @@ async def client_of(service: EarlyService) -> AsyncIterator[Cluster]:
                 fake.connection_string,
                 fake.authenticator,
                 connector=Instead(fake.connector, {port: listener.socket.getsockname()[1]}),
-                timeouts=TimeoutOptions(query=20.0),
+                timeouts=triclinium.TimeoutOptions(query=20.0),
                 max_http_connections=1,
             ) as cluster:
                 yield cluster
             nursery.cancel_scope.cancel()
 
 
-async def ask(cluster: Cluster, value: str) -> list[object] | type[CouchbaseException]:
+async def ask(cluster: triclinium.Cluster, value: str) -> list[object] | type[errors.CouchbaseException]:
     """Return the rows of a query, or how it fails."""
     try:
         async with cluster.query("SELECT $1", value) as result:
             return await result.rows()
-    except CouchbaseException as error:
+    except errors.CouchbaseException as error:
         return type(error)
 
 

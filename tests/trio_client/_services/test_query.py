@@ -14,32 +14,10 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+import triclinium
 from tests.rows import rows
 from tests.trio_client.pair import PATIENCE, Never
-from triclinium import (
-    Cluster,
-    MutationState,
-    QueryMetrics,
-    QueryProfile,
-    QueryScanConsistency,
-    QueryStatus,
-    QueryWarning,
-)
-from triclinium.errors import (
-    AmbiguousTimeoutException,
-    BucketNotFoundException,
-    CollectionNotFoundException,
-    CouchbaseException,
-    EncodingFailureException,
-    IndexNotFoundException,
-    InternalServerFailureException,
-    InvalidArgumentException,
-    ParsingFailureException,
-    PreparedStatementFailureException,
-    ScopeNotFoundException,
-    TimeoutException,
-    UnambiguousTimeoutException,
-)
+from triclinium import errors
 from triclinium.testing import FakeAnswer, FakeCluster, Service, drop_response, open_fake_cluster
 
 STATEMENT = "SELECT p.* FROM people p"
@@ -49,7 +27,7 @@ class Queried(NamedTuple):
     """Nodes with a query service, and a client of them."""
 
     fake: FakeCluster
-    cluster: Cluster
+    cluster: triclinium.Cluster
 
     def answers(self, *answers: FakeAnswer, statement: str = STATEMENT) -> None:
         """Have the nodes answer a statement."""
@@ -74,7 +52,9 @@ async def open_queried(nodes: int = 1, **arguments: Any) -> AsyncIterator[Querie
             yield Queried(fake, cluster)
 
 
-async def found(cluster: Cluster, statement: str = STATEMENT, /, *positional: object, **options: Any) -> list[object]:
+async def found(
+    cluster: triclinium.Cluster, statement: str = STATEMENT, /, *positional: object, **options: Any
+) -> list[object]:
     """Return the rows of a statement."""
     async with cluster.query(statement, *positional, **options) as result:
         return [row async for row in result]
@@ -89,22 +69,22 @@ async def test_rows_and_metadata(autojump_clock: MockClock) -> None:
     async with open_queried() as queried:
         queried.answers(answer)
         async with queried.cluster.query(
-            STATEMENT, metrics=True, profile=QueryProfile.PHASES, client_context_id="c1"
+            STATEMENT, metrics=True, profile=triclinium.QueryProfile.PHASES, client_context_id="c1"
         ) as result:
             assert [{"name": "ada"}, {"name": "eve"}] == [row async for row in result]
             metadata = await result.metadata()
 
-    assert ("c1", QueryStatus.SUCCESS, {"*": "*"}) == (
+    assert ("c1", triclinium.QueryStatus.SUCCESS, {"*": "*"}) == (
         metadata.client_context_id,
         metadata.status,
         metadata.signature,
     )
-    assert ((QueryWarning(5503, "odd"),), {"phaseTimes": {}}, 2) == (
+    assert ((triclinium.QueryWarning(5503, "odd"),), {"phaseTimes": {}}, 2) == (
         metadata.warnings,
         metadata.profile,
         metadata.metrics.result_count,
     )
-    assert (str(UUID(metadata.request_id)), QueryMetrics()) != ("", metadata.metrics)
+    assert (str(UUID(metadata.request_id)), triclinium.QueryMetrics()) != ("", metadata.metrics)
 
 
 async def test_parameters(autojump_clock: MockClock) -> None:
@@ -127,10 +107,10 @@ async def test_options(autojump_clock: MockClock) -> None:
         assert token is not None
         options: dict[str, Any] = {
             "readonly": True,
-            "consistent_with": MutationState(token),
+            "consistent_with": triclinium.MutationState(token),
             "client_context_id": "c1",
             "metrics": True,
-            "profile": QueryProfile.TIMINGS,
+            "profile": triclinium.QueryProfile.TIMINGS,
             "flex_index": True,
             "preserve_expiry": True,
             "max_parallelism": 1,
@@ -141,7 +121,7 @@ async def test_options(autojump_clock: MockClock) -> None:
             "raw": {"controls": True},
         }
         await found(queried.cluster, "SELECT $age AS a", age=30, **options)
-        await found(queried.cluster, "SELECT 1", scan_consistency=QueryScanConsistency.REQUEST_PLUS)
+        await found(queried.cluster, "SELECT 1", scan_consistency=triclinium.QueryScanConsistency.REQUEST_PLUS)
 
         whole, consistent = queried.sent
     assert {
@@ -182,7 +162,7 @@ async def test_a_scope_that_is_not_there(autojump_clock: MockClock) -> None:
         said = {"code": 12021, "msg": "Scope not found in CB datastore default:travel.nowhere"}
         queried.answers(FakeAnswer(errors=[said]))
         scope = queried.cluster.bucket("travel").scope("nowhere")
-        with pytest.raises(ScopeNotFoundException, match=r"travel\.nowhere") as caught:
+        with pytest.raises(errors.ScopeNotFoundException, match=r"travel\.nowhere") as caught:
             async with scope.query(STATEMENT):
                 pass
 
@@ -197,20 +177,20 @@ async def test_a_scope_that_is_not_there(autojump_clock: MockClock) -> None:
 @rows(
     ("in_scope", "text", "expected"),
     [
-        (False, "default:travel.inventory.gone", CollectionNotFoundException),
-        (False, "default:gone - cause: No bucket named gone", BucketNotFoundException),
-        (True, "default:travel.inventory.gone", CollectionNotFoundException),
-        (True, "gone", CollectionNotFoundException),
+        (False, "default:travel.inventory.gone", errors.CollectionNotFoundException),
+        (False, "default:gone - cause: No bucket named gone", errors.BucketNotFoundException),
+        (True, "default:travel.inventory.gone", errors.CollectionNotFoundException),
+        (True, "gone", errors.CollectionNotFoundException),
     ],
 )
 async def test_a_keyspace_that_is_not_there(
-    autojump_clock: MockClock, in_scope: bool, text: str, expected: type[CouchbaseException]
+    autojump_clock: MockClock, in_scope: bool, text: str, expected: type[errors.CouchbaseException]
 ) -> None:
     """Error 12003 raises for a collection if its text or the query context names one, else for a bucket."""
     async with open_queried() as queried:
         queried.answers(FakeAnswer(errors=[{"code": 12003, "msg": f"Keyspace not found in CB datastore: {text}"}]))
         place = queried.cluster.bucket("travel").scope("inventory") if in_scope else queried.cluster
-        with pytest.raises(CouchbaseException) as caught:
+        with pytest.raises(errors.CouchbaseException) as caught:
             async with place.query(STATEMENT):
                 pass
 
@@ -218,9 +198,9 @@ async def test_a_keyspace_that_is_not_there(
 
 
 @rows("rows_before", [0, 2])
-@rows(("readonly", "expected"), [(True, UnambiguousTimeoutException), (False, AmbiguousTimeoutException)])
+@rows(("readonly", "expected"), [(True, errors.UnambiguousTimeoutException), (False, errors.AmbiguousTimeoutException)])
 async def test_a_status_of_timeout(
-    autojump_clock: MockClock, readonly: bool, expected: type[TimeoutException], rows_before: int
+    autojump_clock: MockClock, readonly: bool, expected: type[errors.TimeoutException], rows_before: int
 ) -> None:
     """A status ``timeout`` without an error raises a timeout behind the rows, ambiguous unless the query only reads."""
     async with open_queried() as queried:
@@ -232,7 +212,7 @@ async def test_a_status_of_timeout(
                 async for row in result:
                     taken.append(row)
 
-        with pytest.raises(TimeoutException) as caught:
+        with pytest.raises(errors.TimeoutException) as caught:
             await take()
 
         assert (expected, 200, 0) == (
@@ -274,10 +254,10 @@ async def test_names_of_queries(autojump_clock: MockClock) -> None:
 async def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
     """They are refused by name at the call, before anything is sent; a keyword that is misspelt is no parameter."""
     async with open_queried() as queried:
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             queried.cluster.query("SELECT $age AS a", **options)
         assert parameter == caught.value.parameter
-        with pytest.raises(InvalidArgumentException):
+        with pytest.raises(errors.InvalidArgumentException):
             queried.cluster.bucket("travel").scope("inventory").query("SELECT $age AS a", **options)
         assert [] == queried.log
 
@@ -285,14 +265,14 @@ async def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
 async def test_misspelt_options_are_suggested() -> None:
     """The error names the option that was meant."""
     async with open_queried() as queried:
-        with pytest.raises(InvalidArgumentException, match="readonly"):
+        with pytest.raises(errors.InvalidArgumentException, match="readonly"):
             queried.cluster.query(STATEMENT, read_only=True)
 
 
 async def test_parameters_that_cannot_travel() -> None:
     """Named by parameter, and never by value; nothing was sent."""
     async with open_queried() as queried:
-        with pytest.raises(EncodingFailureException, match=r"\$password") as caught:
+        with pytest.raises(errors.EncodingFailureException, match=r"\$password") as caught:
             queried.cluster.query("SELECT $password", password={"s3cret": object()})
         assert "s3cret" not in str(caught.value)
         assert [] == queried.log
@@ -301,7 +281,7 @@ async def test_parameters_that_cannot_travel() -> None:
 async def test_statement_that_cannot_be_parsed(autojump_clock: MockClock) -> None:
     """Entering the block raises what the service says, with the statement and without values."""
     async with open_queried() as queried:
-        with pytest.raises(ParsingFailureException) as caught:
+        with pytest.raises(errors.ParsingFailureException) as caught:
             await found(queried.cluster, "SELEC $password", password="s3cret", client_context_id="c1")
 
     context = caught.value.context
@@ -322,7 +302,7 @@ async def test_failure_half_way(autojump_clock: MockClock) -> None:
         queried.answers(failed, FakeAnswer(rows=[3]))
         async with queried.cluster.query(STATEMENT, readonly=True) as result:
             assert [1, 2] == [await anext(result), await anext(result)]
-            with pytest.raises(InternalServerFailureException):
+            with pytest.raises(errors.InternalServerFailureException):
                 await anext(result)
 
         assert 1 == len(queried.log)
@@ -337,12 +317,12 @@ async def test_retries(autojump_clock: MockClock) -> None:
         assert ["75000ms", "74999ms", "74997ms"] == [sent["timeout"] for sent in queried.sent]
 
         queried.answers(missing, FakeAnswer(rows=[1]))
-        with pytest.raises(IndexNotFoundException):
+        with pytest.raises(errors.IndexNotFoundException):
             await found(queried.cluster, retry_strategy=Never())
 
 
-@rows(("readonly", "error"), [(True, UnambiguousTimeoutException), (False, AmbiguousTimeoutException)])
-async def test_silence(readonly: bool, error: type[CouchbaseException], autojump_clock: MockClock) -> None:
+@rows(("readonly", "error"), [(True, errors.UnambiguousTimeoutException), (False, errors.AmbiguousTimeoutException)])
+async def test_silence(readonly: bool, error: type[errors.CouchbaseException], autojump_clock: MockClock) -> None:
     """A service that does not answer is waited for no longer than the timeout of queries; a change may have been made."""
     async with open_queried() as queried:
         queried.fake.node.faults.always(Service.QUERY, drop_response())
@@ -373,20 +353,20 @@ async def test_more_rows_than_are_held(autojump_clock: MockClock) -> None:
         assert [1, 2] * 3000 == taken
 
 
-async def leave(cluster: Cluster) -> None:
+async def leave(cluster: triclinium.Cluster) -> None:
     """Take one row, and leave."""
     async with cluster.query(STATEMENT) as result:
         assert 1 == await anext(result)
 
 
-async def fail(cluster: Cluster) -> None:
+async def fail(cluster: triclinium.Cluster) -> None:
     """Take one row, and raise."""
     with pytest.raises(ZeroDivisionError):
         async with cluster.query(STATEMENT) as result:
             1 // (await anext(result) - 1)  # type: ignore[operator]
 
 
-async def give_up(cluster: Cluster) -> None:
+async def give_up(cluster: triclinium.Cluster) -> None:
     """Be cancelled while the second row is waited for."""
     with trio.move_on_after(1) as scope:
         await found(cluster)
@@ -394,7 +374,7 @@ async def give_up(cluster: Cluster) -> None:
 
 
 @rows("depart", [leave, fail, give_up])
-async def test_the_service_notices(depart: Callable[[Cluster], Any], autojump_clock: MockClock) -> None:
+async def test_the_service_notices(depart: Callable[[triclinium.Cluster], Any], autojump_clock: MockClock) -> None:
     """Whoever leaves early, by whatever way, closes the connection; other queries of the client go on."""
     async with open_queried() as queried, trio.open_nursery() as nursery:
         queried.answers(FakeAnswer(rows=[1], repeat=1000, seconds_between_rows=30.0))
@@ -444,7 +424,7 @@ async def test_plans_that_go_stale(code: int, autojump_clock: MockClock) -> None
         ]
 
         plans.forget()
-        with pytest.raises(PreparedStatementFailureException) as caught:
+        with pytest.raises(errors.PreparedStatementFailureException) as caught:
             await found(cluster, "SELECT 1 AS one", adhoc=False, retry_strategy=Never())
         assert 4040 == caught.value.context.error_code
         assert [{"one": 1}] == await found(cluster, "SELECT 1 AS one", adhoc=False)

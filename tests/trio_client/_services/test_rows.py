@@ -13,19 +13,9 @@ from trio.testing import assert_checkpoints, assert_no_checkpoints, wait_all_tas
 from tests.rows import rows
 from tests.trio_client._services.pieces import METADATA, Pieces
 from tests.trio_client.doubles import open_scripted
-from triclinium import QueryResult
-from triclinium.errors import (
-    DecodingFailureException,
-    InvalidArgumentException,
-    RowsNotReadError,
-    TemporaryFailureException,
-)
+from triclinium import QueryResult, errors
 from triclinium_core.contract.couchbase import Action, Event, OperationAbandoned, RowsWanted
-from triclinium_core.services.answer.decoded_limits import (
-    OBJECTS_ESCAPES_MAX,
-    OBJECTS_PARTS_MAX,
-    OBJECTS_SIZE_BYTES_MAX,
-)
+from triclinium_core.services.answer import decoded_limits
 
 STATEMENT = "SELECT p.* FROM people p"
 
@@ -75,7 +65,7 @@ async def test_a_row_with_a_lone_surrogate() -> None:
     async with open_scripted(Pieces(*pieces, *pieces).machine) as cluster:
         async with cluster.query(STATEMENT) as result:
             assert 1 == await anext(result)
-            with pytest.raises(DecodingFailureException, match=r"row 1 .*\\ud800.*byte 17"):
+            with pytest.raises(errors.DecodingFailureException, match=r"row 1 .*\\ud800.*byte 17"):
                 await anext(result)
             assert [3] == await result.rows()
         async with cluster.query(STATEMENT, row_type=bytes) as texts:
@@ -90,9 +80,9 @@ async def test_a_row_of_another_type() -> None:
         cluster.query(STATEMENT, row_type=Person, client_context_id="c1") as result,
     ):
         assert Person("ada") == await anext(result)
-        with pytest.raises(DecodingFailureException, match="row 1 ") as caught:
+        with pytest.raises(errors.DecodingFailureException, match="row 1 ") as caught:
             await anext(result)
-        with pytest.raises(DecodingFailureException, match="row 2 "):
+        with pytest.raises(errors.DecodingFailureException, match="row 2 "):
             await result.rows()
         assert [Person("eve")] == await result.rows()
         assert METADATA == await result.metadata()
@@ -128,7 +118,7 @@ async def test_a_type_that_rows_cannot_have(row_type: Any) -> None:
     """It is refused before anything is sent."""
     pieces = Pieces()
     async with open_scripted(pieces.machine) as cluster:
-        with pytest.raises(InvalidArgumentException, match="row_type"):
+        with pytest.raises(errors.InvalidArgumentException, match="row_type"):
             cluster.query(STATEMENT, row_type=row_type)
     assert [] == pieces.requests
 
@@ -165,11 +155,11 @@ async def test_metadata_too_early() -> None:
         open_scripted(Pieces([b"1"], [b"2"], METADATA).machine) as cluster,
         cluster.query(STATEMENT) as result,
     ):
-        with pytest.raises(RowsNotReadError):
+        with pytest.raises(errors.RowsNotReadError):
             await result.metadata()
         assert 1 == await anext(result)
         # Whether this was the last one has to be waited for.
-        with pytest.raises(RowsNotReadError):
+        with pytest.raises(errors.RowsNotReadError):
             await result.metadata()
         assert 2 == await anext(result)
         assert METADATA == await result.metadata()
@@ -186,10 +176,10 @@ async def test_no_rows() -> None:
 
 async def test_failure_after_rows() -> None:
     """It is raised behind the last row, once; then nothing more comes."""
-    error = TemporaryFailureException("too busy")
+    error = errors.TemporaryFailureException("too busy")
     async with open_scripted(Pieces([b"1"], error).machine) as cluster, cluster.query(STATEMENT) as result:
         assert 1 == await anext(result)
-        with pytest.raises(TemporaryFailureException) as caught:
+        with pytest.raises(errors.TemporaryFailureException) as caught:
             await anext(result)
         assert error is caught.value
         for call in (result.__anext__, result.rows, result.metadata):
@@ -199,9 +189,9 @@ async def test_failure_after_rows() -> None:
 
 async def test_failure_before_rows() -> None:
     """It is raised on entering the block."""
-    error = TemporaryFailureException("too busy")
+    error = errors.TemporaryFailureException("too busy")
     async with open_scripted(Pieces(error).machine) as cluster:
-        with pytest.raises(TemporaryFailureException) as caught:
+        with pytest.raises(errors.TemporaryFailureException) as caught:
             async with cluster.query(STATEMENT):
                 pytest.fail("the block was entered")
     assert error is caught.value
@@ -371,16 +361,16 @@ async def test_what_is_shown() -> None:
         assert "<QueryResult of QueryRequest('SELECT $password', parameters=<$password>)>" == repr(result)
 
 
-MANY_KEYS = b"{" + b",".join(b'"%d":1' % number for number in range(OBJECTS_PARTS_MAX)) + b"}"
+MANY_KEYS = b"{" + b",".join(b'"%d":1' % number for number in range(decoded_limits.OBJECTS_PARTS_MAX)) + b"}"
 
 
 @rows(
     ("row", "counted"),
     [
         (MANY_KEYS, "100000 parts"),
-        (b'{"a":"' + rb"\n" * (OBJECTS_ESCAPES_MAX + 1) + b'"}', "500001 escapes"),
-        (b"[" + b"[[[[[[[[]]]]]]]]," * (OBJECTS_PARTS_MAX // 4) + b"1]", "parts"),
-        (b'{"a":"' + b"a" * OBJECTS_SIZE_BYTES_MAX + b'"}', "bytes"),
+        (b'{"a":"' + rb"\n" * (decoded_limits.OBJECTS_ESCAPES_MAX + 1) + b'"}', "500001 escapes"),
+        (b"[" + b"[[[[[[[[]]]]]]]]," * (decoded_limits.OBJECTS_PARTS_MAX // 4) + b"1]", "parts"),
+        (b'{"a":"' + b"a" * decoded_limits.OBJECTS_SIZE_BYTES_MAX + b'"}', "bytes"),
     ],
 )
 async def test_a_row_that_is_too_large_for_objects(row: bytes, counted: str) -> None:
@@ -389,12 +379,12 @@ async def test_a_row_that_is_too_large_for_objects(row: bytes, counted: str) -> 
     async with open_scripted(Pieces(*pieces, *pieces, *pieces).machine) as cluster:
         async with cluster.query(STATEMENT) as result:
             assert 1 == await anext(result)
-            with pytest.raises(DecodingFailureException, match=f"row 1 has .*{counted}.*row_type=bytes"):
+            with pytest.raises(errors.DecodingFailureException, match=f"row 1 has .*{counted}.*row_type=bytes"):
                 await anext(result)
             assert [3] == await result.rows()
         async with cluster.analytics_query(STATEMENT, row_type=object) as analysed:
             assert 1 == await anext(analysed)
-            with pytest.raises(DecodingFailureException, match=f"row 1 has .*{counted}.*row_type=bytes"):
+            with pytest.raises(errors.DecodingFailureException, match=f"row 1 has .*{counted}.*row_type=bytes"):
                 await anext(analysed)
             assert [3] == await analysed.rows()
         async with cluster.query(STATEMENT, row_type=bytes) as texts:

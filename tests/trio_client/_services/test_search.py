@@ -14,30 +14,7 @@ from trio.testing import MockClock
 
 from tests.rows import rows
 from tests.trio_client.pair import OPTIONS, PATIENCE, Never
-from triclinium import Cluster, MutationState, Scope, TimeoutOptions, fail_after
-from triclinium.errors import (
-    CouchbaseException,
-    DecodingFailureException,
-    EncodingFailureException,
-    IndexNotFoundException,
-    InvalidArgumentException,
-    RateLimitedException,
-    UnambiguousTimeoutException,
-    UnambiguousTooSlowError,
-)
-from triclinium.search import (
-    HighlightStyle,
-    MatchAllQuery,
-    MatchQuery,
-    SearchMetrics,
-    SearchRequest,
-    SearchScanConsistency,
-    SearchTermFacet,
-    SortID,
-    TermFacet,
-    VectorQuery,
-    VectorSearch,
-)
+from triclinium import Cluster, MutationState, Scope, TimeoutOptions, errors, fail_after, search
 from triclinium.testing import FakeAnswer, FakeCluster, Service, hang_up, open_fake_cluster
 
 ADA = {"index": "people_1", "id": "ada", "score": 1.5, "fields": {"name": "Ada"}}
@@ -58,7 +35,7 @@ async def open_searched(
 
 async def found(place: Cluster | Scope, **options: Any) -> list[str]:
     """Return the ids of the documents that a search finds."""
-    async with place.search("people", MatchAllQuery(), **options) as result:
+    async with place.search("people", search.MatchAllQuery(), **options) as result:
         return [row.id async for row in result]
 
 
@@ -78,16 +55,16 @@ async def test_hits_facets_and_metadata(autojump_clock: MockClock) -> None:
     answer = FakeAnswer(rows=[ADA, EVE], metadata={"facets": {"types": types}, "took": 2_000_000, "total_hits": 17})
     async with (
         open_searched(answer) as (_, cluster),
-        cluster.search("people", MatchQuery("ada"), facets={"types": TermFacet("type")}) as result,
+        cluster.search("people", search.MatchQuery("ada"), facets={"types": search.TermFacet("type")}) as result,
     ):
         hits = [row async for row in result]
         facets = await result.facets()
         metadata = await result.metadata()
 
     assert [("ada", 1.5, {"name": "Ada"}), ("eve", 0.5, None)] == [(hit.id, hit.score, hit.fields) for hit in hits]
-    assert (SearchTermFacet("guest", 2),) == facets["types"].terms
+    assert (search.SearchTermFacet("guest", 2),) == facets["types"].terms
     assert facets == metadata.facets
-    assert SearchMetrics(0.002, 17, 1.5, 1, 0) == metadata.metrics
+    assert search.SearchMetrics(0.002, 17, 1.5, 1, 0) == metadata.metrics
 
 
 async def test_where_it_is_asked(autojump_clock: MockClock) -> None:
@@ -110,13 +87,15 @@ async def test_options(autojump_clock: MockClock) -> None:
         assert token is not None
         async with cluster.search(
             "people",
-            SearchRequest.create(MatchAllQuery()).with_vector_search(VectorSearch(VectorQuery("v", [0.5]))),
+            search.SearchRequest.create(search.MatchAllQuery()).with_vector_search(
+                search.VectorSearch(search.VectorQuery("v", [0.5]))
+            ),
             limit=5,
             skip=1,
             fields=["name"],
-            sort=["-_score", SortID()],
-            facets={"types": TermFacet("type")},
-            highlight_style=HighlightStyle.HTML,
+            sort=["-_score", search.SortID()],
+            facets={"types": search.TermFacet("type")},
+            highlight_style=search.HighlightStyle.HTML,
             highlight_fields=["name"],
             include_locations=True,
             explain=True,
@@ -157,7 +136,7 @@ async def test_options(autojump_clock: MockClock) -> None:
 async def test_vectors_alone(autojump_clock: MockClock) -> None:
     """A vector search needs no request around it."""
     async with open_searched(FakeAnswer(rows=[ADA])) as (fake, cluster):
-        async with cluster.search("people", VectorSearch(VectorQuery("v", [0.5]))) as result:
+        async with cluster.search("people", search.VectorSearch(search.VectorQuery("v", [0.5]))) as result:
             assert ["ada"] == [row.id for row in await result.rows()]
         (_, body), *_ = asked(fake)
 
@@ -165,23 +144,23 @@ async def test_vectors_alone(autojump_clock: MockClock) -> None:
 
 
 @rows(("error", "options"), [
-        (InvalidArgumentException, {"limit": -1}),
-        (InvalidArgumentException, {"sort": "name"}),
-        (InvalidArgumentException, {"consistent_with": ()}),
-        (InvalidArgumentException, {"scan_consistency": "not_bounded"}),
-        (InvalidArgumentException, {"raw": {"size": 5}}),
-        (InvalidArgumentException, {"retry_strategy": "none"}),
-        (EncodingFailureException, {"raw": {"a": math.nan}}),
+        (errors.InvalidArgumentException, {"limit": -1}),
+        (errors.InvalidArgumentException, {"sort": "name"}),
+        (errors.InvalidArgumentException, {"consistent_with": ()}),
+        (errors.InvalidArgumentException, {"scan_consistency": "not_bounded"}),
+        (errors.InvalidArgumentException, {"raw": {"size": 5}}),
+        (errors.InvalidArgumentException, {"retry_strategy": "none"}),
+        (errors.EncodingFailureException, {"raw": {"a": math.nan}}),
     ])  # fmt: skip
 async def test_wrong_options(
-    autojump_clock: MockClock, error: type[CouchbaseException], options: Mapping[str, Any]
+    autojump_clock: MockClock, error: type[errors.CouchbaseException], options: Mapping[str, Any]
 ) -> None:
     """They raise where the call stands, before its block is entered, and nothing is sent."""
     async with open_searched() as (fake, cluster):
         with pytest.raises(error):
-            cluster.search("people", MatchAllQuery(), **options)
-        for index, request in (("a/b", MatchAllQuery()), ("people", {"match_all": None})):
-            with pytest.raises(InvalidArgumentException):
+            cluster.search("people", search.MatchAllQuery(), **options)
+        for index, request in (("a/b", search.MatchAllQuery()), ("people", {"match_all": None})):
+            with pytest.raises(errors.InvalidArgumentException):
                 cluster.search(index, request)  # type: ignore[arg-type]
 
         assert [] == asked(fake)
@@ -190,7 +169,7 @@ async def test_wrong_options(
 async def test_an_index_that_is_not_there(autojump_clock: MockClock) -> None:
     """The error names it, and knows where it was looked for."""
     async with open_searched() as (_, cluster):
-        with pytest.raises(IndexNotFoundException) as caught:
+        with pytest.raises(errors.IndexNotFoundException) as caught:
             await found(cluster.bucket("travel").scope("inventory"))
 
     context = caught.value.context
@@ -206,7 +185,7 @@ async def test_an_index_that_is_not_there(autojump_clock: MockClock) -> None:
 async def test_parts_of_an_index_that_do_not_answer(autojump_clock: MockClock) -> None:
     """What the others have found is told, and so is what may be missing."""
     answer = FakeAnswer(rows=[ADA], errors=[{"msg": "no planPIndexes"}])
-    async with open_searched(answer) as (_, cluster), cluster.search("people", MatchAllQuery()) as result:
+    async with open_searched(answer) as (_, cluster), cluster.search("people", search.MatchAllQuery()) as result:
         assert ["ada"] == [row.id async for row in result]
         metadata = await result.metadata()
 
@@ -228,7 +207,7 @@ async def test_a_busy_service_is_asked_again(autojump_clock: MockClock) -> None:
         assert 3 == len(asked(fake))
 
     async with open_searched(BUSY) as (fake, cluster):
-        with pytest.raises(RateLimitedException):
+        with pytest.raises(errors.RateLimitedException):
             await found(cluster, retry_strategy=Never())
         assert 1 == len(asked(fake))
 
@@ -237,7 +216,9 @@ async def test_a_service_that_is_busy_until_the_deadline(autojump_clock: MockClo
     """The timeout carries status 429, the text of the service, the reason and the number of retries."""
     timeouts = TimeoutOptions(search=5.0)
     async with open_searched(*[BUSY] * 100, timeouts=timeouts) as (fake, cluster):
-        with pytest.raises(UnambiguousTimeoutException, match="429.*too many requests.*SEARCH_TOO_MANY") as caught:
+        with pytest.raises(
+            errors.UnambiguousTimeoutException, match="429.*too many requests.*SEARCH_TOO_MANY"
+        ) as caught:
             await found(cluster)
         context = caught.value.context
 
@@ -253,7 +234,7 @@ async def test_a_service_that_is_busy_until_a_block_is_over(autojump_clock: Mock
     """The timeout of a ``fail_after`` block carries the newest answer too, in its message and in its context."""
     async with open_searched(*[BUSY] * 100) as (_, cluster):
         with (
-            pytest.raises(UnambiguousTooSlowError, match="429.*too many requests.*SEARCH_TOO_MANY") as caught,
+            pytest.raises(errors.UnambiguousTooSlowError, match="429.*too many requests.*SEARCH_TOO_MANY") as caught,
             fail_after(5.0),
         ):
             await found(cluster)
@@ -265,7 +246,7 @@ async def test_an_error_in_a_success(autojump_clock: MockClock) -> None:
     """A body with ``error`` is a failure, whatever its status says (SDK-RFC 0052 "SearchMetaData")."""
     answer = FakeAnswer(http_status=200, body='{"error":"rest_index: it broke","status":"fail"}')
     async with open_searched(answer) as (_, cluster):
-        with pytest.raises(CouchbaseException, match="it broke"):
+        with pytest.raises(errors.CouchbaseException, match="it broke"):
             await found(cluster)
 
 
@@ -273,10 +254,10 @@ async def test_a_hit_of_another_form(autojump_clock: MockClock) -> None:
     """It is told by its place, and those behind it can be read."""
     async with (
         open_searched(FakeAnswer(rows=[ADA, {"id": 5}, EVE])) as (_, cluster),
-        cluster.search("people", MatchAllQuery()) as result,
+        cluster.search("people", search.MatchAllQuery()) as result,
     ):
         assert "ada" == (await anext(result)).id
-        with pytest.raises(DecodingFailureException) as caught:
+        with pytest.raises(errors.DecodingFailureException) as caught:
             await anext(result)
         assert ["eve"] == [row.id async for row in result]
 
@@ -288,7 +269,7 @@ async def test_a_search_that_is_left(autojump_clock: MockClock) -> None:
     slow = FakeAnswer(rows=[ADA, EVE], repeat=100, seconds_between_rows=1.0)
     async with open_searched(slow, FakeAnswer(rows=[EVE])) as (fake, cluster):
         with trio.move_on_after(5):
-            async with cluster.search("people", MatchAllQuery()) as result:
+            async with cluster.search("people", search.MatchAllQuery()) as result:
                 async for _ in result:
                     pass
         assert ["eve"] == await found(cluster)
@@ -303,7 +284,7 @@ async def test_a_connection_that_breaks(autojump_clock: MockClock) -> None:
     async with open_searched(FakeAnswer(rows=[ADA])) as (fake, cluster):
         fake.node.faults.next(Service.SEARCH, hang_up())
 
-        assert ["ada"] == await found(cluster, scan_consistency=SearchScanConsistency.NOT_BOUNDED)
+        assert ["ada"] == await found(cluster, scan_consistency=search.SearchScanConsistency.NOT_BOUNDED)
         assert [False, True] == [
             each.applied for node in fake.nodes for each in node.request_log if each.service is Service.SEARCH
         ]

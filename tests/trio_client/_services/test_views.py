@@ -13,22 +13,8 @@ from trio.testing import MockClock
 
 from tests.rows import rows
 from tests.trio_client.pair import OPTIONS, PATIENCE, Never
-from triclinium import Bucket
-from triclinium.errors import (
-    CouchbaseException,
-    EncodingFailureException,
-    InvalidArgumentException,
-    ViewNotFoundException,
-)
+from triclinium import Bucket, errors, views
 from triclinium.testing import FakeAnswer, FakeCluster, Service, open_fake_cluster
-from triclinium.views import (
-    DesignDocumentNamespace,
-    ViewError,
-    ViewErrorMode,
-    ViewMetaData,
-    ViewOrdering,
-    ViewScanConsistency,
-)
 
 ADA = {"id": "ada", "key": ["uk", 1815], "value": "Ada"}
 EVE = {"id": "eve", "key": ["fr", 1900], "value": None}
@@ -72,7 +58,7 @@ async def test_rows_and_metadata(autojump_clock: MockClock) -> None:
     assert [("ada", ["uk", 1815], "Ada"), ("eve", ["fr", 1900], None)] == [
         (row.id, row.key, row.value) for row in found_rows
     ]
-    assert ViewMetaData(2) == metadata
+    assert views.ViewMetaData(2) == metadata
 
 
 async def test_options(autojump_clock: MockClock) -> None:
@@ -90,13 +76,13 @@ async def test_options(autojump_clock: MockClock) -> None:
             startkey_docid="x",
             endkey_docid="y",
             inclusive_end=False,
-            order=ViewOrdering.DESCENDING,
+            order=views.ViewOrdering.DESCENDING,
             reduce=True,
             group=True,
             group_level=2,
-            scan_consistency=ViewScanConsistency.REQUEST_PLUS,
-            on_error=ViewErrorMode.CONTINUE,
-            namespace=DesignDocumentNamespace.DEVELOPMENT,
+            scan_consistency=views.ViewScanConsistency.REQUEST_PLUS,
+            on_error=views.ViewErrorMode.CONTINUE,
+            namespace=views.DesignDocumentNamespace.DEVELOPMENT,
             debug=True,
             raw={"full_set": "true"},
         ) as result:
@@ -129,20 +115,20 @@ async def test_options(autojump_clock: MockClock) -> None:
 
 
 @rows(("error", "options"), [
-        (InvalidArgumentException, {"limit": -1}),
-        (InvalidArgumentException, {"keys": "ab"}),
-        (InvalidArgumentException, {"namespace": "dev_"}),
-        (InvalidArgumentException, {"retry_strategy": "none"}),
-        (EncodingFailureException, {"key": object()}),
+        (errors.InvalidArgumentException, {"limit": -1}),
+        (errors.InvalidArgumentException, {"keys": "ab"}),
+        (errors.InvalidArgumentException, {"namespace": "dev_"}),
+        (errors.InvalidArgumentException, {"retry_strategy": "none"}),
+        (errors.EncodingFailureException, {"key": object()}),
     ])  # fmt: skip
 async def test_wrong_options(
-    autojump_clock: MockClock, error: type[CouchbaseException], options: Mapping[str, Any]
+    autojump_clock: MockClock, error: type[errors.CouchbaseException], options: Mapping[str, Any]
 ) -> None:
     """They raise where the call stands, before its block is entered, and nothing is sent."""
     async with open_viewed() as (fake, bucket):
         with pytest.raises(error):
             bucket.view_query("people", "by_name", **options)
-        with pytest.raises(InvalidArgumentException):
+        with pytest.raises(errors.InvalidArgumentException):
             bucket.view_query("..", "by_name")
 
         assert [] == asked(fake)
@@ -151,7 +137,7 @@ async def test_wrong_options(
 async def test_a_view_that_is_not_there(autojump_clock: MockClock) -> None:
     """The error names it."""
     async with open_viewed() as (_, bucket):
-        with pytest.raises(ViewNotFoundException) as caught:
+        with pytest.raises(errors.ViewNotFoundException) as caught:
             await found(bucket, retry_strategy=Never())
 
     context = caught.value.context
@@ -169,10 +155,10 @@ async def test_nodes_that_fail(autojump_clock: MockClock) -> None:
     answer = FakeAnswer(rows=[ADA], errors=[{"from": "10.0.0.5:8092", "reason": "timeout"}])
     async with (
         open_viewed(answer) as (_, bucket),
-        bucket.view_query("people", "by_name", on_error=ViewErrorMode.CONTINUE) as result,
+        bucket.view_query("people", "by_name", on_error=views.ViewErrorMode.CONTINUE) as result,
     ):
         assert ["ada"] == [row.id async for row in result]
-        assert (ViewError("10.0.0.5:8092", "timeout"),) == (await result.metadata()).errors
+        assert (views.ViewError("10.0.0.5:8092", "timeout"),) == (await result.metadata()).errors
 
 
 @rows("status", [302, 408, 503])

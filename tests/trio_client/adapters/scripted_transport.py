@@ -9,8 +9,7 @@ from typing import Self
 import httpx
 import trio
 
-from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.smithy import ExponentialRetryBackoffStrategy, Jitter, StandardRetryStrategy
 
 TransportStep = int | httpx.Response | Exception
 """A status, an answer, or what the transport raises."""

@@ -16,22 +16,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+import triclinium
 from tests.rows import rows
 from tests.trio_client.adapters.scripted_transport import ScriptedTransport, TransportStep, standard
-from triclinium import (
-    AttemptRecord,
-    RetryEnding,
-    RetryGivenUp,
-    RetryReport,
-    RetryScheduled,
-    RetrySucceeded,
-    attempts_of,
-)
 from triclinium.adapters.httpx import ATTEMPTS, FailedAnswer, HttpRetryRules, RetryTransport
 from triclinium.adapters.httpx2 import RetryTransport as Httpx2RetryTransport
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryToken
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.smithy import AnyRetryStrategy, RetryToken, StandardRetryStrategy
 
 URL = "http://service.test/orders"
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -48,7 +39,7 @@ async def ask(
     *,
     strategy: AnyRetryStrategy | None = None,
     rules: HttpRetryRules | None = None,
-    hooks: Sequence[Callable[[RetryReport], object]] = (),
+    hooks: Sequence[Callable[[triclinium.RetryReport], object]] = (),
     content: bytes | AsyncIterator[bytes] | None = None,
     headers: dict[str, str] | None = None,
 ) -> httpx.Response:
@@ -64,7 +55,7 @@ async def ask(
         return await client.request(method, URL, content=content, headers=headers)
 
 
-def statuses(records: Sequence[AttemptRecord]) -> list[object]:
+def statuses(records: Sequence[triclinium.AttemptRecord]) -> list[object]:
     """Return what each attempt ended with: a status, or a type of error."""
     return [
         record.error.status_code if isinstance(record.error, FailedAnswer) else type(record.error) for record in records
@@ -75,7 +66,7 @@ async def test_retried_until_it_works(autojump_clock: MockClock) -> None:
     """The delays are the strategy's, and the answer tells what went before."""
     script = ScriptedTransport(503, httpx.ReadError("gone"), 200)
     response = await ask(script)
-    records: tuple[AttemptRecord, ...] = response.extensions[ATTEMPTS]
+    records: tuple[triclinium.AttemptRecord, ...] = response.extensions[ATTEMPTS]
 
     assert 200 == response.status_code
     assert pytest.approx([0.0, 0.05, 0.15]) == script.asked_at
@@ -101,11 +92,11 @@ async def test_the_last_answer_is_returned(autojump_clock: MockClock) -> None:
     """It is an answer and no exception, unread, and its records say why it was the last."""
     script = ScriptedTransport(503, 429, 504)
     response = await ask(script)
-    records: tuple[AttemptRecord, ...] = response.extensions[ATTEMPTS]
+    records: tuple[triclinium.AttemptRecord, ...] = response.extensions[ATTEMPTS]
 
     assert (504, b"body") == (response.status_code, response.content)
     assert [503, 429, 504] == statuses(records)
-    assert RetryEnding.EXHAUSTED is records[-1].ending
+    assert triclinium.RetryEnding.EXHAUSTED is records[-1].ending
     assert pytest.approx([0.0, 0.05, 2.05]) == script.asked_at
 
 
@@ -116,7 +107,7 @@ async def test_the_last_error_is_raised(autojump_clock: MockClock) -> None:
         await ask(ScriptedTransport(503, httpx.ConnectError("refused"), last))
 
     assert last is caught.value
-    assert [503, httpx.ConnectError, httpx.ReadTimeout] == statuses(attempts_of(last))
+    assert [503, httpx.ConnectError, httpx.ReadTimeout] == statuses(triclinium.attempts_of(last))
     assert "attempt 1: took 0.000 s: FailedAnswer: 503 Service Unavailable" in last.__notes__
 
 
@@ -242,7 +233,7 @@ async def test_a_quota_for_each_host(autojump_clock: MockClock) -> None:
             transport=RetryTransport(ScriptedTransport(503, 503, 503), strategy=strategy)
         ) as client:
             response = await client.get("http://down.test/")
-        assert RetryEnding.QUOTA is response.extensions[ATTEMPTS][-1].ending
+        assert triclinium.RetryEnding.QUOTA is response.extensions[ATTEMPTS][-1].ending
     left = strategy.available_quota("down.test"), strategy.available_quota("up.test")
 
     assert (0, 14) == left
@@ -333,13 +324,17 @@ async def test_a_strategy_that_answers_nonsense(autojump_clock: MockClock) -> No
 
 async def test_those_who_watch_are_told(autojump_clock: MockClock) -> None:
     """Each retry and its end is reported, by method and host."""
-    reports: list[RetryReport] = []
+    reports: list[triclinium.RetryReport] = []
     await ask(ScriptedTransport(503, 200), hooks=[reports.append])
     await ask(ScriptedTransport(503, 503, 503), hooks=(reports.append,))
 
-    assert [RetryScheduled, RetrySucceeded, RetryScheduled, RetryScheduled, RetryGivenUp] == [
-        type(report) for report in reports
-    ]
+    assert [
+        triclinium.RetryScheduled,
+        triclinium.RetrySucceeded,
+        triclinium.RetryScheduled,
+        triclinium.RetryScheduled,
+        triclinium.RetryGivenUp,
+    ] == [type(report) for report in reports]
     assert {("GET service.test", "service.test")} == {(report.name, report.token_scope) for report in reports}
 
 

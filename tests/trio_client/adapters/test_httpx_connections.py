@@ -16,7 +16,7 @@ import trio
 from tests.trio_client.adapters.http_server import HangUpHttp, HttpReply, HttpServer, HttpStep, Silence, serving
 from triclinium import RetryReport, RetryScheduled, StandardRetryStrategy, attempts, attempts_of, retry
 from triclinium.adapters.http_transport import ATTEMPTS
-from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
+from triclinium_core.retry.smithy import ExponentialRetryBackoffStrategy
 
 pytestmark = pytest.mark.native
 

@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from tests.trio_client.adapters.scripted_transport import ScriptedTransport, TransportStep, standard
 from triclinium import AttemptRecord, RetryEnding, attempts_of
 from triclinium.adapters.httpx import ATTEMPTS, HttpRetryRules, RetryTransport
-from triclinium_core.retry.calls.http_rules import IDEMPOTENT_METHODS, RETRIED_STATUSES
+from triclinium_core.retry.calls import IDEMPOTENT_METHODS, RETRIED_STATUSES
 
 CAPACITY = 40
 """Of the quota: two retries, or eight of throttling."""

@@ -12,18 +12,11 @@ from trio.testing import MockClock
 
 from tests.rows import rows
 from tests.trio_client.testing.raw_client import get, open_raw_client
-from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOptions, open_cluster
-from triclinium.errors import InternalError, InvalidArgumentException
+from triclinium import Cluster, Collection, PasswordAuthenticator, TimeoutOptions, errors, open_cluster
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import HelloFeature, Magic, Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing import (
-    FakeNode,
-    FakeNodeOptions,
-    hang_up_mid_reply,
-    refuse_connection,
-    temporary_failure,
-)
+from triclinium_core.retry.couchbase import Status
+from triclinium_core.testing import FakeNode, FakeNodeOptions, hang_up_mid_reply, refuse_connection, temporary_failure
 
 
 def default_collection(cluster: Cluster) -> Collection:
@@ -143,7 +136,7 @@ async def test_after_the_block_there_is_nothing() -> None:
 )
 async def test_wrong_arguments_are_refused(arguments: dict[str, Any], parameter: str) -> None:
     """Before anything is served, by the name of the argument."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         async with open_fake_cluster(**arguments):
             raise AssertionError
 
@@ -157,7 +150,7 @@ async def test_a_crash_of_the_node_ends_the_block(monkeypatch: pytest.MonkeyPatc
         raise KeyError("a defect")
 
     monkeypatch.setattr(FakeNode, "bytes_received", crash)
-    with pytest.raises(InternalError) as caught:
+    with pytest.raises(errors.InternalError) as caught:
         async with open_fake_cluster() as fake, fake.open_client() as cluster:
             await default_collection(cluster).upsert("ada", 1)
 
@@ -195,7 +188,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 async def test_a_client_refuses_wrong_arguments() -> None:
     """As ``open_cluster`` does, before anything is opened."""
     async with open_fake_cluster() as fake:
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             fake.open_client(redact_logs="yes")  # type: ignore[arg-type]
 
     assert "redact_logs" == caught.value.parameter

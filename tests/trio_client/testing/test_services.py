@@ -15,16 +15,7 @@ import trio.testing
 import trustme
 
 from tests.core.testing.http_client import BASIC
-from triclinium.testing import (
-    FakeAnswer,
-    FakeCluster,
-    FakeNodeOptions,
-    FakeNodes,
-    Service,
-    drop_response,
-    open_fake_cluster,
-    open_tcp_cluster,
-)
+from triclinium import testing
 
 KINDS = ("memory", "tcp", "tls")
 
@@ -37,19 +28,21 @@ async def safety_net() -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def serving(kind: str) -> AsyncIterator[FakeCluster]:
+async def serving(kind: str) -> AsyncIterator[testing.FakeCluster]:
     """Give the block a cluster of two nodes."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
     async with AsyncExitStack() as stack:
         if kind == "memory":
-            yield await stack.enter_async_context(open_fake_cluster(nodes=2))
+            yield await stack.enter_async_context(testing.open_fake_cluster(nodes=2))
         else:
-            opened = open_tcp_cluster(nodes=2, ssl_context=context if kind == "tls" else None)
+            opened = testing.open_tcp_cluster(nodes=2, ssl_context=context if kind == "tls" else None)
             yield await stack.enter_async_context(opened)
 
 
-async def connected(fake: FakeCluster, kind: str, service: Service = Service.QUERY) -> trio.abc.Stream:
+async def connected(
+    fake: testing.FakeCluster, kind: str, service: testing.Service = testing.Service.QUERY
+) -> trio.abc.Stream:
     """Return a stream to a service of the second node."""
     options = fake.nodes[1].options
     port = options.ports(tls=kind == "tls")[service]
@@ -89,7 +82,7 @@ async def ask(stream: trio.abc.Stream, statement: str) -> Any:
 async def test_a_query_finds_its_answer(safety_net: None, kind: str) -> None:
     """At the port that configs name; one connection takes one query after the other."""
     async with serving(kind) as fake:
-        fake.nodes.script.answer("SELECT t.* FROM t", FakeAnswer(rows=[{"a": 1}]))
+        fake.nodes.script.answer("SELECT t.* FROM t", testing.FakeAnswer(rows=[{"a": 1}]))
         async with await connected(fake, kind) as stream:
             answers = [await ask(stream, statement) for statement in ("SELECT 1 AS one", "SELECT t.* FROM t")]
 
@@ -101,7 +94,7 @@ async def test_a_query_finds_its_answer(safety_net: None, kind: str) -> None:
 async def test_a_large_answer_arrives_whole(safety_net: None, kind: str) -> None:
     """Also where it is larger than what the node keeps ready for a client."""
     async with serving(kind) as fake:
-        fake.nodes.script.answer("large", FakeAnswer(rows=["x" * 1000], repeat=10_000))
+        fake.nodes.script.answer("large", testing.FakeAnswer(rows=["x" * 1000], repeat=10_000))
         async with await connected(fake, kind) as stream:
             answer = await ask(stream, "large")
 
@@ -113,7 +106,7 @@ async def test_a_client_that_leaves_is_seen(safety_net: None, kind: str) -> None
     """Its answer was on its way."""
     async with serving(kind) as fake:
         node = fake.nodes[1]
-        node.faults.next(Service.QUERY, drop_response())
+        node.faults.next(testing.Service.QUERY, testing.drop_response())
         async with await connected(fake, kind) as stream:
             await stream.send_all(encode(h11.Connection(h11.CLIENT), "SELECT 1"))
             while not node.request_log:
@@ -129,7 +122,7 @@ async def test_a_client_that_leaves_in_the_middle_is_seen(safety_net: None, kind
     """What is left of its answer is not made."""
     async with serving(kind) as fake:
         node = fake.nodes[1]
-        fake.nodes.script.answer("large", FakeAnswer(rows=["x" * 1000], repeat=100_000))
+        fake.nodes.script.answer("large", testing.FakeAnswer(rows=["x" * 1000], repeat=100_000))
         async with await connected(fake, kind) as stream:
             await stream.send_all(encode(h11.Connection(h11.CLIENT), "large"))
             await stream.receive_some()
@@ -141,9 +134,9 @@ async def test_a_client_that_leaves_in_the_middle_is_seen(safety_net: None, kind
 
 async def test_a_service_that_a_node_lacks(safety_net: None) -> None:
     """Nobody listens for it, in memory or over TCP."""
-    only_kv = FakeNodeOptions(services=frozenset({Service.KV}))
-    async with open_tcp_cluster(FakeNodes(only_kv, nodes=2)) as fake:
-        assert {Service.KV} == set(fake.nodes[1].options.ports(tls=False))
-    async with open_fake_cluster(options=only_kv) as fake:
+    only_kv = testing.FakeNodeOptions(services=frozenset({testing.Service.KV}))
+    async with testing.open_tcp_cluster(testing.FakeNodes(only_kv, nodes=2)) as fake:
+        assert {testing.Service.KV} == set(fake.nodes[1].options.ports(tls=False))
+    async with testing.open_fake_cluster(options=only_kv) as fake:
         with pytest.raises(ConnectionRefusedError):
-            await fake.connector.connect("127.0.0.1", fake.node.options.service_ports[Service.QUERY], tls=False)
+            await fake.connector.connect("127.0.0.1", fake.node.options.service_ports[testing.Service.QUERY], tls=False)

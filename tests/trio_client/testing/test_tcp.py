@@ -15,8 +15,7 @@ import trustme
 
 from tests.rows import rows
 from tests.trio_client.testing.raw_client import get, open_raw_client
-from triclinium import TimeoutOptions
-from triclinium.errors import InvalidArgumentException
+from triclinium import TimeoutOptions, errors
 from triclinium.testing import FakeCluster, _node_server, open_tcp_cluster, serve_tcp
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeNode, FakeNodes, hang_up_mid_reply, refuse_connection
@@ -128,7 +127,7 @@ async def test_wrong_arguments_are_refused(safety_net: None, parameter: str, val
     """By name, and before anybody listens."""
     arguments: dict[str, Any] = {"node": FakeNode(), parameter: value}
 
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         async with open_tcp_cluster(**arguments):
             raise AssertionError
 
@@ -161,7 +160,7 @@ async def test_the_ports_of_several_nodes_follow_each_other(safety_net: None) ->
     async with open_tcp_cluster(nodes, port=port) as fake:
         assert nodes is fake.nodes
         assert [port, port + 2] == [node.options.port for node in nodes]
-    with pytest.raises(InvalidArgumentException, match="from 0 to 65533"):
+    with pytest.raises(errors.InvalidArgumentException, match="from 0 to 65533"):
         async with open_tcp_cluster(nodes, port=65534):
             raise AssertionError
 

@@ -6,7 +6,7 @@ import ssl
 
 from triclinium._driver.connector import TcpConnector
 from triclinium.abc import Connector
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.options import Authenticator, CertificateAuthenticator
 
 
@@ -26,7 +26,7 @@ def show_certificate(connector: Connector, authenticator: Authenticator | None) 
         return
     if not isinstance(connector, TcpConnector):
         if authenticator.cert_path is not None:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 "authenticator names files that a connector of your own does not read; let it show the certificate, and "
                 "pass CertificateAuthenticator()",
                 parameter="authenticator",
@@ -34,7 +34,7 @@ def show_certificate(connector: Connector, authenticator: Authenticator | None) 
     elif authenticator.cert_path is not None:
         connector.load_certificate(lambda context: _load(context, authenticator))
     elif connector.has_default_context:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             "authenticator names no file, and there is no ssl_context that has a certificate; give cert_path",
             parameter="authenticator",
         )
@@ -48,7 +48,7 @@ def _load(context: ssl.SSLContext, authenticator: CertificateAuthenticator) -> N
         context.load_cert_chain(path, key_path, password=authenticator.key_password or "")
     except (OSError, ValueError) as error:
         files = path if key_path is None else f"{path} and {key_path}"
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"authenticator: the certificate and its key cannot be read from {files}: {error}",
             parameter="authenticator",
         ) from error

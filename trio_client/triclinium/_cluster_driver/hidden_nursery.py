@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 import trio
 
 from triclinium._trio_run import not_on_trio
-from triclinium_core.errors import InternalError
+from triclinium_core import errors
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ def _leaving_after(crash: BaseExceptionGroup, body_error: BaseException | None) 
     if own is not None:
         own.add_note(f"Meanwhile, a background task of triclinium crashed: {crash!r}")
         return own
-    error = InternalError("a background task of triclinium crashed; please report this with the cause")
+    error = errors.InternalError("a background task of triclinium crashed; please report this with the cause")
     error.__cause__ = crash
     return error
 

@@ -31,15 +31,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRefusal, ReportRetry, ReportTelemetry, TelemetryKind
-from triclinium_core.contract.neutral import (
-    ReportConnection,
-    ReportDecoderFault,
-    ReportLevel,
-    ReportStrategyError,
-)
+from triclinium_core.contract.neutral import ReportConnection, ReportDecoderFault, ReportLevel, ReportStrategyError
 from triclinium_core.error_context import TEXT_MAX, ErrorContext
-from triclinium_core.errors import TimeoutException
 from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator
 from triclinium_core.shown import beginning, printable, printable_json
 
@@ -149,7 +144,7 @@ class Log:
         """Log that a decoder failed on the bytes of a node, with the traceback."""
         connection_logger.error("%s: %s", report.node, report.fault, exc_info=report.fault)
 
-    def timeout(self, error: TimeoutException) -> None:
+    def timeout(self, error: errors.TimeoutException) -> None:
         """Log the timeout of an operation with its context."""
         log_timeout(error, [error.context], redact=self.redact)
 
@@ -188,7 +183,9 @@ class Log:
         return text if self._users is None else self._users.sub(lambda found: marked(found[0]), text)
 
 
-def log_timeout(error: TimeoutException, contexts: Sequence[ErrorContext], *, redact: bool, dropped: int = 0) -> None:
+def log_timeout(
+    error: errors.TimeoutException, contexts: Sequence[ErrorContext], *, redact: bool, dropped: int = 0
+) -> None:
     """Log one timeout with the contexts of the operations that it ended.
 
     Args:

@@ -10,9 +10,9 @@ from triclinium._cluster_driver.log import Log
 from triclinium._cluster_driver.watched_operations import WatchedOperations
 from triclinium._driver.waiters import Waiters
 from triclinium._telemetry.calls import Calls
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRefusal, ReportRetry
 from triclinium_core.contract.neutral import ReportStrategyError, Token
-from triclinium_core.errors import TimeoutException
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -52,7 +52,7 @@ class RetryReports:
         """Report the exception of a strategy that could not record a success."""
         self._write(action.token, self._log.strategy_error, action)
 
-    def timeout(self, token: Token, error: TimeoutException) -> None:
+    def timeout(self, token: Token, error: errors.TimeoutException) -> None:
         """Report a timeout."""
         self._write(token, self._log.timeout, error)
 

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from triclinium._driver.waiters import Waiter
 from triclinium._retry.watching import hooks_of_blocks, tell_hooks
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRefusal, ReportRetry
 from triclinium_core.contract.neutral import Token
-from triclinium_core.errors import TimeoutException
 from triclinium_core.retry.calls.history import RetryEnding
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled, RetrySucceeded
 
@@ -65,7 +65,7 @@ class WatchedOperations:
         if error is None:
             _tell(waiter, RetrySucceeded(watched.name, watched.attempt + 1, None), watched.hooks)
             return
-        if isinstance(error, TimeoutException) and not watched.is_refused:
+        if isinstance(error, errors.TimeoutException) and not watched.is_refused:
             ending = RetryEnding.DEADLINE
         else:
             ending = RetryEnding.REFUSED if watched.is_last else RetryEnding.NOT_RETRY_SAFE

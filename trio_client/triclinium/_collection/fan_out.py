@@ -17,8 +17,8 @@ from triclinium._cluster_driver.hidden_nursery import in_background
 from triclinium._deadlines import Report, leave_reason, noted
 from triclinium._telemetry.wrapping import SharedCall, Wrapping
 from triclinium._trio_run import TrioRun
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import AbandonReason
-from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
@@ -96,7 +96,7 @@ class FanOutTasks:
     async def _perform(self, operation: Operation) -> None:
         try:
             result = await self._driver.perform(object, lambda: operation, self._strategy, self._call)
-        except (CouchbaseException, trio.ClosedResourceError) as error:
+        except (errors.CouchbaseException, trio.ClosedResourceError) as error:
             # Its traceback refers to this task, and so to the fan-out, which keeps the error.
             self._settle(operation, error.with_traceback(None))
         else:

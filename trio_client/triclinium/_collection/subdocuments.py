@@ -8,8 +8,8 @@ from functools import partial
 
 from triclinium._collection.base import ANY_CAS, CollectionBase, expiry_field, transcoder_or_json
 from triclinium._collection.encoding import encoded
+from triclinium_core import errors
 from triclinium_core.checks import Duration, check_flag
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult
 from triclinium_core.kv.operation.subdocument.specs import (
@@ -98,7 +98,7 @@ class SubdocumentOperations(CollectionBase):
             checked = check_specs(specs, MutateInSpec)
             keeps = check_flag(preserve_expiry, "preserve_expiry")
             if keeps and expiry is not None and store_semantics is StoreSemantics.REPLACE:
-                raise InvalidArgumentException(
+                raise errors.InvalidArgumentException(
                     f"expiry={shown(expiry)} cannot be set and preserved at once; leave one of them out",
                     parameter="expiry",
                 )

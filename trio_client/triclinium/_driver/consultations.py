@@ -9,14 +9,7 @@ from typing import Generic, TypeVar
 import trio
 
 from triclinium._driver.waiters import Waiters
-from triclinium_core.contract.neutral import (
-    AcquirePermit,
-    ConsultStrategy,
-    RecordSuccess,
-    ReportStrategyError,
-    StrategyDecided,
-    Token,
-)
+from triclinium_core.contract import neutral
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -40,56 +33,58 @@ class Consultations(Generic[Q, R]):
 
     def __init__(
         self,
-        feed: Callable[[StrategyDecided], None],
+        feed: Callable[[neutral.StrategyDecided], None],
         waiters: Waiters[Q, R],
-        report: Callable[[ReportStrategyError], None],
+        report: Callable[[neutral.ReportStrategyError], None],
     ) -> None:
         self._feed = feed
         self._waiters = waiters
         self._report = report
-        self.open: dict[Token, trio.CancelScope] = {}
+        self.open: dict[neutral.Token, trio.CancelScope] = {}
         """Scope of each open question; empty most of the time, so that a settlement has nothing to look up."""
 
-    def consult(self, action: ConsultStrategy) -> None:
+    def consult(self, action: neutral.ConsultStrategy) -> None:
         """Ask a strategy about a failed attempt."""
         self._ask(action.token, lambda: action.strategy.retry_after(action.request, action.reason))
 
-    def acquire(self, action: AcquirePermit) -> None:
+    def acquire(self, action: neutral.AcquirePermit) -> None:
         """Ask a strategy for the permit of a first attempt."""
         self._ask(action.token, action.permit.acquire)
 
-    def record(self, action: RecordSuccess) -> None:
+    def record(self, action: neutral.RecordSuccess) -> None:
         """Have a strategy record a success, in the background."""
         self._context(action.token).run(self.recorders.start_soon, self._record, action)
 
-    def call_off(self, token: Token) -> None:
+    def call_off(self, token: neutral.Token) -> None:
         """Cancel the open question of a token that is settled or given up, if it has one."""
         scope = self.open.pop(token, None)
         if scope is not None:
             scope.cancel()
 
-    def _ask(self, token: Token, question: Callable[[], Awaitable[object]]) -> None:
+    def _ask(self, token: neutral.Token, question: Callable[[], Awaitable[object]]) -> None:
         if token in self._waiters.open:
             scope = self.open[token] = trio.CancelScope()
             self._context(token).run(self.nursery.start_soon, self._answer, token, question, scope)
 
-    def _context(self, token: Token) -> Context:
+    def _context(self, token: neutral.Token) -> Context:
         """Return the context of the task that waits, so that the strategy sees that task's variables."""
         waiter = self._waiters.open.get(token)
         return waiter.task.context if waiter is not None and waiter.is_parked else copy_context()
 
     @trio.lowlevel.enable_ki_protection
-    async def _answer(self, token: Token, question: Callable[[], Awaitable[object]], scope: trio.CancelScope) -> None:
+    async def _answer(
+        self, token: neutral.Token, question: Callable[[], Awaitable[object]], scope: trio.CancelScope
+    ) -> None:
         with scope:
             answer, raised = await _outcome(question)
         if not scope.cancelled_caught:
-            self._feed(StrategyDecided(token, answer, raised))
+            self._feed(neutral.StrategyDecided(token, answer, raised))
 
     @trio.lowlevel.enable_ki_protection
-    async def _record(self, action: RecordSuccess) -> None:
+    async def _record(self, action: neutral.RecordSuccess) -> None:
         _, raised = await _outcome(action.permit.record)
         if raised is not None:
-            self._report(ReportStrategyError(action.token, raised))
+            self._report(neutral.ReportStrategyError(action.token, raised))
 
 
 async def _outcome(question: Callable[[], Awaitable[T]]) -> tuple[T | None, Exception | None]:

@@ -19,18 +19,8 @@ import trio
 from triclinium._driver.connector import LOSSES, StreamLoss, loss_of
 from triclinium._driver.pace import Pace
 from triclinium.abc import Connector
-from triclinium_core.contract.neutral import (
-    BytesReceived,
-    CloseStream,
-    LossCause,
-    OpenStream,
-    PauseReading,
-    ResumeReading,
-    SendBytes,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-)
+from triclinium_core.contract import neutral
+from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamLost, StreamOpened
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
 SEND_SIZE_MAX = 256 * 1024
@@ -69,7 +59,7 @@ class Stream:
 
     def __init__(
         self,
-        order: OpenStream,
+        order: neutral.OpenStream,
         *,
         connector: Connector,
         feed: Callable[[StreamEvent], None],
@@ -266,30 +256,30 @@ class Streams:
         self._pace = pace
         self._context = copy_context()
         """Context of all streams: not that of the task that happened to need one, because a stream serves others too."""
-        self._open: dict[StreamId, Stream] = {}
-        self._sent_on: set[StreamId] = set()
+        self._open: dict[neutral.StreamId, Stream] = {}
+        self._sent_on: set[neutral.StreamId] = set()
         """Streams that were given bytes since the last call of ``unsent``, or had not handed them over then."""
 
     @property
-    def numbers(self) -> Collection[StreamId]:
+    def numbers(self) -> Collection[neutral.StreamId]:
         """Names of the streams that are neither lost nor closed."""
         return self._open.keys()
 
-    def open(self, action: OpenStream, nursery: trio.Nursery) -> None:
+    def open(self, action: neutral.OpenStream, nursery: trio.Nursery) -> None:
         """Begin to connect, in a task of ``nursery``."""
         stream = self._open[action.stream] = Stream(
             action, connector=self._connector, feed=self._feed, make_nonce=self._make_nonce, pace=self._pace
         )
         self._context.run(nursery.start_soon, stream.run)
 
-    def send(self, action: SendBytes) -> None:
+    def send(self, action: neutral.SendBytes) -> None:
         """Send bytes behind all earlier ones. Ignore a stream that is gone."""
         stream = self._open.get(action.stream)
         if stream is not None:
             stream.send(action.data, action.unless_readable)
             self._sent_on.add(action.stream)
 
-    def close(self, action: CloseStream) -> None:
+    def close(self, action: neutral.CloseStream) -> None:
         """Close a stream, or stop connecting, and report it lost."""
         stream = self._open.get(action.stream)
         # None: its task has crashed, which ends the driver.
@@ -297,23 +287,23 @@ class Streams:
             handed_over = stream.close()
             self._feed(StreamLost(action.stream, LossCause.CLOSED_BY_US, handed_over=handed_over))
 
-    def forget(self, number: StreamId) -> None:
+    def forget(self, number: neutral.StreamId) -> None:
         """Drop a stream that was reported lost."""
         self._open.pop(number, None)
 
-    def pause_reading(self, action: PauseReading) -> None:
+    def pause_reading(self, action: neutral.PauseReading) -> None:
         """Read no more of a stream."""
         stream = self._open.get(action.stream)
         if stream is not None:
             stream.pause_reading()
 
-    def resume_reading(self, action: ResumeReading) -> None:
+    def resume_reading(self, action: neutral.ResumeReading) -> None:
         """Read on."""
         stream = self._open.get(action.stream)
         if stream is not None:
             stream.resume_reading()
 
-    def unsent(self) -> Mapping[StreamId, int]:
+    def unsent(self) -> Mapping[neutral.StreamId, int]:
         """Return the streams with bytes that wait to be handed over, and how many were before them."""
         behind = ((number, self._open.get(number)) for number in self._sent_on)
         unsent = {number: stream.handed_over for number, stream in behind if stream is not None and stream.is_behind}

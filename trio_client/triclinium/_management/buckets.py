@@ -8,16 +8,7 @@ from triclinium._management.call import carry_out
 from triclinium._management.manager import Manager
 from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.management import steps
-from triclinium_core.services.management.buckets import (
-    AllBucketsResult,
-    BucketResult,
-    BucketSettings,
-    FlushBucket,
-    GetAllBuckets,
-    GetBucket,
-    UpdateBucket,
-)
+from triclinium_core.services.management import buckets, steps
 from triclinium_core.services.service_request import Acknowledged
 from triclinium_core.telemetry.attributes import keyspace_attributes
 from triclinium_core.telemetry.span_names import WrappingCall
@@ -34,7 +25,7 @@ class BucketManager(Manager):
 
     async def create_bucket(
         self,
-        settings: BucketSettings,
+        settings: buckets.BucketSettings,
         *,
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
@@ -56,13 +47,13 @@ class BucketManager(Manager):
         Cancellation: the bucket may be made; the server goes on with it.
         """
         # What is no settings is refused when the request is made.
-        name = settings.name if isinstance(settings, BucketSettings) else None
+        name = settings.name if isinstance(settings, buckets.BucketSettings) else None
         wrapping = Wrapping(WrappingCall.CREATE_BUCKET, parent_span, keyspace_attributes(name))
         await carry_out(self._driver, lambda: steps.create_bucket(settings), retry_strategy, wrapping)
 
     async def update_bucket(
         self,
-        settings: BucketSettings,
+        settings: buckets.BucketSettings,
         *,
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
@@ -77,7 +68,7 @@ class BucketManager(Manager):
             BucketNotFoundException: there is no bucket of that name.
             InvalidArgumentException: the settings do not go together.
         """
-        await self._driver.perform(Acknowledged, UpdateBucket, retry_strategy, parent_span, settings)
+        await self._driver.perform(Acknowledged, buckets.UpdateBucket, retry_strategy, parent_span, settings)
 
     async def drop_bucket(
         self, name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
@@ -93,20 +84,24 @@ class BucketManager(Manager):
 
     async def get_bucket(
         self, name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
-    ) -> BucketSettings:
+    ) -> buckets.BucketSettings:
         """Return what a bucket is like.
 
         Raises:
             BucketNotFoundException: there is no bucket of that name.
             InvalidArgumentException: no bucket can be called so.
         """
-        return (await self._driver.perform(BucketResult, GetBucket, retry_strategy, parent_span, name)).settings
+        return (
+            await self._driver.perform(buckets.BucketResult, buckets.GetBucket, retry_strategy, parent_span, name)
+        ).settings
 
     async def get_all_buckets(
         self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
-    ) -> Sequence[BucketSettings]:
+    ) -> Sequence[buckets.BucketSettings]:
         """Return what all buckets are like that the user may see."""
-        result = await self._driver.perform(AllBucketsResult, GetAllBuckets, retry_strategy, parent_span)
+        result = await self._driver.perform(
+            buckets.AllBucketsResult, buckets.GetAllBuckets, retry_strategy, parent_span
+        )
         return [each.settings for each in result.buckets]
 
     async def flush_bucket(
@@ -119,4 +114,4 @@ class BucketManager(Manager):
             BucketNotFlushableException: its settings do not allow it; see ``BucketSettings.flush_enabled``.
             InvalidArgumentException: no bucket can be called so.
         """
-        await self._driver.perform(Acknowledged, FlushBucket, retry_strategy, parent_span, name)
+        await self._driver.perform(Acknowledged, buckets.FlushBucket, retry_strategy, parent_span, name)

@@ -13,7 +13,7 @@ from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._cluster_driver.log import log_timeout
 from triclinium._deadlines import AbandonedOperation, Report, noted, tell
 from triclinium._telemetry.wrapping import Wrapping
-from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
+from triclinium_core import errors
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
@@ -103,7 +103,7 @@ class _Call(Generic[R]):
             while True:
                 try:
                     result = await self._take(step, strategy, parent)
-                except CouchbaseException as error:
+                except errors.CouchbaseException as error:
                     self._is_answered = True
                     step = steps.throw(error)
                 else:
@@ -121,7 +121,7 @@ class _Call(Generic[R]):
             return None
         return await self._driver.perform(object, _as_it_is, strategy, parent, step)
 
-    def _last_words(self, report: Report, timeout: float | None) -> TimeoutException | None:
+    def _last_words(self, report: Report, timeout: float | None) -> errors.TimeoutException | None:
         """Return what there is to tell of a call that is given up; None where it has not asked for anything."""
         given_up = report.operations[-1] if report.operations else None
         if given_up is None and not self._is_answered:
@@ -132,8 +132,8 @@ class _Call(Generic[R]):
         return last_words(self._steps, TimeIsUp(elapsed, timeout, given_up.context, is_ambiguous=given_up.ambiguous))
 
 
-def _abandoned(error: TimeoutException) -> AbandonedOperation:
-    is_ambiguous = isinstance(error, AmbiguousTimeoutException)
+def _abandoned(error: errors.TimeoutException) -> AbandonedOperation:
+    is_ambiguous = isinstance(error, errors.AmbiguousTimeoutException)
     return AbandonedOperation(error.context.operation, None, is_ambiguous, error.context)
 
 

@@ -10,19 +10,7 @@ from triclinium._management.manager import Manager
 from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.kv.operation.manifest.collections_manifest import ScopeSpec
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.management import steps
-from triclinium_core.services.management.collections import (
-    CreateCollection,
-    CreateCollectionSettings,
-    CreateScope,
-    DropCollection,
-    DropScope,
-    GetAllScopes,
-    ManifestChange,
-    ScopesResult,
-    UpdateCollection,
-    UpdateCollectionSettings,
-)
+from triclinium_core.services.management import collections, steps
 from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.attributes import keyspace_attributes
 from triclinium_core.telemetry.span_names import WrappingCall
@@ -57,7 +45,9 @@ class CollectionManager(Manager):
         Raises:
             BucketNotFoundException: there is no such bucket.
         """
-        result = await self._driver.perform(ScopesResult, GetAllScopes, retry_strategy, parent_span, self._bucket)
+        result = await self._driver.perform(
+            collections.ScopesResult, collections.GetAllScopes, retry_strategy, parent_span, self._bucket
+        )
         return result.manifest.scopes
 
     async def create_scope(
@@ -71,7 +61,7 @@ class CollectionManager(Manager):
             InvalidArgumentException: no scope can be called so.
         """
         await self._change(
-            lambda: CreateScope(self._bucket, scope_name),
+            lambda: collections.CreateScope(self._bucket, scope_name),
             retry_strategy,
             self._wrapping(WrappingCall.CREATE_SCOPE, parent_span, scope_name),
         )
@@ -87,7 +77,7 @@ class CollectionManager(Manager):
             InvalidArgumentException: no scope can be called so.
         """
         await self._change(
-            lambda: DropScope(self._bucket, scope_name),
+            lambda: collections.DropScope(self._bucket, scope_name),
             retry_strategy,
             self._wrapping(WrappingCall.DROP_SCOPE, parent_span, scope_name),
         )
@@ -96,7 +86,7 @@ class CollectionManager(Manager):
         self,
         scope_name: str,
         collection_name: str,
-        settings: CreateCollectionSettings | None = None,
+        settings: collections.CreateCollectionSettings | None = None,
         *,
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
@@ -110,9 +100,9 @@ class CollectionManager(Manager):
             FeatureNotAvailableException: the settings say something of history, and the bucket has none.
             InvalidArgumentException: no collection can be called so, or the settings are wrong.
         """
-        chosen = CreateCollectionSettings() if settings is None else settings
+        chosen = collections.CreateCollectionSettings() if settings is None else settings
         await self._change(
-            lambda: CreateCollection(self._bucket, scope_name, collection_name, chosen),
+            lambda: collections.CreateCollection(self._bucket, scope_name, collection_name, chosen),
             retry_strategy,
             self._wrapping(WrappingCall.CREATE_COLLECTION, parent_span, scope_name, collection_name),
         )
@@ -121,7 +111,7 @@ class CollectionManager(Manager):
         self,
         scope_name: str,
         collection_name: str,
-        settings: UpdateCollectionSettings,
+        settings: collections.UpdateCollectionSettings,
         *,
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
@@ -136,7 +126,7 @@ class CollectionManager(Manager):
             InvalidArgumentException: no collection can be called so, or the settings are wrong.
         """
         await self._change(
-            lambda: UpdateCollection(self._bucket, scope_name, collection_name, settings),
+            lambda: collections.UpdateCollection(self._bucket, scope_name, collection_name, settings),
             retry_strategy,
             self._wrapping(WrappingCall.UPDATE_COLLECTION, parent_span, scope_name, collection_name),
         )
@@ -158,13 +148,13 @@ class CollectionManager(Manager):
             InvalidArgumentException: no collection can be called so.
         """
         await self._change(
-            lambda: DropCollection(self._bucket, scope_name, collection_name),
+            lambda: collections.DropCollection(self._bucket, scope_name, collection_name),
             retry_strategy,
             self._wrapping(WrappingCall.DROP_COLLECTION, parent_span, scope_name, collection_name),
         )
 
     async def _change(
-        self, make: Callable[[], ManifestChange], strategy: AnyRetryStrategy | None, wrapping: Wrapping
+        self, make: Callable[[], collections.ManifestChange], strategy: AnyRetryStrategy | None, wrapping: Wrapping
     ) -> None:
         await carry_out(self._driver, lambda: steps.change_manifest(make()), strategy, wrapping)
 

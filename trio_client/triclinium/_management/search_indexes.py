@@ -7,26 +7,7 @@ from collections.abc import Mapping, Sequence
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._management.manager import Manager
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.management.search_indexes import (
-    AllowQuerying,
-    AllSearchIndexesResult,
-    AnalyzedDocument,
-    AnalyzeDocument,
-    DisallowQuerying,
-    DocumentCount,
-    DropSearchIndex,
-    FreezePlan,
-    GetAllSearchIndexes,
-    GetIndexedDocumentsCount,
-    GetSearchIndex,
-    PauseIngest,
-    ResumeIngest,
-    SearchIndex,
-    SearchIndexResult,
-    SearchScope,
-    UnfreezePlan,
-    UpsertSearchIndex,
-)
+from triclinium_core.services.management import search_indexes
 from triclinium_core.services.service_request import Acknowledged
 from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.tracing import RequestSpan
@@ -44,7 +25,7 @@ class SearchIndexManager(Manager):
     Source: SDK-RFC 0054 "SearchIndexManager", "ScopeSearchIndexManager".
     """
 
-    def __init__(self, driver: ClusterDriver, scope: SearchScope | None = None) -> None:
+    def __init__(self, driver: ClusterDriver, scope: search_indexes.SearchScope | None = None) -> None:
         super().__init__(driver)
         self._scope = scope
 
@@ -56,27 +37,31 @@ class SearchIndexManager(Manager):
 
     async def get_index(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
-    ) -> SearchIndex:
+    ) -> search_indexes.SearchIndex:
         """Return the definition of an index."""
-        make = GetSearchIndex
+        make = search_indexes.GetSearchIndex
         return (
             await self._driver.perform(
-                SearchIndexResult, make, retry_strategy, parent_span, index_name, scope=self._scope
+                search_indexes.SearchIndexResult, make, retry_strategy, parent_span, index_name, scope=self._scope
             )
         ).index
 
     async def get_all_indexes(
         self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
-    ) -> Sequence[SearchIndex]:
+    ) -> Sequence[search_indexes.SearchIndex]:
         """Return the definitions of all indexes."""
         result = await self._driver.perform(
-            AllSearchIndexesResult, GetAllSearchIndexes, retry_strategy, parent_span, scope=self._scope
+            search_indexes.AllSearchIndexesResult,
+            search_indexes.GetAllSearchIndexes,
+            retry_strategy,
+            parent_span,
+            scope=self._scope,
         )
         return result.indexes
 
     async def upsert_index(
         self,
-        index: SearchIndex,
+        index: search_indexes.SearchIndex,
         *,
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
@@ -92,7 +77,7 @@ class SearchIndexManager(Manager):
             QuotaLimitedException: there are too many indexes.
         """
         await self._driver.perform(
-            Acknowledged, UpsertSearchIndex, retry_strategy, parent_span, index, scope=self._scope
+            Acknowledged, search_indexes.UpsertSearchIndex, retry_strategy, parent_span, index, scope=self._scope
         )
 
     async def drop_index(
@@ -100,16 +85,18 @@ class SearchIndexManager(Manager):
     ) -> None:
         """Remove an index."""
         await self._driver.perform(
-            Acknowledged, DropSearchIndex, retry_strategy, parent_span, index_name, scope=self._scope
+            Acknowledged, search_indexes.DropSearchIndex, retry_strategy, parent_span, index_name, scope=self._scope
         )
 
     async def get_indexed_documents_count(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> int:
         """Return how many documents an index has by now."""
-        make = GetIndexedDocumentsCount
+        make = search_indexes.GetIndexedDocumentsCount
         return (
-            await self._driver.perform(DocumentCount, make, retry_strategy, parent_span, index_name, scope=self._scope)
+            await self._driver.perform(
+                search_indexes.DocumentCount, make, retry_strategy, parent_span, index_name, scope=self._scope
+            )
         ).count
 
     async def pause_ingest(
@@ -117,7 +104,7 @@ class SearchIndexManager(Manager):
     ) -> None:
         """Have an index take no changes until ``resume_ingest``."""
         await self._driver.perform(
-            Acknowledged, PauseIngest, retry_strategy, parent_span, index_name, scope=self._scope
+            Acknowledged, search_indexes.PauseIngest, retry_strategy, parent_span, index_name, scope=self._scope
         )
 
     async def resume_ingest(
@@ -125,7 +112,7 @@ class SearchIndexManager(Manager):
     ) -> None:
         """Have an index take changes again."""
         await self._driver.perform(
-            Acknowledged, ResumeIngest, retry_strategy, parent_span, index_name, scope=self._scope
+            Acknowledged, search_indexes.ResumeIngest, retry_strategy, parent_span, index_name, scope=self._scope
         )
 
     async def allow_querying(
@@ -133,7 +120,7 @@ class SearchIndexManager(Manager):
     ) -> None:
         """Have an index answer searches again."""
         await self._driver.perform(
-            Acknowledged, AllowQuerying, retry_strategy, parent_span, index_name, scope=self._scope
+            Acknowledged, search_indexes.AllowQuerying, retry_strategy, parent_span, index_name, scope=self._scope
         )
 
     async def disallow_querying(
@@ -141,21 +128,23 @@ class SearchIndexManager(Manager):
     ) -> None:
         """Have an index answer no searches until ``allow_querying``."""
         await self._driver.perform(
-            Acknowledged, DisallowQuerying, retry_strategy, parent_span, index_name, scope=self._scope
+            Acknowledged, search_indexes.DisallowQuerying, retry_strategy, parent_span, index_name, scope=self._scope
         )
 
     async def freeze_plan(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
         """Have the parts of an index stay on their nodes until ``unfreeze_plan``."""
-        await self._driver.perform(Acknowledged, FreezePlan, retry_strategy, parent_span, index_name, scope=self._scope)
+        await self._driver.perform(
+            Acknowledged, search_indexes.FreezePlan, retry_strategy, parent_span, index_name, scope=self._scope
+        )
 
     async def unfreeze_plan(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
         """Let the parts of an index move between nodes again."""
         await self._driver.perform(
-            Acknowledged, UnfreezePlan, retry_strategy, parent_span, index_name, scope=self._scope
+            Acknowledged, search_indexes.UnfreezePlan, retry_strategy, parent_span, index_name, scope=self._scope
         )
 
     async def analyze_document(
@@ -171,8 +160,8 @@ class SearchIndexManager(Manager):
         Raises:
             EncodingFailureException: the document has no form in JSON.
         """
-        make = AnalyzeDocument
+        make = search_indexes.AnalyzeDocument
         result = await self._driver.perform(
-            AnalyzedDocument, make, retry_strategy, parent_span, index_name, document, scope=self._scope
+            search_indexes.AnalyzedDocument, make, retry_strategy, parent_span, index_name, document, scope=self._scope
         )
         return result.analyzed

@@ -6,28 +6,7 @@ from collections.abc import Sequence
 
 from triclinium._management.manager import Manager
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.management.users import (
-    AllGroupsResult,
-    AllUsersResult,
-    AuthDomain,
-    ChangePassword,
-    DropGroup,
-    DropUser,
-    GetAllGroups,
-    GetAllUsers,
-    GetGroup,
-    GetRoles,
-    GetUser,
-    Group,
-    GroupResult,
-    RoleAndDescription,
-    RolesResult,
-    UpsertGroup,
-    UpsertUser,
-    User,
-    UserAndMetadata,
-    UserResult,
-)
+from triclinium_core.services.management import users
 from triclinium_core.services.service_request import Acknowledged
 from triclinium_core.telemetry.tracing import RequestSpan
 
@@ -44,33 +23,37 @@ class UserManager(Manager):
         self,
         username: str,
         *,
-        domain: AuthDomain = AuthDomain.LOCAL,
+        domain: users.AuthDomain = users.AuthDomain.LOCAL,
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
-    ) -> UserAndMetadata:
+    ) -> users.UserAndMetadata:
         """Return a user, with the roles of its own and those of its groups.
 
         Raises:
             UserNotFoundException: there is no user of that name in the domain.
             InvalidArgumentException: no user can be called so.
         """
-        return (await self._driver.perform(UserResult, GetUser, retry_strategy, parent_span, username, domain)).user
+        return (
+            await self._driver.perform(users.UserResult, users.GetUser, retry_strategy, parent_span, username, domain)
+        ).user
 
     async def get_all_users(
         self,
         *,
-        domain: AuthDomain = AuthDomain.LOCAL,
+        domain: users.AuthDomain = users.AuthDomain.LOCAL,
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
-    ) -> Sequence[UserAndMetadata]:
+    ) -> Sequence[users.UserAndMetadata]:
         """Return all users of a domain."""
-        return (await self._driver.perform(AllUsersResult, GetAllUsers, retry_strategy, parent_span, domain)).users
+        return (
+            await self._driver.perform(users.AllUsersResult, users.GetAllUsers, retry_strategy, parent_span, domain)
+        ).users
 
     async def upsert_user(
         self,
-        user: User,
+        user: users.User,
         *,
-        domain: AuthDomain = AuthDomain.LOCAL,
+        domain: users.AuthDomain = users.AuthDomain.LOCAL,
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
@@ -82,13 +65,13 @@ class UserManager(Manager):
             InvalidArgumentException: a role or a group does not exist, the password is refused, or a user from elsewhere
                 has one.
         """
-        await self._driver.perform(Acknowledged, UpsertUser, retry_strategy, parent_span, user, domain)
+        await self._driver.perform(Acknowledged, users.UpsertUser, retry_strategy, parent_span, user, domain)
 
     async def drop_user(
         self,
         username: str,
         *,
-        domain: AuthDomain = AuthDomain.LOCAL,
+        domain: users.AuthDomain = users.AuthDomain.LOCAL,
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
@@ -98,7 +81,7 @@ class UserManager(Manager):
             UserNotFoundException: there is no user of that name in the domain.
             InvalidArgumentException: no user can be called so.
         """
-        await self._driver.perform(Acknowledged, DropUser, retry_strategy, parent_span, username, domain)
+        await self._driver.perform(Acknowledged, users.DropUser, retry_strategy, parent_span, username, domain)
 
     async def change_password(
         self,
@@ -115,40 +98,48 @@ class UserManager(Manager):
         Raises:
             InvalidArgumentException: the password is refused.
         """
-        await self._driver.perform(Acknowledged, ChangePassword, retry_strategy, parent_span, new_password)
+        await self._driver.perform(Acknowledged, users.ChangePassword, retry_strategy, parent_span, new_password)
 
     async def get_roles(
         self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
-    ) -> Sequence[RoleAndDescription]:
+    ) -> Sequence[users.RoleAndDescription]:
         """Return all roles that the server knows."""
-        return (await self._driver.perform(RolesResult, GetRoles, retry_strategy, parent_span)).roles
+        return (await self._driver.perform(users.RolesResult, users.GetRoles, retry_strategy, parent_span)).roles
 
     async def get_group(
         self, group_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
-    ) -> Group:
+    ) -> users.Group:
         """Return a group.
 
         Raises:
             GroupNotFoundException: there is no group of that name.
             InvalidArgumentException: no group can be called so.
         """
-        return (await self._driver.perform(GroupResult, GetGroup, retry_strategy, parent_span, group_name)).group
+        return (
+            await self._driver.perform(users.GroupResult, users.GetGroup, retry_strategy, parent_span, group_name)
+        ).group
 
     async def get_all_groups(
         self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
-    ) -> Sequence[Group]:
+    ) -> Sequence[users.Group]:
         """Return all groups."""
-        return (await self._driver.perform(AllGroupsResult, GetAllGroups, retry_strategy, parent_span)).groups
+        return (
+            await self._driver.perform(users.AllGroupsResult, users.GetAllGroups, retry_strategy, parent_span)
+        ).groups
 
     async def upsert_group(
-        self, group: Group, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
+        self,
+        group: users.Group,
+        *,
+        retry_strategy: AnyRetryStrategy | None = None,
+        parent_span: RequestSpan | None = None,
     ) -> None:
         """Make a group, or change the one there is.
 
         Raises:
             InvalidArgumentException: a role does not exist.
         """
-        await self._driver.perform(Acknowledged, UpsertGroup, retry_strategy, parent_span, group)
+        await self._driver.perform(Acknowledged, users.UpsertGroup, retry_strategy, parent_span, group)
 
     async def drop_group(
         self, group_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
@@ -159,4 +150,4 @@ class UserManager(Manager):
             GroupNotFoundException: there is no group of that name.
             InvalidArgumentException: no group can be called so.
         """
-        await self._driver.perform(Acknowledged, DropGroup, retry_strategy, parent_span, group_name)
+        await self._driver.perform(Acknowledged, users.DropGroup, retry_strategy, parent_span, group_name)

@@ -10,11 +10,9 @@ from typing import Self
 from triclinium._retry.calls import RetriedCall
 from triclinium._retry.strategies import lending
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.calls.reports import RetryHook
-from triclinium_core.retry.calls.retryable import RETRY_SAFE, RetryOn, check_info
-from triclinium_core.retry.calls.terms import CallTerms
+from triclinium_core.retry.calls import RETRY_SAFE, CallTerms, RetryHook, RetryOn, check_info
 from triclinium_core.retry.combined.call_strategies import AnyCallStrategy
-from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy import ErrorInfo
 from triclinium_core.shown import total_repr
 
 

@@ -23,8 +23,7 @@ from triclinium_core.retry.calls.call_machine import (
 from triclinium_core.retry.calls.history import AttemptRecord
 from triclinium_core.retry.calls.reports import RetryGivenUp, RetryReport, RetryScheduled, RetrySucceeded
 from triclinium_core.retry.calls.terms import CallTerms
-from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.protocols import RetryToken
+from triclinium_core.retry.smithy import ErrorInfo, RetryToken
 
 T = TypeVar("T")
 

@@ -9,11 +9,9 @@ from typing import Never, ParamSpec, TypeVar, TypeVarTuple, overload
 
 from triclinium._retry.calls import call, name_of
 from triclinium._retry.strategies import lending
-from triclinium_core.retry.calls.reports import RetryHook
-from triclinium_core.retry.calls.retryable import RetryOn
-from triclinium_core.retry.calls.terms import CallTerms
+from triclinium_core.retry.calls import CallTerms, RetryHook, RetryOn
 from triclinium_core.retry.combined.call_strategies import AnyCallStrategy
-from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy import ErrorInfo
 
 T = TypeVar("T")
 P = ParamSpec("P")

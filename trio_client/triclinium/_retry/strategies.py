@@ -11,11 +11,14 @@ import trio
 from triclinium._context import block_values
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.call_strategies import AnyCallStrategy, call_strategy
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy as CoreAdaptiveRetryStrategy
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryBackoffStrategy
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy as CoreSimpleRetryStrategy
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy as CoreStandardRetryStrategy
+from triclinium_core.retry.smithy import (
+    AdaptiveRetryStrategy as CoreAdaptiveRetryStrategy,
+    AnyRetryStrategy,
+    AwsRetryNumbers,
+    RetryBackoffStrategy,
+    SimpleRetryStrategy as CoreSimpleRetryStrategy,
+    StandardRetryStrategy as CoreStandardRetryStrategy,
+)
 
 _JITTER = random.Random()
 _NO_VALUES = MappingProxyType[str, object]({})

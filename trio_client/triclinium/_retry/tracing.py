@@ -14,7 +14,7 @@ import trio
 
 from triclinium._telemetry.guard import CurrentSpan, Guard
 from triclinium_core.checks import check_method
-from triclinium_core.retry.calls.reports import RetryGivenUp, RetryReport, RetryScheduled
+from triclinium_core.retry.calls import RetryGivenUp, RetryReport, RetryScheduled
 from triclinium_core.telemetry.attributes import ERROR_TYPE
 from triclinium_core.telemetry.facts import microseconds
 from triclinium_core.telemetry.metrics import Meter

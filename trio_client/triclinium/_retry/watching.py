@@ -13,8 +13,7 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 from triclinium._cluster_driver.log import retry_logger
-from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled
-from triclinium_core.retry.calls.terms import check_hooks
+from triclinium_core.retry.calls import RetryGivenUp, RetryHook, RetryReport, RetryScheduled, check_hooks
 from triclinium_core.retry.checks import check_integer
 from triclinium_core.shown import printable, shown
 

@@ -13,10 +13,8 @@ import trio
 
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._cluster_driver.open_rows import OpenRows
-from triclinium_core import decoder_faults
-from triclinium_core.decoder_faults import Decoder
+from triclinium_core import decoder_faults, errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import DecodingFailureException, InvalidArgumentException
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.answer.decoded_limits import UNCOUNTED_SIZE_BYTES_MAX, TooManyParts, check_decodable
 from triclinium_core.services.answer.surrogates import first_lone_surrogate
@@ -202,25 +200,27 @@ class RowResult(Generic[MetaData, Row]):
         if self._is_left:
             raise trio.ClosedResourceError("the block was left; take its rows inside")
 
-    def _undecodable(self, position: int, error: Exception) -> DecodingFailureException:
+    def _undecodable(self, position: int, error: Exception) -> errors.DecodingFailureException:
         context: ErrorContext = self._opened.request.error_context()
         if isinstance(error, TooManyParts):
             what = f"row {self._before + position} has {error}: {self._way_out}"
-            return DecodingFailureException(what, context)
+            return errors.DecodingFailureException(what, context)
         lone = first_lone_surrogate(self._opened.rows[position])
         why = (
             f"is not of the type asked for: {error}"
             if lone is None
             else f"cannot be decoded: {lone} (byte {lone.offset})"
         )
-        return DecodingFailureException(f"row {self._before + position} {why}", context)
+        return errors.DecodingFailureException(f"row {self._before + position} {why}", context)
 
-    def _failed(self, position: int, error: Exception) -> DecodingFailureException:
+    def _failed(self, position: int, error: Exception) -> errors.DecodingFailureException:
         """Abandon the request whose row the decoder failed on, and return the exception for the caller."""
-        fault = decoder_faults.unexpected(Decoder.ROW, error)
+        fault = decoder_faults.unexpected(decoder_faults.Decoder.ROW, error)
         self._driver.close_rows(self._opened, fault)
         self._opened.rows, self._position = (), 0
-        return DecodingFailureException(f"row {self._before + position}: {fault}", self._opened.request.error_context())
+        return errors.DecodingFailureException(
+            f"row {self._before + position}: {fault}", self._opened.request.error_context()
+        )
 
     def _close(self) -> None:
         self._is_left = True
@@ -242,7 +242,7 @@ def decoder_of(row_type: type[Row] | None) -> Callable[[bytes], Row]:
         decoder: msgspec.json.Decoder[Row] = msgspec.json.Decoder(object if row_type is None else row_type)
     except (TypeError, ValueError, NameError, RecursionError) as error:
         # It writes out what it was given, and looks up the names in annotations.
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"row_type={shown(row_type)} is not a type that JSON can be decoded into: {error}", parameter="row_type"
         ) from error
     return decoder.decode

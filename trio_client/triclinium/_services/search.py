@@ -11,16 +11,11 @@ from triclinium._context import strategy_for
 from triclinium._services.rows import RowResult, RowsBlock
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.mutation_state import MutationState, tokens_of
+from triclinium_core.services.search import search_request
 from triclinium_core.services.search.facets import Facet
 from triclinium_core.services.search.queries import SearchQuery
 from triclinium_core.services.search.result import SearchFacetResult, SearchMetaData, SearchRow, decode_row
-from triclinium_core.services.search.search_request import (
-    HighlightStyle,
-    SearchOptions,
-    SearchQueryRequest,
-    SearchRequest,
-    SearchScanConsistency,
-)
+from triclinium_core.services.search.search_request import SearchOptions, SearchQueryRequest, SearchRequest
 from triclinium_core.services.search.sorting import Sort
 from triclinium_core.services.search.vectors import VectorSearch
 from triclinium_core.services.statement.statement_request import QueryContext
@@ -58,13 +53,13 @@ class Searches:
         fields: Sequence[str] | None = None,
         sort: Sequence[str | Sort] | None = None,
         facets: Mapping[str, Facet] | None = None,
-        highlight_style: HighlightStyle | None = None,
+        highlight_style: search_request.HighlightStyle | None = None,
         highlight_fields: Sequence[str] | None = None,
         include_locations: bool = False,
         explain: bool = False,
         disable_scoring: bool = False,
         collections: Sequence[str] | None = None,
-        scan_consistency: SearchScanConsistency | None = None,
+        scan_consistency: search_request.SearchScanConsistency | None = None,
         consistent_with: MutationState | None = None,
         raw: Mapping[str, object] | None = None,
         retry_strategy: AnyRetryStrategy | None = None,

@@ -13,9 +13,9 @@ from typing import TypeVar, assert_never
 import trio
 
 from triclinium._telemetry.telemetry import Telemetry
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import AbandonReason, ReportRefusal, ReportRetry
 from triclinium_core.contract.neutral import StreamId
-from triclinium_core.errors import AmbiguousTimeoutException, UnambiguousTimeoutException
 from triclinium_core.telemetry.attributes import (
     COUCHBASE,
     ERROR_TYPE,
@@ -194,7 +194,7 @@ class CallSpans:
         """
         match reason:
             case AbandonReason.TIMEOUT:
-                kind = AmbiguousTimeoutException if is_ambiguous else UnambiguousTimeoutException
+                kind = errors.AmbiguousTimeoutException if is_ambiguous else errors.UnambiguousTimeoutException
                 self._end(ERROR_TYPES[kind], StatusCode.ERROR)
             case AbandonReason.CANCELLED:
                 self._end(CANCELLED, StatusCode.UNSET)

@@ -11,14 +11,7 @@ from triclinium._telemetry.call_spans import CallSpans, PartSpans, encoding_call
 from triclinium._telemetry.telemetry import Telemetry
 from triclinium._telemetry.wrapping import SharedCall
 from triclinium_core.client.call_attributes import Asked, attributes_of, name_of
-from triclinium_core.contract.couchbase import (
-    AbandonReason,
-    ReportAnswer,
-    ReportDispatch,
-    ReportEnd,
-    ReportRefusal,
-    ReportRetry,
-)
+from triclinium_core.contract import couchbase
 from triclinium_core.contract.neutral import Token
 from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
@@ -75,13 +68,13 @@ class Calls:
 
         return made
 
-    def retried(self, action: ReportRetry) -> None:
+    def retried(self, action: couchbase.ReportRetry) -> None:
         """Tell that a call will be retried."""
         call = self.open.get(action.token)
         if call is not None:
             call.retried(action)
 
-    def refused(self, action: ReportRefusal) -> None:
+    def refused(self, action: couchbase.ReportRefusal) -> None:
         """Tell that a call is not retried."""
         call = self.open.get(action.token)
         if call is not None:
@@ -105,19 +98,19 @@ class Calls:
 
         return encoded
 
-    def dispatched(self, action: ReportDispatch) -> None:
+    def dispatched(self, action: couchbase.ReportDispatch) -> None:
         """Begin the span of an attempt."""
         call = self.open.get(action.token)
         if call is not None:
             call.dispatched(action.stream, action.attributes)
 
-    def answered(self, action: ReportAnswer) -> None:
+    def answered(self, action: couchbase.ReportAnswer) -> None:
         """End the span of an attempt."""
         call = self.open.get(action.token)
         if call is not None:
             call.answered(action.stream, action.attributes)
 
-    def ended(self, action: ReportEnd) -> None:
+    def ended(self, action: couchbase.ReportEnd) -> None:
         """Tell how a request has ended, of which rows may still wait for their reader."""
         self.end(action.token, action.error)
 
@@ -127,7 +120,7 @@ class Calls:
         if call is not None:
             call.end(error)
 
-    def abandon(self, token: Token, reason: AbandonReason, *, is_ambiguous: bool = False) -> None:
+    def abandon(self, token: Token, reason: couchbase.AbandonReason, *, is_ambiguous: bool = False) -> None:
         """End a call whose caller has left.
 
         Args:

@@ -11,7 +11,7 @@ import trio
 from triclinium._deadlines import Report, abandon_reason, noted
 from triclinium._telemetry.call_spans import CallSpans
 from triclinium._telemetry.telemetry import Telemetry
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.telemetry.attributes import SERVICE
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, check_parent
@@ -54,7 +54,7 @@ class Wrapping(NamedTuple):
         """
         try:
             check_parent(self.parent)
-        except InvalidArgumentException:
+        except errors.InvalidArgumentException:
             await trio.lowlevel.checkpoint()
             raise
         spans = self.begin(telemetry)

@@ -19,13 +19,9 @@ from triclinium._retry.calls import RetriedCall
 from triclinium._retry.strategies import StandardRetryStrategy
 from triclinium._trio_run import not_on_trio
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.calls.history import attempts_of
-from triclinium_core.retry.calls.http_rules import HttpFailure, HttpRequestFacts, HttpRetryRules
-from triclinium_core.retry.calls.reports import RetryHook
-from triclinium_core.retry.calls.terms import CallTerms
+from triclinium_core.retry.calls import CallTerms, HttpFailure, HttpRequestFacts, HttpRetryRules, RetryHook, attempts_of
 from triclinium_core.retry.checks import check_type
-from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.protocols import AnyRetryStrategy
+from triclinium_core.retry.smithy import AnyRetryStrategy, ErrorInfo
 from triclinium_core.shown import shown, total_repr
 
 __all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryTransport", "HttpTransportLibrary", "host_of"]

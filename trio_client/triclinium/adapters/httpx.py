@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from triclinium.adapters.http_transport import (
-    ATTEMPTS,
-    FailedAnswer,
-    HttpRetryTransport,
-    HttpTransportLibrary,
-    host_of,
-)
-from triclinium_core.retry.calls.http_rules import HttpRetryRules
+from triclinium.adapters.http_transport import ATTEMPTS, FailedAnswer, HttpRetryTransport, HttpTransportLibrary, host_of
+from triclinium_core.retry.calls import HttpRetryRules
 
 try:
     import httpx

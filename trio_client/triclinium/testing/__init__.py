@@ -11,7 +11,7 @@ from triclinium.testing._fake_cluster import FakeCluster
 from triclinium.testing._memory import FakeConnector, open_fake_cluster
 from triclinium.testing._tcp import open_tcp_cluster, serve_tcp
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import (
     FakeAnswer,
     FakeNode,

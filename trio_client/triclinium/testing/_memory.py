@@ -15,8 +15,8 @@ from triclinium.abc import ConnectedStream
 from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
 from triclinium.testing._memory_stream import memory_stream_pair
 from triclinium.testing._node_server import NodeServer, serving
+from triclinium_core import errors
 from triclinium_core.checks import check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.shown import total_repr
 from triclinium_core.testing import FakeNodeOptions, FakeNodes, NodePort
 
@@ -61,7 +61,7 @@ async def open_fake_cluster(
     """
     # A lone string is a sequence of letters to Python.
     if isinstance(buckets, str) or not isinstance(buckets, Sequence | NoneType):
-        raise InvalidArgumentException(f"buckets={buckets!r} must be a sequence of names", parameter="buckets")
+        raise errors.InvalidArgumentException(f"buckets={buckets!r} must be a sequence of names", parameter="buckets")
     options = FakeNodeOptions() if options is None else options
     check_type(options, "options", FakeNodeOptions)
     if buckets is not None:
@@ -112,7 +112,7 @@ def _checked(piece_sizes: Sequence[int] | None) -> tuple[int, ...]:
         return ()
     sizes = tuple(piece_sizes) if isinstance(piece_sizes, Sequence) else ()
     if not sizes or not all(isinstance(size, int) and size >= 1 for size in sizes):
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"piece_sizes={piece_sizes!r} must be one or more integers >= 1", parameter="piece_sizes"
         )
     return sizes

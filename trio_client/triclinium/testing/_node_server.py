@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVarTuple
 import trio
 
 from triclinium._cluster_driver.hidden_nursery import in_background
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNode, FakeNodes, HangUp, NodeAction, SendReply
 
 UNSENT_SIZE_MAX = 4 * 1024 * 1024

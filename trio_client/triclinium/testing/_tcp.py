@@ -17,9 +17,9 @@ from triclinium._driver.connector import TcpConnector
 from triclinium.testing._fake_cluster import FakeCluster, fake_cluster
 from triclinium.testing._node_server import NodeServer, close_forcefully, serving
 from triclinium.testing._tls import names_of, welcome_to_tls
+from triclinium_core import errors
 from triclinium_core.checks import check_integer, check_type
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNode, FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fakes.options import NODES_MAX, PORT_STRIDE
 
@@ -66,7 +66,7 @@ async def open_tcp_cluster(
     Cancellation: reaches the block and not the nodes.
     """
     if host not in LOOPBACK:
-        raise InvalidArgumentException(f"host={host!r} must be one of {', '.join(LOOPBACK)}", parameter="host")
+        raise errors.InvalidArgumentException(f"host={host!r} must be one of {', '.join(LOOPBACK)}", parameter="host")
     cluster = _cluster_of(node, nodes, replicas, host)
     most = 0xFFFF - PORT_STRIDE * (len(cluster) - 1)
     check_integer(port, "port", 0, most)
@@ -134,9 +134,9 @@ def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, ho
         return FakeNodes(FakeNodeOptions(host=host, replicas=replicas), nodes=nodes)
     check_type(node, "node", FakeNode, FakeNodes)
     if nodes != 1:
-        raise InvalidArgumentException("nodes is how many new ones; leave it out beside node", parameter="nodes")
+        raise errors.InvalidArgumentException("nodes is how many new ones; leave it out beside node", parameter="nodes")
     if replicas:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             "replicas is for new nodes; give FakeNodeOptions(replicas=...) to those of node", parameter="replicas"
         )
     return FakeNodes.around(node) if isinstance(node, FakeNode) else node

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from triclinium_core.contract.neutral import StreamId
 from triclinium_core.kv.operation.inquiries import check_report_id
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult, EndpointDiagnostics, EndpointState
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.pool.connections import Connections

@@ -16,7 +16,7 @@ from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.inquiries import Ping, WaitForNodes, WaitUntilReady
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.runtime.kv.config_follower import ConfigFollower
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.in_flight import ManifestQuestion, Probe

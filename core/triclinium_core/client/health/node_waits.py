@@ -14,17 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from triclinium_core import decoder_faults
+from triclinium_core import decoder_faults, errors
 from triclinium_core.contract.couchbase import CompleteOperation, FailOperation, ReportAnswer, TimerKind
 from triclinium_core.contract.neutral import StreamId, TimerId, Token
-from triclinium_core.decoder_faults import Decoder
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    FeatureNotAvailableException,
-    UnsupportedOperationException,
-)
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.inquiries import WaitForNodes
 from triclinium_core.kv.operation.manifest.manifest_codec import decode_manifest
@@ -33,11 +26,7 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.retry.backoff import controlled
-from triclinium_core.retry.couchbase.failures import refused
-from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import TERMINAL_ERRORS, RetryReason, Service, Status, refused
 from triclinium_core.runtime.kv.collection_ids import CollectionLookups
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.in_flight import ManifestQuestion
@@ -81,7 +70,7 @@ class OpenNodeWait:
     timer: TimerId
     is_traced: bool
     """Whether its questions are told for a tracer."""
-    failure: CouchbaseException | None = None
+    failure: errors.CouchbaseException | None = None
     """Why it cannot succeed."""
     late: dict[Connection, _LateNode] = field(default_factory=dict)
     serving: set[Connection] = field(default_factory=set)
@@ -187,14 +176,14 @@ class NodeWaits:
             timeout=self._timeouts.management,
             connections=tuple(behind),
         )
-        self._fail(wait, AmbiguousTimeoutException(text, context))
+        self._fail(wait, errors.AmbiguousTimeoutException(text, context))
 
     def unsupported(self, connection: Connection, detail: str) -> None:
         """Fail the waits for a connection whose peer does not speak our protocol."""
         for wait in list(self.open.values()):
             if connection.bucket == wait.request.bucket and not connection.is_leaving:
                 text = f"{wait.request.name}: {detail}"
-                self._fail(wait, UnsupportedOperationException(text, _context(wait.request, connection)))
+                self._fail(wait, errors.UnsupportedOperationException(text, _context(wait.request, connection)))
 
     def _look_at(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
         if connection.is_leaving:
@@ -212,7 +201,7 @@ class NodeWaits:
                 wait.serving.add(connection)
             elif HelloFeature.COLLECTIONS not in connection.dialect.features:
                 text = f"{wait.request.name}: {connection.node} offers no collections; they need server 7.0"
-                wait.failure = FeatureNotAvailableException(text, _context(wait.request, connection))
+                wait.failure = errors.FeatureNotAvailableException(text, _context(wait.request, connection))
             else:
                 self._ask(wait, connection, now)
 
@@ -250,7 +239,7 @@ class NodeWaits:
         except MalformedResponse as error:
             return f"{connection.node}: sent {error}"
         except Exception as error:
-            fault = decoder_faults.unexpected(Decoder.COLLECTIONS_MANIFEST, error)
+            fault = decoder_faults.unexpected(decoder_faults.Decoder.COLLECTIONS_MANIFEST, error)
             self._connections.close_after_fault(connection, fault, now)
             return f"{connection.node}: {fault}"
         if wait.manifest_uid is not None and manifest.uid < wait.manifest_uid:
@@ -267,7 +256,7 @@ class NodeWaits:
             self.abandon(wait.token)
             self._emit(CompleteOperation(Token(wait.token), NodesServe(tuple(each.node for each in connections))))
 
-    def _obstacle(self, wait: WaitForNodes, connections: Collection[Connection]) -> CouchbaseException | None:
+    def _obstacle(self, wait: WaitForNodes, connections: Collection[Connection]) -> errors.CouchbaseException | None:
         """Return why no node can be had for good; None where one can, for then the others may only be late."""
         reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
         if (
@@ -281,7 +270,7 @@ class NodeWaits:
         lost = [each for each in connections if each.state is ConnectionState.LOST]
         return refused(TERMINAL_ERRORS[reason], reason, _context(wait, lost[-1])) if lost else None
 
-    def _fail(self, wait: OpenNodeWait, error: CouchbaseException) -> None:
+    def _fail(self, wait: OpenNodeWait, error: errors.CouchbaseException) -> None:
         self.abandon(wait.token)
         self._emit(FailOperation(Token(wait.token), error))
 

@@ -13,23 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
+from triclinium_core import errors
 from triclinium_core.client.health.diagnostics import cluster_state
 from triclinium_core.client.health.service_pings import endpoints_of, error_text, unanswered_text
 from triclinium_core.contract.couchbase import CompleteOperation, FailOperation, TimerKind
 from triclinium_core.contract.neutral import TimerId, Token
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    AuthenticationFailureException,
-    CouchbaseException,
-    TlsException,
-    UnsupportedOperationException,
-)
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
-from triclinium_core.retry.couchbase.failures import refused
-from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import TERMINAL_ERRORS, RetryReason, Service, refused
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.known_cluster import KnownCluster
@@ -142,7 +134,7 @@ class Readiness:
         known = wait.endpoints[outcome.endpoint]
         if outcome.error is None:
             known.life = EndpointLife.ANSWERED
-        elif isinstance(outcome.error, AuthenticationFailureException | TlsException):
+        elif isinstance(outcome.error, errors.AuthenticationFailureException | errors.TlsException):
             text = f"{wait.request.name}: {error_text(outcome.endpoint, outcome.error)}"
             context = replace(outcome.error.context, operation=wait.request.name, bucket=wait.request.bucket)
             self._fail(wait, type(outcome.error)(text, context), now)
@@ -163,7 +155,7 @@ class Readiness:
         for wait in list(self.open.values()):
             if connection.bucket in (None, wait.request.bucket) and not connection.is_leaving:
                 text = f"{wait.request.name}: {detail}"
-                self._fail(wait, UnsupportedOperationException(text, _context(wait.request, connection)), now)
+                self._fail(wait, errors.UnsupportedOperationException(text, _context(wait.request, connection)), now)
 
     def _look_at(self, wait: OpenWait, now: float) -> None:
         endpoints = list(endpoints_of(wait.request, self._pool))
@@ -212,7 +204,7 @@ class Readiness:
         connections = self._connections.routes.all_of(wait.bucket)
         return any(connection.state is ConnectionState.AUTHENTICATING for connection in connections)
 
-    def _terminal_error(self, wait: WaitUntilReady) -> CouchbaseException | None:
+    def _terminal_error(self, wait: WaitUntilReady) -> errors.CouchbaseException | None:
         reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
         if reason is None and not self._connections.refused:
             return None
@@ -229,7 +221,7 @@ class Readiness:
             return None
         return refused(TERMINAL_ERRORS[reason], reason, _context(wait, lost[-1]))
 
-    def _fail(self, wait: OpenWait, error: CouchbaseException, now: float) -> None:
+    def _fail(self, wait: OpenWait, error: errors.CouchbaseException, now: float) -> None:
         self.abandon(wait.token, now)
         self._emit(FailOperation(Token(wait.token), error))
 

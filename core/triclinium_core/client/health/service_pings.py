@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from triclinium_core.errors import CouchbaseException, TimeoutException
+from triclinium_core import errors
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.reports import PingState
-from triclinium_core.retry.couchbase.failures import subject
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service, subject
 from triclinium_core.runtime.services.pings import PingOutcome
 from triclinium_core.runtime.services.pool import Endpoint, Pool
 
@@ -32,14 +31,14 @@ def state_of(outcome: PingOutcome) -> PingState:
     """Return what a report calls an outcome."""
     if outcome.error is None:
         return PingState.OK
-    return PingState.TIMEOUT if isinstance(outcome.error, TimeoutException) else PingState.ERROR
+    return PingState.TIMEOUT if isinstance(outcome.error, errors.TimeoutException) else PingState.ERROR
 
 
-def error_text(endpoint: Endpoint, error: CouchbaseException) -> str:
+def error_text(endpoint: Endpoint, error: errors.CouchbaseException) -> str:
     """Return in words why an endpoint did not answer well, with its address."""
     text = error.message.removeprefix(f"{subject(error.context)}: ")
     detail = error.context.last_dispatch_error
-    if detail is not None and not isinstance(error, TimeoutException):
+    if detail is not None and not isinstance(error, errors.TimeoutException):
         text = detail
     return text if text.startswith(endpoint.node) else f"{endpoint.node}: {text}"
 

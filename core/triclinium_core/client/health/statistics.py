@@ -8,9 +8,7 @@ from functools import lru_cache
 
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.constants import HelloFeature
-from triclinium_core.retry.couchbase.circuit_breaker import BreakerStatistics
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import BreakerStatistics, RetryReason, Service
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.services.pool import Endpoint
 

@@ -7,25 +7,11 @@ from enum import Enum, unique
 
 import msgspec
 
-from triclinium_core.contract.neutral.actions import (
-    AcquirePermit,
-    CloseStream,
-    ConsultStrategy,
-    OpenStream,
-    PauseReading,
-    RecordSuccess,
-    ReportConnection,
-    ReportDecoderFault,
-    ReportStrategyError,
-    ResumeReading,
-    SendBytes,
-)
-from triclinium_core.contract.neutral.events import StreamId, Token
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors
+from triclinium_core.contract import neutral
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.topology.topology import TopologyChange
-from triclinium_core.retry.couchbase.strategy import RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason, RetryRequest
 from triclinium_core.services.service_request import ServiceResult
 from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.tracing import AttributeValue
@@ -47,7 +33,7 @@ class RowsReceived(msgspec.Struct, frozen=True):
     Documents may stand in them, so ``repr`` tells only how many they are.
     """
 
-    token: Token
+    token: neutral.Token
     rows: Sequence[bytes]
 
     @total_repr
@@ -58,22 +44,22 @@ class RowsReceived(msgspec.Struct, frozen=True):
 class CompleteOperation(msgspec.Struct, frozen=True, gc=False):
     """Wake the caller with ``result``."""
 
-    token: Token
+    token: neutral.Token
     result: Result
 
 
 class CompleteRequest(msgspec.Struct, frozen=True):
     """Wake the caller of a service with ``result``: with what came after the rows, where there were some."""
 
-    token: Token
+    token: neutral.Token
     result: ServiceResult
 
 
 class FailOperation(msgspec.Struct, frozen=True):
     """Raise ``error`` in the caller."""
 
-    token: Token
-    error: CouchbaseException
+    token: neutral.Token
+    error: errors.CouchbaseException
 
 
 class ReportDispatch(msgspec.Struct, frozen=True, gc=False):
@@ -84,20 +70,20 @@ class ReportDispatch(msgspec.Struct, frozen=True, gc=False):
     ``OperationAbandoned`` end all attempts of their token.
     """
 
-    token: Token
+    token: neutral.Token
     attributes: Mapping[str, AttributeValue]
     """Those of SDK-RFC 0067 "Dispatch Span Attributes" that are known before there is an answer."""
-    stream: StreamId
+    stream: neutral.StreamId
     """On which the attempt travels."""
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, gc=False):
     """For the tracer: the attempt is over, because the answer came, or because none will."""
 
-    token: Token
+    token: neutral.Token
     attributes: Mapping[str, AttributeValue]
     """What the answer has told for the attempt's span; nothing where there was no answer."""
-    stream: StreamId
+    stream: neutral.StreamId
     """On which the attempt travelled."""
 
 
@@ -107,15 +93,15 @@ class ReportEnd(msgspec.Struct, frozen=True):
     It ends the span of the whole. Rows that have come may still wait for their reader, whose time is not the request's.
     """
 
-    token: Token
-    error: CouchbaseException | None
+    token: neutral.Token
+    error: errors.CouchbaseException | None
     """What the caller gets behind the rows; None where the request succeeded."""
 
 
 class ReportRetry(msgspec.Struct, frozen=True):
     """For the log, at DEBUG: an operation will be retried."""
 
-    token: Token
+    token: neutral.Token
     request: RetryRequest
     reason: RetryReason
     delay: float
@@ -126,7 +112,7 @@ class ReportRetry(msgspec.Struct, frozen=True):
 class ReportRefusal(msgspec.Struct, frozen=True):
     """For the log, at INFO: a retry was refused."""
 
-    token: Token
+    token: neutral.Token
     request: RetryRequest
     reason: RetryReason
     error: str
@@ -157,27 +143,27 @@ class PublishTopology(msgspec.Struct, frozen=True):
 
 
 Action = (
-    OpenStream
+    neutral.OpenStream
     | LookUpService
-    | SendBytes
-    | CloseStream
-    | PauseReading
-    | ResumeReading
+    | neutral.SendBytes
+    | neutral.CloseStream
+    | neutral.PauseReading
+    | neutral.ResumeReading
     | RowsReceived
     | CompleteOperation
     | CompleteRequest
     | FailOperation
-    | ConsultStrategy
-    | AcquirePermit
-    | RecordSuccess
-    | ReportStrategyError
+    | neutral.ConsultStrategy
+    | neutral.AcquirePermit
+    | neutral.RecordSuccess
+    | neutral.ReportStrategyError
     | ReportRetry
     | ReportRefusal
     | ReportDispatch
     | ReportAnswer
     | ReportEnd
-    | ReportConnection
-    | ReportDecoderFault
+    | neutral.ReportConnection
+    | neutral.ReportDecoderFault
     | ReportTelemetry
     | PublishTopology
 )

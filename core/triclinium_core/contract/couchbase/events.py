@@ -10,18 +10,10 @@ from enum import StrEnum, unique
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_seconds, check_type
-from triclinium_core.contract.neutral.events import (
-    BytesReceived,
-    StrategyDecided,
-    StreamLost,
-    StreamOpened,
-    TimePassed,
-    Token,
-    check_nonce,
-)
+from triclinium_core.contract import neutral
 from triclinium_core.decoder_faults import DecoderFault
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.options import Authenticator
@@ -34,7 +26,7 @@ from triclinium_core.telemetry.span_names import WrappingCall
 class OperationSubmitted(msgspec.Struct, frozen=True):
     """The user asked for something. ``token`` must not have been used before."""
 
-    token: Token
+    token: neutral.Token
     operation: Operation
     retry_strategy: AnyRetryStrategy | None = None
     """None for the client's own."""
@@ -73,7 +65,7 @@ class RequestSubmitted(msgspec.Struct, frozen=True):
     Rows are wanted from the beginning: the first that come leave as ``RowsReceived``.
     """
 
-    token: Token
+    token: neutral.Token
     request: ServiceRequest
     retry_strategy: AnyRetryStrategy | None = None
     """None for the client's own."""
@@ -89,13 +81,13 @@ class RequestSubmitted(msgspec.Struct, frozen=True):
 class RowsWanted(msgspec.Struct, frozen=True, gc=False):
     """The user has taken the rows of a request, and waits for more, or for the end; unknown tokens are ignored."""
 
-    token: Token
+    token: neutral.Token
 
 
 class InquirySubmitted(msgspec.Struct, frozen=True):
     """The user asked about the cluster. ``token`` must not have been used before, not even for an operation."""
 
-    token: Token
+    token: neutral.Token
     inquiry: Inquiry
     is_traced: bool = False
     """As in ``OperationSubmitted``: each probe is an attempt."""
@@ -116,7 +108,7 @@ class AbandonReason(StrEnum):
 class OperationAbandoned(msgspec.Struct, frozen=True):
     """The user left. A reply that still comes is dropped as an orphan; unknown tokens are ignored."""
 
-    token: Token
+    token: neutral.Token
     fault: DecoderFault | None = None
     """The defect, if the decoder of the request's rows failed; the machine then closes the connection that sent
     them."""
@@ -147,7 +139,9 @@ class ServiceLookedUp(msgspec.Struct, frozen=True, gc=False):
         check_type(self.text, "text", str)
         for target in self.targets:
             if not isinstance(target, tuple) or list(map(type, target)) != [str, int]:
-                raise InvalidArgumentException(f"targets has {target!r}, no pair of host and port", parameter="targets")
+                raise errors.InvalidArgumentException(
+                    f"targets has {target!r}, no pair of host and port", parameter="targets"
+                )
 
 
 class AuthenticatorChanged(msgspec.Struct, frozen=True):
@@ -167,7 +161,7 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True):
     """Fresh entropy for SCRAM, as in ``StreamOpened``."""
 
     def __post_init__(self) -> None:
-        check_nonce(self.nonce)
+        neutral.check_nonce(self.nonce)
 
     @total_repr
     def __repr__(self) -> str:
@@ -184,11 +178,11 @@ Event = (
     | OperationAbandoned
     | SubscribersChanged
     | ServiceLookedUp
-    | StreamOpened
-    | BytesReceived
-    | StreamLost
-    | TimePassed
-    | StrategyDecided
+    | neutral.StreamOpened
+    | neutral.BytesReceived
+    | neutral.StreamLost
+    | neutral.TimePassed
+    | neutral.StrategyDecided
     | AuthenticatorChanged
 )
 """Every event that the client machine handles."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from triclinium_core.contract.couchbase.actions import Action
-from triclinium_core.contract.neutral.actions import ReportDecoderFault
-from triclinium_core.contract.neutral.events import StreamId
+from triclinium_core.contract.neutral import ReportDecoderFault, StreamId
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 
 KINDS_MAX = 64

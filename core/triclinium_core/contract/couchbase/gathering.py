@@ -11,8 +11,8 @@ from functools import partial
 
 from triclinium_core.contract.couchbase.actions import Action, ReportTelemetry, TelemetryKind
 from triclinium_core.contract.couchbase.timer_kinds import TimerKind
-from triclinium_core.contract.neutral.timers import Timers
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.contract.neutral import Timers
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 from triclinium_core.telemetry.durations import OperationDurations
 from triclinium_core.telemetry.facts import OperationFacts

@@ -27,6 +27,7 @@ from triclinium_core.contract.neutral.events import (
     StreamOpened,
     TimePassed,
     Token,
+    check_nonce,
 )
 from triclinium_core.contract.neutral.machine import Machine
 from triclinium_core.contract.neutral.timers import TimerId, Timers
@@ -59,4 +60,5 @@ __all__ = [
     "TimerId",
     "Timers",
     "Token",
+    "check_nonce",
 ]

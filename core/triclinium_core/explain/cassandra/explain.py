@@ -13,56 +13,42 @@ from dataclasses import dataclass
 
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.errors import (
-    CassandraError,
-    CoordinatorError,
-    FrameTooLong,
-    PolicyFailed,
-    ReadTimeout,
-    RequestAborted,
-    Unavailable,
-    WriteTimeout,
-)
-from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy
-from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
-from triclinium_core.retry.cassandra.requests.judgement import Judgement, Route, Step, judge, routes_of
-from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+from triclinium_core.retry import cassandra
 from triclinium_core.retry.checks import check_flag, check_integer
 from triclinium_core.shown import shown
 
 PAGE = "driver's page"
 
-VERDICT_CLAUSES: Mapping[type[CassandraError], str] = {
-    ReadTimeout: f"{PAGE}, onReadTimeoutVerdict; decisions A3, A5 and A6",
-    WriteTimeout: f"{PAGE}, onWriteTimeoutVerdict; decisions A3 and A6",
-    Unavailable: f"{PAGE}, onUnavailableVerdict; decisions A3, A4 and A6",
-    RequestAborted: f"{PAGE}, onRequestAbortedVerdict; decision A1",
-    CoordinatorError: f"{PAGE}, onErrorResponseVerdict; decisions A1 and A7",
+VERDICT_CLAUSES: Mapping[type[cassandra.CassandraError], str] = {
+    cassandra.ReadTimeout: f"{PAGE}, onReadTimeoutVerdict; decisions A3, A5 and A6",
+    cassandra.WriteTimeout: f"{PAGE}, onWriteTimeoutVerdict; decisions A3 and A6",
+    cassandra.Unavailable: f"{PAGE}, onUnavailableVerdict; decisions A3, A4 and A6",
+    cassandra.RequestAborted: f"{PAGE}, onRequestAbortedVerdict; decision A1",
+    cassandra.CoordinatorError: f"{PAGE}, onErrorResponseVerdict; decisions A1 and A7",
 }
 """Where it stands what policies answer; the first class that an error is of."""
 
 _NOT_MENDED = "No retry can fix this, so no policy is asked"
-_ROUTES: Mapping[Route, tuple[str, str]] = {
-    Route.ASK: (
+_ROUTES: Mapping[cassandra.Route, tuple[str, str]] = {
+    cassandra.Route.ASK: (
         "The policy is asked about such an error, whether the statement is idempotent or not",
         "decision A2",
     ),
-    Route.ASK_IF_IDEMPOTENT: (
+    cassandra.Route.ASK_IF_IDEMPOTENT: (
         "The statement is not idempotent and may have been executed, so no policy is asked",
         "decision A2",
     ),
-    Route.NEXT: (
+    cassandra.Route.NEXT: (
         "The node has certainly not executed it, so no policy is asked",
         f"{PAGE}, Hard-coded rules; decision A8",
     ),
-    Route.REPREPARE: (
+    cassandra.Route.REPREPARE: (
         "The node does not know the statement any more, so no policy is asked",
         f"{PAGE}, Hard-coded rules; decisions A8 and A10",
     ),
-    Route.RAISE: (_NOT_MENDED, f"{PAGE}, Hard-coded rules; decision A9"),
-    Route.RAISE_AS_PROTOCOL_ERROR: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
-    Route.RAISE_AS_UNEXPECTED: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
+    cassandra.Route.RAISE: (_NOT_MENDED, f"{PAGE}, Hard-coded rules; decision A9"),
+    cassandra.Route.RAISE_AS_PROTOCOL_ERROR: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
+    cassandra.Route.RAISE_AS_UNEXPECTED: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
 }
 """Who decides, in words, and where that stands."""
 
@@ -72,13 +58,13 @@ _IDEMPOTENT = "The statement is idempotent, so the policy is asked about such an
 FAILURE_CLAUSE = "decision A12"
 """Where it stands what becomes of a policy that fails."""
 
-_OUTCOMES: Mapping[Step, Outcome] = {
-    Step.RETRY_SAME: Outcome.SAME_NODE,
-    Step.RETRY_NEXT: Outcome.NEXT_NODE,
-    Step.GO_ON: Outcome.NEXT_NODE,
-    Step.REPREPARE: Outcome.PREPARE,
-    Step.IGNORE: Outcome.EMPTY,
-    Step.RAISE: Outcome.FAIL,
+_OUTCOMES: Mapping[cassandra.Step, Outcome] = {
+    cassandra.Step.RETRY_SAME: Outcome.SAME_NODE,
+    cassandra.Step.RETRY_NEXT: Outcome.NEXT_NODE,
+    cassandra.Step.GO_ON: Outcome.NEXT_NODE,
+    cassandra.Step.REPREPARE: Outcome.PREPARE,
+    cassandra.Step.IGNORE: Outcome.EMPTY,
+    cassandra.Step.RAISE: Outcome.FAIL,
 }
 
 _SENT_AGAIN = frozenset({Outcome.SAME_NODE, Outcome.NEXT_NODE, Outcome.PREPARE})
@@ -98,35 +84,35 @@ class CassandraCase:
         ArgumentError: an argument is of the wrong type or out of range.
     """
 
-    error: RequestAborted | FrameTooLong | CoordinatorError
-    policy: RetryPolicy
+    error: cassandra.RequestAborted | cassandra.FrameTooLong | cassandra.CoordinatorError
+    policy: cassandra.RetryPolicy
     idempotent: bool = False
     retry_count: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.error, RequestAborted | FrameTooLong | CoordinatorError):
+        if not isinstance(self.error, cassandra.RequestAborted | cassandra.FrameTooLong | cassandra.CoordinatorError):
             raise ArgumentError(
                 f"error={shown(self.error)} must be a RequestAborted, a FrameTooLong or a CoordinatorError",
                 parameter="error",
             )
-        require_policy(self.policy)
+        cassandra.require_policy(self.policy)
         check_flag(self.idempotent, "idempotent")
         check_integer(self.retry_count, "retry_count")
 
 
 def explain(case: CassandraCase) -> Explanation:
     """Return what happens to the request, and why. A policy that fails makes the request fail."""
-    route, judged = routes_of(case.error).of_statement, _judge(case, idempotent=case.idempotent)
+    route, judged = cassandra.routes_of(case.error).of_statement, _judge(case, idempotent=case.idempotent)
     outcome, verdict, policy = _OUTCOMES[judged.step], judged.verdict, type(case.policy).__name__
-    is_asked = verdict is not None or isinstance(judged.error, PolicyFailed)
+    is_asked = verdict is not None or isinstance(judged.error, cassandra.PolicyFailed)
     otherwise = None if is_asked else _judge(case, idempotent=True).verdict
-    error = type(judged.error).__name__ if judged.step is Step.RAISE else None
+    error = type(judged.error).__name__ if judged.step is cassandra.Step.RAISE else None
     level = _level_of(case.error)
     consistency = None if verdict is None else verdict.consistency
     counts_as_retry = is_asked and outcome in _SENT_AGAIN
     counted = f"This counts as retry {case.retry_count + 1}." if counts_as_retry else "This does not count as a retry."
     happened, (who_decides, route_clause) = _describe(case.error), _ROUTES[route]
-    if is_asked and route is Route.ASK_IF_IDEMPOTENT:
+    if is_asked and route is cassandra.Route.ASK_IF_IDEMPOTENT:
         who_decides = _IDEMPOTENT
     clauses, told = (
         [route_clause],
@@ -161,47 +147,51 @@ def explain(case: CassandraCase) -> Explanation:
     )
 
 
-def _judge(case: CassandraCase, *, idempotent: bool) -> Judgement:
-    request = CassandraRequest(policy=case.policy, idempotent=idempotent)
-    return judge(request, case.error, node="the node", retry_count=case.retry_count, preparing=False)
+def _judge(case: CassandraCase, *, idempotent: bool) -> cassandra.Judgement:
+    request = cassandra.CassandraRequest(policy=case.policy, idempotent=idempotent)
+    return cassandra.judge(request, case.error, node="the node", retry_count=case.retry_count, preparing=False)
 
 
-def _level_of(error: CassandraError) -> ConsistencyLevel | None:
-    return error.consistency if isinstance(error, ReadTimeout | WriteTimeout | Unavailable) else None
+def _level_of(error: cassandra.CassandraError) -> cassandra.ConsistencyLevel | None:
+    return (
+        error.consistency
+        if isinstance(error, cassandra.ReadTimeout | cassandra.WriteTimeout | cassandra.Unavailable)
+        else None
+    )
 
 
-def _describe(error: CassandraError) -> str:
+def _describe(error: cassandra.CassandraError) -> str:
     kind = type(error).__name__
     match error:
-        case ReadTimeout() | WriteTimeout() | Unavailable():
+        case cassandra.ReadTimeout() | cassandra.WriteTimeout() | cassandra.Unavailable():
             return f"the coordinator answered {kind}: {error}"
-        case CoordinatorError():
+        case cassandra.CoordinatorError():
             return f"the coordinator answered {kind}{_in_words(error)}"
-        case FrameTooLong():
+        case cassandra.FrameTooLong():
             return "the request or its answer does not fit a frame"
         case _:
             return f"no answer came, or none that can be read: {kind}{_in_words(error)}"
 
 
-def _in_words(error: CassandraError) -> str:
+def _in_words(error: cassandra.CassandraError) -> str:
     return f" ({error})" if str(error) else ""
 
 
-def _verdict_clause(error: CassandraError) -> str:
+def _verdict_clause(error: cassandra.CassandraError) -> str:
     return next((clause for kind, clause in VERDICT_CLAUSES.items() if isinstance(error, kind)), "")
 
 
-def _words_of(verdict: RetryVerdict) -> str:
+def _words_of(verdict: cassandra.RetryVerdict) -> str:
     level = "" if verdict.consistency is None else f" at {verdict.consistency.name}"
     return f"{verdict.decision}{level}"
 
 
-def _aside(policy: str, verdict: RetryVerdict | None) -> str:
+def _aside(policy: str, verdict: cassandra.RetryVerdict | None) -> str:
     return "" if verdict is None else f" If the statement were idempotent, {policy} would say {_words_of(verdict)}."
 
 
 def _sentence_on_outcome(
-    outcome: Outcome, consistency: ConsistencyLevel | None, counted: str, error: str | None
+    outcome: Outcome, consistency: cassandra.ConsistencyLevel | None, counted: str, error: str | None
 ) -> str:
     level = "" if consistency is None else f", at {consistency.name} from now on"
     if outcome is Outcome.SAME_NODE:

@@ -16,46 +16,36 @@ from typing import assert_never, cast, get_args
 
 from triclinium_core.checks import check_integer, check_number, check_type
 from triclinium_core.errors import CouchbaseException, InvalidArgumentException, TimeoutException
-from triclinium_core.explain.couchbase.happenings import (
-    ErrorCode,
-    Happening,
-    HttpAnswer,
-    KvAnswer,
-    verdict_of,
-)
+from triclinium_core.explain.couchbase.happenings import ErrorCode, Happening, HttpAnswer, KvAnswer, verdict_of
 from triclinium_core.explain.couchbase.reaction import LONGEST_DELAYS, Reaction, put_to_machine
 from triclinium_core.explain.couchbase.recorded_tokens import SHOWN_CLAUSE, RecordedTokens
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, milliseconds
 from triclinium_core.retry.backoff import Random
+from triclinium_core.retry.combined import strategies
 from triclinium_core.retry.combined.permits import AsyncPermit, permit_of
-from triclinium_core.retry.combined.strategies import (
-    AnyRetryStrategy,
-    TokenLender,
-    TokenScope,
-    decider_of,
-    require_strategy,
-)
-from triclinium_core.retry.couchbase import strategy as couchbase
-from triclinium_core.retry.couchbase.actions import (
+from triclinium_core.retry.combined.strategies import TokenLender, TokenScope, decider_of, require_strategy
+from triclinium_core.retry.couchbase import (
+    OF_A_LOOKUP,
     CloseConnection,
+    DispatchFailed,
+    FastFailOnTerminalErrorRetryStrategy,
+    HandedOver,
     RefreshCollection,
     RefreshTopology,
-)
-from triclinium_core.retry.couchbase.events import (
-    DispatchFailed,
-    HandedOver,
+    RequestAnnotation,
+    RetryReason,
+    RetryStrategy,
+    Service,
+    ServiceVerdict,
     SocketClosed,
+    idempotent_row,
+    is_idempotent,
+    status_name,
+    strategy as couchbase,
+    unsent_reasons,
 )
-from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation
-from triclinium_core.retry.couchbase.strategy import FastFailOnTerminalErrorRetryStrategy, RetryStrategy
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
-from triclinium_core.retry.couchbase.tables.idempotency import idempotent_row, is_idempotent
-from triclinium_core.retry.couchbase.tables.kv_status import status_name
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
-from triclinium_core.retry.couchbase.unsent import OF_A_LOOKUP, unsent_reasons
 
 
 @unique
@@ -107,7 +97,7 @@ class CouchbaseCase:
     idempotent: bool | None = None
     readonly: bool = False
     method: str = ""
-    strategy: AnyRetryStrategy = field(default_factory=FastFailOnTerminalErrorRetryStrategy)
+    strategy: strategies.AnyRetryStrategy = field(default_factory=FastFailOnTerminalErrorRetryStrategy)
     attempt: int = 0
     elapsed: float = 0.0
     timeout: float = math.inf
@@ -289,7 +279,7 @@ def _lender(case: CouchbaseCase) -> RecordedTokens | None:
     return RecordedTokens(decider)
 
 
-def _awaited(strategy: AnyRetryStrategy) -> couchbase.AsyncRetryStrategy | None:
+def _awaited(strategy: strategies.AnyRetryStrategy) -> couchbase.AsyncRetryStrategy | None:
     """Return what the machine asks of a strategy that has to be awaited; None for any other."""
     decider = decider_of(strategy)
     if not isinstance(decider, TokenLender):

@@ -10,30 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from triclinium_core.retry.couchbase.events import (
-    DispatchFailed,
-    HandedOver,
-    KvResponse,
-    ResponseReceived,
-    ServiceResponse,
-    SocketClosed,
-)
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
-from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES, KvVerdict
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_responses import (
-    RETRYABLE_ERROR_CODES,
-    RETRYABLE_HTTP_STATUSES,
-    ServiceVerdict,
-)
-from triclinium_core.retry.couchbase.unsent import (
-    RETRY_PERMITTED,
-    UNKNOWN_STATUS,
-    error_of_lookup,
-    unsent_reasons,
-)
 
 NODE = "the node"
 """The node that answered, if no particular node is meant."""
@@ -47,7 +25,7 @@ class KvAnswer:
     """A KV node answered with this status; ``error_map_entry`` is what its error map says of the status."""
 
     status: int
-    error_map_entry: ErrorMapEntry | None = None
+    error_map_entry: couchbase.ErrorMapEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,54 +48,69 @@ class ErrorCode:
     http_status: int | None = None
 
 
-Happening = KvAnswer | HttpAnswer | ErrorCode | SocketClosed | DispatchFailed
+Happening = KvAnswer | HttpAnswer | ErrorCode | couchbase.SocketClosed | couchbase.DispatchFailed
 """What may happen to a request; the last two are the client's own events."""
 
 
-def event_of(service: Service, operation: str, happened: Happening) -> ResponseReceived | SocketClosed | DispatchFailed:
+def event_of(
+    service: couchbase.Service, operation: str, happened: Happening
+) -> couchbase.ResponseReceived | couchbase.SocketClosed | couchbase.DispatchFailed:
     """Return what the retry machine of ``operation``, a request to ``service``, hears then."""
     match happened:
         case KvAnswer(status):
-            return ResponseReceived(KvResponse(status, NODE))
+            return couchbase.ResponseReceived(couchbase.KvResponse(status, NODE))
         case HttpAnswer(http_status, body):
-            return ResponseReceived(ServiceResponse(service, http_status, body, operation))
+            return couchbase.ResponseReceived(couchbase.ServiceResponse(service, http_status, body, operation))
         case ErrorCode(code, message, http_status):
             body = json.dumps({"errors": [{"code": code, "msg": message}]})
-            return ResponseReceived(ServiceResponse(service, http_status or BAD_REQUEST, body, operation))
-        case DispatchFailed(error=None) as event:
-            return replace(event, error=error_of_lookup(event.reason))
-        case SocketClosed() | DispatchFailed() as event:
+            return couchbase.ResponseReceived(
+                couchbase.ServiceResponse(service, http_status or BAD_REQUEST, body, operation)
+            )
+        case couchbase.DispatchFailed(error=None) as event:
+            return replace(event, error=couchbase.error_of_lookup(event.reason))
+        case couchbase.SocketClosed() | couchbase.DispatchFailed() as event:
             return event
         case unexpected:
             assert_never(unexpected)
 
 
-def verdict_of(service: Service, operation: str, happened: Happening) -> KvVerdict | ServiceVerdict | None:
+def verdict_of(
+    service: couchbase.Service, operation: str, happened: Happening
+) -> couchbase.KvVerdict | couchbase.ServiceVerdict | None:
     """Return what the tables say of the answer that ``operation`` got; None where no answer came."""
     match event_of(service, operation, happened), happened:
-        case ResponseReceived(KvResponse(status)), KvAnswer(error_map_entry=entry):
+        case couchbase.ResponseReceived(couchbase.KvResponse(status)), KvAnswer(error_map_entry=entry):
             return kv_responses.classify(operation, status, entry)
-        case ResponseReceived(ServiceResponse(_, http_status, body)), _:
+        case couchbase.ResponseReceived(couchbase.ServiceResponse(_, http_status, body)), _:
             return service_responses.classify(service, http_status, body, operation)
         case _:
             return None
 
 
-def _happenings() -> Iterator[tuple[RetryReason, tuple[Service, Happening]]]:
-    for status, line in RETRYABLE_STATUSES.items():
+def _happenings() -> Iterator[tuple[couchbase.RetryReason, tuple[couchbase.Service, Happening]]]:
+    for status, line in couchbase.RETRYABLE_STATUSES.items():
         # What only some operations are retried for stands for no reason.
         if not line.only_of:
-            yield line.reason, (Service.KV, KvAnswer(status))
-    yield RetryReason.KV_ERROR_MAP_RETRY_INDICATED, (Service.KV, KvAnswer(UNKNOWN_STATUS, RETRY_PERMITTED))
-    for (service, code), row in RETRYABLE_ERROR_CODES.items():
+            yield line.reason, (couchbase.Service.KV, KvAnswer(status))
+    yield (
+        couchbase.RetryReason.KV_ERROR_MAP_RETRY_INDICATED,
+        (couchbase.Service.KV, KvAnswer(couchbase.UNKNOWN_STATUS, couchbase.RETRY_PERMITTED)),
+    )
+    for (service, code), row in couchbase.RETRYABLE_ERROR_CODES.items():
         yield row.reason, (service, ErrorCode(code, row.message_contains))
-    for (service, http_status), row in RETRYABLE_HTTP_STATUSES.items():
+    for (service, http_status), row in couchbase.RETRYABLE_HTTP_STATUSES.items():
         yield row.reason, (service, HttpAnswer(http_status))
-    yield RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, (Service.KV, SocketClosed(HandedOver.ALL))
+    yield (
+        couchbase.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT,
+        (couchbase.Service.KV, couchbase.SocketClosed(couchbase.HandedOver.ALL)),
+    )
     # Decision C36: nothing gives the second, so there is no answer to show for it.
-    for reason in (*unsent_reasons(Service.KV, DispatchFailed), RetryReason.SERVICE_RESPONSE_CODE_INDICATED):
-        yield reason, (Service.KV, DispatchFailed(reason))
+    for reason in (
+        *couchbase.unsent_reasons(couchbase.Service.KV, couchbase.DispatchFailed),
+        couchbase.RetryReason.SERVICE_RESPONSE_CODE_INDICATED,
+    ):
+        yield reason, (couchbase.Service.KV, couchbase.DispatchFailed(reason))
 
 
-HAPPENINGS: Mapping[RetryReason, tuple[Service, Happening]] = dict(reversed([*_happenings()]))
+HAPPENINGS: Mapping[couchbase.RetryReason, tuple[couchbase.Service, Happening]] = dict(reversed([*_happenings()]))
 """For each reason a service, and what happens to a request there; of several answers the first in the list."""

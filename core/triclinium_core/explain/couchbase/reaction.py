@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors
 from triclinium_core.explain.couchbase.happenings import NODE, Happening, KvAnswer, event_of
 from triclinium_core.explain.explanation import Outcome
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import ConstantRandom, Random
-from triclinium_core.retry.couchbase.actions import AskStrategy, Complete, Fail, RequestAction, RetryAfter
-from triclinium_core.retry.couchbase.events import ErrorMapLoaded, WakeupReached
-from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
-from triclinium_core.retry.couchbase.states import RetryState, events_heard
-from triclinium_core.retry.couchbase.tables.error_map import ERROR_MAP_VERSION_MAX, ErrorMap
 
 LONGEST_DELAYS = ConstantRandom(0.0)
 """Takes nothing off a jittered delay, so that the longest is told."""
@@ -26,18 +22,18 @@ LONGEST_DELAYS = ConstantRandom(0.0)
 class Reaction:
     """What the machine made of it, and what becomes of the request."""
 
-    machine: RetryMachine
+    machine: couchbase.RetryMachine
     outcome: Outcome
-    retry: RetryAfter | None
-    error: CouchbaseException | None
+    retry: couchbase.RetryAfter | None
+    error: errors.CouchbaseException | None
     """What the caller gets, now or at the end of a delay that was cut."""
-    actions: Sequence[RequestAction]
+    actions: Sequence[couchbase.RequestAction]
     """All that was ordered when the event came."""
 
 
 def put_to_machine(
     happened: Happening,
-    annotation: RequestAnnotation,
+    annotation: couchbase.RequestAnnotation,
     now: float,
     *,
     rng: Random,
@@ -51,35 +47,39 @@ def put_to_machine(
         first_failure_at: instant of the first failure.
     """
     event = event_of(annotation.service, annotation.operation, happened)
-    machine = RetryMachine(
+    machine = couchbase.RetryMachine(
         annotation,
         rng=rng,
-        state=next(state for state in _STAGES if type(event) in events_heard(state)),
+        state=next(state for state in _STAGES if type(event) in couchbase.events_heard(state)),
         retry_attempts=retry_attempts,
         first_failure_at=first_failure_at,
     )
     if isinstance(happened, KvAnswer) and happened.error_map_entry is not None:
         entries = {happened.status: happened.error_map_entry}
-        machine.handle(ErrorMapLoaded(NODE, ErrorMap(ERROR_MAP_VERSION_MAX, 1, entries)), now)
+        machine.handle(
+            couchbase.ErrorMapLoaded(NODE, couchbase.ErrorMap(couchbase.ERROR_MAP_VERSION_MAX, 1, entries)), now
+        )
     actions = machine.handle(event, now)
     outcome = next(_OUTCOMES[type(action)] for action in actions if type(action) in _OUTCOMES)
-    retry = next((action for action in actions if isinstance(action, RetryAfter)), None)
+    retry = next((action for action in actions if isinstance(action, couchbase.RetryAfter)), None)
     if retry is not None and not retry.dispatches:
-        return Reaction(machine, outcome, retry, error_of(machine.handle(WakeupReached(), machine.wakeup)), actions)
+        return Reaction(
+            machine, outcome, retry, error_of(machine.handle(couchbase.WakeupReached(), machine.wakeup)), actions
+        )
     return Reaction(machine, outcome, retry, error_of(actions), actions)
 
 
-def error_of(actions: Sequence[RequestAction]) -> CouchbaseException | None:
+def error_of(actions: Sequence[couchbase.RequestAction]) -> errors.CouchbaseException | None:
     """Return what the request fails with; None where it does not fail."""
-    return next((action.error for action in actions if isinstance(action, Fail)), None)
+    return next((action.error for action in actions if isinstance(action, couchbase.Fail)), None)
 
 
-_STAGES = (RetryState.PENDING, RetryState.IN_FLIGHT)
+_STAGES = (couchbase.RetryState.PENDING, couchbase.RetryState.IN_FLIGHT)
 """Where a request may stand when something happens to it; the table of transitions tells at which stage."""
 
-_OUTCOMES: dict[type[RequestAction], Outcome] = {
-    RetryAfter: Outcome.RETRY,
-    Fail: Outcome.FAIL,
-    Complete: Outcome.COMPLETE,
-    AskStrategy: Outcome.CONSULT,
+_OUTCOMES: dict[type[couchbase.RequestAction], Outcome] = {
+    couchbase.RetryAfter: Outcome.RETRY,
+    couchbase.Fail: Outcome.FAIL,
+    couchbase.Complete: Outcome.COMPLETE,
+    couchbase.AskStrategy: Outcome.CONSULT,
 }

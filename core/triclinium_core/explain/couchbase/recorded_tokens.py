@@ -7,8 +7,7 @@ from typing import cast
 from triclinium_core.retry.combined.permits import Permit
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
 from triclinium_core.retry.combined.strategies import TokenLender
-from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryToken
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.smithy import MinimalRetryStrategy, RetryToken, StandardRetryStrategy
 
 SHOWN_CLAUSE = "decision T2"
 

@@ -6,18 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from triclinium_core.explain.explanation import milliseconds
-from triclinium_core.retry.couchbase.strategy import (
-    TERMINAL_ERRORS,
-    BestEffortRetryStrategy,
-    ErrorMapRetryStrategy,
-    FastFailOnTerminalErrorRetryStrategy,
-    RetryAction,
-    RetryRequest,
-    RetryStrategy,
-)
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry import couchbase
 
-_OBSTACLES: Mapping[str, Callable[[RetryRequest], RetryRequest]] = {
+_OBSTACLES: Mapping[str, Callable[[couchbase.RetryRequest], couchbase.RetryRequest]] = {
     "the request is not idempotent": lambda request: replace(request, idempotent=True),
     "the time of the error map's schedule is up": lambda request: replace(
         request, since_first_failure=0.0, since_this_status=None
@@ -29,12 +20,12 @@ _OBSTACLES: Mapping[str, Callable[[RetryRequest], RetryRequest]] = {
 class RecordingStrategy:
     """Passes every question on to a strategy, and records the last one and its answer."""
 
-    def __init__(self, strategy: RetryStrategy) -> None:
+    def __init__(self, strategy: couchbase.RetryStrategy) -> None:
         self._strategy = strategy
-        self._question: tuple[RetryRequest, RetryReason] | None = None
+        self._question: tuple[couchbase.RetryRequest, couchbase.RetryReason] | None = None
         self._answer: object = None
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         """Return what the strategy answers; whatever it raises passes through."""
         self._question = request, reason
         try:
@@ -52,7 +43,7 @@ class RecordingStrategy:
     @property
     def delay(self) -> float | None:
         """Seconds until the retry that the strategy wants; None where it wants none, or was not asked."""
-        return self._answer.delay if isinstance(self._answer, RetryAction) else None
+        return self._answer.delay if isinstance(self._answer, couchbase.RetryAction) else None
 
     @property
     def would_retry(self) -> bool:
@@ -73,11 +64,11 @@ class RecordingStrategy:
         return words
 
 
-def _is_stateless(strategy: RetryStrategy) -> bool:
+def _is_stateless(strategy: couchbase.RetryStrategy) -> bool:
     """Tell whether a strategy may be asked again, for it gives the same answer."""
-    if type(strategy) is ErrorMapRetryStrategy:
+    if type(strategy) is couchbase.ErrorMapRetryStrategy:
         return _is_stateless(strategy.otherwise)
-    return type(strategy) in (BestEffortRetryStrategy, FastFailOnTerminalErrorRetryStrategy)
+    return type(strategy) in (couchbase.BestEffortRetryStrategy, couchbase.FastFailOnTerminalErrorRetryStrategy)
 
 
 REFUSES = "refuses"
@@ -85,17 +76,19 @@ REFUSES = "refuses"
 _NUMBERS = {4: "four", 5: "five", 6: "six"}
 
 
-def words_of_answer(answer: object, reason: RetryReason) -> str:
+def words_of_answer(answer: object, reason: couchbase.RetryReason) -> str:
     """Return what a strategy that was asked about ``reason`` answered, or raised, as half a sentence."""
     match answer:
-        case RetryAction(delay=None, error=error) if error is not None and error is TERMINAL_ERRORS.get(reason):
-            number = len(TERMINAL_ERRORS)
+        case couchbase.RetryAction(delay=None, error=error) if (
+            error is not None and error is couchbase.TERMINAL_ERRORS.get(reason)
+        ):
+            number = len(couchbase.TERMINAL_ERRORS)
             return f"{REFUSES}: {reason} is one of the {_NUMBERS.get(number, number)} terminal reasons"
-        case RetryAction(delay=None, because=str() as words):
+        case couchbase.RetryAction(delay=None, because=str() as words):
             return f"{REFUSES}: {words}"
-        case RetryAction(delay=None):
+        case couchbase.RetryAction(delay=None):
             return REFUSES
-        case RetryAction(delay=float() | int() as delay, within=within):
+        case couchbase.RetryAction(delay=float() | int() as delay, within=within):
             limit = "" if within is None else f", but only within {milliseconds(within)} ms"
             return f"wants a retry in {milliseconds(delay)} ms{limit}"
         case Exception():

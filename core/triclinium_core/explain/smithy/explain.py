@@ -15,9 +15,7 @@ from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, plain_seconds
 from triclinium_core.explain.smithy.script import PlayedAttempt, ScriptedResponse, play
 from triclinium_core.retry.checks import check_seconds
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.smithy import AdaptiveRetryStrategy, SimpleRetryStrategy, StandardRetryStrategy
 from triclinium_core.shown import shown
 
 BACKOFF_CLAUSE = "design page, Backoff Strategy; decisions S3 and S7"

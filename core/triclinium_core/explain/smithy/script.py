@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Self
 
-from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
-from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryError
+from triclinium_core.retry.smithy import ClassifiedError, ErrorInfo, MinimalRetryStrategy, RetryError
 
 
 @unique

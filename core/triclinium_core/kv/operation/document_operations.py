@@ -18,8 +18,7 @@ from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.topology.capabilities import BucketCapability
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX_IN_COLLECTION, VALUE_SIZE_MAX, Opcode
-from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_KV_OPERATIONS
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import IDEMPOTENT_KV_OPERATIONS, Service
 from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import JsonTranscoder, Transcoder
 

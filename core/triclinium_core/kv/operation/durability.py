@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from enum import Enum, unique
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.shown import shown
 
 DURABLE_TIMEOUT_MIN = 1.5
@@ -47,7 +47,7 @@ def check_durability(value: object) -> DurabilityLevel:
     """
     if not isinstance(value, DurabilityLevel):
         names = ", ".join(level.name for level in DurabilityLevel)
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"durability={shown(value)} must be one of DurabilityLevel: {names}", parameter="durability"
         )
     return value

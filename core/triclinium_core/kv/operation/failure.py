@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from triclinium_core.errors import CouchbaseException, DocumentExistsException
+from triclinium_core import errors
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.subdocument.specs import StoreSemantics
@@ -16,8 +16,7 @@ from triclinium_core.kv.operation.subdocument.subdocument_codec import Malformed
 from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import server_duration
-from triclinium_core.retry.couchbase.events import KvResponse
-from triclinium_core.retry.couchbase.tables.kv_status import FailedPath, Status
+from triclinium_core.retry.couchbase import FailedPath, KvResponse, Status
 from triclinium_core.shown import one_line
 
 _PATH_FAILURES = (Status.SUBDOC_MULTI_PATH_FAILURE, Status.SUBDOC_MULTI_PATH_FAILURE_DELETED)
@@ -39,11 +38,11 @@ def read_failure(operation: Operation, frame: Frame, node: str) -> KvResponse:
     return KvResponse(frame.status, node, details.context, details.ref, duration, error=error)
 
 
-def _error_of(operation: Operation, status: int) -> type[CouchbaseException] | None:
+def _error_of(operation: Operation, status: int) -> type[errors.CouchbaseException] | None:
     """Return what a failure surfaces as where operation and status do not tell it."""
     inserts = isinstance(operation, MutateIn) and operation.store_semantics is StoreSemantics.INSERT
     # RFC 0053 §MutateIn, notes: KEY_EXISTS is another CAS only where one was given, and INSERT takes none.
-    return DocumentExistsException if inserts and status == Status.KEY_EXISTS else None
+    return errors.DocumentExistsException if inserts and status == Status.KEY_EXISTS else None
 
 
 def _read_failed_path(operation: MutateIn, frame: Frame, node: str) -> KvResponse:

@@ -13,12 +13,12 @@ from typing import ClassVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_integer, check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.reports import ClusterState
 from triclinium_core.kv.wire.config_version import COUNTER_MAX
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import shown
 
 REPORT_ID_SIZE_MAX = 250
@@ -97,7 +97,7 @@ class WaitUntilReady(Inquiry, frozen=True):
         check_type(self.desired_state, "desired_state", ClusterState)
         # RFC 0061 "The waitUntilReady Command": "It is a hard error if OFFLINE is passed in".
         if self.desired_state is ClusterState.OFFLINE:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 "desired_state=ClusterState.OFFLINE is nothing to wait for; give ONLINE or DEGRADED",
                 parameter="desired_state",
             )
@@ -123,7 +123,7 @@ class WaitForNodes(Inquiry, frozen=True):
     def __post_init__(self) -> None:
         Inquiry.__post_init__(self)
         if self.bucket is None:
-            raise InvalidArgumentException("bucket=None: nodes serve a bucket; name one", parameter="bucket")
+            raise errors.InvalidArgumentException("bucket=None: nodes serve a bucket; name one", parameter="bucket")
         if self.manifest_uid is not None:
             check_integer(self.manifest_uid, "manifest_uid", 0, MANIFEST_UID_MAX)
 
@@ -142,7 +142,7 @@ def check_service_types(value: Collection[Service] | None) -> None:
     # A lone string, as a service is one, is a collection of letters to Python.
     is_several = isinstance(value, Collection) and not isinstance(value, str)
     if value is not None and not (is_several and value and all(isinstance(each, Service) for each in value)):
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"service_types={shown(value)} must be one or more of triclinium.Service, such as [Service.KV], or None for "
             "all",
             parameter="service_types",
@@ -156,7 +156,7 @@ def check_report_id(value: object) -> str:
         InvalidArgumentException: not a string, empty, or too long.
     """
     if not isinstance(value, str) or not 1 <= len(value) <= REPORT_ID_SIZE_MAX:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"report_id={shown(value)} must be a string of 1 to {REPORT_ID_SIZE_MAX} characters",
             parameter="report_id",
         )

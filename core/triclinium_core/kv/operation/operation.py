@@ -6,7 +6,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN, DurabilityLevel
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 
 _NONE = DurabilityLevel.NONE
 

@@ -59,7 +59,7 @@ from triclinium_core.kv.wire.compression import deflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.transcoding.flags import CommonFormat, common_format
 
 _UINT32 = struct.Struct(">I")

@@ -10,7 +10,7 @@ from enum import Enum, unique
 
 import msgspec
 
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import json_text
 
 REPORT_VERSION = 2

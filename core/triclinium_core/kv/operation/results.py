@@ -10,16 +10,15 @@ from typing import NewType, TypeVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_integer
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException, DecodingFailureException, InvalidArgumentException
 from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest
 from triclinium_core.kv.operation.reports import NodesServe, PingResult, Ready
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.subdocument import PathOpcode
-from triclinium_core.retry.couchbase.failures import at_path
-from triclinium_core.retry.couchbase.tables.kv_status import FailedPath, Status
+from triclinium_core.retry.couchbase import FailedPath, Status, at_path
 from triclinium_core.shown import shown
 from triclinium_core.transcoding.flags import JSON_FLAGS
 from triclinium_core.transcoding.transcoder import Transcoder
@@ -151,7 +150,7 @@ class LookupInResult(msgspec.Struct, frozen=True):
     def _spec(self, index: int) -> LookupInSpec:
         return self.specs[check_integer(index, "index", 0, len(self.specs) - 1)]
 
-    def _failure(self, index: int) -> CouchbaseException:
+    def _failure(self, index: int) -> errors.CouchbaseException:
         return at_path(self.context, FailedPath(index, self.specs[index].path, self.outcomes[index][0]))
 
 
@@ -190,7 +189,7 @@ class MutateInResult(msgspec.Struct, frozen=True):
         """
         data = self.values[check_integer(index, "index", 0, len(self.values) - 1)]
         if data is None:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"index={index} is that of a spec that returns nothing; only increment and decrement do",
                 parameter="index",
             )
@@ -231,7 +230,9 @@ class ScanResult(msgspec.Struct, frozen=True):
         try:
             return inflate(self.stored)
         except MalformedCompression as error:
-            raise DecodingFailureException(f"the document {shown(self.id)} cannot be inflated: {error}") from error
+            raise errors.DecodingFailureException(
+                f"the document {shown(self.id)} cannot be inflated: {error}"
+            ) from error
 
     @property
     def content(self) -> object:
@@ -257,7 +258,7 @@ class ScanResult(msgspec.Struct, frozen=True):
         """
         data = self.data
         if data is None:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 "ids_only=True scans without the documents; leave it out to have them too", parameter="ids_only"
             )
         return self.transcoder.decode(data, self.flags, as_type)

@@ -6,16 +6,11 @@ import math
 import re
 from datetime import datetime, timedelta
 
+from triclinium_core import errors
 from triclinium_core.checks import Duration, check_duration, in_seconds, is_number, is_seconds
-from triclinium_core.errors import InvalidArgumentException, ValueTooLargeException
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, KEY_SIZE_MAX_IN_COLLECTION, VALUE_SIZE_MAX
 from triclinium_core.shown import shown
-from triclinium_core.transcoding.transcoder import (
-    JsonTranscoder,
-    RawBinaryTranscoder,
-    RawJsonTranscoder,
-    RawStringTranscoder,
-)
+from triclinium_core.transcoding import transcoder
 
 DEFAULT_NAME = "_default"
 """Name of the scope and of the collection that every bucket has."""
@@ -31,7 +26,14 @@ REPLICAS_MAX = 3
 LOCK_TIME_MAX = 30
 """Seconds; the server silently takes its default for more, so we refuse more."""
 
-_OUR_TRANSCODERS = frozenset({JsonTranscoder, RawJsonTranscoder, RawStringTranscoder, RawBinaryTranscoder})
+_OUR_TRANSCODERS = frozenset(
+    {
+        transcoder.JsonTranscoder,
+        transcoder.RawJsonTranscoder,
+        transcoder.RawStringTranscoder,
+        transcoder.RawBinaryTranscoder,
+    }
+)
 _NAME = re.compile(r"[A-Za-z0-9_\-%]{1,251}")
 _BUCKET_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.\-%]{1,100}")
 
@@ -43,14 +45,14 @@ def check_name(value: object, parameter: str) -> str:
         InvalidArgumentException: not a string, empty, or with characters that names cannot have.
     """
     if not isinstance(value, str) or not value:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"{parameter}={shown(value)} must be a string that is not empty", parameter=parameter
         )
     pattern, rule = _NAME, "1 to 251 characters out of A-Z a-z 0-9 _ - %"
     if parameter == "bucket":
         pattern, rule = _BUCKET_NAME, "1 to 100 characters out of A-Z a-z 0-9 _ . - %, and neither '.' nor '..'"
     if not pattern.fullmatch(value):
-        raise InvalidArgumentException(f"{parameter}={_cut(value)} must be {rule}", parameter=parameter)
+        raise errors.InvalidArgumentException(f"{parameter}={_cut(value)} must be {rule}", parameter=parameter)
     return value
 
 
@@ -61,18 +63,18 @@ def check_key(value: object, *, in_default_collection: bool) -> bytes:
         InvalidArgumentException: not a string, empty, not UTF-8, or too long.
     """
     if not isinstance(value, str):
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"key={shown(value)} must be a string, not {type(value).__name__}", parameter="key"
         )
     try:
         key = value.encode()
     except UnicodeEncodeError as error:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"key={_cut(value)} is not Unicode that UTF-8 can store", parameter="key"
         ) from error
     size_max = KEY_SIZE_MAX if in_default_collection else KEY_SIZE_MAX_IN_COLLECTION
     if not 1 <= len(key) <= size_max:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"key={_cut(value)} has {len(key)} bytes of UTF-8; it must have 1 to {size_max}", parameter="key"
         )
     return key
@@ -86,9 +88,9 @@ def check_value(data: object) -> bytes:
         ValueTooLargeException: larger than the server stores.
     """
     if not isinstance(data, bytes):
-        raise InvalidArgumentException(f"value must be bytes, not {type(data).__name__}", parameter="value")
+        raise errors.InvalidArgumentException(f"value must be bytes, not {type(data).__name__}", parameter="value")
     if len(data) > VALUE_SIZE_MAX:
-        raise ValueTooLargeException(
+        raise errors.ValueTooLargeException(
             f"value has {len(data)} bytes; the server stores at most {VALUE_SIZE_MAX}; split the value over several "
             "documents"
         )
@@ -102,7 +104,7 @@ def check_encode_seconds(value: object) -> None:
         InvalidArgumentException: no finite number of seconds, or below 0.
     """
     if not is_seconds(value):
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"encode_seconds={shown(value)} must be a finite number of seconds, 0 or more", parameter="encode_seconds"
         )
 
@@ -117,7 +119,7 @@ def check_transcoder(value: object) -> None:
         return
     has_both = callable(getattr(value, "encode", None)) and callable(getattr(value, "decode", None))
     if isinstance(value, type) or not has_both:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"transcoder={shown(value)} must be a Transcoder, such as JsonTranscoder()", parameter="transcoder"
         )
 
@@ -142,22 +144,22 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
         return 0
     if isinstance(expiry, datetime):
         if expiry.utcoffset() is None:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"expiry={shown(expiry)} has no time zone; give it one, such as datetime.timezone.utc",
                 parameter="expiry",
             )
         moment = math.ceil(expiry.timestamp())
         if expiry.timestamp() <= wall_seconds:
-            raise InvalidArgumentException(f"expiry={expiry!r} lies in the past", parameter="expiry")
+            raise errors.InvalidArgumentException(f"expiry={expiry!r} lies in the past", parameter="expiry")
     elif isinstance(expiry, timedelta) or is_number(expiry):
         lifetime = in_seconds(expiry)
         if lifetime <= 0:
             # 0 travels as "never", the opposite of a document that has no time left.
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"expiry={expiry!r} lies in the past; pass None for a document that lives for ever", parameter="expiry"
             )
         if not isinstance(expiry, timedelta) and not lifetime <= EXPIRY_SECONDS_MAX:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"expiry={shown(expiry)} is more than fifty years; pass a datetime for a moment", parameter="expiry"
             )
         seconds = math.ceil(lifetime)
@@ -165,11 +167,11 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
             return seconds
         moment = math.ceil(wall_seconds) + seconds
     else:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"expiry={shown(expiry)} must be a number of seconds, a timedelta, a datetime or None", parameter="expiry"
         )
     if not RELATIVE_EXPIRY_MAX < moment <= UINT32_MAX:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"expiry={expiry!r} is beyond what the server can store, which ends on 2106-02-07", parameter="expiry"
         )
     return moment

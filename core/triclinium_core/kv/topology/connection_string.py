@@ -15,8 +15,8 @@ from enum import StrEnum, unique
 from typing import Any
 from urllib.parse import parse_qsl
 
+from triclinium_core import errors
 from triclinium_core.checks import is_ipv6
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.srv_targets import is_literal
 from triclinium_core.kv.topology.string_options import OPTIONS
@@ -187,11 +187,11 @@ def check_bucket(scheme: Scheme, bucket: str | None) -> None:
         InvalidArgumentException: a bucket over ``memcached://``, or none over another scheme.
     """
     if scheme is Scheme.MEMCACHED and bucket is not None:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"bucket={shown(bucket)}: a plain memcached has none; use cluster.default_collection()", parameter="bucket"
         )
     if scheme is not Scheme.MEMCACHED and bucket is None:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"bucket=None: over {scheme}:// each document is in a bucket; use "
             "cluster.bucket(name).default_collection()",
             parameter="bucket",
@@ -223,5 +223,5 @@ def _shown(text: str) -> str:
     return text[text.rfind("@") + 1 :][:80]
 
 
-def _wrong(text: str) -> InvalidArgumentException:
-    return InvalidArgumentException(f"connection string: {text}", parameter="connection_string")
+def _wrong(text: str) -> errors.InvalidArgumentException:
+    return errors.InvalidArgumentException(f"connection string: {text}", parameter="connection_string")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.options import ClientOptions, TimeoutOptions, require_domains, require_timeout
 
 FLAGS: Mapping[str, bool] = {"true": True, "false": False}
@@ -57,7 +57,7 @@ def read_seconds(text: str) -> float:
     try:
         seconds = float(sum(Fraction(number) * UNITS[unit] for number, unit in _PART.findall(text)))
         return require_timeout("value", seconds)
-    except (ValueError, OverflowError, InvalidArgumentException) as error:
+    except (ValueError, OverflowError, errors.InvalidArgumentException) as error:
         raise ValueError(f"is not {A_DURATION}") from error
 
 
@@ -91,7 +91,7 @@ def read_domains(text: str) -> tuple[str, ...]:
     """
     try:
         return require_domains("value", text.split(","))
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         raise ValueError(f"is not {A_LIST_OF_DOMAINS}") from error
 
 

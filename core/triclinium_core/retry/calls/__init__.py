@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         parse_retry_after,
     )
     from triclinium_core.retry.calls.reports import RetryGivenUp, RetryHook, RetryReport, RetryScheduled, RetrySucceeded
-    from triclinium_core.retry.calls.retryable import RETRY_SAFE, RetryOn, UnwelcomeResultError
-    from triclinium_core.retry.calls.terms import CallTerms
+    from triclinium_core.retry.calls.retryable import RETRY_SAFE, RetryOn, UnwelcomeResultError, check_info
+    from triclinium_core.retry.calls.terms import CallTerms, abandon, check_hooks, delay_of, is_refusal
 
 _MODULE_OF = {
     "AttemptRecord": "triclinium_core.retry.calls.history",
@@ -62,8 +62,13 @@ _MODULE_OF = {
     "RetrySucceeded": "triclinium_core.retry.calls.reports",
     "Sleep": "triclinium_core.retry.calls.call_machine",
     "UnwelcomeResultError": "triclinium_core.retry.calls.retryable",
+    "abandon": "triclinium_core.retry.calls.terms",
     "attempts_of": "triclinium_core.retry.calls.history",
+    "check_hooks": "triclinium_core.retry.calls.terms",
+    "check_info": "triclinium_core.retry.calls.retryable",
+    "delay_of": "triclinium_core.retry.calls.terms",
     "first_delay": "triclinium_core.retry.calls.call_machine",
+    "is_refusal": "triclinium_core.retry.calls.terms",
     "parse_retry_after": "triclinium_core.retry.calls.http_rules",
     "refuse_first": "triclinium_core.retry.calls.call_machine",
 }
@@ -93,8 +98,13 @@ __all__ = [
     "RetrySucceeded",
     "Sleep",
     "UnwelcomeResultError",
+    "abandon",
     "attempts_of",
+    "check_hooks",
+    "check_info",
+    "delay_of",
     "first_delay",
+    "is_refusal",
     "parse_retry_after",
     "refuse_first",
 ]

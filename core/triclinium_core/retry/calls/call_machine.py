@@ -19,8 +19,7 @@ from triclinium_core.retry.backoff import RESOLUTION
 from triclinium_core.retry.calls.history import AttemptRecord, RetryEnding, attach
 from triclinium_core.retry.calls.retryable import for_strategy, info_of_error
 from triclinium_core.retry.calls.terms import CallTerms, delay_of, is_refusal
-from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.protocols import RetryToken
+from triclinium_core.retry.smithy import ErrorInfo, RetryToken
 from triclinium_core.shown import total_repr
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.checks import Duration
 from triclinium_core.retry.checks import check_duration, check_flag
-from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.smithy import ErrorInfo
 from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import shown
 

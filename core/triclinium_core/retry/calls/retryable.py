@@ -7,7 +7,7 @@ from typing import TypeVar, get_origin
 
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.checks import is_seconds
-from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
+from triclinium_core.retry.smithy import ClassifiedError, ErrorInfo, classify
 from triclinium_core.shown import shown
 
 T = TypeVar("T")

@@ -10,18 +10,10 @@ from typing import Generic, TypeVar
 
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.checks import is_seconds
+from triclinium_core.retry import smithy
+from triclinium_core.retry.calls import retryable
 from triclinium_core.retry.calls.reports import RetryHook
-from triclinium_core.retry.calls.retryable import (
-    RetryOn,
-    check_is_sync,
-    check_retry_on,
-    check_retry_result,
-    info_of_result,
-)
-from triclinium_core.retry.smithy.asynchronous import METHODS, require_strategy
-from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.protocols import AnyRetryStrategy, RetryError, RetryToken, is_async
-from triclinium_core.retry.smithy.tokens import require_scope
+from triclinium_core.retry.calls.retryable import info_of_result
 from triclinium_core.shown import shown
 
 T = TypeVar("T")
@@ -50,9 +42,9 @@ class CallTerms(Generic[T]):
     # Every call makes one of these. Names of arguments would triple what that costs, so these have places as well.
     def __init__(  # noqa: PLR0917
         self,
-        strategy: AnyRetryStrategy,
-        on: RetryOn = None,
-        retry_result: Callable[[T], bool | ErrorInfo] | None = None,
+        strategy: smithy.AnyRetryStrategy,
+        on: retryable.RetryOn = None,
+        retry_result: Callable[[T], bool | smithy.ErrorInfo] | None = None,
         token_scope: str | None = None,
         name: str | None = None,
         hooks: Sequence[RetryHook] = (),
@@ -60,30 +52,30 @@ class CallTerms(Generic[T]):
         kind = _kind_is_async(type(strategy))
         self.is_async: bool = kind if kind is not None else _check_strategy(strategy)
         if on is not None:
-            check_retry_on(on)
+            retryable.check_retry_on(on)
         if retry_result is not None:
-            check_retry_result(retry_result)
+            retryable.check_retry_result(retry_result)
         if token_scope is not None:
-            require_scope(token_scope)
+            smithy.require_scope(token_scope)
         if name is not None:
             check_name(name)
         if hooks != ():
             check_hooks(hooks)
-        self.strategy: AnyRetryStrategy = strategy
-        self.on: RetryOn = on
-        self.retry_result: Callable[[T], bool | ErrorInfo] | None = retry_result
+        self.strategy: smithy.AnyRetryStrategy = strategy
+        self.on: retryable.RetryOn = on
+        self.retry_result: Callable[[T], bool | smithy.ErrorInfo] | None = retry_result
         self.token_scope: str | None = token_scope
         self.name: str | None = name
         self.hooks: Sequence[RetryHook] = hooks
 
-    def abandon(self, token: RetryToken | None) -> None:
+    def abandon(self, token: smithy.RetryToken | None) -> None:
         """Hand back the token of an attempt that will not be made, where the strategy takes such tokens back at once.
 
         What it raises is dropped: whoever abandons an attempt has something else to tell.
         """
         abandon(self.strategy, token)
 
-    def info_of_result(self, result: T) -> ErrorInfo | None:
+    def info_of_result(self, result: T) -> smithy.ErrorInfo | None:
         """Return what is said of a result that is to be retried; None for one that is welcome.
 
         Raises:
@@ -93,20 +85,20 @@ class CallTerms(Generic[T]):
 
 
 @functools.lru_cache(maxsize=KINDS_MAX)
-def _kind_is_async(kind: type[AnyRetryStrategy]) -> bool | None:
+def _kind_is_async(kind: type[smithy.AnyRetryStrategy]) -> bool | None:
     """Tell whether strategies of a class are to be awaited; None where the class alone does not show that they are any."""
     # A class has the functions that its objects have as methods.
-    methods = [getattr(kind, name, None) for name in METHODS]
+    methods = [getattr(kind, name, None) for name in smithy.METHODS]
     kinds = {inspect.iscoroutinefunction(method) if callable(method) else None for method in methods}
     return kinds.pop() if len(kinds) == 1 and not issubclass(kind, type) else None
 
 
-def _check_strategy(strategy: AnyRetryStrategy) -> bool:
-    require_strategy(strategy)
-    return is_async(strategy)
+def _check_strategy(strategy: smithy.AnyRetryStrategy) -> bool:
+    smithy.require_strategy(strategy)
+    return smithy.is_async(strategy)
 
 
-def abandon(strategy: AnyRetryStrategy, token: RetryToken | None) -> None:
+def abandon(strategy: smithy.AnyRetryStrategy, token: smithy.RetryToken | None) -> None:
     """Hand a token back whose attempt will not be made, where ``strategy`` takes such tokens back at once.
 
     What it raises is dropped: whoever abandons an attempt has something else to tell.
@@ -130,15 +122,15 @@ def check_hooks(hooks: object) -> None:
     for hook in hooks:
         if not callable(hook):
             raise ArgumentError(f"hooks: {shown(hook)} must be a function of the report", parameter="hooks")
-        check_is_sync("hooks", hook)
+        retryable.check_is_sync("hooks", hook)
 
 
 def is_refusal(error: Exception) -> bool:
     """Tell whether a strategy says with ``error`` that there is no token: ours, or another library's of the same name."""
-    return isinstance(error, RetryError) or any(kind.__name__ == "RetryError" for kind in type(error).__mro__)
+    return isinstance(error, smithy.RetryError) or any(kind.__name__ == "RetryError" for kind in type(error).__mro__)
 
 
-def delay_of(strategy: AnyRetryStrategy, token: object, error: Exception | None = None) -> float:
+def delay_of(strategy: smithy.AnyRetryStrategy, token: object, error: Exception | None = None) -> float:
     """Return the seconds that a strategy's ``token`` asks for.
 
     Args:

@@ -10,27 +10,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from triclinium_core.argument_error import ArgumentError
+from triclinium_core.retry.cassandra import errors, verdicts
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import (
-    CasWriteUnknown,
-    ClosedConnection,
-    CoordinatorError,
-    HeartbeatFailure,
-    ReadFailure,
-    RequestAborted,
-    WriteFailure,
-    check_read,
-    check_unavailable,
-    check_write,
-)
-from triclinium_core.retry.cassandra.verdicts import (
-    IGNORE,
-    RETHROW,
-    RETRY_NEXT,
-    RETRY_SAME,
-    RetryDecision,
-    RetryVerdict,
-)
 from triclinium_core.retry.checks import check_flag, check_integer
 from triclinium_core.shown import shown
 
@@ -47,19 +28,23 @@ class _ShippedPolicy:
     def __post_init__(self) -> None:
         check_flag(self.rethrow_cas_write_unknown, "rethrow_cas_write_unknown")
 
-    def on_request_aborted(self, *, error: RequestAborted, retry_count: int) -> RetryVerdict:
+    def on_request_aborted(self, *, error: errors.RequestAborted, retry_count: int) -> verdicts.RetryVerdict:
         """Return RETRY_NEXT where the connection was lost, RETHROW where an answer came and cannot be read."""
         check_integer(retry_count, "retry_count")
-        _require_error(error, RequestAborted)
-        return RETRY_NEXT if isinstance(error, ClosedConnection | HeartbeatFailure) else RETHROW
+        _require_error(error, errors.RequestAborted)
+        return (
+            verdicts.RETRY_NEXT
+            if isinstance(error, errors.ClosedConnection | errors.HeartbeatFailure)
+            else verdicts.RETHROW
+        )
 
-    def on_error_response(self, *, error: CoordinatorError, retry_count: int) -> RetryVerdict:
+    def on_error_response(self, *, error: errors.CoordinatorError, retry_count: int) -> verdicts.RetryVerdict:
         """Return RETHROW for ReadFailure and WriteFailure, RETRY_NEXT for any other error."""
         check_integer(retry_count, "retry_count")
-        _require_error(error, CoordinatorError)
-        if isinstance(error, CasWriteUnknown) and self.rethrow_cas_write_unknown:
-            return RETHROW
-        return RETHROW if isinstance(error, ReadFailure | WriteFailure) else RETRY_NEXT
+        _require_error(error, errors.CoordinatorError)
+        if isinstance(error, errors.CasWriteUnknown) and self.rethrow_cas_write_unknown:
+            return verdicts.RETHROW
+        return verdicts.RETHROW if isinstance(error, errors.ReadFailure | errors.WriteFailure) else verdicts.RETRY_NEXT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,27 +73,29 @@ class DefaultRetryPolicy(_ShippedPolicy):
 
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
-    ) -> RetryVerdict:
+    ) -> verdicts.RetryVerdict:
         """Return RETRY_SAME, once, where enough replicas answered and only the one with the data was too slow."""
-        check_read(consistency, block_for, received, data_present)
+        errors.check_read(consistency, block_for, received, data_present)
         check_integer(retry_count, "retry_count")
-        return RETRY_SAME if retry_count == 0 and received >= block_for and not data_present else RETHROW
+        return (
+            verdicts.RETRY_SAME if retry_count == 0 and received >= block_for and not data_present else verdicts.RETHROW
+        )
 
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
-    ) -> RetryVerdict:
+    ) -> verdicts.RetryVerdict:
         """Return RETRY_SAME, once, for the batch log: the next one goes to replicas that are alive."""
-        check_write(consistency, write_type, block_for, received)
+        errors.check_write(consistency, write_type, block_for, received)
         check_integer(retry_count, "retry_count")
-        return RETRY_SAME if retry_count == 0 and write_type is WriteType.BATCH_LOG else RETHROW
+        return verdicts.RETRY_SAME if retry_count == 0 and write_type is WriteType.BATCH_LOG else verdicts.RETHROW
 
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
-    ) -> RetryVerdict:
+    ) -> verdicts.RetryVerdict:
         """Return RETRY_NEXT, once: the coordinator may be the one that is cut off."""
-        check_unavailable(consistency, required, alive)
+        errors.check_unavailable(consistency, required, alive)
         check_integer(retry_count, "retry_count")
-        return RETRY_NEXT if retry_count == 0 else RETHROW
+        return verdicts.RETRY_NEXT if retry_count == 0 else verdicts.RETHROW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,60 +138,60 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
 
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
-    ) -> RetryVerdict:
+    ) -> verdicts.RetryVerdict:
         """Return, once, a retry at the level that answered; at the same one where only the data were missing."""
-        check_read(consistency, block_for, received, data_present)
+        errors.check_read(consistency, block_for, received, data_present)
         check_integer(retry_count, "retry_count")
         if retry_count > 0 or consistency.is_serial:
-            return RETHROW
+            return verdicts.RETHROW
         if received < block_for:
             return _downgrade(received, consistency)
-        return RETHROW if data_present else RETRY_SAME
+        return verdicts.RETHROW if data_present else verdicts.RETRY_SAME
 
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
-    ) -> RetryVerdict:
+    ) -> verdicts.RetryVerdict:
         """Return IGNORE for a write that one replica has, a retry for what may be half-done."""
-        check_write(consistency, write_type, block_for, received)
+        errors.check_write(consistency, write_type, block_for, received)
         check_integer(retry_count, "retry_count")
         if retry_count > 0:
-            return RETHROW
+            return verdicts.RETHROW
         match write_type:
             case WriteType.SIMPLE | WriteType.BATCH:
-                return IGNORE if received > 0 else RETHROW
+                return verdicts.IGNORE if received > 0 else verdicts.RETHROW
             case WriteType.UNLOGGED_BATCH:
                 return _downgrade(received, consistency)
             case WriteType.BATCH_LOG:
-                return RETRY_SAME
+                return verdicts.RETRY_SAME
             case WriteType.COUNTER | WriteType.CAS | WriteType.VIEW | WriteType.CDC:
-                return RETHROW
+                return verdicts.RETHROW
             case _:
                 assert_never(write_type)
 
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
-    ) -> RetryVerdict:
+    ) -> verdicts.RetryVerdict:
         """Return, once, a retry at the level that those alive can hold; on the next node where the level is serial."""
-        check_unavailable(consistency, required, alive)
+        errors.check_unavailable(consistency, required, alive)
         check_integer(retry_count, "retry_count")
         if retry_count > 0:
-            return RETHROW
-        return RETRY_NEXT if consistency.is_serial else _downgrade(alive, consistency)
+            return verdicts.RETHROW
+        return verdicts.RETRY_NEXT if consistency.is_serial else _downgrade(alive, consistency)
 
 
-_LADDER: Mapping[int, RetryVerdict] = {
-    1: RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.ONE),
-    2: RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.TWO),
-    3: RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.THREE),
+_LADDER: Mapping[int, verdicts.RetryVerdict] = {
+    1: verdicts.RetryVerdict(verdicts.RetryDecision.RETRY_SAME, ConsistencyLevel.ONE),
+    2: verdicts.RetryVerdict(verdicts.RetryDecision.RETRY_SAME, ConsistencyLevel.TWO),
+    3: verdicts.RetryVerdict(verdicts.RetryDecision.RETRY_SAME, ConsistencyLevel.THREE),
 }
 _LADDER_TOP = max(_LADDER)
 
 
-def _downgrade(replicas: int, consistency: ConsistencyLevel) -> RetryVerdict:
+def _downgrade(replicas: int, consistency: ConsistencyLevel) -> verdicts.RetryVerdict:
     if replicas > 0:
         return _LADDER[min(replicas, _LADDER_TOP)]
     # EACH_QUORUM asks every datacenter, and the count is that of the one that failed: others may have replicas.
-    return _LADDER[1] if consistency is ConsistencyLevel.EACH_QUORUM else RETHROW
+    return _LADDER[1] if consistency is ConsistencyLevel.EACH_QUORUM else verdicts.RETHROW
 
 
 def _require_error(error: object, kind: type[Exception]) -> None:

@@ -10,15 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from triclinium_core.argument_error import ArgumentError
+from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import (
-    CassandraError,
-    CoordinatorError,
-    ReadTimeout,
-    RequestAborted,
-    Unavailable,
-    WriteTimeout,
-)
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 from triclinium_core.retry.checks import check_integer
 from triclinium_core.retry.kinds import DeciderKind, other_kind
@@ -66,7 +59,7 @@ class RetryPolicy(Protocol):
         """
         ...
 
-    def on_request_aborted(self, *, error: RequestAborted, retry_count: int) -> RetryVerdict:
+    def on_request_aborted(self, *, error: errors.RequestAborted, retry_count: int) -> RetryVerdict:
         """Return the verdict on a request whose answer will not come, or cannot be read. Asked for idempotent ones only.
 
         Args:
@@ -75,7 +68,7 @@ class RetryPolicy(Protocol):
         """
         ...
 
-    def on_error_response(self, *, error: CoordinatorError, retry_count: int) -> RetryVerdict:
+    def on_error_response(self, *, error: errors.CoordinatorError, retry_count: int) -> RetryVerdict:
         """Return the verdict on any other error that the coordinator answers. Asked for idempotent statements only.
 
         Args:
@@ -84,12 +77,12 @@ class RetryPolicy(Protocol):
         ...
 
 
-QUESTIONS: Mapping[type[CassandraError], tuple[str, Sequence[str]]] = {
-    ReadTimeout: ("on_read_timeout", ("consistency", "block_for", "received", "data_present")),
-    WriteTimeout: ("on_write_timeout", ("consistency", "write_type", "block_for", "received")),
-    Unavailable: ("on_unavailable", ("consistency", "required", "alive")),
-    RequestAborted: ("on_request_aborted", ()),
-    CoordinatorError: ("on_error_response", ()),
+QUESTIONS: Mapping[type[errors.CassandraError], tuple[str, Sequence[str]]] = {
+    errors.ReadTimeout: ("on_read_timeout", ("consistency", "block_for", "received", "data_present")),
+    errors.WriteTimeout: ("on_write_timeout", ("consistency", "write_type", "block_for", "received")),
+    errors.Unavailable: ("on_unavailable", ("consistency", "required", "alive")),
+    errors.RequestAborted: ("on_request_aborted", ()),
+    errors.CoordinatorError: ("on_error_response", ()),
 }
 """The method that is asked about an error, and which of its attributes are passed; where none are named, the error itself.
 The first row counts that the error is of."""
@@ -116,7 +109,7 @@ def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
             )
 
 
-def verdict_on(policy: RetryPolicy, error: CassandraError, *, retry_count: int) -> RetryVerdict:
+def verdict_on(policy: RetryPolicy, error: errors.CassandraError, *, retry_count: int) -> RetryVerdict:
     """Return what ``policy`` says of ``error``. This function does not check idempotence, which decides whether to ask.
 
     Args:

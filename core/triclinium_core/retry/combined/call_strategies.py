@@ -12,23 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from triclinium_core import errors
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.errors import CouchbaseException, InvalidArgumentException
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import DELAY_LEAST, Random
 from triclinium_core.retry.combined.strategies import TokenStrategy
-from triclinium_core.retry.couchbase.orchestrator import Retry, judge
-from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy,
-    AsyncRetryStrategy,
-    RetryRequest,
-    RetryStrategy,
-    is_async,
-    require_strategy,
-)
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.kinds import DeciderKind, kind_of
-from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
-from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
+from triclinium_core.retry.smithy import ClassifiedError, ErrorInfo, RetryError, RetryToken, classify
 from triclinium_core.shown import total_repr
 
 
@@ -41,20 +31,22 @@ class CallToken:
     retry_count: int = 0
     retry_delay: float = 0.0
     first_failure_at: float | None = None
-    retry_reasons: frozenset[RetryReason] = frozenset()
+    retry_reasons: frozenset[couchbase.RetryReason] = frozenset()
 
 
-def reason_of(error: Exception, info: ErrorInfo) -> RetryReason:
+def reason_of(error: Exception, info: ErrorInfo) -> couchbase.RetryReason:
     """Return the reason for which an attempt failed that raised ``error``.
 
     That of a Couchbase operation whose retry was refused; else ``SERVICE_RESPONSE_CODE_INDICATED`` if a retry is safe,
     and ``UNKNOWN`` if nothing says so.
     """
     cause = error.__cause__ if isinstance(error, ClassifiedError) else error
-    refused = cause.context.refused_reason if isinstance(cause, CouchbaseException) else None
-    if refused is not None and refused in RetryReason.__members__:
-        return RetryReason[refused]
-    return RetryReason.SERVICE_RESPONSE_CODE_INDICATED if info.is_retry_safe else RetryReason.UNKNOWN
+    refused = cause.context.refused_reason if isinstance(cause, errors.CouchbaseException) else None
+    if refused is not None and refused in couchbase.RetryReason.__members__:
+        return couchbase.RetryReason[refused]
+    return (
+        couchbase.RetryReason.SERVICE_RESPONSE_CODE_INDICATED if info.is_retry_safe else couchbase.RetryReason.UNKNOWN
+    )
 
 
 class _Calls:
@@ -62,7 +54,7 @@ class _Calls:
 
     def __init__(
         self,
-        strategy: AnyRetryStrategy,
+        strategy: couchbase.AnyRetryStrategy,
         operation: str,
         *,
         rng: Random,
@@ -81,12 +73,14 @@ class _Calls:
     def __repr__(self) -> str:
         return repr(self._strategy)
 
-    def _question(self, token: RetryToken, error: Exception) -> tuple[RetryRequest, RetryReason, CallToken]:
+    def _question(
+        self, token: RetryToken, error: Exception
+    ) -> tuple[couchbase.RetryRequest, couchbase.RetryReason, CallToken]:
         assert isinstance(token, CallToken), "a call gives back what it got"
         info, now = classify(error), self._clock()
         first = now if token.first_failure_at is None else token.first_failure_at
         reason = reason_of(error, info)
-        request = RetryRequest(
+        request = couchbase.RetryRequest(
             service=None,
             operation=self._operation,
             idempotent=info.is_retry_safe is True,
@@ -103,7 +97,10 @@ class _Calls:
         return request, reason, following
 
     def _token(
-        self, question: tuple[RetryRequest, RetryReason, CallToken], answer: object, error: Exception
+        self,
+        question: tuple[couchbase.RetryRequest, couchbase.RetryReason, CallToken],
+        answer: object,
+        error: Exception,
     ) -> CallToken:
         """Return the token of the next attempt.
 
@@ -112,9 +109,9 @@ class _Calls:
             TypeError: it answered what is no RetryAction.
         """
         request, reason, following = question
-        verdict = judge(request, reason, answer)
+        verdict = couchbase.judge(request, reason, answer)
         # A delay that was cut to the deadline is too long for the machine of the call as well, which says so.
-        if not isinstance(verdict, Retry) or not (verdict.dispatches or verdict.times_out):
+        if not isinstance(verdict, couchbase.Retry) or not (verdict.dispatches or verdict.times_out):
             raise RetryError(
                 f"{type(error).__name__} is not retried: {type(self._strategy).__name__} refuses ({reason})"
             )
@@ -139,7 +136,7 @@ class CallStrategy(_Calls):
             Exception: whatever else it raises.
         """
         question = self._question(token_to_renew, error)
-        answer = cast(RetryStrategy, self._strategy).retry_after(question[0], question[1])
+        answer = cast(couchbase.RetryStrategy, self._strategy).retry_after(question[0], question[1])
         return self._token(question, answer, error)
 
     def record_success(self, *, token: RetryToken) -> None:
@@ -161,14 +158,14 @@ class AsyncCallStrategy(_Calls):
             Exception: whatever else it raises.
         """
         question = self._question(token_to_renew, error)
-        answer = await cast(AsyncRetryStrategy, self._strategy).retry_after(question[0], question[1])
+        answer = await cast(couchbase.AsyncRetryStrategy, self._strategy).retry_after(question[0], question[1])
         return self._token(question, answer, error)
 
     async def record_success(self, *, token: RetryToken) -> None:
         """Do nothing: strategies of Couchbase hear of failures alone."""
 
 
-AnyCallStrategy = AnyRetryStrategy | TokenStrategy
+AnyCallStrategy = couchbase.AnyRetryStrategy | TokenStrategy
 """Strategies that decide about calls of any function."""
 
 
@@ -195,10 +192,10 @@ def call_strategy(
     """
     if kind_of(strategy) is not DeciderKind.COUCHBASE:
         return cast(TokenStrategy, strategy)
-    asked = cast(AnyRetryStrategy, strategy)
+    asked = cast(couchbase.AnyRetryStrategy, strategy)
     try:
-        require_strategy(asked, "strategy")
-    except InvalidArgumentException as error:
+        couchbase.require_strategy(asked, "strategy")
+    except errors.InvalidArgumentException as error:
         raise ArgumentError(error.message, parameter="strategy") from None
-    kind = AsyncCallStrategy if is_async(asked) else CallStrategy
+    kind = AsyncCallStrategy if couchbase.is_async(asked) else CallStrategy
     return kind(asked, operation, rng=rng, clock=clock, deadline=deadline, client_context=client_context)

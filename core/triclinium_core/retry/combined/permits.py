@@ -16,20 +16,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from triclinium_core import errors as e
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors, errors as e
 from triclinium_core.retry.backoff import cap
-from triclinium_core.retry.calls.call_machine import refuse_first
-from triclinium_core.retry.calls.history import RetryEnding
-from triclinium_core.retry.calls.terms import abandon, delay_of, is_refusal
+from triclinium_core.retry.calls import RetryEnding, abandon, delay_of, is_refusal, refuse_first
 from triclinium_core.retry.combined.reason_infos import FailedAttempt, FailedAttemptError, describe
 from triclinium_core.retry.combined.strategies import TokenLender, TokenStrategy
-from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryAction, RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.smithy.protocols import AsyncMinimalRetryStrategy, MinimalRetryStrategy, RetryToken, is_async
+from triclinium_core.retry.couchbase import TERMINAL_ERRORS, RetryAction, RetryReason, RetryRequest
+from triclinium_core.retry.smithy import AsyncMinimalRetryStrategy, MinimalRetryStrategy, RetryToken, is_async
 from triclinium_core.shown import total_repr
 
-ERRORS_OF_UNWELL_SERVICES: tuple[type[CouchbaseException], ...] = (
+ERRORS_OF_UNWELL_SERVICES: tuple[type[errors.CouchbaseException], ...] = (
     e.TimeoutException,
     e.InternalServerFailureException,
     e.TemporaryFailureException,
@@ -44,13 +40,13 @@ ERRORS_OF_UNWELL_SERVICES: tuple[type[CouchbaseException], ...] = (
 """Final answers that say that a service could not do what it was asked for (decision T4)."""
 
 
-def says_well(error: CouchbaseException) -> bool:
+def says_well(error: errors.CouchbaseException) -> bool:
     """Tell whether a final answer that stands for ``error`` shows a service that is well.
 
     That a document is not there, or a statement is wrong, says nothing against it.
     """
     # The base itself is an answer that nobody understands.
-    return type(error) is not CouchbaseException and not isinstance(error, ERRORS_OF_UNWELL_SERVICES)
+    return type(error) is not errors.CouchbaseException and not isinstance(error, ERRORS_OF_UNWELL_SERVICES)
 
 
 class _Question(NamedTuple):

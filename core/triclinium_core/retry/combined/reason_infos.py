@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from enum import Enum, unique
 from typing import NamedTuple
 
-from triclinium_core.retry.couchbase.strategy import ErrorMapRetryStrategy, RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry.couchbase import ErrorMapRetryStrategy, RetryReason, RetryRequest
+from triclinium_core.retry.smithy import ErrorInfo
 from triclinium_core.retry.tables import table_of
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
+from triclinium_core import errors
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.couchbase import strategy as couchbase
 from triclinium_core.retry.kinds import DeciderKind, kind_of, other_kind
 from triclinium_core.retry.smithy import asynchronous, protocols
@@ -32,7 +32,7 @@ class TokenScope:
     def __post_init__(self) -> None:
         _require_tokens(self.strategy, "strategy")
         if not isinstance(self.token_scope, str):
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"token_scope={shown(self.token_scope)} must be a string", parameter="token_scope"
             )
 
@@ -74,7 +74,7 @@ def require_strategy(strategy: object, parameter: str = "retry_strategy") -> Non
         raise
     except Exception as error:
         # It is also asked while the machine is at work, and a proxy for a strategy may have no target there.
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"{parameter}={shown(strategy)} raised {type(error).__name__} when it was asked for its methods",
             parameter=parameter,
         ) from error
@@ -91,7 +91,7 @@ def _judge(strategy: object, parameter: str) -> None:
             return
     if not isinstance(strategy, TokenScope):
         hint = other_kind(strategy, DeciderKind.COUCHBASE) or "it has no such method"
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"{parameter}={shown(strategy)} must be an object with a method retry_after(request, reason), such as "
             f"BestEffortRetryStrategy(), or a token strategy, such as StandardRetryStrategy(); {hint}",
             parameter=parameter,
@@ -102,4 +102,4 @@ def _require_tokens(strategy: object, parameter: str) -> None:
     try:
         asynchronous.require_strategy(strategy, parameter)
     except ArgumentError as error:
-        raise InvalidArgumentException(str(error), parameter=parameter) from None
+        raise errors.InvalidArgumentException(str(error), parameter=parameter) from None

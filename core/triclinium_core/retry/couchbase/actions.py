@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors
 from triclinium_core.retry.couchbase.events import Response
 from triclinium_core.retry.couchbase.strategy import AsyncRetryStrategy, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
@@ -46,7 +46,7 @@ class Complete:
 class Fail:
     """The request failed; raise ``error`` in the caller."""
 
-    error: CouchbaseException
+    error: errors.CouchbaseException
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, unique
 
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors
 from triclinium_core.retry.couchbase.strategy import RetryAction
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMap
 from triclinium_core.retry.couchbase.tables.kv_status import FailedPath
@@ -43,7 +43,7 @@ class DispatchFailed:
     reason: RetryReason
     detail: str | None = None
     """Why, in words, for the error context."""
-    error: type[CouchbaseException] | None = None
+    error: type[errors.CouchbaseException] | None = None
     """The error that the reason stands for, if it comes from the status of a request that had to precede this one."""
     node: str | None = None
     """Where it was to go, if that is known."""
@@ -85,7 +85,7 @@ class KvResponse:
     """Seconds for which the server worked, by its own clock."""
     failed_path: FailedPath | None = None
     """Which spec of a sub-document operation failed, if that made the whole fail."""
-    error: type[CouchbaseException] | None = None
+    error: type[errors.CouchbaseException] | None = None
     """The exception of a failure, if it depends on more than operation and status."""
 
 

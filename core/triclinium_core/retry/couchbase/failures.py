@@ -7,19 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from triclinium_core import errors as e
+from triclinium_core import errors, errors as e
 from triclinium_core.error_context import ErrorContext, http_answer, kv_answer, last_answer, story
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    DecodingFailureException,
-    DurabilityAmbiguousException,
-    DurabilityImpossibleException,
-    DurabilityLevelNotAvailableException,
-    RequestCanceledException,
-    TimeoutException,
-    UnambiguousTimeoutException,
-)
 from triclinium_core.retry.couchbase.events import KvResponse, Load
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
 from triclinium_core.retry.couchbase.tables.kv_status import FailedPath, status_name
@@ -46,13 +35,13 @@ LOOK_AT_THE_SERVICE = "it may have been applied; see what has changed before sen
 ASK_AGAIN = "it changed nothing, so it may be sent again"
 """The next step after a request that nobody answered and that only reads."""
 
-HINTS_OF_ANSWERS: dict[type[CouchbaseException], str] = {
-    DecodingFailureException: "this operation has no such answer; a write may have been applied, so read the document "
+HINTS_OF_ANSWERS: dict[type[errors.CouchbaseException], str] = {
+    errors.DecodingFailureException: "this operation has no such answer; a write may have been applied, so read the document "
     "before writing again",
-    DurabilityAmbiguousException: "it may have been applied, or may still be; read the document before writing again",
-    DurabilityImpossibleException: "nothing was written; too few nodes have a copy of the document, so bring them back "
+    errors.DurabilityAmbiguousException: "it may have been applied, or may still be; read the document before writing again",
+    errors.DurabilityImpossibleException: "nothing was written; too few nodes have a copy of the document, so bring them back "
     "or ask for less",
-    DurabilityLevelNotAvailableException: "nothing was written; ask for another durability level",
+    errors.DurabilityLevelNotAvailableException: "nothing was written; ask for another durability level",
 }
 """The next step after a final response of KV, unless that is obvious."""
 
@@ -63,7 +52,7 @@ NOT_FOLLOWED = "redirects are not followed: credentials go to no other host; con
 SOMEBODY_ELSE = "see what answers at this address"
 """The next step after an answer that no table knows, and that the service did not write."""
 
-HINTS_OF_SERVICES: dict[type[CouchbaseException], str] = {
+HINTS_OF_SERVICES: dict[type[errors.CouchbaseException], str] = {
     e.ParsingFailureException: "look at the statement where the server points to",
     e.PlanningFailureException: "check the names in the statement; where no index fits, create one, such as a primary one",
     e.PreparedStatementFailureException: "the plan of the statement is stale; send the statement itself, ad hoc",
@@ -100,9 +89,9 @@ HINTS_OF_SERVICES: dict[type[CouchbaseException], str] = {
     e.CollectionExistsException: "take another name, or use the collection that is there",
     e.UserNotFoundException: "check the user's name and domain",
     e.GroupNotFoundException: "check the group's name, or create it",
-    UnambiguousTimeoutException: "give it more time, or ask for less",
-    DecodingFailureException: SOMEBODY_ELSE,
-    AmbiguousTimeoutException: LOOK_AT_THE_SERVICE,
+    errors.UnambiguousTimeoutException: "give it more time, or ask for less",
+    errors.DecodingFailureException: SOMEBODY_ELSE,
+    errors.AmbiguousTimeoutException: LOOK_AT_THE_SERVICE,
 }
 """The next step after a final response of an HTTP service."""
 
@@ -154,7 +143,7 @@ def loaded(context: ErrorContext, load: Load) -> ErrorContext:
     return replace(context, in_flight=load.in_flight, waiting=load.waiting)
 
 
-def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason | None) -> CouchbaseException:
+def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason | None) -> errors.CouchbaseException:
     """Return the exception for a deadline that has passed (decision C25)."""
     after = f"{context.timeout:g} s" if context.timeout is not None else "its deadline"
     newest = last_answer(context)
@@ -162,24 +151,24 @@ def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason 
     said = f"; {newest}{node}" if newest is not None else ""
     if ambiguous:
         hint = _hint(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, context)
-        return AmbiguousTimeoutException(
+        return errors.AmbiguousTimeoutException(
             f"{subject(context)}: no answer within {after}{said}{hint}{story(context)}", context
         )
     why = f"; {last_reason.meaning}" if last_reason is not None else ""
     hint = _hint(last_reason, context) or _hint_of_status(context)
-    return UnambiguousTimeoutException(
+    return errors.UnambiguousTimeoutException(
         f"{subject(context)}: not done within {after} and certainly not applied{why}{said}{hint}{story(context)}",
         context,
     )
 
 
 def refused(
-    error: type[CouchbaseException] | None,
+    error: type[errors.CouchbaseException] | None,
     reason: RetryReason,
     context: ErrorContext,
     cause: BaseException | None = None,
     because: str | None = None,
-) -> CouchbaseException:
+) -> errors.CouchbaseException:
     """Return the exception for a retry that a strategy, or the orchestrator, refused.
 
     Args:
@@ -200,19 +189,19 @@ def refused(
             hint = hint or _hint_of_service(error, context)
         text += hint
     # Decision C32: the strategy may have named an exception; else only a reason that comes from a response has one.
-    exception = (error or RequestCanceledException)(text + story(context), context)
+    exception = (error or errors.RequestCanceledException)(text + story(context), context)
     exception.__cause__ = cause
     return exception
 
 
-def rows_lost(context: ErrorContext, reason: RetryReason) -> CouchbaseException:
+def rows_lost(context: ErrorContext, reason: RetryReason) -> errors.CouchbaseException:
     """Return the exception for a request whose connection was lost after some of its rows were handed out."""
     context = replace(context, refused_reason=str(reason))
     text = f"{subject(context)}: the connection was lost while rows were read, and a part is missing: ask again"
-    return RequestCanceledException(text + story(context), context)
+    return errors.RequestCanceledException(text + story(context), context)
 
 
-def not_begun(context: ErrorContext, cause: BaseException | None) -> CouchbaseException:
+def not_begun(context: ErrorContext, cause: BaseException | None) -> errors.CouchbaseException:
     """Return the exception for a request that was not sent because its strategy failed when asked for a token.
 
     Args:
@@ -220,19 +209,19 @@ def not_begun(context: ErrorContext, cause: BaseException | None) -> CouchbaseEx
     """
     why = "refused" if cause is None else f"failed with {type(cause).__name__}"
     text = f"{subject(context)}: it was not sent, because the retry strategy {why} when asked for a token"
-    exception = RequestCanceledException(text + story(context), context)
+    exception = errors.RequestCanceledException(text + story(context), context)
     exception.__cause__ = cause
     return exception
 
 
 def surfaced(
-    error: type[CouchbaseException], context: ErrorContext, failed_path: FailedPath | None = None
-) -> CouchbaseException:
+    error: type[errors.CouchbaseException], context: ErrorContext, failed_path: FailedPath | None = None
+) -> errors.CouchbaseException:
     """Return the exception that a final response stands for."""
     if context.http_status is not None:
-        if error is TimeoutException:
+        if error is errors.TimeoutException:
             # RFC 0058, 13 and 14: what the service gave up may have changed something unless it could only read.
-            error = UnambiguousTimeoutException if context.idempotent else AmbiguousTimeoutException
+            error = errors.UnambiguousTimeoutException if context.idempotent else errors.AmbiguousTimeoutException
         text = f"{subject(context)}: {_said(context)}{_hint_of_service(error, context)}"
         return error(text + story(context), context)
     # The failed path says more than the general texts of its status.
@@ -241,7 +230,7 @@ def surfaced(
     return error(f"{subject(context)}: the server answered {answer}{hint}{story(context)}", context)
 
 
-def at_path(context: ErrorContext, failed: FailedPath) -> CouchbaseException:
+def at_path(context: ErrorContext, failed: FailedPath) -> errors.CouchbaseException:
     """Return the exception for one path of a lookup that was answered."""
     context = replace(context, path=failed.path, path_index=failed.index, path_status=failed.status)
     return failed.error(f"{subject(context)}: {failed}", context)
@@ -252,14 +241,14 @@ def _said(context: ErrorContext) -> str:
     return f"{context.last_dispatched_to or 'the server'} answered {http_answer(context)}"
 
 
-def _hint_of_service(error: type[CouchbaseException] | None, context: ErrorContext) -> str:
+def _hint_of_service(error: type[errors.CouchbaseException] | None, context: ErrorContext) -> str:
     step = None if error is None else HINTS_OF_SERVICES.get(error)
-    if error is DecodingFailureException and context.body_start is None:
+    if error is errors.DecodingFailureException and context.body_start is None:
         step = NO_REASON_GIVEN
-    if error is CouchbaseException:
+    if error is errors.CouchbaseException:
         step = _hint_of_unknown(context)
     steps = [step] if step is not None else []
-    if error is DecodingFailureException and not context.idempotent:
+    if error is errors.DecodingFailureException and not context.idempotent:
         steps.append(LOOK_AT_THE_SERVICE)
     if context.server_permits_retry:
         steps.append("the server says that it may be sent again")

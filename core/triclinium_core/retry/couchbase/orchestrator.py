@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors
 from triclinium_core.retry.backoff import RESOLUTION, cap, controlled
 from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
@@ -34,7 +34,7 @@ class Retry:
 class Refuse:
     """Fail the request; ``error`` is what the strategy asked for, if it did."""
 
-    error: type[CouchbaseException] | None = None
+    error: type[errors.CouchbaseException] | None = None
     because: str | None = None
     """Why, in the strategy's words, if it has any."""
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException
 from triclinium_core.retry.backoff import DELAY_LEAST, RESOLUTION, Random
-from triclinium_core.retry.couchbase import failures
+from triclinium_core.retry.couchbase import events, failures
 from triclinium_core.retry.couchbase.actions import (
     AskStrategy,
     CloseConnection,
@@ -32,27 +32,7 @@ from triclinium_core.retry.couchbase.actions import (
     RequestAction,
     RetryAfter,
 )
-from triclinium_core.retry.couchbase.events import (
-    Abandoned,
-    Dispatched,
-    DispatchFailed,
-    ErrorMapLoaded,
-    HandedOver,
-    KvResponse,
-    Load,
-    RequestEvent,
-    ResponseReceived,
-    SocketClosed,
-    StrategyAnswered,
-    WakeupReached,
-)
-from triclinium_core.retry.couchbase.orchestrator import (
-    Refuse,
-    Retry,
-    Verdict,
-    decide_without_strategy,
-    judge,
-)
+from triclinium_core.retry.couchbase.orchestrator import Refuse, Retry, Verdict, decide_without_strategy, judge
 from triclinium_core.retry.couchbase.states import RetryState, Ruling, events_heard
 from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy, AsyncRetryStrategy, RetryRequest, is_async
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
@@ -60,7 +40,6 @@ from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, Erro
 from triclinium_core.retry.couchbase.tables.kv_status import ErrorClass
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
 from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.retry.values import lean
 from triclinium_core.shown import total_repr
@@ -138,14 +117,14 @@ class RetryMachine:
         """Time of the first answer with the newest status since the status last changed."""
         self._node = annotation.error_context.last_dispatched_to
         """Where the newest attempt went, or was to go."""
-        self._dispatched: Dispatched | None = None
+        self._dispatched: events.Dispatched | None = None
         """The newest attempt that was handed over here."""
-        self._kv_answer: tuple[KvResponse, ErrorMapEntry | None] | None = None
+        self._kv_answer: tuple[events.KvResponse, ErrorMapEntry | None] | None = None
         """The newest response, and what the error map of its node says of the status."""
-        self._service_answer: tuple[int, ServiceVerdict] | None = None
+        self._service_answer: tuple[int, service_responses.ServiceVerdict] | None = None
         """HTTP status of the newest response, and what it means."""
         self._dispatch_error = annotation.error_context.last_dispatch_error
-        self._load: Load | None = None
+        self._load: events.Load | None = None
         self._error: ErrorClass | None = None
         """The class that the response of the newest failure stands for; None where there was none."""
         self._entry: ErrorMapEntry | None = None
@@ -165,7 +144,7 @@ class RetryMachine:
         """Whether the request, given up now, may still be applied or have been (decision C25)."""
         return self._unanswered and not self.annotation.idempotent
 
-    def handle(self, event: RequestEvent, now: float) -> Sequence[RequestAction]:
+    def handle(self, event: events.RequestEvent, now: float) -> Sequence[RequestAction]:
         """Hear ``event`` and return what to do, in order.
 
         Raises:
@@ -202,20 +181,20 @@ class RetryMachine:
         made: RetryRequest = request
         return made
 
-    def _on_dispatched(self, event: Dispatched, now: float) -> _Ruled:
+    def _on_dispatched(self, event: events.Dispatched, now: float) -> _Ruled:
         self._unanswered = True
         self._node = event.node
         self._dispatched = event
         return Ruling.NONE, ()
 
-    def _on_dispatch_failed(self, event: DispatchFailed, now: float) -> _Ruled:
+    def _on_dispatch_failed(self, event: events.DispatchFailed, now: float) -> _Ruled:
         if event.detail is not None:
             self._dispatch_error = event.detail
         self._load = event.load or self._load
         self._node = event.node
         return self._maybe_retry(event.reason, event.error, None, now)
 
-    def _on_socket_closed(self, event: SocketClosed, now: float) -> _Ruled:
+    def _on_socket_closed(self, event: events.SocketClosed, now: float) -> _Ruled:
         if event.detail is not None:
             self._dispatch_error = event.detail
         reason = RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT
@@ -223,15 +202,15 @@ class RetryMachine:
             # Rows that were handed out count, whatever a driver reports about the request.
             self._note_failure(reason, None, None, now)
             return self._report_refusal(reason, failures.rows_lost(self.error_context(now), reason), now)
-        if event.handed_over is HandedOver.NOTHING:
+        if event.handed_over is events.HandedOver.NOTHING:
             self._unanswered = False
             return self._maybe_retry(event.reason, None, None, now)
         return self._maybe_retry(reason, None, None, now)
 
-    def _on_response_received(self, event: ResponseReceived, now: float) -> _Ruled:
+    def _on_response_received(self, event: events.ResponseReceived, now: float) -> _Ruled:
         self._unanswered = False
         response = event.response
-        if not isinstance(response, KvResponse):
+        if not isinstance(response, events.KvResponse):
             answer = response.verdict or service_responses.classify(
                 response.service,
                 response.http_status,
@@ -264,23 +243,23 @@ class RetryMachine:
             actions = [*actions, CloseConnection(verdict.close_connection)]
         return ruling, actions
 
-    def _settle(self, event: ResponseReceived, error: ErrorClass | None, now: float) -> _Ruled:
+    def _settle(self, event: events.ResponseReceived, error: ErrorClass | None, now: float) -> _Ruled:
         self.is_answered = True
         if error is None:
             self._end()
             return Ruling.COMPLETE, [Complete(event.response)]
         response, failed_path = event.response, None
-        if isinstance(response, KvResponse):
+        if isinstance(response, events.KvResponse):
             error, failed_path = response.error or error, response.failed_path
         return self._fail(failures.surfaced(error, self.error_context(now), failed_path))
 
-    def _on_error_map_loaded(self, event: ErrorMapLoaded, now: float) -> _Ruled:
+    def _on_error_map_loaded(self, event: events.ErrorMapLoaded, now: float) -> _Ruled:
         if self._error_maps is None:
             self._error_maps = ErrorMapStore()
         self._error_maps.load(event.node, event.error_map)
         return Ruling.NONE, ()
 
-    def _on_time_passed(self, event: WakeupReached, now: float) -> _Ruled:
+    def _on_time_passed(self, event: events.WakeupReached, now: float) -> _Ruled:
         if now >= self._resume_at - RESOLUTION:
             return self._resume(now)
         if now >= self.annotation.deadline:
@@ -292,11 +271,11 @@ class RetryMachine:
             return self._fail(self._timeout(now, is_partial=event.is_partial))
         return Ruling.NONE, ()
 
-    def _on_abandoned(self, event: Abandoned, now: float) -> _Ruled:
+    def _on_abandoned(self, event: events.Abandoned, now: float) -> _Ruled:
         self._end()
         return Ruling.NONE, ()
 
-    def _on_anything_late(self, event: RequestEvent, now: float) -> _Ruled:
+    def _on_anything_late(self, event: events.RequestEvent, now: float) -> _Ruled:
         return Ruling.NONE, [Ignore()]
 
     def _maybe_retry(
@@ -329,9 +308,9 @@ class RetryMachine:
         """Fail a request whose rows were handed out: a retry would hand them out again."""
         self._note_failure(reason, error, None, now)
         context = replace(self.error_context(now), refused_reason=str(reason))
-        return self._report_refusal(reason, failures.surfaced(error or CouchbaseException, context), now)
+        return self._report_refusal(reason, failures.surfaced(error or errors.CouchbaseException, context), now)
 
-    def _on_strategy_decided(self, event: StrategyAnswered, now: float) -> _Ruled:
+    def _on_strategy_decided(self, event: events.StrategyAnswered, now: float) -> _Ruled:
         reason = cast(RetryReason, self.last_reason)
         if event.raised is not None:
             return self._refuse(reason, now, None, event.raised)
@@ -378,7 +357,7 @@ class RetryMachine:
             exception = failures.refused(None, reason, context, raised)
         return self._report_refusal(reason, exception, now)
 
-    def _report_refusal(self, reason: RetryReason, error: CouchbaseException, now: float) -> _Ruled:
+    def _report_refusal(self, reason: RetryReason, error: errors.CouchbaseException, now: float) -> _Ruled:
         request = self.snapshot(now, self._entry)
         return self._fail(error, ReportRefusal(request, reason, type(error).__name__, self._node))
 
@@ -395,11 +374,11 @@ class RetryMachine:
         reason = cast(RetryReason, self.last_reason)
         return self._fail(failures.refused(self._error, reason, self.error_context(now)))
 
-    def _timeout(self, now: float, *, is_partial: bool = False) -> CouchbaseException:
+    def _timeout(self, now: float, *, is_partial: bool = False) -> errors.CouchbaseException:
         context, last_reason = self.error_context(now), None if is_partial else self.last_reason
         return failures.timeout(context, ambiguous=self.is_ambiguous, last_reason=last_reason)
 
-    def _fail(self, error: CouchbaseException, *earlier: RequestAction) -> _Ruled:
+    def _fail(self, error: errors.CouchbaseException, *earlier: RequestAction) -> _Ruled:
         self._end()
         return Ruling.FAIL, [*earlier, Fail(error)]
 
@@ -440,19 +419,21 @@ class RetryMachine:
         return replace(annotation.error_context, **known)
 
 
-_ON: Mapping[type[RequestEvent], Callable[..., _Ruled]] = {
-    Dispatched: RetryMachine._on_dispatched,
-    DispatchFailed: RetryMachine._on_dispatch_failed,
-    SocketClosed: RetryMachine._on_socket_closed,
-    ResponseReceived: RetryMachine._on_response_received,
-    ErrorMapLoaded: RetryMachine._on_error_map_loaded,
-    StrategyAnswered: RetryMachine._on_strategy_decided,
-    WakeupReached: RetryMachine._on_time_passed,
-    Abandoned: RetryMachine._on_abandoned,
+_ON: Mapping[type[events.RequestEvent], Callable[..., _Ruled]] = {
+    events.Dispatched: RetryMachine._on_dispatched,
+    events.DispatchFailed: RetryMachine._on_dispatch_failed,
+    events.SocketClosed: RetryMachine._on_socket_closed,
+    events.ResponseReceived: RetryMachine._on_response_received,
+    events.ErrorMapLoaded: RetryMachine._on_error_map_loaded,
+    events.StrategyAnswered: RetryMachine._on_strategy_decided,
+    events.WakeupReached: RetryMachine._on_time_passed,
+    events.Abandoned: RetryMachine._on_abandoned,
 }
 
 # Bound methods in the machine itself would be a cycle, and each request that failed once would wait for a collector.
-_HEARD: Mapping[RetryState, Mapping[type[RequestEvent], tuple[Callable[..., _Ruled], Mapping[Ruling, RetryState]]]] = {
+_HEARD: Mapping[
+    RetryState, Mapping[type[events.RequestEvent], tuple[Callable[..., _Ruled], Mapping[Ruling, RetryState]]]
+] = {
     state: {
         kind: (RetryMachine._on_anything_late if state.is_final else _ON[kind], following)
         for kind, following in events_heard(state).items()

@@ -26,17 +26,7 @@ from collections.abc import Mapping
 from enum import Enum, unique
 from typing import get_args
 
-from triclinium_core.retry.couchbase.events import (
-    Abandoned,
-    Dispatched,
-    DispatchFailed,
-    ErrorMapLoaded,
-    RequestEvent,
-    ResponseReceived,
-    SocketClosed,
-    StrategyAnswered,
-    WakeupReached,
-)
+from triclinium_core.retry.couchbase import events
 from triclinium_core.retry.tables import transition_table
 
 
@@ -92,39 +82,43 @@ _OPEN = (
 )
 _FINAL = (RetryState.COMPLETED, RetryState.FAILED, RetryState.ABANDONED)
 
-RequestInput = tuple[type[RequestEvent], Ruling]
+RequestInput = tuple[type[events.RequestEvent], Ruling]
 
 REQUEST_TRANSITIONS: Mapping[RetryState, Mapping[RequestInput, RetryState]] = transition_table(
     [
-        (RetryState.PENDING, (Dispatched, Ruling.NONE), RetryState.IN_FLIGHT),
-        (RetryState.PENDING, (DispatchFailed, Ruling.RETRY), RetryState.WAITING),
-        (RetryState.PENDING, (DispatchFailed, Ruling.EXPIRE), RetryState.EXPIRING),
-        (RetryState.PENDING, (DispatchFailed, Ruling.CONSULT), RetryState.CONSULTING),
-        (RetryState.PENDING, (DispatchFailed, Ruling.FAIL), RetryState.FAILED),
-        (RetryState.IN_FLIGHT, (SocketClosed, Ruling.RETRY), RetryState.WAITING),
-        (RetryState.IN_FLIGHT, (SocketClosed, Ruling.EXPIRE), RetryState.EXPIRING),
-        (RetryState.IN_FLIGHT, (SocketClosed, Ruling.CONSULT), RetryState.CONSULTING),
-        (RetryState.IN_FLIGHT, (SocketClosed, Ruling.FAIL), RetryState.FAILED),
-        (RetryState.IN_FLIGHT, (ResponseReceived, Ruling.COMPLETE), RetryState.COMPLETED),
-        (RetryState.IN_FLIGHT, (ResponseReceived, Ruling.RETRY), RetryState.WAITING),
-        (RetryState.IN_FLIGHT, (ResponseReceived, Ruling.EXPIRE), RetryState.EXPIRING),
-        (RetryState.IN_FLIGHT, (ResponseReceived, Ruling.CONSULT), RetryState.CONSULTING),
-        (RetryState.IN_FLIGHT, (ResponseReceived, Ruling.FAIL), RetryState.FAILED),
-        (RetryState.CONSULTING, (StrategyAnswered, Ruling.RETRY), RetryState.WAITING),
-        (RetryState.CONSULTING, (StrategyAnswered, Ruling.EXPIRE), RetryState.EXPIRING),
-        (RetryState.CONSULTING, (StrategyAnswered, Ruling.FAIL), RetryState.FAILED),
-        (RetryState.WAITING, (WakeupReached, Ruling.RESUME), RetryState.PENDING),
-        *((state, (kind, Ruling.NONE), state) for state in _OPEN for kind in (ErrorMapLoaded, WakeupReached)),
-        *((state, (WakeupReached, Ruling.FAIL), RetryState.FAILED) for state in _OPEN),
-        *((state, (Abandoned, Ruling.NONE), RetryState.ABANDONED) for state in _OPEN),
-        *((state, (kind, Ruling.NONE), state) for state in _FINAL for kind in get_args(RequestEvent)),
+        (RetryState.PENDING, (events.Dispatched, Ruling.NONE), RetryState.IN_FLIGHT),
+        (RetryState.PENDING, (events.DispatchFailed, Ruling.RETRY), RetryState.WAITING),
+        (RetryState.PENDING, (events.DispatchFailed, Ruling.EXPIRE), RetryState.EXPIRING),
+        (RetryState.PENDING, (events.DispatchFailed, Ruling.CONSULT), RetryState.CONSULTING),
+        (RetryState.PENDING, (events.DispatchFailed, Ruling.FAIL), RetryState.FAILED),
+        (RetryState.IN_FLIGHT, (events.SocketClosed, Ruling.RETRY), RetryState.WAITING),
+        (RetryState.IN_FLIGHT, (events.SocketClosed, Ruling.EXPIRE), RetryState.EXPIRING),
+        (RetryState.IN_FLIGHT, (events.SocketClosed, Ruling.CONSULT), RetryState.CONSULTING),
+        (RetryState.IN_FLIGHT, (events.SocketClosed, Ruling.FAIL), RetryState.FAILED),
+        (RetryState.IN_FLIGHT, (events.ResponseReceived, Ruling.COMPLETE), RetryState.COMPLETED),
+        (RetryState.IN_FLIGHT, (events.ResponseReceived, Ruling.RETRY), RetryState.WAITING),
+        (RetryState.IN_FLIGHT, (events.ResponseReceived, Ruling.EXPIRE), RetryState.EXPIRING),
+        (RetryState.IN_FLIGHT, (events.ResponseReceived, Ruling.CONSULT), RetryState.CONSULTING),
+        (RetryState.IN_FLIGHT, (events.ResponseReceived, Ruling.FAIL), RetryState.FAILED),
+        (RetryState.CONSULTING, (events.StrategyAnswered, Ruling.RETRY), RetryState.WAITING),
+        (RetryState.CONSULTING, (events.StrategyAnswered, Ruling.EXPIRE), RetryState.EXPIRING),
+        (RetryState.CONSULTING, (events.StrategyAnswered, Ruling.FAIL), RetryState.FAILED),
+        (RetryState.WAITING, (events.WakeupReached, Ruling.RESUME), RetryState.PENDING),
+        *(
+            (state, (kind, Ruling.NONE), state)
+            for state in _OPEN
+            for kind in (events.ErrorMapLoaded, events.WakeupReached)
+        ),
+        *((state, (events.WakeupReached, Ruling.FAIL), RetryState.FAILED) for state in _OPEN),
+        *((state, (events.Abandoned, Ruling.NONE), RetryState.ABANDONED) for state in _OPEN),
+        *((state, (kind, Ruling.NONE), state) for state in _FINAL for kind in get_args(events.RequestEvent)),
     ]
 )
 
 
-def events_heard(state: RetryState) -> Mapping[type[RequestEvent], Mapping[Ruling, RetryState]]:
+def events_heard(state: RetryState) -> Mapping[type[events.RequestEvent], Mapping[Ruling, RetryState]]:
     """Return the events that are heard in ``state``, each with the state that follows each ruling."""
-    heard: dict[type[RequestEvent], dict[Ruling, RetryState]] = {}
+    heard: dict[type[events.RequestEvent], dict[Ruling, RetryState]] = {}
     for (kind, ruling), following in REQUEST_TRANSITIONS[state].items():
         heard.setdefault(kind, {})[ruling] = following
     return heard

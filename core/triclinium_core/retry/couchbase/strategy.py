@@ -13,7 +13,6 @@ from typing import Protocol, TypeGuard
 
 from triclinium_core import errors
 from triclinium_core.checks import Duration, check_duration
-from triclinium_core.errors import CouchbaseException, InvalidArgumentException
 from triclinium_core.retry.backoff import RESOLUTION, Backoff, Random, exponential
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
@@ -71,7 +70,7 @@ class RetryAction:
 
     delay: float | None
     """Seconds until the retry; None for no retry."""
-    error: type[CouchbaseException] | None = None
+    error: type[errors.CouchbaseException] | None = None
     """What the caller gets when there is no retry; None for the error that the failure itself stands for. It is built
     with a message and an ``ErrorContext``, as all our errors are."""
     within: float | None = None
@@ -82,12 +81,12 @@ class RetryAction:
     def __init__(
         self,
         delay: Duration | None,
-        error: type[CouchbaseException] | None = None,
+        error: type[errors.CouchbaseException] | None = None,
         within: Duration | None = None,
         because: str | None = None,
     ) -> None:
-        if error is not None and not (isinstance(error, type) and issubclass(error, CouchbaseException)):
-            raise InvalidArgumentException(
+        if error is not None and not (isinstance(error, type) and issubclass(error, errors.CouchbaseException)):
+            raise errors.InvalidArgumentException(
                 f"error={shown(error)} must be CouchbaseException or a subclass of it", parameter="error"
             )
         self.delay = None if delay is None else check_duration(delay, "delay")  # type: ignore[misc]
@@ -105,7 +104,9 @@ class RetryAction:
         return cls(seconds if type(seconds) is float else check_duration(seconds, "delay"), None, within)
 
     @classmethod
-    def no_retry(cls, error: type[CouchbaseException] | None = None, *, because: str | None = None) -> RetryAction:
+    def no_retry(
+        cls, error: type[errors.CouchbaseException] | None = None, *, because: str | None = None
+    ) -> RetryAction:
         """Return the order to fail the request, with ``error`` where one is given, and with the words ``because`` in it.
 
         Raises:
@@ -141,7 +142,7 @@ def require_strategy(strategy: object, parameter: str = "retry_strategy") -> Non
         hint = f"it is a class; make one: {strategy.__name__}()"
     else:
         return
-    raise InvalidArgumentException(
+    raise errors.InvalidArgumentException(
         f"{parameter}={shown(strategy)} must be an object with a method retry_after(request, reason), such as "
         f"BestEffortRetryStrategy(); {hint}",
         parameter=parameter,
@@ -167,7 +168,7 @@ class BestEffortRetryStrategy:
 
     def __init__(self, backoff: Backoff | None = None) -> None:
         if backoff is not None and not callable(backoff):
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"backoff={shown(backoff)} must be callable as backoff(retry_attempts, rng)", parameter="backoff"
             )
         self._backoff = backoff if backoff is not None else exponential()
@@ -183,7 +184,7 @@ class BestEffortRetryStrategy:
         return RetryAction.no_retry()
 
 
-TERMINAL_ERRORS: dict[RetryReason, type[CouchbaseException]] = {
+TERMINAL_ERRORS: dict[RetryReason, type[errors.CouchbaseException]] = {
     RetryReason.AUTHENTICATION_ERROR: errors.AuthenticationFailureException,
     RetryReason.TLS_ERROR: errors.TlsException,
     RetryReason.BUCKET_ACCESS_ERROR: errors.BucketAccessException,
@@ -226,7 +227,7 @@ class ErrorMapRetryStrategy:
         if otherwise is not None:
             require_strategy(otherwise, "otherwise")
             if is_async(otherwise):
-                raise InvalidArgumentException(
+                raise errors.InvalidArgumentException(
                     f"otherwise={shown(otherwise)} must be a strategy that answers at once", parameter="otherwise"
                 )
         self.otherwise: RetryStrategy = otherwise if otherwise is not None else FastFailOnTerminalErrorRetryStrategy()

@@ -20,7 +20,7 @@ from triclinium_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-    from triclinium_core.retry.smithy.asynchronous import as_async
+    from triclinium_core.retry.smithy.asynchronous import METHODS, as_async, require_strategy
     from triclinium_core.retry.smithy.backoff import (
         DecorrelatedRetryBackoffStrategy,
         ExponentialRetryBackoffStrategy,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from triclinium_core.retry.smithy.resolver import RetryMode, RetryStrategyOptions, RetryStrategyResolver
     from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
     from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+    from triclinium_core.retry.smithy.tokens import SingleUseToken, require_scope
 
 _MODULE_OF = {
     "AdaptiveRetryStrategy": "triclinium_core.retry.smithy.adaptive",
@@ -63,6 +64,7 @@ _MODULE_OF = {
     "ExponentialRetryBackoffStrategy": "triclinium_core.retry.smithy.backoff",
     "HasFault": "triclinium_core.retry.smithy.protocols",
     "Jitter": "triclinium_core.retry.smithy.backoff",
+    "METHODS": "triclinium_core.retry.smithy.asynchronous",
     "MinimalRetryStrategy": "triclinium_core.retry.smithy.protocols",
     "PartyAtFault": "triclinium_core.retry.smithy.protocols",
     "RetryBackoffStrategy": "triclinium_core.retry.smithy.protocols",
@@ -73,16 +75,20 @@ _MODULE_OF = {
     "RetryStrategyResolver": "triclinium_core.retry.smithy.resolver",
     "RetryToken": "triclinium_core.retry.smithy.protocols",
     "SimpleRetryStrategy": "triclinium_core.retry.smithy.simple",
+    "SingleUseToken": "triclinium_core.retry.smithy.tokens",
     "StandardRetryStrategy": "triclinium_core.retry.smithy.standard",
     "as_async": "triclinium_core.retry.smithy.asynchronous",
     "classify": "triclinium_core.retry.smithy.classification",
     "is_async": "triclinium_core.retry.smithy.protocols",
+    "require_scope": "triclinium_core.retry.smithy.tokens",
+    "require_strategy": "triclinium_core.retry.smithy.asynchronous",
 }
 
 if not TYPE_CHECKING:  # A type checker would take every misspelt name for one that this function finds.
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
 __all__ = [
+    "METHODS",
     "AdaptiveRetryStrategy",
     "AnyRetryStrategy",
     "AsyncMinimalRetryStrategy",
@@ -107,8 +113,11 @@ __all__ = [
     "RetryStrategyResolver",
     "RetryToken",
     "SimpleRetryStrategy",
+    "SingleUseToken",
     "StandardRetryStrategy",
     "as_async",
     "classify",
     "is_async",
+    "require_scope",
+    "require_strategy",
 ]

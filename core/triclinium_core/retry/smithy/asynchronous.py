@@ -7,16 +7,7 @@ from typing import cast, overload
 
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.kinds import DeciderKind, other_kind
-from triclinium_core.retry.smithy.protocols import (
-    AnyRetryStrategy,
-    AsyncMinimalRetryStrategy,
-    AsyncRetryStrategy,
-    MinimalRetryStrategy,
-    RetryBackoffStrategy,
-    RetryStrategy,
-    RetryToken,
-    is_async,
-)
+from triclinium_core.retry.smithy import protocols
 from triclinium_core.shown import shown
 
 METHODS = ("acquire_initial_retry_token", "refresh_retry_token_for_retry", "record_success")
@@ -33,23 +24,23 @@ class AsyncShape:
         ArgumentError: ``strategy`` is not a strategy, or has to be awaited itself.
     """
 
-    def __init__(self, strategy: MinimalRetryStrategy) -> None:
+    def __init__(self, strategy: protocols.MinimalRetryStrategy) -> None:
         require_strategy(strategy)
-        if is_async(strategy):
+        if protocols.is_async(strategy):
             raise ArgumentError(
                 f"strategy={shown(strategy)} has to be awaited already; use it as it is", parameter="strategy"
             )
-        self.strategy: MinimalRetryStrategy = strategy
+        self.strategy: protocols.MinimalRetryStrategy = strategy
         """What answers."""
 
     @property
-    def backoff_strategy(self) -> RetryBackoffStrategy:
+    def backoff_strategy(self) -> protocols.RetryBackoffStrategy:
         """The backoff of the strategy.
 
         Raises:
             AttributeError: the strategy has no such attribute.
         """
-        return cast(RetryStrategy, self.strategy).backoff_strategy
+        return cast(protocols.RetryStrategy, self.strategy).backoff_strategy
 
     @property
     def max_attempts(self) -> int:
@@ -58,21 +49,23 @@ class AsyncShape:
         Raises:
             AttributeError: the strategy has no such attribute.
         """
-        return cast(RetryStrategy, self.strategy).max_attempts
+        return cast(protocols.RetryStrategy, self.strategy).max_attempts
 
-    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> protocols.RetryToken:
         """Return the token of a request's first attempt, or raise what the strategy raises."""
         return self.strategy.acquire_initial_retry_token(token_scope=token_scope)
 
-    async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+    async def refresh_retry_token_for_retry(
+        self, *, token_to_renew: protocols.RetryToken, error: Exception
+    ) -> protocols.RetryToken:
         """Return the token of the next attempt, or raise what the strategy raises."""
         return self.strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
 
-    async def record_success(self, *, token: RetryToken) -> None:
+    async def record_success(self, *, token: protocols.RetryToken) -> None:
         """Take back the token of the attempt that succeeded."""
         self.strategy.record_success(token=token)
 
-    def abandon(self, *, token: RetryToken) -> None:
+    def abandon(self, *, token: protocols.RetryToken) -> None:
         """Take back the token of an attempt that will not be made, where the strategy does.
 
         It is not awaited: a caller that gives up because of a cancellation could not wait for it.
@@ -83,10 +76,10 @@ class AsyncShape:
 
 
 @overload
-def as_async(strategy: RetryStrategy | AsyncRetryStrategy) -> AsyncRetryStrategy: ...
+def as_async(strategy: protocols.RetryStrategy | protocols.AsyncRetryStrategy) -> protocols.AsyncRetryStrategy: ...
 @overload
-def as_async(strategy: AnyRetryStrategy) -> AsyncMinimalRetryStrategy: ...
-def as_async(strategy: AnyRetryStrategy) -> AsyncMinimalRetryStrategy:
+def as_async(strategy: protocols.AnyRetryStrategy) -> protocols.AsyncMinimalRetryStrategy: ...
+def as_async(strategy: protocols.AnyRetryStrategy) -> protocols.AsyncMinimalRetryStrategy:
     """Return ``strategy`` in the shape that is awaited; one that has it is returned as it is.
 
     The result has ``backoff_strategy`` and ``max_attempts`` if ``strategy`` has them.
@@ -95,7 +88,7 @@ def as_async(strategy: AnyRetryStrategy) -> AsyncMinimalRetryStrategy:
         ArgumentError: ``strategy`` is not a strategy.
     """
     require_strategy(strategy)
-    return strategy if is_async(strategy) else AsyncShape(cast(MinimalRetryStrategy, strategy))
+    return strategy if protocols.is_async(strategy) else AsyncShape(cast(protocols.MinimalRetryStrategy, strategy))
 
 
 def require_strategy(strategy: object, parameter: str = "strategy") -> None:

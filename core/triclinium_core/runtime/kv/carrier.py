@@ -14,13 +14,8 @@ from dataclasses import replace
 from typing import NamedTuple, cast
 
 from triclinium_core import decoder_faults
-from triclinium_core.contract.couchbase import (
-    CompleteOperation,
-    FailOperation,
-    OperationSubmitted,
-    ReportAnswer,
-    TimerKind,
-)
+from triclinium_core.contract import couchbase
+from triclinium_core.contract.couchbase import CompleteOperation, FailOperation, ReportAnswer, TimerKind
 from triclinium_core.contract.neutral import StreamId, TimePassed, Token
 from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.error_context import ErrorContext
@@ -36,14 +31,19 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.retry.combined.permits import permit_of
 from triclinium_core.retry.combined.strategies import TokenLender, decider_of
-from triclinium_core.retry.couchbase import actions as orders, events as facts
-from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
-from triclinium_core.retry.couchbase.failures import loaded, subject
-from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase import (
+    BreakerEvent,
+    FailFastRetryStrategy,
+    RetryReason,
+    Service,
+    Status,
+    actions as orders,
+    events as facts,
+    loaded,
+    status_name,
+    subject,
+)
 from triclinium_core.retry.couchbase.tables import kv_responses
-from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.kv.config_follower import ConfigFollower
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.connection_events import Answered
@@ -111,7 +111,7 @@ class KeyValueCarrier:
 
     # -- Operations begin.
 
-    def submit(self, submissions: Iterable[OperationSubmitted], now: float) -> None:
+    def submit(self, submissions: Iterable[couchbase.OperationSubmitted], now: float) -> None:
         """Begin operations: the first dispatch of each, and its deadline."""
         lifecycle, timeouts, dispatch = self._lifecycle, self._timeouts, self._dispatcher.dispatch
         usual_deadline = now + timeouts.kv

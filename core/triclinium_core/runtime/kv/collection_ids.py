@@ -9,11 +9,9 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triclinium_core import decoder_faults
+from triclinium_core import decoder_faults, errors
 from triclinium_core.contract.couchbase import TimerKind
 from triclinium_core.contract.neutral import ReportConnection, StreamId
-from triclinium_core.decoder_faults import Decoder
-from triclinium_core.errors import CouchbaseException, DecodingFailureException, FeatureNotAvailableException
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.document_operations import DocumentOperation, Keyspace, Operation
 from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest
@@ -22,10 +20,8 @@ from triclinium_core.kv.operation.scan.scan_requests import RangeScanCreate
 from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_SECONDS, CollectionIds
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
+from triclinium_core.retry.couchbase import OF_A_LOOKUP, RetryReason, Status
 from triclinium_core.retry.couchbase.tables import kv_responses
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.unsent import OF_A_LOOKUP
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.in_flight import CollectionQuestion, Purpose
 from triclinium_core.runtime.kv.connection.states import ConnectionState
@@ -48,7 +44,7 @@ class CollectionAnswer:
 
     waiters: Sequence[int]
     reason: RetryReason | None = None
-    error: type[CouchbaseException] | None = None
+    error: type[errors.CouchbaseException] | None = None
     detail: str = ""
     close_connection: str | None = None
     """Reason to close the connection afterwards; None to keep it."""
@@ -76,7 +72,7 @@ class CollectionLookups:
         keyspace = operation.keyspace
         if HelloFeature.COLLECTIONS not in connection.dialect.features:
             if not keyspace.is_default_collection:
-                raise FeatureNotAvailableException(
+                raise errors.FeatureNotAvailableException(
                     f"{keyspace.scope}.{keyspace.collection} is a collection, which this server does "
                     "not offer; use the default collection"
                 )
@@ -135,7 +131,7 @@ class CollectionLookups:
         path = _path(scope, collection)
         entry = self._error_maps.entry(connection.node, frame.status)
         verdict = kv_responses.classify("get_collection_id", frame.status, entry)
-        if verdict.error is DecodingFailureException:
+        if verdict.error is errors.DecodingFailureException:
             raise MalformedResponse(f"answered get_collection_id with status 0x{frame.status:02x}, which cannot be")
         self._destinations.forget()
         if verdict.is_success:
@@ -178,7 +174,7 @@ class CollectionLookups:
             text = f"sent an invalid collections manifest: {error}"
             self._emit(ReportConnection(StreamId(connection.stream_number), connection.node, text))
         except Exception as error:
-            fault = decoder_faults.unexpected(Decoder.COLLECTIONS_MANIFEST, error)
+            fault = decoder_faults.unexpected(decoder_faults.Decoder.COLLECTIONS_MANIFEST, error)
             self._connections.close_after_fault(connection, fault, now)
         else:
             self.take_manifest(connection.bucket, manifest)
@@ -220,7 +216,7 @@ def _collection_id(frame: Frame) -> int:
     except MalformedResponse:
         raise
     except Exception as error:
-        raise decoder_faults.unexpected(Decoder.COLLECTION_ID, error) from None
+        raise decoder_faults.unexpected(decoder_faults.Decoder.COLLECTION_ID, error) from None
 
 
 def _decode_collection_id(frame: Frame) -> int:

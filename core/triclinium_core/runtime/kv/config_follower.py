@@ -10,16 +10,10 @@ from collections.abc import Mapping, Sequence
 from triclinium_core import decoder_faults
 from triclinium_core.contract.couchbase import PublishTopology
 from triclinium_core.contract.neutral import ReportConnection, StreamId
-from triclinium_core.decoder_faults import Decoder
 from triclinium_core.kv.address import Address
+from triclinium_core.kv.topology import cluster_config
 from triclinium_core.kv.topology.bucket_map import addresses_of, map_of
-from triclinium_core.kv.topology.cluster_config import (
-    ClusterConfig,
-    MalformedClusterConfig,
-    NoVBucketsYet,
-    UnsupportedBucketType,
-    parse_cluster_config,
-)
+from triclinium_core.kv.topology.cluster_config import parse_cluster_config
 from triclinium_core.kv.topology.connection_string import ConnectionString
 from triclinium_core.kv.topology.networks import Network
 from triclinium_core.kv.topology.topology import TopologyChange, topology_of
@@ -74,14 +68,14 @@ class ConfigFollower:
         connection.received.add_work(len(document) // CONFIG_BYTES_PER_UNIT)
         try:
             config = parse_cluster_config(document, host=connection.address.host)
-        except UnsupportedBucketType as error:
+        except cluster_config.UnsupportedBucketType as error:
             return self._refuse_config(connection, str(error), FailureKind.BUCKET_TYPE)
-        except NoVBucketsYet as error:
+        except cluster_config.NoVBucketsYet as error:
             return self._refuse_config(connection, str(error), FailureKind.NO_VBUCKETS)
-        except MalformedClusterConfig as error:
+        except cluster_config.MalformedClusterConfig as error:
             return self._refuse_config(connection, str(error))
         except Exception as error:
-            fault = decoder_faults.unexpected(Decoder.CLUSTER_CONFIG, error)
+            fault = decoder_faults.unexpected(decoder_faults.Decoder.CLUSTER_CONFIG, error)
             self._connections.close_after_fault(connection, fault, now)
             return BootstrapFailure.of_fault(fault)
         if connection.bucket is not None and config.name != connection.bucket:
@@ -123,12 +117,12 @@ class ConfigFollower:
         self._reaches_all_nodes = True
         self._follow_cluster(now)
 
-    def _nodes_of(self, connection: Connection, config: ClusterConfig) -> Sequence[Address]:
+    def _nodes_of(self, connection: Connection, config: cluster_config.ClusterConfig) -> Sequence[Address]:
         network = self._network.name(config.nodes_ext, connection.address)
         addresses, _ = addresses_of(config, source=connection.address, tls=self._tls, network=network)
         return addresses
 
-    def _publish(self, connection: Connection, config: ClusterConfig) -> None:
+    def _publish(self, connection: Connection, config: cluster_config.ClusterConfig) -> None:
         topologies, source = self._cluster.topologies, connection.address
         old = topologies.get(connection.bucket)
         network = self._network.name(config.nodes_ext, source)
@@ -150,7 +144,7 @@ class ConfigFollower:
         if addresses:
             self._connections.follow(connection, addresses, here, now)
 
-    def _follow(self, connection: Connection, bucket: str, config: ClusterConfig, now: float) -> None:
+    def _follow(self, connection: Connection, bucket: str, config: cluster_config.ClusterConfig, now: float) -> None:
         network = self._network.name(config.nodes_ext, connection.address)
         bucket_map = map_of(config, source=connection.address, tls=self._tls, network=network)
         self._cluster.maps[bucket] = bucket_map

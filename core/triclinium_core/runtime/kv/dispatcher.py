@@ -20,9 +20,7 @@ from triclinium_core.kv.operation.document_operations import DocumentOperation, 
 from triclinium_core.kv.operation.operation_codec import check_bare, encode_operation
 from triclinium_core.kv.operation.scan.scan_requests import VBucketOperation
 from triclinium_core.kv.topology.own_addresses import OwnAddresses
-from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, Load
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Dispatched, DispatchFailed, Load, RetryReason, Service
 from triclinium_core.runtime.kv.collection_ids import CollectionLookups
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.states import ConnectionState

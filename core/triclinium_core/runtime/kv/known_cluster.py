@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.kv.topology.own_addresses import OwnAddresses
 from triclinium_core.kv.topology.topology import Topology
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.retry.couchbase import ErrorMapStore, TerminalStates
 from triclinium_core.runtime.kv.destinations import Destinations
 from triclinium_core.runtime.kv.known_configs import KnownConfigs
 

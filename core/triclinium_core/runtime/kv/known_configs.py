@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from triclinium_core.kv.topology.capabilities import ClusterCapability
 from triclinium_core.kv.topology.cluster_config import ClusterConfig
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.retry.tables import table_of
 from triclinium_core.telemetry.attributes import NO_LABELS, cluster_attributes
 

@@ -7,12 +7,10 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.contract.neutral import TimePassed
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException
-from triclinium_core.retry.couchbase import actions as orders, events as facts
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import RetryReason, Service, actions as orders, events as facts
 
 
 class Submittable(Protocol):
@@ -34,7 +32,7 @@ class Submittable(Protocol):
 class Refused(msgspec.Struct, frozen=True, gc=False):
     """Reason why an operation or request cannot succeed. The retry strategy is not asked."""
 
-    error: type[CouchbaseException]
+    error: type[errors.CouchbaseException]
     text: str
 
 
@@ -99,7 +97,7 @@ class Carrier(Protocol[L_contra, D]):
     def leave(self, live: L_contra, departure: Departure, now: float) -> None:
         """Take an operation or request from its place: a waiting line, or a stream."""
 
-    def fail(self, live: L_contra, error: CouchbaseException, now: float) -> None:
+    def fail(self, live: L_contra, error: errors.CouchbaseException, now: float) -> None:
         """Deliver a failure to the caller."""
 
     def context(self, live: L_contra, context: ErrorContext) -> ErrorContext:

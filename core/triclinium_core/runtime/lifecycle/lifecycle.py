@@ -16,25 +16,13 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any, assert_never, cast
 
+from triclinium_core import errors
+from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import AbandonReason, ReportRefusal, ReportRetry, TimerKind
-from triclinium_core.contract.neutral import (
-    AcquirePermit,
-    ConsultStrategy,
-    RecordSuccess,
-    ReportStrategyError,
-    StrategyDecided,
-    TimePassed,
-    Token,
-)
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.combined.permits import AsyncPermit, says_well
 from triclinium_core.retry.couchbase import actions as orders, events as facts
-from triclinium_core.retry.couchbase.failures import not_begun, subject
-from triclinium_core.retry.couchbase.retry_machine import RetryMachine
-from triclinium_core.retry.couchbase.strategy import RetryAction
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.runtime.lifecycle.carrier import Carrier, Departure, Refused, Undispatched
 from triclinium_core.runtime.lifecycle.live import Live
 from triclinium_core.runtime.lifecycle.stages import Stage
@@ -51,7 +39,7 @@ class Lifecycle:
 
     def __init__(
         self,
-        error_maps: ErrorMapStore,
+        error_maps: couchbase.ErrorMapStore,
         tools: Toolkit,
     ) -> None:
         self._timers = tools.timers
@@ -66,7 +54,7 @@ class Lifecycle:
         collector does not see, would then keep the whole client."""
         self.next_deadline: float = math.inf
         """Instant before which no deadline without a timer passes. Its operation may be settled."""
-        self.retries_by_reason: Counter[RetryReason] = Counter()
+        self.retries_by_reason: Counter[couchbase.RetryReason] = Counter()
         """Retries whose delay is over, including those of settled operations."""
 
     # -- The first attempt.
@@ -79,7 +67,7 @@ class Lifecycle:
             return
         live.stage = Stage.ACQUIRING
         if isinstance(permit, AsyncPermit):
-            self._emit(AcquirePermit(Token(live.token), permit))
+            self._emit(neutral.AcquirePermit(neutral.Token(live.token), permit))
             return
         try:
             delay = permit.acquire()
@@ -101,7 +89,7 @@ class Lifecycle:
             live.retry_timer = self._timers.schedule(now + delay_left, TimerKind.RETRY, live)
 
     def _refuse_to_begin(self, live: Live[Any], cause: BaseException | None, now: float) -> None:
-        self.fail(live, not_begun(self._context(live, now), cause), now)
+        self.fail(live, couchbase.not_begun(self._context(live, now), cause), now)
 
     def dispatch(self, live: Live[Any], now: float) -> None:
         """Send an attempt, now or as soon as possible."""
@@ -118,12 +106,12 @@ class Lifecycle:
 
     # -- Events between the attempts.
 
-    def strategy_decided(self, event: StrategyDecided, now: float) -> None:
+    def strategy_decided(self, event: neutral.StrategyDecided, now: float) -> None:
         """Carry out the answer of an asynchronous strategy. Ignore an unknown token."""
         live = self.open.get(event.token)
         if live is None:
             return
-        answer = cast("RetryAction | None", event.answer)
+        answer = cast("couchbase.RetryAction | None", event.answer)
         permit = live.permit
         if not (isinstance(permit, AsyncPermit) and permit.is_acquiring):
             self.feed(live, facts.StrategyAnswered(answer, event.raised), now)
@@ -142,7 +130,7 @@ class Lifecycle:
         else:
             self.feed(live, facts.WakeupReached(), now)
 
-    def deadlines_passed(self, event: TimePassed, now: float) -> None:
+    def deadlines_passed(self, event: neutral.TimePassed, now: float) -> None:
         """Fail the operations whose deadlines have passed and have no timers."""
         self.next_deadline = math.inf
         due = list[Live[Any]]()
@@ -157,7 +145,7 @@ class Lifecycle:
             if live.token in self.open:
                 self.deadline_passed(live, event, now)
 
-    def deadline_passed(self, live: Live[Any], event: TimePassed, now: float) -> None:
+    def deadline_passed(self, live: Live[Any], event: neutral.TimePassed, now: float) -> None:
         """Fail an operation with a timeout. An answer that is due counts against the circuit breaker of its peer."""
         carrier = self.carriers[type(live)]
         debtor = carrier.debtor(live, event)
@@ -171,7 +159,7 @@ class Lifecycle:
 
     # -- Orders of the retry machine.
 
-    def machine_of(self, live: Live[Any]) -> RetryMachine:
+    def machine_of(self, live: Live[Any]) -> couchbase.RetryMachine:
         """Return the retry machine of an operation. Its context has the facts of the attempt under way."""
         return live.retry or live.make_retry_machine(rng=self._rng, error_maps=self._error_maps)
 
@@ -186,7 +174,7 @@ class Lifecycle:
             match order:
                 case orders.Dispatch():
                     if not live.is_own:
-                        self.retries_by_reason[cast(RetryReason, machine.last_reason)] += 1
+                        self.retries_by_reason[cast(couchbase.RetryReason, machine.last_reason)] += 1
                     live.stage = Stage.WAITING
                     self.dispatch(live, now)
                 case orders.RetryAfter(delay, dispatches):
@@ -202,15 +190,15 @@ class Lifecycle:
                 case orders.AskStrategy(strategy, request, reason):
                     carrier.attempt_failed(live)
                     live.stage = Stage.CONSULTING
-                    self._emit(ConsultStrategy(Token(live.token), strategy, request, reason))
+                    self._emit(neutral.ConsultStrategy(neutral.Token(live.token), strategy, request, reason))
                 case orders.ReportRetry(request, reason, delay, dispatches, node):
                     carrier.retry_decided(live, reason)
                     if not live.is_own:
-                        self._emit(ReportRetry(Token(live.token), request, reason, delay, dispatches, node))
+                        self._emit(ReportRetry(neutral.Token(live.token), request, reason, delay, dispatches, node))
                 case orders.ReportRefusal(request, reason, error_class, node):
                     carrier.retry_decided(live, reason)
                     if not live.is_own:
-                        self._emit(ReportRefusal(Token(live.token), request, reason, error_class, node))
+                        self._emit(ReportRefusal(neutral.Token(live.token), request, reason, error_class, node))
                 case orders.RefreshTopology() | orders.RefreshCollection() | orders.CloseConnection():
                     carrier.carry_out(live, order, origin, now)
                 case orders.Ignore():
@@ -220,12 +208,12 @@ class Lifecycle:
 
     # -- The end.
 
-    def fail_for_good(self, live: Live[Any], error: type[CouchbaseException], text: str, now: float) -> None:
+    def fail_for_good(self, live: Live[Any], error: type[errors.CouchbaseException], text: str, now: float) -> None:
         """Fail an operation that cannot succeed. Its strategy is not asked."""
         context = self._context(live, now)
-        self.fail(live, error(f"{subject(context)}: {text}", context), now)
+        self.fail(live, error(f"{couchbase.subject(context)}: {text}", context), now)
 
-    def fail(self, live: Live[Any], error: CouchbaseException, now: float) -> None:
+    def fail(self, live: Live[Any], error: errors.CouchbaseException, now: float) -> None:
         """Fail an operation, wherever it is."""
         if not live.is_own:
             self.measure(live, now)
@@ -263,12 +251,12 @@ class Lifecycle:
             return
         if isinstance(permit, AsyncPermit):
             if permit.end(succeeded=succeeded):
-                self._emit(RecordSuccess(Token(live.token), permit))
+                self._emit(neutral.RecordSuccess(neutral.Token(live.token), permit))
             return
         try:
             permit.end(succeeded=succeeded)
         except Exception as error:
-            self._emit(ReportStrategyError(Token(live.token), error))
+            self._emit(neutral.ReportStrategyError(neutral.Token(live.token), error))
 
     def forget(self, live: Live[Any]) -> None:
         """Forget an operation that is settled."""

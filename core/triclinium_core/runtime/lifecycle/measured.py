@@ -6,7 +6,7 @@ from copy import copy
 
 import msgspec
 
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.telemetry.facts import OperationFacts, microseconds, milliseconds
 from triclinium_core.telemetry.past_attempts import PastAttempts

@@ -13,34 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from triclinium_core import decoder_faults
-from triclinium_core.contract.couchbase import (
-    AbandonReason,
-    CompleteRequest,
-    FailOperation,
-    FaultReports,
-    ReportAnswer,
-    ReportEnd,
-    RequestSubmitted,
-    RowsReceived,
-    TimerKind,
-)
-from triclinium_core.contract.neutral import (
-    BytesReceived,
-    LossCause,
-    PauseReading,
-    ReportConnection,
-    ReportLevel,
-    ResumeReading,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-    TimePassed,
-    Token,
-)
-from triclinium_core.decoder_faults import Decoder, DecoderFault
+from triclinium_core import decoder_faults, errors
+from triclinium_core.contract import neutral
+from triclinium_core.contract.couchbase import actions
+from triclinium_core.contract.couchbase.events import AbandonReason, RequestSubmitted
+from triclinium_core.contract.couchbase.fault_reports import FaultReports
+from triclinium_core.contract.couchbase.timer_kinds import TimerKind
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException, DecodingFailureException
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.combined.permits import permit_of
 from triclinium_core.retry.combined.strategies import Decider, TokenLender, decider_of
@@ -61,19 +40,11 @@ from triclinium_core.runtime.services.live_request import LiveRequest, waits_for
 from triclinium_core.runtime.services.pool import Endpoint, LostConnection, Pool
 from triclinium_core.runtime.services.prepared_statements import PreparedStatements
 from triclinium_core.runtime.toolkit import Toolkit
+from triclinium_core.services import service_request
 from triclinium_core.services.answer.context_ids import ContextIds
 from triclinium_core.services.answer.incoming_answer import ForeignAnswer, Outcome, UnreadableAnswer
 from triclinium_core.services.answer.rows import MalformedRows
 from triclinium_core.services.query.query_request import PrepareRequest
-from triclinium_core.services.service_request import (
-    HttpResponse,
-    IdentifiedRequest,
-    Listing,
-    MalformedAnswer,
-    ServiceRequest,
-    ServiceResult,
-    Steps,
-)
 from triclinium_core.services.statement.statement_request import StatementRequest
 from triclinium_core.work import CHUNK_WORK, HTTP_BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, READ_AT_ONCE_MAX
 
@@ -138,13 +109,13 @@ class HttpCarrier:
 
     def ask(
         self,
-        token: Token,
-        request: ServiceRequest,
+        token: neutral.Token,
+        request: service_request.ServiceRequest,
         endpoint: Endpoint,
         *,
         strategy: couchbase.RetryStrategy,
         timeout: float,
-        traced_as: Token | None,
+        traced_as: neutral.Token | None,
         now: float,
     ) -> None:
         """Begin a request of the client's own to one endpoint, past its breaker; ``own_answers`` has what becomes of it.
@@ -159,7 +130,7 @@ class HttpCarrier:
     def _open(
         self,
         token: int,
-        request: ServiceRequest,
+        request: service_request.ServiceRequest,
         now: float,
         *,
         strategy: Decider,
@@ -168,7 +139,7 @@ class HttpCarrier:
     ) -> LiveRequest:
         permit = permit_of(strategy) if isinstance(strategy, TokenLender) else None
         context_id = None
-        if isinstance(request, IdentifiedRequest):
+        if isinstance(request, service_request.IdentifiedRequest):
             context_id = request.client_context_id or self._context_ids.new()
         live = LiveRequest(
             token,
@@ -201,7 +172,7 @@ class HttpCarrier:
             for live in self._dispatcher.take_unplaced():
                 self._lifecycle.not_dispatched(live, self._dispatcher.give_up(live, reason, detail), now)
 
-    def stream_opened(self, event: StreamOpened, now: float) -> None:
+    def stream_opened(self, event: neutral.StreamOpened, now: float) -> None:
         """Use a stream that is open. Unknown ones are ignored."""
         endpoint = self._pool.opened(event, now)
         if endpoint is not None:
@@ -209,7 +180,7 @@ class HttpCarrier:
 
     # -- Its answer comes, in any number of pieces.
 
-    def bytes_received(self, event: BytesReceived, now: float) -> None:
+    def bytes_received(self, event: neutral.BytesReceived, now: float) -> None:
         """Draw the conclusions from what a node sends. Unknown streams, those that were given up, are ignored."""
         stream = event.stream
         connection = self._pool.connection(stream)
@@ -235,17 +206,17 @@ class HttpCarrier:
                 case AnswerEnded(is_reusable):
                     self._end_answer(live, stream, is_reusable, now)
 
-    def _take_body(self, live: LiveRequest, stream: StreamId, piece: bytes, now: float) -> None:
+    def _take_body(self, live: LiveRequest, stream: neutral.StreamId, piece: bytes, now: float) -> None:
         try:
             live.answer.receive(piece)
             self._give(live)
             if live.answer.pauses():
-                self._emit(PauseReading(stream))
+                self._emit(neutral.PauseReading(stream))
         except ForeignAnswer as error:
             self._refuse_foreign(live, stream, str(error), now)
         except UnreadableAnswer as error:
             self._break(stream, live, str(error), now)
-        except DecoderFault as fault:
+        except decoder_faults.DecoderFault as fault:
             self._break(stream, live, str(fault), now, fault=fault)
         finally:
             self.work += live.answer.work
@@ -259,28 +230,28 @@ class HttpCarrier:
             self._timers.cancel(live.deadline_timer)
             live.deadline_timer = self._timers.schedule(now + live.timeout, TimerKind.DEADLINE, live)
         if live.stream is not None and live.answer.resumes():
-            self._emit(ResumeReading(live.stream))
+            self._emit(neutral.ResumeReading(live.stream))
 
     def _give(self, live: LiveRequest) -> bool:
         """Hand out the rows that have come, or else the end, to whoever waits for them; return whether anything was."""
-        given, token = live.answer.take(), Token(live.token)
+        given, token = live.answer.take(), neutral.Token(live.token)
         if given is None:
             return False
         if isinstance(given, list):
             self._timers.cancel(live.deadline_timer)
-            self._emit(RowsReceived(token, given))
+            self._emit(actions.RowsReceived(token, given))
             return True
         self._lifecycle.forget(live)
         if live.is_own:
             seconds = live.past.last if live.past is not None else None
             self.own_answers.append(OwnAnswer(token, given, live.link, seconds))
-        elif isinstance(given, CouchbaseException):
-            self._emit(FailOperation(token, given))
+        elif isinstance(given, errors.CouchbaseException):
+            self._emit(actions.FailOperation(token, given))
         else:
-            self._emit(CompleteRequest(token, given))
+            self._emit(actions.CompleteRequest(token, given))
         return True
 
-    def _end_answer(self, live: LiveRequest, stream: StreamId, is_reusable: bool, now: float) -> None:
+    def _end_answer(self, live: LiveRequest, stream: neutral.StreamId, is_reusable: bool, now: float) -> None:
         """Judge an answer that is whole, and have its connection carry the next request."""
         if live.message.rows_of is None:
             try:
@@ -288,7 +259,7 @@ class HttpCarrier:
             except ForeignAnswer as error:
                 self._refuse_foreign(live, stream, str(error), now)
                 return
-            except DecoderFault as fault:
+            except decoder_faults.DecoderFault as fault:
                 self._break(stream, live, str(fault), now, fault=fault)
                 return
         endpoint = self._pool.endpoint_of[stream]
@@ -296,7 +267,7 @@ class HttpCarrier:
         self._end_attempt(live, now)
         endpoint.breaker.handle(BreakerEvent.OPERATION_ANSWERED, now)
         if live.answer.resumes(is_whole=True):
-            self._emit(ResumeReading(stream))
+            self._emit(neutral.ResumeReading(stream))
         if is_reusable:
             self._pool.release(stream, now)
         else:
@@ -315,7 +286,7 @@ class HttpCarrier:
             node = live.endpoint.node if live.endpoint is not None else "the node"
             self._fail_unread(live, f"the answer of {node} cannot be read: {error}", now)
             return
-        except DecoderFault as fault:
+        except decoder_faults.DecoderFault as fault:
             self._fail_undecoded(live, fault, now)
             return
         self.work += len(body) // PARSED_BYTES_PER_UNIT
@@ -328,17 +299,17 @@ class HttpCarrier:
             verdict=verdict,
         )
         if isinstance(live.message, PrepareRequest) and verdict.reason is None and verdict.error is None:
-            self._take_plan(live, HttpResponse(live.answer.status, body), now)
+            self._take_plan(live, service_request.HttpResponse(live.answer.status, body), now)
         else:
             self._lifecycle.feed(live, facts.ResponseReceived(response), now)
 
-    def _take_plan(self, live: LiveRequest, answer: HttpResponse, now: float) -> None:
+    def _take_plan(self, live: LiveRequest, answer: service_request.HttpResponse, now: float) -> None:
         """Remember the plan that a statement was prepared for, and execute it."""
         try:
             self._statements.learn(live.message, answer)
-        except MalformedAnswer as error:
+        except service_request.MalformedAnswer as error:
             self._fail_unread(live, f"the plan cannot be read: {error}", now)
-        except DecoderFault as fault:
+        except decoder_faults.DecoderFault as fault:
             self._fail_undecoded(live, fault, now)
         else:
             # The plan and the statement are one attempt, which began with the plan.
@@ -349,7 +320,13 @@ class HttpCarrier:
     # -- Or none comes: the peer breaks the rules, the stream is lost, the time is up.
 
     def _break(
-        self, stream: StreamId, live: LiveRequest | None, text: str, now: float, *, fault: DecoderFault | None = None
+        self,
+        stream: neutral.StreamId,
+        live: LiveRequest | None,
+        text: str,
+        now: float,
+        *,
+        fault: decoder_faults.DecoderFault | None = None,
     ) -> None:
         """Close a connection whose peer does not keep to the rules; whose answer it was fails for good.
 
@@ -360,22 +337,22 @@ class HttpCarrier:
         text = connection.secrets.conceal(text) if connection is not None else text
         if fault is not None:
             self._report_fault(stream, endpoint, fault)
-        self._emit(ReportConnection(stream, endpoint.node, text))
+        self._emit(neutral.ReportConnection(stream, endpoint.node, text))
         self._dispatcher.close(stream, text)
         if live is not None:
             self._fail_unread(live, f"{endpoint.node} {text}", now)
         self._dispatcher.serve(endpoint, now)
 
-    def _refuse_foreign(self, live: LiveRequest, stream: StreamId, text: str, now: float) -> None:
+    def _refuse_foreign(self, live: LiveRequest, stream: neutral.StreamId, text: str, now: float) -> None:
         """Close a connection that sent the answer to another request, and retry or fail the request as in flight."""
         endpoint = self._pool.endpoint_of[stream]
-        self._emit(ReportConnection(stream, endpoint.node, text, ReportLevel.WARNING))
+        self._emit(neutral.ReportConnection(stream, endpoint.node, text, neutral.ReportLevel.WARNING))
         self._dispatcher.close(stream, text)
         self._end_attempt(live, now)
         self._lose(live, facts.HandedOver.ALL, f"{endpoint.node} {text}", now)
         self._dispatcher.serve(endpoint, now)
 
-    def stream_lost(self, event: StreamLost, now: float) -> None:
+    def stream_lost(self, event: neutral.StreamLost, now: float) -> None:
         """Retry or fail what travelled on a stream that is gone, or waited for it."""
         lost = self._pool.lost(event)
         if lost is None:
@@ -386,14 +363,18 @@ class HttpCarrier:
             live.answered_on = event.stream
         if lost.connection is None:
             # What comes of it is told of each request.
-            self._emit(ReportConnection(event.stream, lost.endpoint.node, lost.detail, ReportLevel.DEBUG))
-            reason = RetryReason.TLS_ERROR if event.cause is LossCause.TLS else RetryReason.SOCKET_NOT_AVAILABLE
+            self._emit(
+                neutral.ReportConnection(event.stream, lost.endpoint.node, lost.detail, neutral.ReportLevel.DEBUG)
+            )
+            reason = RetryReason.TLS_ERROR if event.cause is neutral.LossCause.TLS else RetryReason.SOCKET_NOT_AVAILABLE
             self._fail_waiting(lost, reason, now)
         elif live is not None:
-            if event.cause is LossCause.UNSOLICITED:
-                self._emit(ReportConnection(event.stream, lost.endpoint.node, lost.detail, ReportLevel.WARNING))
+            if event.cause is neutral.LossCause.UNSOLICITED:
+                self._emit(
+                    neutral.ReportConnection(event.stream, lost.endpoint.node, lost.detail, neutral.ReportLevel.WARNING)
+                )
             # An answer without a length ends with the stream.
-            if event.cause is LossCause.END_OF_STREAM and lost.connection.ends_with_stream():
+            if event.cause is neutral.LossCause.END_OF_STREAM and lost.connection.ends_with_stream():
                 self._judge_last(live, lost, now)
             elif lost.connection.fault is not None:
                 self._fail_undecoded(live, lost.connection.fault, now)
@@ -407,7 +388,7 @@ class HttpCarrier:
             live.answer.check_whole()
         except ForeignAnswer as error:
             self._lose(live, facts.HandedOver.ALL, f"{lost.endpoint.node} {error}", now)
-        except DecoderFault as fault:
+        except decoder_faults.DecoderFault as fault:
             self._fail_undecoded(live, fault, now)
         else:
             self._judge(live, now)
@@ -423,7 +404,7 @@ class HttpCarrier:
         closed = facts.SocketClosed(handed_over, detail, is_partial=live.has_given_rows)
         self._lifecycle.feed(live, closed, now)
 
-    def stream_timer_passed(self, stream: StreamId, now: float) -> None:
+    def stream_timer_passed(self, stream: neutral.StreamId, now: float) -> None:
         """Close a stream that was idle, or did not open in time; what waits for the latter is retried, or fails."""
         lost = self._pool.timer_passed(stream)
         self._pool.prune()
@@ -436,7 +417,7 @@ class HttpCarrier:
         """Decode a successful answer and deliver the result."""
         assert isinstance(response, facts.ServiceResponse), "a service has answered"
         body = response.body.encode() if isinstance(response.body, str) else response.body
-        answer = HttpResponse(response.http_status, body)
+        answer = service_request.HttpResponse(response.http_status, body)
         # The answer is here in time, however long its list takes to read.
         self._timers.cancel(live.deadline_timer)
         live.decoding = live.message.decode_in_steps(answer), answer
@@ -453,20 +434,20 @@ class HttpCarrier:
                 live.retry_timer = self._timers.schedule(now, TimerKind.DECODING, live)
                 return
             self._statements.learn(live.message, answer)
-        except MalformedAnswer as error:
+        except service_request.MalformedAnswer as error:
             self._fail_unread(live, f"the answer cannot be read: {error}", now)
             return
-        except DecoderFault as fault:
+        except decoder_faults.DecoderFault as fault:
             self._fail_undecoded(live, fault, now)
             return
-        if isinstance(result, Listing) and result.unread:
+        if isinstance(result, service_request.Listing) and result.unread:
             self._report_unread(live, result.unread)
         self._lifecycle.end_permit(live, succeeded=True)
         if not live.is_own:
             self._lifecycle.measure(live, now)
         self._deliver(live, result)
 
-    def _fail_undecoded(self, live: LiveRequest, fault: DecoderFault, now: float) -> None:
+    def _fail_undecoded(self, live: LiveRequest, fault: decoder_faults.DecoderFault, now: float) -> None:
         """Fail a request whose answer a decoder failed on, and close the connection that sent the answer."""
         stream = live.answered_on
         if stream is not None and live.endpoint is not None:
@@ -476,7 +457,7 @@ class HttpCarrier:
                 self._pool.close(stream, str(fault))
         self._fail_unread(live, f"the answer cannot be read: {fault}", now)
 
-    def _report_fault(self, stream: StreamId, endpoint: Endpoint, fault: DecoderFault) -> None:
+    def _report_fault(self, stream: neutral.StreamId, endpoint: Endpoint, fault: decoder_faults.DecoderFault) -> None:
         endpoint.last_error = f"{endpoint.node}: {fault}"
         self._faults.report(stream, endpoint.node, fault)
 
@@ -484,7 +465,7 @@ class HttpCarrier:
         """Report that a list is incomplete."""
         node = live.endpoint.node if live.endpoint is not None else "a node"
         text = f"{live.request.name}: unreadable rows left out of the list: {count}"
-        self._emit(ReportConnection(StreamId(0), node, text, ReportLevel.WARNING))
+        self._emit(neutral.ReportConnection(neutral.StreamId(0), node, text, neutral.ReportLevel.WARNING))
 
     def _fail_unread(self, live: LiveRequest, text: str, now: float) -> None:
         """Fail a request whose answer cannot be read. The error has the status of the answer, if that has come."""
@@ -495,21 +476,23 @@ class HttpCarrier:
         if live.answer.status:
             context = replace(context, http_status=live.answer.status)
         text = f"{failures.subject(context)}: {live.secrets.conceal(text)}{applied}"
-        self._lifecycle.fail(live, DecodingFailureException(text, context), now)
+        self._lifecycle.fail(live, errors.DecodingFailureException(text, context), now)
 
-    def fail(self, live: LiveRequest, error: CouchbaseException, now: float) -> None:
+    def fail(self, live: LiveRequest, error: errors.CouchbaseException, now: float) -> None:
         """Deliver a failure, behind the rows that have come."""
         self._deliver(live, error)
 
     def _deliver(self, live: LiveRequest, outcome: Outcome) -> None:
         """Hand out the outcome of a request, behind the rows that the caller has not taken yet."""
         if not live.is_own and live.traced_as is not None:
-            self._emit(ReportEnd(live.traced_as, outcome if isinstance(outcome, CouchbaseException) else None))
+            self._emit(
+                actions.ReportEnd(live.traced_as, outcome if isinstance(outcome, errors.CouchbaseException) else None)
+            )
         live.stage = Stage.DELIVERING
         live.answer.outcome = outcome
         self._give(live)
 
-    def rows_undecoded(self, token: int, fault: DecoderFault) -> None:
+    def rows_undecoded(self, token: int, fault: decoder_faults.DecoderFault) -> None:
         """Report that the reader could not decode a row. Close the connection that sent it if it is idle."""
         live = self._lifecycle.open.get(token)
         if not isinstance(live, LiveRequest):
@@ -523,7 +506,7 @@ class HttpCarrier:
     def _end_attempt(self, live: LiveRequest, now: float) -> None:
         """Measure the attempt that is over, if there is one, and report it for a tracer."""
         if live.end_attempt(now) and live.traced_as is not None and live.link is not None:
-            self._emit(ReportAnswer(live.traced_as, {}, StreamId(live.link.stream)))
+            self._emit(actions.ReportAnswer(live.traced_as, {}, neutral.StreamId(live.link.stream)))
 
     # -- Calls of the life cycle.
 
@@ -531,7 +514,7 @@ class HttpCarrier:
         """Return the obstacle of the permit, and whether rows were handed out."""
         return facts.WakeupReached(obstacle=live.obstacle, is_partial=live.has_given_rows)
 
-    def debtor(self, live: LiveRequest, event: TimePassed) -> Endpoint | None:
+    def debtor(self, live: LiveRequest, event: neutral.TimePassed) -> Endpoint | None:
         """Return the endpoint that owes the answer; None if nothing was sent, or received bytes are unread."""
         stream = live.stream
         if stream is None or live.is_own or stream in event.unread:
@@ -604,14 +587,16 @@ def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
             has_query_context=isinstance(live.request, StatementRequest) and live.request.query_context is not None,
         )
     except Exception as error:
-        raise decoder_faults.unexpected(Decoder.SERVICE_VERDICT, error) from None
+        raise decoder_faults.unexpected(decoder_faults.Decoder.SERVICE_VERDICT, error) from None
     if live.is_own and verdict.reason is not None and verdict.reason.always_retry:
         # A ping reports the answer of its endpoint, and its strategy cannot refuse this reason.
         return replace(verdict, reason=None)
     return verdict
 
 
-def _decoded(steps: Steps[ServiceResult]) -> tuple[ServiceResult | None, int]:
+def _decoded(
+    steps: service_request.Steps[service_request.ServiceResult],
+) -> tuple[service_request.ServiceResult | None, int]:
     """Return the result in a successful answer, or None if this event has done enough; and the work that was done.
 
     Raises:
@@ -623,9 +608,9 @@ def _decoded(steps: Steps[ServiceResult]) -> tuple[ServiceResult | None, int]:
         while work <= READ_AT_ONCE_MAX:
             work += next(steps)
     except StopIteration as end:
-        return cast(ServiceResult, end.value), work
-    except MalformedAnswer:
+        return cast(service_request.ServiceResult, end.value), work
+    except service_request.MalformedAnswer:
         raise
     except Exception as error:
-        raise decoder_faults.unexpected(Decoder.SERVICE_ANSWER, error) from None
+        raise decoder_faults.unexpected(decoder_faults.Decoder.SERVICE_ANSWER, error) from None
     return None, work

@@ -21,8 +21,7 @@ import msgspec
 
 from triclinium_core import decoder_faults
 from triclinium_core.concealment import Secrets
-from triclinium_core.decoder_faults import Decoder, DecoderFault
-from triclinium_core.retry.couchbase.events import HandedOver
+from triclinium_core.retry.couchbase import HandedOver
 from triclinium_core.runtime.services.credentials import secrets_of, without_credentials
 from triclinium_core.services.service_request import HttpRequest
 from triclinium_core.shown import one_line
@@ -141,7 +140,7 @@ class HttpConnection:
         """Number of chunks in the newest bytes."""
         self.is_busy: bool = False
         """Whether a request waits for its answer, or for the end of that."""
-        self.fault: DecoderFault | None = None
+        self.fault: decoder_faults.DecoderFault | None = None
         """The defect in the HTTP decoder that broke the answer; None without a defect."""
         self.is_last: bool = False
         """Whether the request that it carries is to be its last: it speaks for somebody who the client is not now."""
@@ -204,7 +203,7 @@ class HttpConnection:
             error.__traceback__ = None
         except Exception as error:
             self.is_busy = False
-            self.fault = decoder_faults.unexpected(Decoder.HTTP, error)
+            self.fault = decoder_faults.unexpected(decoder_faults.Decoder.HTTP, error)
             ending = AnswerBroken(str(self.fault))
         if body:
             news.append(BodyReceived(b"".join(body)))

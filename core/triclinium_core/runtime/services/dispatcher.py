@@ -12,13 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import Action, ReportDispatch
 from triclinium_core.contract.neutral import StreamId
-from triclinium_core.errors import FeatureNotAvailableException
-from triclinium_core.retry.couchbase.events import Dispatched, DispatchFailed, HandedOver, SocketClosed
-from triclinium_core.retry.couchbase.states import RetryState
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry import couchbase
 from triclinium_core.runtime.kv.known_cluster import KnownCluster
 from triclinium_core.runtime.lifecycle.carrier import Refused, Undispatched
 from triclinium_core.runtime.lifecycle.link import Link
@@ -71,15 +68,15 @@ class HttpDispatcher:
         required = request.required_capabilities
         if required and (missing := required - self._configs.capabilities_of(service)):
             text = f"the cluster cannot do it: it lacks {', '.join(sorted(missing))}"
-            return Refused(FeatureNotAvailableException, text)
+            return Refused(errors.FeatureNotAvailableException, text)
         if not endpoints and endpoint is None:
             return self.give_up(live, *self._pool.obstacle_to(service, bucket))
         if endpoint is None:
             detail = f"the circuit breakers of {', '.join(each.node for each in endpoints[:NODES_NAMED_MAX])} are open"
-            return self.give_up(live, RetryReason.CIRCUIT_BREAKER_OPEN, detail)
+            return self.give_up(live, couchbase.RetryReason.CIRCUIT_BREAKER_OPEN, detail)
         if len(endpoint.waiting) >= WAITING_MAX:
             detail = f"{WAITING_MAX} requests wait for a connection to {endpoint.node} already"
-            return self.give_up(live, RetryReason.SOCKET_NOT_AVAILABLE, detail)
+            return self.give_up(live, couchbase.RetryReason.SOCKET_NOT_AVAILABLE, detail)
         live.endpoint = endpoint
         self._waiting[live.token] = live
         endpoint.waiting[live.token] = None
@@ -109,35 +106,39 @@ class HttpDispatcher:
             return None
         return self._waiting[next(reversed(endpoint.waiting) if endpoint.connections else iter(endpoint.waiting))]
 
-    def give_up(self, live: LiveRequest, reason: RetryReason, detail: str) -> DispatchFailed | SocketClosed:
+    def give_up(
+        self, live: LiveRequest, reason: couchbase.RetryReason, detail: str
+    ) -> couchbase.DispatchFailed | couchbase.SocketClosed:
         """Return why a request was not sent, of which nothing has left the client; it stands nowhere."""
         endpoint = live.endpoint
         self._stop_waiting(live)
         live.leave_endpoint()
         # Decision C6: a terminal state says better than the socket what is wrong.
         reason = self._terminal_states.reason_for(live.request.service) or reason
-        if live.retry is not None and live.retry.state is RetryState.IN_FLIGHT:
+        if live.retry is not None and live.retry.state is couchbase.RetryState.IN_FLIGHT:
             # What had to go before it was answered, and the request itself cannot be sent.
-            return SocketClosed(HandedOver.NOTHING, detail, reason)
-        return DispatchFailed(reason, detail, node=endpoint.node if endpoint is not None else None)
+            return couchbase.SocketClosed(couchbase.HandedOver.NOTHING, detail, reason)
+        return couchbase.DispatchFailed(reason, detail, node=endpoint.node if endpoint is not None else None)
 
-    def reason_of_waiting(self, live: LiveRequest) -> RetryReason | None:
+    def reason_of_waiting(self, live: LiveRequest) -> couchbase.RetryReason | None:
         """Return the reason of the failure if ``live``, which waits, is not sent in time; None if it does not wait."""
         if live.token in self.unplaced:
-            reason = RetryReason.NODE_NOT_AVAILABLE
+            reason = couchbase.RetryReason.NODE_NOT_AVAILABLE
         elif live.stage is Stage.WAITING and live.endpoint is not None:
-            reason = RetryReason.SOCKET_NOT_AVAILABLE
+            reason = couchbase.RetryReason.SOCKET_NOT_AVAILABLE
         else:
             return None
         # Decision C6: a terminal state says better than the socket what is wrong.
         return self._terminal_states.reason_for(live.request.service) or reason
 
-    def give_up_waiting(self, live: LiveRequest) -> DispatchFailed | SocketClosed | None:
+    def give_up_waiting(self, live: LiveRequest) -> couchbase.DispatchFailed | couchbase.SocketClosed | None:
         """Return why a request that waits was not sent, and have it wait no longer; None for one that does not wait."""
         if live.token in self.unplaced:
-            return self.give_up(live, RetryReason.NODE_NOT_AVAILABLE, waits_for(None, last_loss=self.last_loss))
+            return self.give_up(
+                live, couchbase.RetryReason.NODE_NOT_AVAILABLE, waits_for(None, last_loss=self.last_loss)
+            )
         if live.stage is Stage.WAITING and live.endpoint is not None:
-            return self.give_up(live, RetryReason.SOCKET_NOT_AVAILABLE, waits_for(live.endpoint))
+            return self.give_up(live, couchbase.RetryReason.SOCKET_NOT_AVAILABLE, waits_for(live.endpoint))
         return None
 
     def take_off(self, stream: StreamId) -> LiveRequest | None:
@@ -184,7 +185,7 @@ class HttpDispatcher:
         connection = self._pool.send(stream, encoded)
         self.travelling[stream] = live
         live.stream, live.secrets = stream, connection.secrets
-        if message.service is Service.MANAGEMENT:
+        if message.service is couchbase.Service.MANAGEMENT:
             live.secrets = live.secrets.with_passwords(message.passwords)
         live.link = Link(stream, endpoint.node, connection.local_address, connection.remote_address)
         live.dispatched_at, live.stage = now, Stage.IN_FLIGHT
@@ -196,5 +197,5 @@ class HttpDispatcher:
             self._emit(ReportDispatch(live.traced_as, attributes, stream))
         if live.permit is not None:
             live.permit.begin()
-        if live.retry is not None and live.retry.state is RetryState.PENDING:
-            live.retry.handle(Dispatched(endpoint.node, sender=connection.local_address), now)
+        if live.retry is not None and live.retry.state is couchbase.RetryState.PENDING:
+            live.retry.handle(couchbase.Dispatched(endpoint.node, sender=connection.local_address), now)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from triclinium_core import errors
 from triclinium_core.contract.neutral import Token
-from triclinium_core.errors import AuthenticationFailureException, CouchbaseException
-from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
+from triclinium_core.retry.couchbase import BreakerEvent
 from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.runtime.services.carrier import HttpCarrier
 from triclinium_core.runtime.services.pool import Endpoint, Pool
@@ -27,7 +27,7 @@ class PingOutcome(NamedTuple):
 
     owner: object
     endpoint: Endpoint
-    error: CouchbaseException | None
+    error: errors.CouchbaseException | None
     """Why the service did not answer well; None where it did."""
     link: Link | None
     """Stream of the ping; None if it was never sent."""
@@ -89,7 +89,7 @@ class ServicePings:
                 # Its owner has left meanwhile.
                 continue
             owner, endpoint = ping
-            error = outcome if isinstance(outcome, CouchbaseException) else None
+            error = outcome if isinstance(outcome, errors.CouchbaseException) else None
             if error is not None and _asks_for_credentials(error):
                 error = None
             if owner is not endpoint:
@@ -102,7 +102,9 @@ class ServicePings:
         return outcomes
 
 
-def _asks_for_credentials(error: CouchbaseException) -> bool:
+def _asks_for_credentials(error: errors.CouchbaseException) -> bool:
     """Return whether a service answered that it needs credentials, by its status or by an error code in the body."""
     status = error.context.http_status
-    return status in ANSWERED_STATUSES or (status is not None and isinstance(error, AuthenticationFailureException))
+    return status in ANSWERED_STATUSES or (
+        status is not None and isinstance(error, errors.AuthenticationFailureException)
+    )

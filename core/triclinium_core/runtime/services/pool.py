@@ -11,24 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import TimerKind
-from triclinium_core.contract.neutral import (
-    CloseStream,
-    OpenStream,
-    ReportConnection,
-    ReportLevel,
-    SendBytes,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-    TimerId,
-)
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.options import Authenticator
-from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import BreakerEvent, CircuitBreaker, CircuitBreakerOptions, RetryReason, Service
 from triclinium_core.runtime.kv.known_configs import SERVICE_NAMES
 from triclinium_core.runtime.services.connection import HttpConnection
 from triclinium_core.runtime.services.credentials import has_credentials, headers_of
@@ -63,17 +51,17 @@ class Endpoint:
         self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
         self.waiting: dict[int, None] = {}
         """Tokens of the requests that wait for a connection, in order."""
-        self.opening: dict[StreamId, TimerId] = {}
+        self.opening: dict[neutral.StreamId, neutral.TimerId] = {}
         """Streams that are not open yet; when each is given up."""
-        self.connections: dict[StreamId, HttpConnection] = {}
+        self.connections: dict[neutral.StreamId, HttpConnection] = {}
         """Those that are open."""
-        self.idle: dict[StreamId, TimerId] = {}
+        self.idle: dict[neutral.StreamId, neutral.TimerId] = {}
         """Of them, those that wait for a request, the one that was used last at the end; when each is closed."""
-        self.newest_stream: StreamId | None = None
+        self.newest_stream: neutral.StreamId | None = None
         """The one that was to be opened last, whatever became of it."""
         self.last_error: str | None = None
         """Reason why the newest stream could not be opened or was lost, or the defect that an answer revealed."""
-        self.breaker_timer: TimerId | None = None
+        self.breaker_timer: neutral.TimerId | None = None
         """When an open breaker has slept long enough."""
         self._connections_max = connections_max
 
@@ -144,9 +132,9 @@ class Pool:
         self._emit = tools.emit
         self._headers = headers_of(options.authenticator, options.user_agent)
         self._endpoints: dict[tuple[Service, Address], Endpoint] = {}
-        self.endpoint_of: dict[StreamId, Endpoint] = {}
+        self.endpoint_of: dict[neutral.StreamId, Endpoint] = {}
         """Endpoint of each stream, from the order to open it until it is gone."""
-        self.sending: list[SendBytes] = []
+        self.sending: list[neutral.SendBytes] = []
         """Requests that were ordered to be sent by the current event."""
         self._has_warned = False
         """Whether the client has reported that it sends credentials over plain HTTP."""
@@ -186,12 +174,12 @@ class Pool:
         """All that anything was ever sent to, or looked for."""
         return self._endpoints.values()
 
-    def connection(self, stream: StreamId) -> HttpConnection | None:
+    def connection(self, stream: neutral.StreamId) -> HttpConnection | None:
         """Return what is open on a stream."""
         endpoint = self.endpoint_of.get(stream)
         return endpoint.connections.get(stream) if endpoint is not None else None
 
-    def pairs(self, endpoint: Endpoint, now: float) -> Iterator[tuple[int, StreamId]]:
+    def pairs(self, endpoint: Endpoint, now: float) -> Iterator[tuple[int, neutral.StreamId]]:
         """Yield who waits for an endpoint with a stream that is free, and have as many more opened as are needed."""
         while endpoint.waiting and endpoint.idle:
             stream, timer = endpoint.idle.popitem()
@@ -204,9 +192,9 @@ class Pool:
             endpoint.newest_stream = stream
             endpoint.opening[stream] = self._timers.schedule(given_up_at, TimerKind.HTTP_CONNECT, stream)
             self.endpoint_of[stream] = endpoint
-            self._emit(OpenStream(stream, endpoint.address.host, endpoint.address.port, self._tls))
+            self._emit(neutral.OpenStream(stream, endpoint.address.host, endpoint.address.port, self._tls))
 
-    def opened(self, event: StreamOpened, now: float) -> Endpoint | None:
+    def opened(self, event: neutral.StreamOpened, now: float) -> Endpoint | None:
         """Take a stream that is open, and return its endpoint; None for an unknown one."""
         endpoint = self.endpoint_of.get(event.stream)
         if endpoint is not None:
@@ -218,28 +206,30 @@ class Pool:
             self.release(event.stream, now)
         return endpoint
 
-    def send(self, stream: StreamId, request: HttpRequest) -> HttpConnection:
+    def send(self, stream: neutral.StreamId, request: HttpRequest) -> HttpConnection:
         """Order a request to be sent on a stream that is free, and return its connection."""
         endpoint = self.endpoint_of[stream]
         connection = endpoint.connections[stream]
         if not (self._tls or self._has_warned or endpoint.is_loopback) and request.carries_credentials:
             self._warn_of_exposure(endpoint, stream)
         # HTTP matches responses by order only: bytes that wait to be read would become the answer (decision D64).
-        self.sending.append(SendBytes(stream, connection.send(request), unless_readable=True))
+        self.sending.append(neutral.SendBytes(stream, connection.send(request), unless_readable=True))
         return connection
 
-    def _warn_of_exposure(self, endpoint: Endpoint, stream: StreamId) -> None:
+    def _warn_of_exposure(self, endpoint: Endpoint, stream: neutral.StreamId) -> None:
         """Report, once for each client, that credentials are sent over plain HTTP to a host that is not loopback."""
         if has_credentials(self._headers):
             self._has_warned = True
-            self._emit(ReportConnection(stream, endpoint.node, CREDENTIALS_EXPOSED, ReportLevel.WARNING))
+            self._emit(
+                neutral.ReportConnection(stream, endpoint.node, CREDENTIALS_EXPOSED, neutral.ReportLevel.WARNING)
+            )
 
-    def take_sending(self) -> list[SendBytes]:
+    def take_sending(self) -> list[neutral.SendBytes]:
         """Return what was ordered to be sent, once; it goes last."""
         sending, self.sending = self.sending, []
         return sending
 
-    def release(self, stream: StreamId, now: float) -> None:
+    def release(self, stream: neutral.StreamId, now: float) -> None:
         """Take a connection back that can carry the next request; one that speaks for somebody else is closed."""
         endpoint = self.endpoint_of[stream]
         if endpoint.connections[stream].is_last:
@@ -248,17 +238,17 @@ class Pool:
             when = now + self._options.timeouts.idle_http_connection
             endpoint.idle[stream] = self._timers.schedule(when, TimerKind.HTTP_IDLE, stream)
 
-    def close(self, stream: StreamId, reason: str) -> None:
+    def close(self, stream: neutral.StreamId, reason: str) -> None:
         """Close a stream; nothing of it is heard any more."""
         self._forget(self.endpoint_of.pop(stream), stream)
-        self._emit(CloseStream(stream, reason))
+        self._emit(neutral.CloseStream(stream, reason))
 
     def close_needless(self, endpoint: Endpoint) -> None:
         """Close streams that are still being opened and that nobody waits for any more."""
         while len(endpoint.opening) > len(endpoint.waiting):
             self.close(next(reversed(endpoint.opening)), "nobody waits for it any more")
 
-    def lost(self, event: StreamLost) -> LostConnection | None:
+    def lost(self, event: neutral.StreamLost) -> LostConnection | None:
         """Forget a stream that is gone, and return what it was; None for an unknown one."""
         endpoint = self.endpoint_of.pop(event.stream, None)
         if endpoint is None:
@@ -269,7 +259,7 @@ class Pool:
             endpoint.last_error = detail
         return LostConnection(endpoint, connection, detail)
 
-    def timer_passed(self, stream: StreamId) -> LostConnection | None:
+    def timer_passed(self, stream: neutral.StreamId) -> LostConnection | None:
         """Close a stream that was idle, or did not open in time; return the latter."""
         endpoint = self.endpoint_of.get(stream)
         if endpoint is None:
@@ -321,7 +311,7 @@ class Pool:
         """Tell whether an endpoint was not forgotten."""
         return self._endpoints.get((endpoint.service, endpoint.address)) is endpoint
 
-    def _forget(self, endpoint: Endpoint, stream: StreamId) -> HttpConnection | None:
+    def _forget(self, endpoint: Endpoint, stream: neutral.StreamId) -> HttpConnection | None:
         self._timers.cancel(endpoint.opening.pop(stream, None))
         self._timers.cancel(endpoint.idle.pop(stream, None))
         return endpoint.connections.pop(stream, None)

@@ -14,10 +14,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from triclinium_core import decoder_faults
-from triclinium_core.decoder_faults import Decoder
 from triclinium_core.kv.topology.capabilities import ClusterCapability
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import RetryReason, Service
 from triclinium_core.runtime.kv.known_configs import KnownConfigs
 from triclinium_core.services.query.query_request import PlanKey, PreparedPlan, PrepareRequest, QueryRequest
 from triclinium_core.services.service_request import HttpResponse, MalformedAnswer, ServiceRequest
@@ -122,7 +120,7 @@ def _decoded(decode: Callable[[HttpResponse], P], answer: HttpResponse) -> P:
     except MalformedAnswer:
         raise
     except Exception as error:
-        raise decoder_faults.unexpected(Decoder.QUERY_PLAN, error) from None
+        raise decoder_faults.unexpected(decoder_faults.Decoder.QUERY_PLAN, error) from None
 
 
 def _size(key: PlanKey, plan: PreparedPlan) -> int:

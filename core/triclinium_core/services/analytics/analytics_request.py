@@ -9,7 +9,7 @@ from enum import StrEnum, unique
 from typing import ClassVar
 
 from triclinium_core.checks import check_choice, check_flag
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.analytics.result import AnalyticsMetaData, metadata_of
 from triclinium_core.services.service_request import HttpResponse
 from triclinium_core.services.statement.identifiers import analytics_identifier

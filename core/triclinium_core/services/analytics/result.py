@@ -10,15 +10,7 @@ from enum import StrEnum, unique
 import msgspec
 
 from triclinium_core.services.service_request import HttpResponse, ServiceResult
-from triclinium_core.services.statement.answers import (
-    AnsweredMetrics,
-    AnsweredParts,
-    known_metrics,
-    read_metrics,
-    read_parts,
-    read_status,
-    read_warnings,
-)
+from triclinium_core.services.statement import answers
 
 
 @unique
@@ -73,11 +65,11 @@ class AnalyticsMetaData(ServiceResult, frozen=True, kw_only=True):
     """The shape of the rows as JSON; None if not sent."""
 
 
-class _Metrics(AnsweredMetrics, frozen=True, kw_only=True):
+class _Metrics(answers.AnsweredMetrics, frozen=True, kw_only=True):
     processed_objects: int = 0
 
 
-class _Answer(AnsweredParts, frozen=True, kw_only=True):
+class _Answer(answers.AnsweredParts, frozen=True, kw_only=True):
     metrics: _Metrics | None = None
 
 
@@ -87,12 +79,12 @@ def metadata_of(answer: HttpResponse) -> AnalyticsMetaData:
     Raises:
         MalformedAnswer: this is not how the service answers, or it broke off without an error.
     """
-    answered = read_parts(answer, _Answer, lambda found: {"metrics": known_metrics(found, _Metrics)})
+    answered = answers.read_parts(answer, _Answer, lambda found: {"metrics": answers.known_metrics(found, _Metrics)})
     return AnalyticsMetaData(
         request_id=answered.request_id,
         client_context_id=answered.client_context_id,
-        status=read_status(answered.status, AnalyticsStatus, BROKEN_OFF),
-        warnings=read_warnings(answered.warnings, AnalyticsWarning),
-        metrics=read_metrics(answered.metrics, AnalyticsMetrics),
+        status=answers.read_status(answered.status, AnalyticsStatus, BROKEN_OFF),
+        warnings=answers.read_warnings(answered.warnings, AnalyticsWarning),
+        metrics=answers.read_metrics(answered.metrics, AnalyticsMetrics),
         signature=answered.signature,
     )

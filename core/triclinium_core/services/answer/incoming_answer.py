@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum, unique
 
-from triclinium_core import decoder_faults
-from triclinium_core.decoder_faults import Decoder
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import decoder_faults, errors
 from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.retry.tables import transition_table
 from triclinium_core.services.answer.context_ids import MEMBER, foreign_id, foreign_id_in
@@ -38,7 +36,7 @@ each."""
 HTTP_OK = 200
 """Rows of any other answer belong to an error."""
 
-Outcome = ServiceResult | CouchbaseException
+Outcome = ServiceResult | errors.CouchbaseException
 """What a request comes to."""
 
 
@@ -142,7 +140,7 @@ class IncomingAnswer:
             self._check_noted(self._splitter)
             raise UnreadableAnswer(f"did not answer a list of rows: {error}") from None
         except Exception as error:
-            raise decoder_faults.unexpected(Decoder.ROWS, error) from None
+            raise decoder_faults.unexpected(decoder_faults.Decoder.ROWS, error) from None
         finally:
             self.work += self._splitter.work - before
         if self._splitter.noted is not None and self._splitter.noted != self._expected:
@@ -217,7 +215,7 @@ class IncomingAnswer:
         except MalformedRows:
             raise
         except Exception as error:
-            raise decoder_faults.unexpected(Decoder.ROWS, error) from None
+            raise decoder_faults.unexpected(decoder_faults.Decoder.ROWS, error) from None
 
     def want(self) -> bool:
         """Record that somebody wants more rows; return whether that is news."""
@@ -254,7 +252,7 @@ def _compared(find: Callable[[str, bytes], str | None], ours: str, theirs: bytes
     try:
         return find(ours, theirs)
     except Exception as error:
-        raise decoder_faults.unexpected(Decoder.CONTEXT_ID, error) from None
+        raise decoder_faults.unexpected(decoder_faults.Decoder.CONTEXT_ID, error) from None
 
 
 def _foreign(context_id: str) -> ForeignAnswer:

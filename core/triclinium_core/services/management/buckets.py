@@ -13,15 +13,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from triclinium_core.checks import (
-    Duration,
-    check_choice,
-    check_duration,
-    check_flag,
-    check_integer,
-    check_type,
-    in_seconds,
-)
+from triclinium_core import checks
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.validation import REPLICAS_MAX, UINT64_MAX
@@ -119,7 +111,7 @@ class BucketSettings:
     bucket_type: BucketType | str | None = BucketType.COUCHBASE
     """Settled when the bucket is made."""
     eviction_policy: EvictionPolicy | str | None = None
-    max_expiry: Duration | None = None
+    max_expiry: checks.Duration | None = None
     """How long documents live at most; 0 for no limit. A fraction of a second counts as a whole one."""
     compression_mode: CompressionMode | str | None = None
     minimum_durability_level: DurabilityLevel | str | None = None
@@ -131,15 +123,15 @@ class BucketSettings:
     """Whether new collections keep older versions of their documents. Only MAGMA has history."""
     history_retention_bytes: int | None = None
     """How much disk space older versions may take."""
-    history_retention_duration: Duration | None = None
+    history_retention_duration: checks.Duration | None = None
     """For how long older versions are kept at most. A fraction of a second counts as a whole one."""
     received: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
     """Settings as received from the server, by name. They are not checked. Empty for the caller's settings."""
 
     def __post_init__(self) -> None:
         check_bucket_name(self.name, "name")
-        check_flag(self.flush_enabled, "flush_enabled")
-        check_type(self.received, "received", Mapping)
+        checks.check_flag(self.flush_enabled, "flush_enabled")
+        checks.check_type(self.received, "received", Mapping)
         for parameter, check in _CHECKS.items():
             value = getattr(self, parameter)
             is_required = parameter in ("ram_quota_mb", "bucket_type")
@@ -167,25 +159,25 @@ class CreateBucketSettings(BucketSettings):
     def __post_init__(self) -> None:
         BucketSettings.__post_init__(self)
         if self.conflict_resolution_type is not None:
-            check_choice(self.conflict_resolution_type, "conflict_resolution_type", ConflictResolutionType)
+            checks.check_choice(self.conflict_resolution_type, "conflict_resolution_type", ConflictResolutionType)
 
 
 def _choice(kind: type[Enum]) -> Callable[[object, str], object]:
-    return lambda value, parameter: check_choice(value, parameter, kind)
+    return lambda value, parameter: checks.check_choice(value, parameter, kind)
 
 
 def _integer(least: int, most: int) -> Callable[[object, str], object]:
-    return lambda value, parameter: check_integer(value, parameter, least, most)
+    return lambda value, parameter: checks.check_integer(value, parameter, least, most)
 
 
-def _expiry(value: Duration, parameter: str) -> float:
-    return check_duration(value, parameter, most=EXPIRY_SECONDS_MAX)
+def _expiry(value: checks.Duration, parameter: str) -> float:
+    return checks.check_duration(value, parameter, most=EXPIRY_SECONDS_MAX)
 
 
 _CHECKS: Mapping[str, Callable[[Any, str], object]] = {
     "ram_quota_mb": _integer(1, UINT64_MAX),
     "num_replicas": _integer(0, REPLICAS_MAX),
-    "replica_indexes": check_flag,
+    "replica_indexes": checks.check_flag,
     "bucket_type": _choice(BucketType),
     "eviction_policy": _choice(EvictionPolicy),
     "max_expiry": _expiry,
@@ -194,7 +186,7 @@ _CHECKS: Mapping[str, Callable[[Any, str], object]] = {
     "storage_backend": _choice(StorageBackend),
     # RFC 0054 "NumVBuckets": the server checks which numbers fit which storage.
     "num_vbuckets": _integer(0, 2**16),
-    "history_retention_collection_default": check_flag,
+    "history_retention_collection_default": checks.check_flag,
     "history_retention_bytes": _integer(0, UINT64_MAX),
     "history_retention_duration": _expiry,
 }
@@ -222,9 +214,9 @@ def _level_word(level: DurabilityLevel | str) -> str:
     return DURABILITY_WORDS[level] if isinstance(level, DurabilityLevel) else level
 
 
-def whole_seconds(duration: Duration) -> str:
+def whole_seconds(duration: checks.Duration) -> str:
     """Return a duration as it travels: a fraction counts as a whole second, for 0 means something else."""
-    return str(math.ceil(in_seconds(duration)))
+    return str(math.ceil(checks.in_seconds(duration)))
 
 
 class _Field(msgspec.Struct, frozen=True):
@@ -352,7 +344,7 @@ class _WithSettings(ManagementRequest, frozen=True):
     settings: BucketSettings
 
     def __post_init__(self) -> None:
-        check_type(self.settings, "settings", BucketSettings)
+        checks.check_type(self.settings, "settings", BucketSettings)
 
     def error_context(self) -> ErrorContext:
         """Return what errors tell of the request: also which bucket it is about."""

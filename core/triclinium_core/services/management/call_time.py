@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext, story
-from triclinium_core.errors import AmbiguousTimeoutException, TimeoutException, UnambiguousTimeoutException
 
 _LONGER = "see to what is named, or give it longer with TimeoutOptions(management=...)"
 
@@ -63,7 +63,7 @@ def progress_of(context: ErrorContext) -> Iterator[Progress]:
         raise _too_late(context, progress, up) from None
 
 
-def _too_late(call: ErrorContext, progress: Progress, up: TimeIsUp) -> TimeoutException:
+def _too_late(call: ErrorContext, progress: Progress, up: TimeIsUp) -> errors.TimeoutException:
     """Return what a call ends with: what it was about, and what its last step has met."""
     known = up.given_up if up.given_up is not None else ErrorContext()
     context = replace(
@@ -77,11 +77,11 @@ def _too_late(call: ErrorContext, progress: Progress, up: TimeIsUp) -> TimeoutEx
     name, after = call.operation, f"after {up.elapsed:g} s"
     if progress.is_applied:
         text = f"{name}: done, but not yet everywhere {after}{story(context)}; what was done stays: {_LONGER}"
-        return AmbiguousTimeoutException(text, context)
+        return errors.AmbiguousTimeoutException(text, context)
     if up.is_ambiguous:
         text = f"{name}: not done {after}{story(context)}; it may have been applied: look before you call it again"
-        return AmbiguousTimeoutException(text, context)
-    return UnambiguousTimeoutException(f"{name}: not done {after}{story(context)}; nothing was applied", context)
+        return errors.AmbiguousTimeoutException(text, context)
+    return errors.UnambiguousTimeoutException(f"{name}: not done {after}{story(context)}; nothing was applied", context)
 
 
 _OF_THE_CALL = (

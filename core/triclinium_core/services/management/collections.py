@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import Duration, check_duration, check_flag, check_type, in_seconds
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest
 from triclinium_core.kv.operation.manifest.manifest_codec import decode_manifest, parse_uid
@@ -63,7 +63,7 @@ class UpdateCollectionSettings(CreateCollectionSettings):
     def __post_init__(self) -> None:
         CreateCollectionSettings.__post_init__(self)
         if self.max_expiry is None and self.history is None:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 "UpdateCollectionSettings() changes nothing; give max_expiry or history", parameter="settings"
             )
 

@@ -11,25 +11,17 @@ from dataclasses import replace
 from typing import ClassVar
 from urllib.parse import urlencode
 
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
-from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service, is_idempotent
+from triclinium_core.services import service_request
 from triclinium_core.services.paths import check_segment
-from triclinium_core.services.service_request import (
-    Acknowledged,
-    HttpRequest,
-    HttpResponse,
-    MalformedAnswer,
-    ServiceRequest,
-    ServiceResult,
-)
 
 FORM = "application/x-www-form-urlencoded"
 
 
-class ManagementRequest(ServiceRequest, frozen=True, kw_only=True):
+class ManagementRequest(service_request.ServiceRequest, frozen=True, kw_only=True):
     """Base of the requests that manage a cluster. Only those that read, by GET, may be sent again at any stage."""
 
     method: ClassVar[str] = "GET"
@@ -55,20 +47,22 @@ class ManagementRequest(ServiceRequest, frozen=True, kw_only=True):
         """The form is the body, if it has fields."""
         return bool(self.form())
 
-    def encode(self, remaining: float) -> HttpRequest:
+    def encode(self, remaining: float) -> service_request.HttpRequest:
         """Return what one attempt sends; the service takes no timeout."""
         form = self.form()
         if not form:
-            return HttpRequest(self.method, self.target)
-        return HttpRequest(self.method, self.target, urlencode(form).encode("ascii"), content_type=FORM)
+            return service_request.HttpRequest(self.method, self.target)
+        return service_request.HttpRequest(self.method, self.target, urlencode(form).encode("ascii"), content_type=FORM)
 
-    def decode(self, answer: HttpResponse) -> ServiceResult:
+    def decode(self, answer: service_request.HttpResponse) -> service_request.ServiceResult:
         """Return that it was done; whatever the service says beyond that is of no use."""
-        return Acknowledged()
+        return service_request.Acknowledged()
 
     def error_context(self) -> ErrorContext:
         """Return what errors tell of the request."""
-        return replace(ServiceRequest.error_context(self), http_method=self.method, http_path=self.target)
+        return replace(
+            service_request.ServiceRequest.error_context(self), http_method=self.method, http_path=self.target
+        )
 
 
 @contextmanager
@@ -80,8 +74,8 @@ def reading(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except InvalidArgumentException as error:
-        raise MalformedAnswer(f"an impossible {what}: {error.message}") from error
+    except errors.InvalidArgumentException as error:
+        raise service_request.MalformedAnswer(f"an impossible {what}: {error.message}") from error
 
 
 def check_bucket_name(value: object, parameter: str = "bucket_name") -> str:
@@ -102,7 +96,7 @@ def check_password(value: object, parameter: str) -> str:
     """
     # An error of the codec would hold the password.
     if not isinstance(value, str) or not value or any("\ud800" <= character <= "\udfff" for character in value):
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"{parameter}, which is not shown, must be a string that is not empty, of Unicode that UTF-8 can store",
             parameter=parameter,
         )

@@ -14,24 +14,16 @@ from typing import ClassVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_integer, check_text
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_name
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
+from triclinium_core.services import service_request
 from triclinium_core.services.json_values import encode_members
 from triclinium_core.services.management.management_request import check_bucket_name
 from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.services.query.result import metadata_of
 from triclinium_core.services.received import Members, as_text, decoded, in_one_step, kept_word, members_of, readable
-from triclinium_core.services.service_request import (
-    Acknowledged,
-    HttpResponse,
-    Listing,
-    MalformedAnswer,
-    ServiceResult,
-    Steps,
-    all_steps,
-)
 from triclinium_core.services.statement.identifiers import query_identifier as identifier
 from triclinium_core.services.statement.parameters import Parameters
 from triclinium_core.services.statement.statement_request import QueryContext, StatementRequest
@@ -93,7 +85,7 @@ class IndexKeyspace(msgspec.Struct, frozen=True):
         # RFC 0054 "CreateIndex": "If either are set then both must be set".
         for parameter, value in (("scope_name", self.scope), ("collection_name", self.collection)):
             if value is None:
-                raise InvalidArgumentException(
+                raise errors.InvalidArgumentException(
                     f"{parameter} is missing: scope_name={shown(self.scope)} and "
                     f"collection_name={shown(self.collection)} go together",
                     parameter=parameter,
@@ -120,14 +112,14 @@ class IndexStatement(StatementRequest, frozen=True, kw_only=True):
     path: ClassVar[str] = QueryRequest.path
     members: ClassVar[Mapping[str, str]] = QueryRequest.members
 
-    def decode(self, answer: HttpResponse) -> ServiceResult:
+    def decode(self, answer: service_request.HttpResponse) -> service_request.ServiceResult:
         """Return that it was done.
 
         Raises:
             MalformedAnswer: it is not an answer of the service.
         """
         metadata_of(answer)
-        return Acknowledged()
+        return service_request.Acknowledged()
 
 
 class CreateIndex(IndexStatement, frozen=True, kw_only=True):
@@ -160,13 +152,13 @@ class BuildIndexes(IndexStatement, frozen=True, kw_only=True):
     name: ClassVar[str] = "build_query_indexes"
 
 
-class QueryIndexesResult(Listing, frozen=True):
+class QueryIndexesResult(service_request.Listing, frozen=True):
     """All indexes that were asked for, primary ones first."""
 
     indexes: tuple[QueryIndex, ...]
 
 
-class IndexNamesResult(Listing, frozen=True):
+class IndexNamesResult(service_request.Listing, frozen=True):
     """The names of the indexes that were asked for."""
 
     names: tuple[str, ...]
@@ -177,11 +169,11 @@ class GetAllIndexes(IndexStatement, frozen=True, kw_only=True):
 
     name: ClassVar[str] = "get_all_query_indexes"
 
-    def decode(self, answer: HttpResponse) -> QueryIndexesResult:
+    def decode(self, answer: service_request.HttpResponse) -> QueryIndexesResult:
         """Return the indexes."""
-        return all_steps(self.decode_in_steps(answer))
+        return service_request.all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpResponse) -> Steps[QueryIndexesResult]:
+    def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[QueryIndexesResult]:
         """Read the indexes in steps."""
         metadata_of(answer)
         rows = answer.body_as(_Rows).results
@@ -194,11 +186,11 @@ class GetDeferredIndexes(IndexStatement, frozen=True, kw_only=True):
 
     name: ClassVar[str] = "get_deferred_query_indexes"
 
-    def decode(self, answer: HttpResponse) -> IndexNamesResult:
+    def decode(self, answer: service_request.HttpResponse) -> IndexNamesResult:
         """Return the names."""
-        return all_steps(self.decode_in_steps(answer))
+        return service_request.all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpResponse) -> Steps[IndexNamesResult]:
+    def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[IndexNamesResult]:
         """Read the names in steps."""
         metadata_of(answer)
         found, unread = yield from readable(answer.body_as(_Rows).results, in_one_step(_name))
@@ -212,14 +204,14 @@ class _Rows(msgspec.Struct, frozen=True):
 def _name(raw: msgspec.Raw) -> str:
     name = decoded(raw, str)
     if not name:
-        raise MalformedAnswer(f"{as_text(raw)} is not the name of an index")
+        raise service_request.MalformedAnswer(f"{as_text(raw)} is not the name of an index")
     return name
 
 
 def _index(found: Members) -> QueryIndex:
     name, keyspace, bucket = found.text("name"), found.text("keyspace_id"), found.get("bucket_id", str)
     if not name or not keyspace:
-        raise MalformedAnswer("an index without a name or a keyspace")
+        raise service_request.MalformedAnswer("an index without a name or a keyspace")
     return QueryIndex(
         name=name,
         is_primary=found.get("is_primary", bool) or False,
@@ -262,7 +254,7 @@ def create_index(
     """Return the request for an index over these fields, each of which is one name."""
     check_text(index_name, "index_name")
     if isinstance(keys, str) or not isinstance(keys, Sequence) or not keys:
-        raise InvalidArgumentException(f"keys={shown(keys)} must be a list of fields", parameter="keys")
+        raise errors.InvalidArgumentException(f"keys={shown(keys)} must be a list of fields", parameter="keys")
     for key in keys:
         check_text(key, "keys")
     # RFC 0054 "CreateIndex": each key is escaped by itself.

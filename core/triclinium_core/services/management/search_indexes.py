@@ -14,26 +14,16 @@ from typing import ClassVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_text, check_type
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.kv.topology.capabilities import ClusterCapability
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
+from triclinium_core.services import received
 from triclinium_core.services.json_values import encode_json
 from triclinium_core.services.management.management_request import ManagementRequest, check_bucket_name, reading
 from triclinium_core.services.paths import check_segment, path
-from triclinium_core.services.received import (
-    JSON_OBJECT,
-    Members,
-    body_members,
-    decoded,
-    in_one_step,
-    kept_word,
-    members_of,
-    readable,
-    unknown_parts,
-)
 from triclinium_core.services.service_request import HttpRequest, HttpResponse, Listing, ServiceResult, Steps, all_steps
 from triclinium_core.shown import shown
 
@@ -162,11 +152,14 @@ _NO_TYPE = msgspec.Raw(b"no type")
 """Entry of ``SearchIndex.unknown`` for a definition without a type."""
 
 
-def _index(found: Members, scope: SearchScope | None) -> SearchIndex:
+def _index(found: received.Members, scope: SearchScope | None) -> SearchIndex:
     # RFC 0054 "Index Name": the server's name is bucket.scope.index, the user's name is index.
     prefix = f"{scope.bucket_name}.{scope.scope_name}." if scope is not None else ""
-    objects = {name: found.get(name, JSON_OBJECT) for name in ("params", "sourceParams", "planParams")}
-    kinds = {"type": kept_word(found.get("type", str)), "sourceType": kept_word(found.get("sourceType", str))}
+    objects = {name: found.get(name, received.JSON_OBJECT) for name in ("params", "sourceParams", "planParams")}
+    kinds = {
+        "type": received.kept_word(found.get("type", str)),
+        "sourceType": received.kept_word(found.get("sourceType", str)),
+    }
     if not found.is_set("sourceType") or found.get("sourceType", str) == "":
         kinds["sourceType"] = "nil"
     unknown = [found.raw[name] for name, value in (objects | kinds).items() if value is None and found.is_set(name)]
@@ -183,7 +176,7 @@ def _index(found: Members, scope: SearchScope | None) -> SearchIndex:
             source_uuid=found.text("sourceUUID") or None,
             source_params=objects["sourceParams"] or {},
             plan_params=objects["planParams"] or {},
-            unknown=unknown_parts(unknown),
+            unknown=received.unknown_parts(unknown),
         )
 
 
@@ -247,8 +240,10 @@ class GetAllSearchIndexes(_SearchRequest, frozen=True):
 
     def decode_in_steps(self, answer: HttpResponse) -> Steps[AllSearchIndexesResult]:
         """Read the indexes in steps."""
-        listed = body_members(answer).members("indexDefs").members("indexDefs").raw.values()
-        found, unread = yield from readable(listed, in_one_step(lambda row: _index(members_of(row), self.scope)))
+        listed = received.body_members(answer).members("indexDefs").members("indexDefs").raw.values()
+        found, unread = yield from received.readable(
+            listed, received.in_one_step(lambda row: _index(received.members_of(row), self.scope))
+        )
         return AllSearchIndexesResult(found, unread=unread)
 
 
@@ -269,7 +264,7 @@ class UpsertSearchIndex(_SearchRequest, frozen=True):
         _SearchRequest.__post_init__(self)
         check_type(self.index, "index", SearchIndex)
         if self.index.unknown:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"index={shown(self.index.name)} would lose parameters that this version cannot read: "
                 f"{shown(self.index.unknown)}; pass unknown=() to drop them",
                 parameter="index",
@@ -332,7 +327,7 @@ class GetSearchIndex(_OfIndex, frozen=True):
 
     def decode(self, answer: HttpResponse) -> SearchIndexResult:
         """Return the index."""
-        return SearchIndexResult(_index(body_members(answer).members("indexDef"), self.scope))
+        return SearchIndexResult(_index(received.body_members(answer).members("indexDef"), self.scope))
 
 
 class DropSearchIndex(_OfIndex, frozen=True):
@@ -430,5 +425,5 @@ class AnalyzeDocument(_OfIndex, frozen=True):
 
     def decode(self, answer: HttpResponse) -> AnalyzedDocument:
         """Return what the service answers under ``analyzed``."""
-        items = body_members(answer).array("analyzed")
-        return AnalyzedDocument(tuple(decoded(item, JSON_OBJECT) or {} for item in items))
+        items = received.body_members(answer).array("analyzed")
+        return AnalyzedDocument(tuple(received.decoded(item, received.JSON_OBJECT) or {} for item in items))

@@ -25,52 +25,16 @@ from typing import TypeVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_text
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    BucketAccessException,
-    BucketNotFoundException,
-    FeatureNotAvailableException,
-    IndexExistsException,
-    IndexNotFoundException,
-    InvalidArgumentException,
-    TimeoutException,
-)
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Inquiry, WaitForNodes
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
 from triclinium_core.kv.topology.capabilities import BucketCapability
 from triclinium_core.retry.backoff import controlled
-from triclinium_core.services.management.buckets import (
-    BucketResult,
-    BucketSettings,
-    BucketType,
-    CreateBucket,
-    DropBucket,
-    GetBucket,
-)
+from triclinium_core.services.management import buckets, collections, query_indexes
 from triclinium_core.services.management.call_time import Progress, TimeIsUp, progress_of
-from triclinium_core.services.management.collections import (
-    CreateCollection,
-    ManifestChange,
-    ManifestChanged,
-    UpdateCollection,
-)
 from triclinium_core.services.management.management_request import ManagementRequest
-from triclinium_core.services.management.query_indexes import (
-    ONLINE,
-    CreateIndex,
-    CreatePrimaryIndex,
-    DropIndex,
-    DropPrimaryIndex,
-    IndexKeyspace,
-    IndexNamesResult,
-    QueryIndex,
-    QueryIndexesResult,
-    all_indexes,
-    build_indexes,
-    deferred_indexes,
-)
 from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.shown import shown
 
@@ -94,24 +58,24 @@ Step = Pause | ServiceRequest | Operation | Inquiry
 Steps = Generator[Step, object, R]
 
 
-def last_words(call: Steps[R], up: TimeIsUp) -> TimeoutException | None:
+def last_words(call: Steps[R], up: TimeIsUp) -> errors.TimeoutException | None:
     """End a call whose time is up, and return what to say of it; None if the error of its step says everything."""
     try:
         call.throw(up)
     except TimeIsUp:
         return None
-    except TimeoutException as error:
+    except errors.TimeoutException as error:
         return error
     raise AssertionError("a call went on after its time")
 
 
-def create_bucket(settings: BucketSettings) -> Steps[None]:
+def create_bucket(settings: buckets.BucketSettings) -> Steps[None]:
     """Make a bucket, and wait until all its nodes are healthy and key-value can select it on each of them."""
-    create = CreateBucket(settings)
+    create = buckets.CreateBucket(settings)
     yield create
     with progress_of(create.error_context()) as progress:
         progress.is_applied = True
-        if settings.bucket_type is BucketType.MEMCACHED:
+        if settings.bucket_type is buckets.BucketType.MEMCACHED:
             yield from _wait_for_health(settings.name, progress)
             return
         is_healthy = yield from _wait_for_health(settings.name, progress, seconds_max=HEALTH_SECONDS_MAX)
@@ -125,11 +89,11 @@ def _wait_for_health(bucket: str, progress: Progress, *, seconds_max: float = ma
     paused = 0.0
     for pause in _pauses():
         try:
-            found = yield from _asked(GetBucket(bucket), BucketResult)
+            found = yield from _asked(buckets.GetBucket(bucket), buckets.BucketResult)
             if found.is_healthy:
                 return True
             progress.awaited = found.unhealthy or (f"bucket {bucket!r} has no nodes yet",)
-        except BucketNotFoundException:
+        except errors.BucketNotFoundException:
             # The node that was asked has not heard of it.
             progress.awaited = (f"bucket {bucket!r} is not known to the node that was asked",)
         if paused >= seconds_max:
@@ -139,13 +103,13 @@ def _wait_for_health(bucket: str, progress: Progress, *, seconds_max: float = ma
     return False
 
 
-def _wait_for_key_value(create: CreateBucket) -> Steps[bool]:
+def _wait_for_key_value(create: buckets.CreateBucket) -> Steps[bool]:
     """Return whether every key-value node serves a new bucket; False where it is not open to this user."""
     for _, pause in zip(range(REFUSALS_MAX), _pauses(), strict=False):
         try:
             yield from _wait_for_nodes(WaitForNodes(create.settings.name), create)
             return True
-        except BucketAccessException:
+        except errors.BucketAccessException:
             yield pause
     return False
 
@@ -155,30 +119,32 @@ def drop_bucket(name: str) -> Steps[None]:
 
     The service answers the drop once the bucket is shut down on all nodes; the node that is asked next has forgotten it.
     """
-    drop = DropBucket(name)
+    drop = buckets.DropBucket(name)
     yield drop
     with progress_of(drop.error_context()) as progress:
         progress.is_applied = True
         for pause in _pauses():
             try:
-                yield GetBucket(name)
-            except BucketNotFoundException:
+                yield buckets.GetBucket(name)
+            except errors.BucketNotFoundException:
                 return
             progress.awaited = (f"bucket {name!r} is still there",)
             yield pause
 
 
-def change_manifest(change: ManifestChange) -> Steps[None]:
+def change_manifest(change: collections.ManifestChange) -> Steps[None]:
     """Change scopes or collections, and wait until every key-value node knows."""
-    settings = change.settings if isinstance(change, CreateCollection | UpdateCollection) else None
+    settings = (
+        change.settings if isinstance(change, collections.CreateCollection | collections.UpdateCollection) else None
+    )
     with progress_of(change.error_context()) as progress:
         if settings is not None and settings.history is not None:
             yield from _check_history(change)
-        changed = yield from _asked(change, ManifestChanged)
+        changed = yield from _asked(change, collections.ManifestChanged)
         progress.is_applied = True
         try:
             yield from _wait_for_nodes(WaitForNodes(change.bucket_name, changed.uid), change)
-        except BucketAccessException:
+        except errors.BucketAccessException:
             # Its user may change collections and not use them.
             return
 
@@ -186,25 +152,27 @@ def change_manifest(change: ManifestChange) -> Steps[None]:
 def _wait_for_nodes(wait: WaitForNodes, change: ManagementRequest) -> Steps[None]:
     try:
         yield wait
-    except AmbiguousTimeoutException as error:
+    except errors.AmbiguousTimeoutException as error:
         # The user knows the call by this name.
         text = f"{change.name}: done, but {error.message.removeprefix(f'{wait.name}: ')}"
         known = error.context
         context = replace(
             change.error_context(), elapsed=known.elapsed, timeout=known.timeout, connections=known.connections
         )
-        raise AmbiguousTimeoutException(text, context) from error
+        raise errors.AmbiguousTimeoutException(text, context) from error
 
 
-def _check_history(change: ManifestChange) -> Steps[None]:
+def _check_history(change: collections.ManifestChange) -> Steps[None]:
     # RFC 0054 "CreateCollectionSettings": guarded by the capability of the bucket.
-    found = yield from _asked(GetBucket(change.bucket_name), BucketResult)
+    found = yield from _asked(buckets.GetBucket(change.bucket_name), buckets.BucketResult)
     if BucketCapability.NON_DEDUPED_HISTORY not in found.capabilities:
         text = f"{change.name}: bucket {change.bucket_name} keeps no history; it needs server 7.2 and storage MAGMA"
-        raise FeatureNotAvailableException(text, change.error_context())
+        raise errors.FeatureNotAvailableException(text, change.error_context())
 
 
-def create_index(statement: CreateIndex | CreatePrimaryIndex, *, ignore_if_exists: bool) -> Steps[None]:
+def create_index(
+    statement: query_indexes.CreateIndex | query_indexes.CreatePrimaryIndex, *, ignore_if_exists: bool
+) -> Steps[None]:
     """Make an index.
 
     Args:
@@ -213,12 +181,14 @@ def create_index(statement: CreateIndex | CreatePrimaryIndex, *, ignore_if_exist
     check_flag(ignore_if_exists, "ignore_if_exists")
     try:
         yield statement
-    except IndexExistsException:
+    except errors.IndexExistsException:
         if not ignore_if_exists:
             raise
 
 
-def drop_index(statement: DropIndex | DropPrimaryIndex, *, ignore_if_not_exists: bool) -> Steps[None]:
+def drop_index(
+    statement: query_indexes.DropIndex | query_indexes.DropPrimaryIndex, *, ignore_if_not_exists: bool
+) -> Steps[None]:
     """Remove an index.
 
     Args:
@@ -227,12 +197,14 @@ def drop_index(statement: DropIndex | DropPrimaryIndex, *, ignore_if_not_exists:
     check_flag(ignore_if_not_exists, "ignore_if_not_exists")
     try:
         yield statement
-    except IndexNotFoundException:
+    except errors.IndexNotFoundException:
         if not ignore_if_not_exists:
             raise
 
 
-def watch_indexes(keyspace: IndexKeyspace, index_names: Sequence[str], *, watch_primary: bool) -> Steps[None]:
+def watch_indexes(
+    keyspace: query_indexes.IndexKeyspace, index_names: Sequence[str], *, watch_primary: bool
+) -> Steps[None]:
     """Wait until indexes are online.
 
     Args:
@@ -243,15 +215,17 @@ def watch_indexes(keyspace: IndexKeyspace, index_names: Sequence[str], *, watch_
         IndexNotFoundException: one does not exist, or no longer exists.
     """
     if isinstance(index_names, str) or not isinstance(index_names, Sequence):
-        raise InvalidArgumentException(f"index_names={shown(index_names)} must be a list", parameter="index_names")
+        raise errors.InvalidArgumentException(
+            f"index_names={shown(index_names)} must be a list", parameter="index_names"
+        )
     watched = {check_text(name, "index_names") for name in index_names}
     check_flag(watch_primary, "watch_primary")
     if not watched and not watch_primary:
-        raise InvalidArgumentException("index_names is empty; name what to wait for", parameter="index_names")
-    request = all_indexes(keyspace)
+        raise errors.InvalidArgumentException("index_names is empty; name what to wait for", parameter="index_names")
+    request = query_indexes.all_indexes(keyspace)
     with progress_of(replace(request.error_context(), operation=_WATCH, statement=None, parameters=())) as progress:
         for pause in _pauses():
-            found = (yield from _asked(request, QueryIndexesResult)).indexes
+            found = (yield from _asked(request, query_indexes.QueryIndexesResult)).indexes
             awaited = [
                 index
                 for index in found
@@ -262,11 +236,11 @@ def watch_indexes(keyspace: IndexKeyspace, index_names: Sequence[str], *, watch_
                 missing.append("the primary index")
             if missing:
                 text = f"{_WATCH}: {keyspace.path} has no {', '.join(missing)}; create it first"
-                raise IndexNotFoundException(text, replace(request.error_context(), index=missing[0]))
+                raise errors.IndexNotFoundException(text, replace(request.error_context(), index=missing[0]))
             progress.awaited = tuple(
                 f"index {shown(index.name)} is {index.state or 'in no known state'}"
                 for index in awaited
-                if index.state != ONLINE
+                if index.state != query_indexes.ONLINE
             )
             if not progress.awaited:
                 return
@@ -276,7 +250,7 @@ def watch_indexes(keyspace: IndexKeyspace, index_names: Sequence[str], *, watch_
 _WATCH = "watch_indexes"
 
 
-def _is_on(index: QueryIndex, keyspace: IndexKeyspace) -> bool:
+def _is_on(index: query_indexes.QueryIndex, keyspace: query_indexes.IndexKeyspace) -> bool:
     # The answer about a bucket has the indexes of all its collections.
     return keyspace.scope is not None or (index.scope_name, index.collection_name) in _OF_A_BUCKET
 
@@ -284,17 +258,17 @@ def _is_on(index: QueryIndex, keyspace: IndexKeyspace) -> bool:
 _OF_A_BUCKET = ((None, None), (DEFAULT_NAME, DEFAULT_NAME))
 
 
-def build_deferred_indexes(keyspace: IndexKeyspace) -> Steps[tuple[str, ...]]:
+def build_deferred_indexes(keyspace: query_indexes.IndexKeyspace) -> Steps[tuple[str, ...]]:
     """Have all indexes built that are not, and return their names. Building goes on afterwards."""
     # RFC 0054 "BuildDeferredIndexes": older servers lack the single statement that would do.
-    deferred = deferred_indexes(keyspace)
+    deferred = query_indexes.deferred_indexes(keyspace)
     call = replace(
         deferred.error_context(), operation="build_deferred_indexes", idempotent=False, statement=None, parameters=()
     )
     with progress_of(call):
-        names = (yield from _asked(deferred, IndexNamesResult)).names
+        names = (yield from _asked(deferred, query_indexes.IndexNamesResult)).names
         if names:
-            yield build_indexes(keyspace, names)
+            yield query_indexes.build_indexes(keyspace, names)
         return names
 
 

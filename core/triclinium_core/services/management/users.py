@@ -14,30 +14,12 @@ from typing import ClassVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_choice, check_text, check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
+from triclinium_core.services import received, service_request
 from triclinium_core.services.management.management_request import ManagementRequest, check_password, reading
 from triclinium_core.services.paths import check_segment, path
-from triclinium_core.services.received import (
-    Members,
-    body_members,
-    decoded,
-    in_one_step,
-    kept_word,
-    members_of,
-    readable,
-    separated,
-    unknown_parts,
-)
-from triclinium_core.services.service_request import (
-    HttpResponse,
-    Listing,
-    MalformedAnswer,
-    ServiceResult,
-    Steps,
-    all_steps,
-)
 from triclinium_core.shown import one_line, shown, total_repr
 
 ANY = "*"
@@ -76,7 +58,7 @@ class Role:
     def __post_init__(self) -> None:
         # The roles of a user travel as one text, in which commas and brackets mean something.
         if not isinstance(self.name, str) or not _ROLE_NAME.fullmatch(self.name):
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"name={shown(self.name)} must be 1 to 100 characters out of A-Z a-z 0-9 _", parameter="name"
             )
         # RFC 0054 "GetUser", "UpsertUser": so it is the same with every version of the server.
@@ -85,7 +67,7 @@ class Role:
                 object.__setattr__(self, part, None)
         for inner, outer in (("collection", "scope"), ("scope", "bucket")):
             if getattr(self, inner) is not None and getattr(self, outer) is None:
-                raise InvalidArgumentException(
+                raise errors.InvalidArgumentException(
                     f"{inner}={shown(getattr(self, inner))} needs a {outer}", parameter=inner
                 )
         for part in ("bucket", "scope", "collection"):
@@ -208,14 +190,14 @@ def check_group_name(value: object, parameter: str = "groups") -> str:
     """
     name = check_segment(value, parameter)
     if "," in name:
-        raise InvalidArgumentException(f"{parameter}={shown(name)} must not have a comma", parameter=parameter)
+        raise errors.InvalidArgumentException(f"{parameter}={shown(name)} must not have a comma", parameter=parameter)
     return name
 
 
 def _all(values: object, parameter: str) -> Collection[object]:
     """Return what a collection has. A text does not count as one, although it has characters."""
     if isinstance(values, str) or not isinstance(values, Collection):
-        raise InvalidArgumentException(f"{parameter}={shown(values)} must be a set of them", parameter=parameter)
+        raise errors.InvalidArgumentException(f"{parameter}={shown(values)} must be a set of them", parameter=parameter)
     return values
 
 
@@ -235,31 +217,31 @@ def _joined(parts: Iterable[object]) -> str:
 # -- What the service answers.
 
 
-class UserResult(ServiceResult, frozen=True):
+class UserResult(service_request.ServiceResult, frozen=True):
     """One user."""
 
     user: UserAndMetadata
 
 
-class AllUsersResult(Listing, frozen=True):
+class AllUsersResult(service_request.Listing, frozen=True):
     """All users of a domain."""
 
     users: tuple[UserAndMetadata, ...]
 
 
-class RolesResult(Listing, frozen=True):
+class RolesResult(service_request.Listing, frozen=True):
     """All roles that the server knows."""
 
     roles: tuple[RoleAndDescription, ...]
 
 
-class GroupResult(ServiceResult, frozen=True):
+class GroupResult(service_request.ServiceResult, frozen=True):
     """One group."""
 
     group: Group
 
 
-class AllGroupsResult(Listing, frozen=True):
+class AllGroupsResult(service_request.Listing, frozen=True):
     """All groups."""
 
     groups: tuple[Group, ...]
@@ -271,7 +253,7 @@ _OWN = Origin("user")
 _ROLE_PARTS = frozenset({"bucket_name", "scope_name", "collection_name"})
 
 
-def _role(found: Members) -> Role:
+def _role(found: received.Members) -> Role:
     """Return a role.
 
     Raises:
@@ -280,7 +262,7 @@ def _role(found: Members) -> Role:
     parts = {name: found.get(name, str) for name in found.raw if name.endswith("_name") and found.is_set(name)}
     unknown = sorted(name for name, value in parts.items() if name not in _ROLE_PARTS or value is None)
     if unknown:
-        raise MalformedAnswer(f"a role with an unknown {one_line(unknown[0])}")
+        raise service_request.MalformedAnswer(f"a role with an unknown {one_line(unknown[0])}")
     with reading("role"):
         return Role(
             found.text("role"), parts.get("bucket_name") or None, parts.get("scope_name"), parts.get("collection_name")
@@ -288,25 +270,27 @@ def _role(found: Members) -> Role:
 
 
 def _role_and_origins(raw: msgspec.Raw) -> RoleAndOrigins:
-    found = members_of(raw)
+    found = received.members_of(raw)
     if not found.is_set("origins"):
         return RoleAndOrigins(_role(found), (_OWN,))
     origins = tuple(
         Origin(kind, origin.get("name", str))
         for origin in found.objects("origins")
-        if (kind := kept_word(origin.get("type", str))) is not None
+        if (kind := received.kept_word(origin.get("type", str))) is not None
     )
     return RoleAndOrigins(_role(found), origins)
 
 
 def _group_name(raw: msgspec.Raw) -> str:
     with reading("group"):
-        return check_group_name(decoded(raw, str))
+        return check_group_name(received.decoded(raw, str))
 
 
-def _user(found: Members, asked: AuthDomain) -> Steps[UserAndMetadata]:
-    effective, unknown_roles = yield from separated(found.array("roles"), in_one_step(_role_and_origins))
-    groups, unknown_groups = yield from separated(found.array("groups"), in_one_step(_group_name))
+def _user(found: received.Members, asked: AuthDomain) -> service_request.Steps[UserAndMetadata]:
+    effective, unknown_roles = yield from received.separated(
+        found.array("roles"), received.in_one_step(_role_and_origins)
+    )
+    groups, unknown_groups = yield from received.separated(found.array("groups"), received.in_one_step(_group_name))
     unknown = [*(row for row, _ in [*unknown_roles, *unknown_groups]), *found.no_arrays("roles", "groups")]
     own = frozenset(each.role for each in effective if any(origin.type == _OWN.type for origin in each.origins))
     with reading("user"):
@@ -315,7 +299,7 @@ def _user(found: Members, asked: AuthDomain) -> Steps[UserAndMetadata]:
             display_name=found.text("name"),
             groups=frozenset(groups),
             roles=own,
-            unknown=unknown_parts(unknown),
+            unknown=received.unknown_parts(unknown),
         )
     return UserAndMetadata(
         domain=found.word("domain", AuthDomain) or asked,
@@ -326,8 +310,10 @@ def _user(found: Members, asked: AuthDomain) -> Steps[UserAndMetadata]:
     )
 
 
-def _group(found: Members) -> Steps[Group]:
-    roles, unknown_roles = yield from separated(found.array("roles"), in_one_step(lambda row: _role(members_of(row))))
+def _group(found: received.Members) -> service_request.Steps[Group]:
+    roles, unknown_roles = yield from received.separated(
+        found.array("roles"), received.in_one_step(lambda row: _role(received.members_of(row)))
+    )
     unknown = [*(row for row, _ in unknown_roles), *found.no_arrays("roles")]
     if found.is_set("ldap_group_ref") and found.get("ldap_group_ref", str) is None:
         unknown.append(found.raw["ldap_group_ref"])
@@ -337,18 +323,18 @@ def _group(found: Members) -> Steps[Group]:
             description=found.text("description"),
             roles=frozenset(roles),
             ldap_group_reference=found.text("ldap_group_ref") or None,
-            unknown=unknown_parts(unknown),
+            unknown=received.unknown_parts(unknown),
         )
 
 
 def _role_and_description(raw: msgspec.Raw) -> RoleAndDescription:
-    found = members_of(raw)
+    found = received.members_of(raw)
     return RoleAndDescription(_role(found), found.text("name"), found.text("desc"))
 
 
 def _check_written_back(value: User | Group, parameter: str) -> None:
     if value.unknown:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"{parameter}={shown(value)} would lose parts that this version cannot read: {shown(value.unknown)}; "
             "pass unknown=() to drop them",
             parameter=parameter,
@@ -373,14 +359,14 @@ class GetAllUsers(ManagementRequest, frozen=True):
         """The domain."""
         return path(*_RBAC, "users", self.domain)
 
-    def decode(self, answer: HttpResponse) -> AllUsersResult:
+    def decode(self, answer: service_request.HttpResponse) -> AllUsersResult:
         """Return the users."""
-        return all_steps(self.decode_in_steps(answer))
+        return service_request.all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpResponse) -> Steps[AllUsersResult]:
+    def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[AllUsersResult]:
         """Read the users in steps."""
         rows = answer.body_as(list[msgspec.Raw])
-        found, unread = yield from readable(rows, lambda row: _user(members_of(row), self.domain))
+        found, unread = yield from received.readable(rows, lambda row: _user(received.members_of(row), self.domain))
         return AllUsersResult(found, unread=unread)
 
 
@@ -405,13 +391,13 @@ class GetUser(_OfUser, frozen=True):
 
     name: ClassVar[str] = "get_user"
 
-    def decode(self, answer: HttpResponse) -> UserResult:
+    def decode(self, answer: service_request.HttpResponse) -> UserResult:
         """Return the user."""
-        return all_steps(self.decode_in_steps(answer))
+        return service_request.all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpResponse) -> Steps[UserResult]:
+    def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[UserResult]:
         """Read the user in steps."""
-        return UserResult((yield from _user(body_members(answer), self.domain)))
+        return UserResult((yield from _user(received.body_members(answer), self.domain)))
 
 
 class DropUser(_OfUser, frozen=True):
@@ -435,7 +421,7 @@ class UpsertUser(ManagementRequest, frozen=True):
         _check_written_back(self.user, "user")
         check_choice(self.domain, "domain", AuthDomain)
         if self.domain is AuthDomain.EXTERNAL and self.user.password is not None:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"user={shown(self.user.username)} is external, and has no password in the cluster",
                 parameter="user",
             )
@@ -501,14 +487,14 @@ class GetRoles(ManagementRequest, frozen=True):
         """All roles."""
         return path(*_RBAC, "roles")
 
-    def decode(self, answer: HttpResponse) -> RolesResult:
+    def decode(self, answer: service_request.HttpResponse) -> RolesResult:
         """Return the roles."""
-        return all_steps(self.decode_in_steps(answer))
+        return service_request.all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpResponse) -> Steps[RolesResult]:
+    def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[RolesResult]:
         """Read the roles in steps."""
         rows = answer.body_as(list[msgspec.Raw])
-        found, unread = yield from readable(rows, in_one_step(_role_and_description))
+        found, unread = yield from received.readable(rows, received.in_one_step(_role_and_description))
         return RolesResult(found, unread=unread)
 
 
@@ -525,14 +511,14 @@ class GetAllGroups(ManagementRequest, frozen=True):
         """All groups."""
         return path(*_RBAC, "groups")
 
-    def decode(self, answer: HttpResponse) -> AllGroupsResult:
+    def decode(self, answer: service_request.HttpResponse) -> AllGroupsResult:
         """Return the groups."""
-        return all_steps(self.decode_in_steps(answer))
+        return service_request.all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpResponse) -> Steps[AllGroupsResult]:
+    def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[AllGroupsResult]:
         """Read the groups in steps."""
         rows = answer.body_as(list[msgspec.Raw])
-        found, unread = yield from readable(rows, lambda row: _group(members_of(row)))
+        found, unread = yield from received.readable(rows, lambda row: _group(received.members_of(row)))
         return AllGroupsResult(found, unread=unread)
 
 
@@ -555,13 +541,13 @@ class GetGroup(_OfGroup, frozen=True):
 
     name: ClassVar[str] = "get_group"
 
-    def decode(self, answer: HttpResponse) -> GroupResult:
+    def decode(self, answer: service_request.HttpResponse) -> GroupResult:
         """Return the group."""
-        return all_steps(self.decode_in_steps(answer))
+        return service_request.all_steps(self.decode_in_steps(answer))
 
-    def decode_in_steps(self, answer: HttpResponse) -> Steps[GroupResult]:
+    def decode_in_steps(self, answer: service_request.HttpResponse) -> service_request.Steps[GroupResult]:
         """Read the group in steps."""
-        return GroupResult((yield from _group(body_members(answer))))
+        return GroupResult((yield from _group(received.body_members(answer))))
 
 
 class DropGroup(_OfGroup, frozen=True):

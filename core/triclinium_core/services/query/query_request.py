@@ -11,23 +11,16 @@ from typing import ClassVar, NamedTuple
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_choice, check_duration, check_flag, check_integer, check_type
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.topology.capabilities import ClusterCapability
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
+from triclinium_core.services import service_request
 from triclinium_core.services.mutation_state import vectors_of
 from triclinium_core.services.query.result import QueryMetaData, metadata_of
-from triclinium_core.services.service_request import (
-    HttpRequest,
-    HttpResponse,
-    IdentifiedRequest,
-    MalformedAnswer,
-    ServiceRequest,
-    ServiceResult,
-)
 from triclinium_core.services.statement.go_durations import SECONDS_MAX, go_duration
 from triclinium_core.services.statement.statement_request import MEMBERS, StatementRequest
 from triclinium_core.shown import total_repr
@@ -72,7 +65,7 @@ class QueryProfile(StrEnum):
     """Phases, and how long each part of the plan took."""
 
 
-class PreparedPlan(ServiceResult, frozen=True):
+class PreparedPlan(service_request.ServiceResult, frozen=True):
     """Plan of a statement, as a node has made it. ``repr`` shows only its name."""
 
     name: str
@@ -143,7 +136,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
             check_choice(self.scan_consistency, "scan_consistency", QueryScanConsistency)
             if self.consistent_with:
                 # SDK-RFC 0004 "Errors": each excludes the other.
-                raise InvalidArgumentException(
+                raise errors.InvalidArgumentException(
                     "consistent_with says how new the indexes have to be; leave scan_consistency out",
                     parameter="scan_consistency",
                 )
@@ -168,7 +161,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         context = self.query_context.written(self.identifier) if self.query_context is not None else ""
         return PlanKey(self.statement, context, self.flex_index)
 
-    def preparation(self, *, enhanced: bool) -> ServiceRequest:
+    def preparation(self, *, enhanced: bool) -> service_request.ServiceRequest:
         """Return the request that has the statement prepared.
 
         Args:
@@ -184,7 +177,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         """Return the request that executes a plan."""
         return msgspec.structs.replace(self, plan=plan)
 
-    def plan_of(self, answer: HttpResponse) -> PreparedPlan | None:
+    def plan_of(self, answer: service_request.HttpResponse) -> PreparedPlan | None:
         """Return the plan in the answer to an enhanced preparation; None if there is nothing to remember.
 
         Raises:
@@ -223,12 +216,12 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
             options["scan_wait"] = go_duration(self.scan_wait)
         return options
 
-    def decode(self, answer: HttpResponse) -> QueryMetaData:
+    def decode(self, answer: service_request.HttpResponse) -> QueryMetaData:
         """Return what comes beside the rows."""
         return metadata_of(answer)
 
 
-class PrepareRequest(IdentifiedRequest, frozen=True, kw_only=True):
+class PrepareRequest(service_request.IdentifiedRequest, frozen=True, kw_only=True):
     """Have a statement planned, and nothing else done."""
 
     name: ClassVar[str] = "query"
@@ -246,16 +239,18 @@ class PrepareRequest(IdentifiedRequest, frozen=True, kw_only=True):
         """The statement is the body."""
         return True
 
-    def encode(self, remaining: float, context_id: str = "") -> HttpRequest:
+    def encode(self, remaining: float, context_id: str = "") -> service_request.HttpRequest:
         """Return the query with ``PREPARE`` before its statement."""
         statement = f"PREPARE {self.query.statement}"
         return msgspec.structs.replace(self.query, statement=statement, plan=None).encode(remaining, context_id)
 
-    def decode(self, answer: HttpResponse) -> PreparedPlan:
+    def decode(self, answer: service_request.HttpResponse) -> PreparedPlan:
         """Return the one row, which is the plan."""
         plans = answer.body_as(_Plans).results
         if len(plans) != 1 or not plans[0].name:
-            raise MalformedAnswer(f"PREPARE was answered with {len(plans)} plans that have a name, not with one")
+            raise service_request.MalformedAnswer(
+                f"PREPARE was answered with {len(plans)} plans that have a name, not with one"
+            )
         return PreparedPlan(plans[0].name, plans[0].encoded_plan)
 
     def error_context(self) -> ErrorContext:

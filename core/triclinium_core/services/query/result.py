@@ -11,15 +11,7 @@ from enum import StrEnum, unique
 import msgspec
 
 from triclinium_core.services.service_request import HttpResponse, ServiceResult
-from triclinium_core.services.statement.answers import (
-    AnsweredMetrics,
-    AnsweredParts,
-    known_metrics,
-    read_metrics,
-    read_parts,
-    read_status,
-    read_warnings,
-)
+from triclinium_core.services.statement import answers
 
 
 @unique
@@ -90,12 +82,12 @@ class QueryMetaData(ServiceResult, frozen=True, kw_only=True):
     """What was asked for with ``profile``, as JSON."""
 
 
-class _Metrics(AnsweredMetrics, frozen=True, kw_only=True):
+class _Metrics(answers.AnsweredMetrics, frozen=True, kw_only=True):
     sort_count: int = 0
     mutation_count: int = 0
 
 
-class _Answer(AnsweredParts, frozen=True, kw_only=True):
+class _Answer(answers.AnsweredParts, frozen=True, kw_only=True):
     metrics: _Metrics | None = None
     profile: dict[str, object] | None = None
 
@@ -106,20 +98,20 @@ def metadata_of(answer: HttpResponse) -> QueryMetaData:
     Raises:
         MalformedAnswer: this is not how the service answers, or it broke off without an error.
     """
-    answered = read_parts(
+    answered = answers.read_parts(
         answer,
         _Answer,
         lambda found: {
-            "metrics": known_metrics(found, _Metrics),
+            "metrics": answers.known_metrics(found, _Metrics),
             "profile": found.get("profile", dict[str, object]),
         },
     )
     return QueryMetaData(
         request_id=answered.request_id,
         client_context_id=answered.client_context_id,
-        status=read_status(answered.status, QueryStatus, BROKEN_OFF),
-        warnings=read_warnings(answered.warnings, QueryWarning),
-        metrics=read_metrics(answered.metrics, QueryMetrics),
+        status=answers.read_status(answered.status, QueryStatus, BROKEN_OFF),
+        warnings=answers.read_warnings(answered.warnings, QueryWarning),
+        metrics=answers.read_metrics(answered.metrics, QueryMetrics),
         signature=answered.signature,
         profile=answered.profile,
     )

@@ -18,8 +18,8 @@ from typing import ClassVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_choice, check_flag, check_integer, check_text, is_number
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.services.json_values import encode_json
 from triclinium_core.shown import shown
@@ -84,16 +84,16 @@ def _form(value: object) -> object:
             return value
 
 
-def refused(value: object, parameter: str, wanted: str) -> InvalidArgumentException:
+def refused(value: object, parameter: str, wanted: str) -> errors.InvalidArgumentException:
     """Return the error for an argument that must be something else."""
-    return InvalidArgumentException(f"{parameter}={shown(value)} must be {wanted}", parameter=parameter)
+    return errors.InvalidArgumentException(f"{parameter}={shown(value)} must be {wanted}", parameter=parameter)
 
 
 def require_one(part: SearchPart, *parameters: str) -> None:
     """Raise if none of these fields has a value."""
     if all(getattr(part, parameter) is None for parameter in parameters):
         names = f"{', '.join(parameters[:-1])} or {parameters[-1]}"
-        raise InvalidArgumentException(f"{names} must be given", parameter=parameters[0])
+        raise errors.InvalidArgumentException(f"{names} must be given", parameter=parameters[0])
 
 
 def read_text(value: object, parameter: str) -> str:

@@ -13,21 +13,7 @@ from enum import Enum, unique
 from typing import ClassVar
 
 from triclinium_core.checks import check_text
-from triclinium_core.services.search.parts import (
-    GeoPoint,
-    Reader,
-    SearchPart,
-    fill,
-    read_choice,
-    read_json_object,
-    read_part,
-    read_point,
-    read_several,
-    read_text,
-    read_uint32,
-    refused,
-    require_one,
-)
+from triclinium_core.services.search import parts
 
 POLYGON_POINTS_MIN = 3
 
@@ -41,7 +27,7 @@ class MatchOperator(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class SearchQuery(SearchPart):
+class SearchQuery(parts.SearchPart):
     """Base of all queries. They have in common:
 
     Args:
@@ -79,7 +65,10 @@ class MatchQuery(FieldQuery):
         operator: whether one of the terms is enough, or all are needed.
     """
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"match": read_text, "operator": read_choice(MatchOperator)}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
+        "match": parts.read_text,
+        "operator": parts.read_choice(MatchOperator),
+    }
 
     match: str
     _: KW_ONLY
@@ -98,7 +87,7 @@ class MatchPhraseQuery(FieldQuery):
         analyzer: by name, instead of that of the field.
     """
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"match_phrase": read_text}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"match_phrase": parts.read_text}
 
     match_phrase: str
     _: KW_ONLY
@@ -115,7 +104,7 @@ class TermQuery(FieldQuery):
         prefix_length: how many characters at the beginning may not.
     """
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"term": read_text}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"term": parts.read_text}
 
     term: str
     _: KW_ONLY
@@ -131,19 +120,19 @@ class PhraseQuery(FieldQuery):
         terms: one or more.
     """
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"terms": read_several(check_text, "terms")}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"terms": parts.read_several(check_text, "terms")}
 
     terms: tuple[str, ...]
 
     def __init__(self, *terms: str, field: str | None = None, boost: float | None = None) -> None:
-        fill(self, terms=terms, field=field, boost=boost)
+        parts.fill(self, terms=terms, field=field, boost=boost)
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixQuery(FieldQuery):
     """Documents with a term that begins with ``prefix``. Nothing is analyzed."""
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"prefix": read_text}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"prefix": parts.read_text}
 
     prefix: str
 
@@ -152,7 +141,7 @@ class PrefixQuery(FieldQuery):
 class WildcardQuery(FieldQuery):
     """Documents with a term of this form: ``*`` stands for any characters or none, ``?`` for one. Nothing is analyzed."""
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"wildcard": read_text}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"wildcard": parts.read_text}
 
     wildcard: str
 
@@ -161,7 +150,7 @@ class WildcardQuery(FieldQuery):
 class RegexpQuery(FieldQuery):
     """Documents with a term that matches a regular expression as a whole, in the syntax of Go. Nothing is analyzed."""
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"regexp": read_text}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"regexp": parts.read_text}
 
     regexp: str
 
@@ -174,7 +163,7 @@ class QueryStringQuery(SearchQuery):
         query: in the syntax of Couchbase's query strings; the service reports what is wrong in it.
     """
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"query": read_text}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"query": parts.read_text}
 
     query: str
 
@@ -183,7 +172,7 @@ class QueryStringQuery(SearchQuery):
 class DocIdQuery(SearchQuery):
     """The documents with these ids, one or more."""
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"ids": read_several(check_text, "document ids")}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"ids": parts.read_several(check_text, "document ids")}
 
     ids: Sequence[str]
 
@@ -212,7 +201,7 @@ class NumericRangeQuery(FieldQuery):
 
     def __post_init__(self) -> None:
         FieldQuery.__post_init__(self)
-        require_one(self, "min", "max")
+        parts.require_one(self, "min", "max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +213,7 @@ class TermRangeQuery(FieldQuery):
         max: not included unless ``inclusive_max`` is True.
     """
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"min": check_text, "max": check_text}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"min": check_text, "max": check_text}
 
     min: str | None = None
     max: str | None = None
@@ -234,7 +223,7 @@ class TermRangeQuery(FieldQuery):
 
     def __post_init__(self) -> None:
         FieldQuery.__post_init__(self)
-        require_one(self, "min", "max")
+        parts.require_one(self, "min", "max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +245,7 @@ class DateRangeQuery(FieldQuery):
 
     def __post_init__(self) -> None:
         FieldQuery.__post_init__(self)
-        require_one(self, "start", "end")
+        parts.require_one(self, "start", "end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +258,7 @@ class GeoDistanceQuery(FieldQuery):
     """
 
     distance: str
-    location: GeoPoint
+    location: parts.GeoPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +270,8 @@ class GeoBoundingBoxQuery(FieldQuery):
         bottom_right: its corner in the south-east.
     """
 
-    top_left: GeoPoint
-    bottom_right: GeoPoint
+    top_left: parts.GeoPoint
+    bottom_right: parts.GeoPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,27 +282,27 @@ class GeoPolygonQuery(FieldQuery):
         polygon_points: three corners or more: longitude and latitude, in this order.
     """
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
-        "polygon_points": read_several(read_point, "points", least=POLYGON_POINTS_MIN)
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
+        "polygon_points": parts.read_several(parts.read_point, "points", least=POLYGON_POINTS_MIN)
     }
 
-    polygon_points: Sequence[GeoPoint]
+    polygon_points: Sequence[parts.GeoPoint]
 
 
-_READ_QUERY = read_part(SearchQuery)
-_READ_QUERIES = read_several(_READ_QUERY, "queries")
+_READ_QUERY = parts.read_part(SearchQuery)
+_READ_QUERIES = parts.read_several(_READ_QUERY, "queries")
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class ConjunctionQuery(SearchQuery):
     """Documents that fit all of the given queries, of which there is at least one."""
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"conjuncts": _READ_QUERIES}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"conjuncts": _READ_QUERIES}
 
     conjuncts: tuple[SearchQuery, ...]
 
     def __init__(self, *conjuncts: SearchQuery, boost: float | None = None) -> None:
-        fill(self, conjuncts=conjuncts, boost=boost)
+        parts.fill(self, conjuncts=conjuncts, boost=boost)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -325,15 +314,15 @@ class DisjunctionQuery(SearchQuery):
         min: how many of them, at least.
     """
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"disjuncts": _READ_QUERIES, "min": read_uint32}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"disjuncts": _READ_QUERIES, "min": parts.read_uint32}
 
     disjuncts: tuple[SearchQuery, ...]
     min: int
 
     def __init__(self, *disjuncts: SearchQuery, min: int = 1, boost: float | None = None) -> None:
-        fill(self, disjuncts=disjuncts, min=min, boost=boost)
+        parts.fill(self, disjuncts=disjuncts, min=min, boost=boost)
         if self.min > len(disjuncts):
-            raise refused(min, "min", f"at most {len(disjuncts)}, the number of queries")
+            raise parts.refused(min, "min", f"at most {len(disjuncts)}, the number of queries")
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,10 +339,10 @@ class BooleanQuery(SearchQuery):
         must_not: none of these.
     """
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
-        "must": read_part(ConjunctionQuery),
-        "should": read_part(DisjunctionQuery),
-        "must_not": read_part(DisjunctionQuery),
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
+        "must": parts.read_part(ConjunctionQuery),
+        "should": parts.read_part(DisjunctionQuery),
+        "must_not": parts.read_part(DisjunctionQuery),
     }
 
     must: SearchQuery | Sequence[SearchQuery] | None = None
@@ -367,7 +356,7 @@ class BooleanQuery(SearchQuery):
                 queries = _READ_QUERIES((value,) if isinstance(value, SearchQuery) else value, name)
                 object.__setattr__(self, name, kind(*queries))  # type: ignore[misc]  # they are a tuple of queries
         SearchQuery.__post_init__(self)
-        require_one(self, *_COMPOUNDS)
+        parts.require_one(self, *_COMPOUNDS)
 
 
 _COMPOUNDS = {"must": ConjunctionQuery, "should": DisjunctionQuery, "must_not": DisjunctionQuery}
@@ -398,7 +387,7 @@ class RawQuery(SearchQuery):
         EncodingFailureException: it has no form in JSON.
     """
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {"query": read_json_object}
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"query": parts.read_json_object}
 
     query: Mapping[str, object]
 

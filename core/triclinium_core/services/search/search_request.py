@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from enum import Enum, unique
 from typing import ClassVar
 
+from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_text, check_type
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
 from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.kv.topology.capabilities import ClusterCapability
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.json_values import encode_members
 from triclinium_core.services.paths import check_segment, path
 from triclinium_core.services.search.facets import Facet
@@ -96,7 +96,9 @@ class SearchRequest:
 
     def __post_init__(self) -> None:
         if self.search_query is None and self.vector_search is None:
-            raise InvalidArgumentException("search_query or vector_search must be given", parameter="search_query")
+            raise errors.InvalidArgumentException(
+                "search_query or vector_search must be given", parameter="search_query"
+            )
         if self.search_query is not None:
             check_type(self.search_query, "search_query", SearchQuery)
         if self.vector_search is not None:
@@ -115,7 +117,7 @@ class SearchRequest:
             InvalidArgumentException: it has one.
         """
         if self.search_query is not None:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 "search_query is there already; combine two by a ConjunctionQuery or a DisjunctionQuery",
                 parameter="search_query",
             )
@@ -128,7 +130,7 @@ class SearchRequest:
             InvalidArgumentException: it has one.
         """
         if self.vector_search is not None:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 "vector_search is there already; a VectorSearch can have several queries", parameter="vector_search"
             )
         return replace(self, vector_search=vector_search)
@@ -161,7 +163,9 @@ def _read_raw(value: object, parameter: str) -> dict[str, object]:
     read = read_json_object(value, parameter)
     for name in read:
         if name in MEMBERS:
-            raise InvalidArgumentException(f"raw[{name!r}] is what {MEMBERS[name]} says; pass that", parameter="raw")
+            raise errors.InvalidArgumentException(
+                f"raw[{name!r}] is what {MEMBERS[name]} says; pass that", parameter="raw"
+            )
     return read
 
 
@@ -228,7 +232,7 @@ class SearchOptions(SearchPart):
     def __post_init__(self) -> None:
         SearchPart.__post_init__(self)
         if self.scan_consistency is not None and self.consistent_with:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 "scan_consistency and consistent_with exclude each other", parameter="scan_consistency"
             )
 

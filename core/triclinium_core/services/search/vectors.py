@@ -11,15 +11,7 @@ from enum import Enum, unique
 from typing import ClassVar
 
 from triclinium_core.checks import check_text
-from triclinium_core.services.search.parts import (
-    Reader,
-    SearchPart,
-    read_choice,
-    read_part,
-    read_positive,
-    read_several,
-    read_vector,
-)
+from triclinium_core.services.search import parts
 from triclinium_core.services.search.queries import SearchQuery
 
 CANDIDATES_DEFAULT = 3
@@ -35,7 +27,7 @@ class VectorQueryCombination(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class VectorQuery(SearchPart):
+class VectorQuery(parts.SearchPart):
     """The documents whose vectors are nearest to a given one.
 
     Args:
@@ -50,11 +42,11 @@ class VectorQuery(SearchPart):
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
     """
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
         "vector_field_name": check_text,
-        "vector": read_vector,
-        "num_candidates": read_positive,
-        "prefilter": read_part(SearchQuery),
+        "vector": parts.read_vector,
+        "num_candidates": parts.read_positive,
+        "prefilter": parts.read_part(SearchQuery),
     }
     _JSON_NAMES: ClassVar[Mapping[str, str]] = {
         "vector_field_name": "field",
@@ -71,14 +63,14 @@ class VectorQuery(SearchPart):
 
     def members(self) -> dict[str, object]:
         """Return the members of the JSON object that it is in a request."""
-        members = SearchPart.members(self)
+        members = parts.SearchPart.members(self)
         if isinstance(self.vector, str):
             members["vector_base64"] = members.pop("vector")
         return members
 
 
 @dataclass(frozen=True, slots=True)
-class VectorSearch(SearchPart):
+class VectorSearch(parts.SearchPart):
     """One vector query, or several of them.
 
     Args:
@@ -90,9 +82,9 @@ class VectorSearch(SearchPart):
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
     """
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
-        "queries": read_several(read_part(VectorQuery), "vector queries"),
-        "vector_query_combination": read_choice(VectorQueryCombination),
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
+        "queries": parts.read_several(parts.read_part(VectorQuery), "vector queries"),
+        "vector_query_combination": parts.read_choice(VectorQueryCombination),
     }
     _JSON_NAMES: ClassVar[Mapping[str, str]] = {"queries": "knn", "vector_query_combination": "knn_operator"}
 
@@ -103,4 +95,4 @@ class VectorSearch(SearchPart):
     def __post_init__(self) -> None:
         if isinstance(self.queries, VectorQuery):
             object.__setattr__(self, "queries", (self.queries,))
-        SearchPart.__post_init__(self)
+        parts.SearchPart.__post_init__(self)

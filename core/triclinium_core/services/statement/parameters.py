@@ -14,8 +14,8 @@ from difflib import get_close_matches
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_text, check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.services.json_values import encode_json
 from triclinium_core.shown import total_repr
 
@@ -50,7 +50,7 @@ class Parameters:
         keywords: Mapping[str, object] | None = None,
     ) -> None:
         if isinstance(positional, str | bytes | bytearray) or not isinstance(positional, Sequence):
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"positional parameters must be a list or a tuple, not {type(positional).__name__}",
                 parameter="positional_parameters",
             )
@@ -87,12 +87,12 @@ def _encode_named(
     for name, value in (*(named or {}).items(), *(keywords or {}).items()):
         prefixed = PREFIX + name.removeprefix(PREFIX)
         if prefixed == PREFIX:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 "a named parameter has no name but its $; give it one, or pass the value as a positional one",
                 parameter="named_parameters",
             )
         if prefixed in encoded:
-            raise InvalidArgumentException(f"parameter {prefixed} is given twice", parameter="named_parameters")
+            raise errors.InvalidArgumentException(f"parameter {prefixed} is given twice", parameter="named_parameters")
         encoded[prefixed] = encode_json(value, f"parameter {prefixed}")
     return tuple(encoded.items())
 
@@ -131,7 +131,9 @@ class RawOptions:
         for name, _ in self.options:
             option = "named_parameters" if name.startswith(PREFIX) else members.get(name)
             if option is not None:
-                raise InvalidArgumentException(f"raw[{name!r}] is what {option} says; pass that", parameter="raw")
+                raise errors.InvalidArgumentException(
+                    f"raw[{name!r}] is what {option} says; pass that", parameter="raw"
+                )
 
     def members(self) -> dict[str, object]:
         """Return what stands for them in a request."""
@@ -169,6 +171,6 @@ def check_keywords(statement: object, keywords: Collection[str], options: Collec
         if not stands_in(statement, keyword):
             meant = get_close_matches(keyword, options, n=1)
             hint = f"did you mean the option {meant[0]}?" if meant else "named_parameters= takes any name"
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"{keyword}= is not an option, and ${keyword} is not in the statement; {hint}", parameter=keyword
             )

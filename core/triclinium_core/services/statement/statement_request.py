@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_text, check_type
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import check_name
 from triclinium_core.services.json_values import encode_members
 from triclinium_core.services.service_request import HttpRequest, IdentifiedRequest
@@ -71,7 +71,7 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
         check_text(self.client_context_id, "client_context_id", empty=True)
         check_text(self.statement, "statement")
         if self.statement.isspace():
-            raise InvalidArgumentException("the statement is blank", parameter="statement")
+            raise errors.InvalidArgumentException("the statement is blank", parameter="statement")
         check_type(self.parameters, "parameters", Parameters)
         if self.query_context is not None:
             check_type(self.query_context, "query_context", QueryContext)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
 
+from triclinium_core import errors
 from triclinium_core.checks import check_choice, check_flag, check_integer, check_text, check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.services.json_values import encode_json
 from triclinium_core.shown import shown, total_repr
@@ -153,11 +153,11 @@ def _checked_raw(raw: Mapping[str, str], given: Mapping[str, str]) -> Mapping[st
         check_text(name, "a name in raw")
         check_text(value, f"raw[{name!r}]", empty=True)
         if name in given:
-            raise InvalidArgumentException(f"raw[{name!r}] is given as an option as well", parameter="raw")
+            raise errors.InvalidArgumentException(f"raw[{name!r}] is given as an option as well", parameter="raw")
     return raw
 
 
 def _encoded_keys(keys: Sequence[object]) -> bytes:
     if isinstance(keys, str | bytes | bytearray) or not isinstance(keys, Sequence):
-        raise InvalidArgumentException(f"keys={shown(keys)} must be a list or a tuple", parameter="keys")
+        raise errors.InvalidArgumentException(f"keys={shown(keys)} must be a list or a tuple", parameter="keys")
     return encode_json(keys, "keys")

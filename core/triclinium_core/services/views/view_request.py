@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 from triclinium_core.checks import check_choice, check_text, check_type
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.validation import check_name
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.paths import check_segment, path
 from triclinium_core.services.service_request import HttpRequest, HttpResponse, ServiceRequest
 from triclinium_core.services.views.options import DesignDocumentNamespace, ViewOptions

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 
 
 class CommandAnswer(msgspec.Struct, frozen=True):

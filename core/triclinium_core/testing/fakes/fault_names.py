@@ -9,7 +9,7 @@ from inspect import signature
 from types import FunctionType, ModuleType
 from typing import get_args
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.testing.fakes import faults as common
 from triclinium_core.testing.fakes.faults import Fault, ServiceFault
 from triclinium_core.testing.fakes.services import faults as http
@@ -87,7 +87,9 @@ def make_fault(name: str, *given: object, **named: object) -> Fault:
     try:
         bound = shape.bind(*given, **named)
     except TypeError as error:
-        raise InvalidArgumentException(f"{name}: {error}; write {spelled_call(name)}", parameter="fault") from error
+        raise errors.InvalidArgumentException(
+            f"{name}: {error}; write {spelled_call(name)}", parameter="fault"
+        ) from error
     for parameter, value in bound.arguments.items():
         if shape.parameters[parameter].annotation == "bytes" and isinstance(value, str):
             bound.arguments[parameter] = value.encode()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import FunctionType
 
+from triclinium_core import errors
 from triclinium_core.checks import check_integer
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import shown
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
 from triclinium_core.testing.fakes.faults import CommandFault, Fault, RefuseConnection, ServiceFault
@@ -102,13 +102,13 @@ class Faults:
 def _check(opcode: Target, fault: object) -> None:
     if isinstance(fault, FunctionType):
         name = fault.__name__
-        raise InvalidArgumentException(f"fault={name} is the function; call it: {name}()", parameter="fault")
+        raise errors.InvalidArgumentException(f"fault={name} is the function; call it: {name}()", parameter="fault")
     if not isinstance(fault, Fault):
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"fault={shown(fault)} must be a fault, such as temporary_failure()", parameter="fault"
         )
     if isinstance(opcode, str) and opcode not in HTTP_SERVICES:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"opcode={shown(opcode)} must be an opcode, or a service over HTTP such as Service.QUERY",
             parameter="opcode",
         )
@@ -116,8 +116,8 @@ def _check(opcode: Target, fault: object) -> None:
         check_integer(opcode, "opcode", 0, 0xFF)
     if isinstance(fault, RefuseConnection):
         if opcode is not None:
-            raise InvalidArgumentException("a refused connection has no opcode; give None", parameter="opcode")
+            raise errors.InvalidArgumentException("a refused connection has no opcode; give None", parameter="opcode")
         return
     kind, what = (ServiceFault, "a request over HTTP") if isinstance(opcode, str) else (CommandFault, "a command of KV")
     if not isinstance(fault, kind):
-        raise InvalidArgumentException(f"fault={fault!r} cannot strike {what}", parameter="fault")
+        raise errors.InvalidArgumentException(f"fault={fault!r} cannot strike {what}", parameter="fault")

@@ -16,18 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.document_operations import DocumentOperation
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.fault_names import (
-    COMMAND_FAULTS,
-    FAULTS,
-    REFUSAL,
-    SERVICE_FAULTS,
-    make_fault,
-)
+from triclinium_core.testing.fakes.fault_names import COMMAND_FAULTS, FAULTS, REFUSAL, SERVICE_FAULTS, make_fault
 from triclinium_core.testing.fakes.fault_table import Target
 from triclinium_core.testing.fakes.faults import Fault
 from triclinium_core.testing.fakes.node_troubles import NODE_TROUBLES, NodeTrouble, indexes_of, make_trouble
@@ -167,5 +161,5 @@ def _listed(names: Sequence[str] | Mapping[str, Target]) -> str:
     return ", ".join(names)
 
 
-def _wrong(text: str) -> InvalidArgumentException:
-    return InvalidArgumentException(text, parameter="fault")
+def _wrong(text: str) -> errors.InvalidArgumentException:
+    return errors.InvalidArgumentException(text, parameter="fault")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triclinium_core import errors
 from triclinium_core.checks import Duration, check_duration, check_flag, check_integer
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 from triclinium_core.options import SECONDS_MAX
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.services.faults import HttpFaultAfterApplying, HttpFaultBeforeApplying
 
 
@@ -136,7 +136,7 @@ def status(code: int, body: bytes = b"", datatype: int = 0) -> Fault:
     check_integer(code, "code", 0, 0xFFFF)
     check_integer(datatype, "datatype", 0, 0xFF)
     if not isinstance(body, bytes) or len(body) > VALUE_SIZE_MAX:
-        raise InvalidArgumentException(f"body must be bytes, at most {VALUE_SIZE_MAX} of them", parameter="body")
+        raise errors.InvalidArgumentException(f"body must be bytes, at most {VALUE_SIZE_MAX} of them", parameter="body")
     return AnswerStatus(code, body, datatype)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
+from triclinium_core import errors
 from triclinium_core.checks import Duration, check_duration
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import SECONDS_MAX
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 
@@ -58,7 +58,7 @@ def indexes_of(nodes: FakeNodes, node: int | None) -> Sequence[int]:
     if node is None:
         return range(len(nodes))
     if node >= len(nodes):
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"there is no node {node}; they are numbered from 0 to {len(nodes) - 1}", parameter="fault"
         )
     return [node]
@@ -74,7 +74,7 @@ def make_trouble(
     """
     arguments = [*given, *(value for key, value in named.items() if key == "seconds")]
     if len(arguments) != (name in TIMED) or set(named) - {"seconds"}:
-        raise InvalidArgumentException(f"{name} is called so: {spelled_trouble(name)}", parameter="fault")
+        raise errors.InvalidArgumentException(f"{name} is called so: {spelled_trouble(name)}", parameter="fault")
     # What is no number of seconds is refused there.
     seconds = check_duration(cast("float", arguments[0]), "seconds", most=SECONDS_MAX) if arguments else None
     return NodeTrouble(name, seconds, node)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import NoneType
 
+from triclinium_core import errors
 from triclinium_core.checks import check_integer, check_number, check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, REPLICAS_MAX, UINT32_MAX, check_name
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.options import (
@@ -18,7 +18,7 @@ from triclinium_core.options import (
     JwtAuthenticator,
     PasswordAuthenticator,
 )
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, ErrorMapDocument
 
 IMPLEMENTED_FEATURES = frozenset(HelloFeature) - {
@@ -174,7 +174,7 @@ def _check_choice(parameter: str, chosen: Iterable[object], offered: Collection[
     for item in chosen:
         if item not in offered:
             found, *names = (str(getattr(each, "name", each)) for each in (item, *offered))
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"{parameter} has {found}; there is {', '.join(sorted(names))}", parameter=parameter
             )
 
@@ -193,7 +193,7 @@ def _check_addresses(addresses: object) -> None:
     for network, address in addresses.items():
         _check_text("alternate_addresses", network)
         if not _is_address(address):
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"alternate_addresses={addresses!r} must map names of networks to pairs of a host and a port",
                 parameter="alternate_addresses",
             )
@@ -204,17 +204,19 @@ def _check_addresses(addresses: object) -> None:
 def _check_tokens(tokens: object) -> None:
     # What was passed may be secrets, so the errors quote none.
     if not isinstance(tokens, tuple):
-        raise InvalidArgumentException("tokens must be a tuple of strings", parameter="tokens")
+        raise errors.InvalidArgumentException("tokens must be a tuple of strings", parameter="tokens")
     for token in tokens:
         try:
             JwtAuthenticator(token)
-        except InvalidArgumentException as error:
-            raise InvalidArgumentException(f"tokens: each {error.message}", parameter="tokens") from error
+        except errors.InvalidArgumentException as error:
+            raise errors.InvalidArgumentException(f"tokens: each {error.message}", parameter="tokens") from error
 
 
 def _check_text(parameter: str, value: str) -> None:
     if not isinstance(value, str) or not value:
-        raise InvalidArgumentException(f"{parameter}={value!r} must be a string that is not empty", parameter=parameter)
+        raise errors.InvalidArgumentException(
+            f"{parameter}={value!r} must be a string that is not empty", parameter=parameter
+        )
 
 
 def placed(options: FakeNodeOptions, nodes: int | Sequence[tuple[str, int]]) -> list[FakeNodeOptions]:
@@ -233,7 +235,7 @@ def placed(options: FakeNodeOptions, nodes: int | Sequence[tuple[str, int]]) -> 
     elif isinstance(nodes, Sequence) and 1 <= len(nodes) <= NODES_MAX and all(map(_is_address, nodes)):
         addresses = nodes
     else:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"nodes={nodes!r} must be a number, or 1 to {NODES_MAX} pairs of a host and a port", parameter="nodes"
         )
     places = []
@@ -272,7 +274,7 @@ def _check_distinct(places: Sequence[FakeNodeOptions]) -> None:
         own = [(options.host, port) for tls in (False, True) for port in options.ports(tls=tls).values()]
         for host, port in (*own, *options.alternate_addresses.values()):
             if (host, port) in taken:
-                raise InvalidArgumentException(
+                raise errors.InvalidArgumentException(
                     f"port {port} of {host} would be taken twice; give each node an address of its own",
                     parameter="nodes",
                 )

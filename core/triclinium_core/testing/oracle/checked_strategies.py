@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 
-from triclinium_core.retry.calls.terms import is_refusal
+from triclinium_core.retry import smithy
+from triclinium_core.retry.calls import is_refusal
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
-from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
-from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryToken
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.retry.smithy.tokens import SingleUseToken
 from triclinium_core.shown import total_repr
 from triclinium_core.testing.oracle.loans import Loan, LoanBook, TokenEnd
 
@@ -23,7 +20,7 @@ class CheckedStrategy:
         strategy: answers; what it lends has to be a ``SingleUseToken``.
     """
 
-    def __init__(self, book: LoanBook, strategy: MinimalRetryStrategy) -> None:
+    def __init__(self, book: LoanBook, strategy: smithy.MinimalRetryStrategy) -> None:
         self.book: LoanBook = book
         self._strategy = strategy
         self._left = _budget_of(strategy)
@@ -35,11 +32,11 @@ class CheckedStrategy:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._strategy!r})"
 
-    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.RetryToken:
         """Return the token of a first attempt; whatever the strategy raises passes."""
         return self.acquire_for(self.book.begin(token_scope))
 
-    def acquire_for(self, loan: Loan) -> RetryToken:
+    def acquire_for(self, loan: Loan) -> smithy.RetryToken:
         """Return the first token of a loan; whatever the strategy raises passes."""
         try:
             token = self._strategy.acquire_initial_retry_token(token_scope=loan.token_scope)
@@ -52,7 +49,9 @@ class CheckedStrategy:
         self._lend(loan, token)
         return token
 
-    def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+    def refresh_retry_token_for_retry(
+        self, *, token_to_renew: smithy.RetryToken, error: Exception
+    ) -> smithy.RetryToken:
         """Return the token of the next attempt; whatever the strategy raises passes."""
         loan = self.book.end(token_to_renew, TokenEnd.RENEWED)
         try:
@@ -66,14 +65,14 @@ class CheckedStrategy:
             self._lend(loan, token, error)
         return token
 
-    def record_success(self, *, token: RetryToken) -> None:
+    def record_success(self, *, token: smithy.RetryToken) -> None:
         """Take a token back, and with it what its attempt cost, or 1."""
         loan = self.book.end(token, TokenEnd.RECORDED)
         self._strategy.record_success(token=token)
         if loan is not None:
             self._give_back(loan, _cost_of(token) or 1)
 
-    def abandon(self, *, token: RetryToken) -> None:
+    def abandon(self, *, token: smithy.RetryToken) -> None:
         """Take back a token whose attempt is not made, and with it what that was to cost."""
         loan = self.book.end(token, TokenEnd.GIVEN_BACK)
         take_back: Callable[..., None] | None = getattr(self._strategy, "abandon", None)
@@ -82,7 +81,7 @@ class CheckedStrategy:
         if loan is not None:
             self._give_back(loan, _cost_of(token))
 
-    def _lend(self, loan: Loan, token: RetryToken, error: Exception | None = None) -> None:
+    def _lend(self, loan: Loan, token: smithy.RetryToken, error: Exception | None = None) -> None:
         self._taken[loan.token_scope] += _cost_of(token)
         self.book.lend(loan, token, error.reason if isinstance(error, FailedAttemptError) else None)
         self._check_budget(loan.token_scope)
@@ -105,7 +104,7 @@ class CheckedStrategy:
         left = self._left(scope)
         if not 0 <= left <= self._capacity:
             self.book.breaks(f"{self} has {left:g} left in scope {scope!r}, of {self._capacity:g}")
-        if isinstance(self._strategy, StandardRetryStrategy) and left != self._capacity - self._taken[scope]:
+        if isinstance(self._strategy, smithy.StandardRetryStrategy) and left != self._capacity - self._taken[scope]:
             self.book.breaks(f"{self} has {left:g} left in scope {scope!r}, and has lent {self._taken[scope]}")
 
 
@@ -125,14 +124,16 @@ class AwaitedStrategy:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._strategy!r})"
 
-    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
+    async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.RetryToken:
         """Return the token of a first attempt; whatever the strategy raises passes."""
         loan = self._strategy.book.begin(token_scope)
         loan.was_held_back = True
         await self._think()
         return self._strategy.acquire_for(loan)
 
-    async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
+    async def refresh_retry_token_for_retry(
+        self, *, token_to_renew: smithy.RetryToken, error: Exception
+    ) -> smithy.RetryToken:
         """Return the token of the next attempt; whatever the strategy raises passes."""
         # Whoever is called off has the token all the same: it has served for a question.
         loan = self._strategy.book.end(token_to_renew, TokenEnd.ASKED)
@@ -141,24 +142,24 @@ class AwaitedStrategy:
         await self._think()
         return self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
 
-    async def record_success(self, *, token: RetryToken) -> None:
+    async def record_success(self, *, token: smithy.RetryToken) -> None:
         """Take a token back, and think."""
         self._strategy.record_success(token=token)
         await self._think()
 
-    def abandon(self, *, token: RetryToken) -> None:
+    def abandon(self, *, token: smithy.RetryToken) -> None:
         """Take back a token whose attempt is not made."""
         self._strategy.abandon(token=token)
 
 
-def _budget_of(strategy: MinimalRetryStrategy) -> Callable[[str | None], float]:
+def _budget_of(strategy: smithy.MinimalRetryStrategy) -> Callable[[str | None], float]:
     """Return what tells what is left of a strategy's budget for a scope; always 0 where it has none."""
-    if isinstance(strategy, StandardRetryStrategy):
+    if isinstance(strategy, smithy.StandardRetryStrategy):
         return strategy.available_quota
-    if isinstance(strategy, BudgetRetryStrategy):
+    if isinstance(strategy, smithy.BudgetRetryStrategy):
         return strategy.available_budget
     return lambda scope: 0.0
 
 
-def _cost_of(token: RetryToken) -> int:
-    return token.quota_acquired if isinstance(token, SingleUseToken) else 0
+def _cost_of(token: smithy.RetryToken) -> int:
+    return token.quota_acquired if isinstance(token, smithy.SingleUseToken) else 0

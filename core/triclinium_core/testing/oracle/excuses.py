@@ -11,29 +11,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Set as AbstractSet
 from typing import NamedTuple
 
-from triclinium_core.errors import (
-    CasMismatchException,
-    CouchbaseException,
-    DocumentExistsException,
-    DocumentNotFoundException,
-    DocumentNotLockedException,
-    TimeoutException,
-)
+from triclinium_core import errors
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.wire.header import MalformedFrame, scan_headers
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import CircuitBreakerOptions, RetryReason
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
-from triclinium_core.testing.fakes.faults import (
-    AnswerNotMyVbucket,
-    AnswerStatus,
-    CommandFault,
-    Delay,
-    DropResponse,
-)
+from triclinium_core.testing.fakes.faults import AnswerNotMyVbucket, AnswerStatus, CommandFault, Delay, DropResponse
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
 from triclinium_core.testing.fakes.store.documents import vbucket_of
 from triclinium_core.testing.fault_catalogue import HARMLESS_STATUSES
@@ -41,7 +27,12 @@ from triclinium_core.testing.oracle.ledger import Ledger
 from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import NEVER, Instant, Submission, Violation
 
-ANSWERS = (CasMismatchException, DocumentExistsException, DocumentNotFoundException, DocumentNotLockedException)
+ANSWERS = (
+    errors.CasMismatchException,
+    errors.DocumentExistsException,
+    errors.DocumentNotFoundException,
+    errors.DocumentNotLockedException,
+)
 """Failures that tell the caller about the document: they need no excuse, but a history."""
 
 LONG_AGO: Instant = (-1.0, 0)
@@ -191,13 +182,13 @@ class Excuses:
         if stream not in self._suspect and not self._withholds:
             raise Violation(f"stream {stream} was ended though nothing was wrong with it: {reason}")
 
-    def check_failure(self, submission: Submission, error: CouchbaseException) -> None:
+    def check_failure(self, submission: Submission, error: errors.CouchbaseException) -> None:
         """Raise ``Violation`` where an operation fails for no reason."""
-        self._timeouts += isinstance(error, TimeoutException)
+        self._timeouts += isinstance(error, errors.TimeoutException)
         if not isinstance(error, ANSWERS) and not self._is_excused(submission, error):
             raise Violation(f"{submission} failed though nothing was wrong: {type(error).__name__}: {error}")
 
-    def _is_excused(self, submission: Submission, error: CouchbaseException) -> bool:
+    def _is_excused(self, submission: Submission, error: errors.CouchbaseException) -> bool:
         outset = self._outsets[submission.token]
         nodes = self.nodes_asked(submission)
         reasons = {*error.context.retry_reasons, error.context.refused_reason}

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRetry
-from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.kv.operation.codec_parts import Body
 from triclinium_core.kv.operation.document_operations import DocumentOperation, Keyspace
 from triclinium_core.kv.operation.operation_codec import CODECS
@@ -22,17 +22,10 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.kv.wire.leb128 import decode_unsigned
 from triclinium_core.retry.backoff import RESOLUTION
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason, Status
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES, DATA_OPCODES
-from triclinium_core.testing.fakes.faults import (
-    AnswerNotMyVbucket,
-    AnswerStatus,
-    CommandFault,
-    Delay,
-    WrongLength,
-)
+from triclinium_core.testing.fakes.faults import AnswerNotMyVbucket, AnswerStatus, CommandFault, Delay, WrongLength
 from triclinium_core.testing.fault_catalogue import RETRIED_BY_MAP, RETRIED_STATUSES
 from triclinium_core.testing.oracle.submissions import Instant, Submission, Violation, may_be_applied
 
@@ -178,7 +171,7 @@ class Ledger:
         if submission.may_change and account.completed > account.applied:
             raise Violation(f"{submission} is acknowledged, but the node has not applied it")
 
-    def failed(self, submission: Submission, error: CouchbaseException) -> None:
+    def failed(self, submission: Submission, error: errors.CouchbaseException) -> None:
         """Record a failure, which has to tell how often it was retried, and whether it may have been applied."""
         account, reports = self._account_of[submission.token], self._retries[submission.token]
         ordered = sum(report.dispatches for report in reports)
@@ -257,12 +250,12 @@ class Ledger:
         return _Look(frame.opcode, known_id, frame.key[prefix_size:], frame.cas, frame.extras, frame.value)
 
 
-def _needs_a_frame(error: CouchbaseException) -> bool:
+def _needs_a_frame(error: errors.CouchbaseException) -> bool:
     """Tell whether an error, beyond the retries before it, is one that only an answer can bring."""
     context = error.context
     if context.refused_reason is not None:
         return context.refused_reason in NEEDS_A_FRAME
-    return context.status is not None and not isinstance(error, TimeoutException)
+    return context.status is not None and not isinstance(error, errors.TimeoutException)
 
 
 def frame_size(frame: Frame) -> int:

@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRetry
-from triclinium_core.errors import CouchbaseException, TimeoutException
 from triclinium_core.retry.backoff import RESOLUTION
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
-from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.smithy.protocols import RetryToken
+from triclinium_core.retry.couchbase import TERMINAL_ERRORS, RetryReason
+from triclinium_core.retry.smithy import RetryToken
 from triclinium_core.shown import total_repr
 from triclinium_core.testing.oracle.submissions import Violation
 
@@ -206,7 +205,7 @@ class LoanBook:
         if loan.lent and loan.times_recorded != 1:
             raise Violation(f"{loan} succeeded, and its strategy was told of {loan.times_recorded} successes")
 
-    def failed(self, request: int, error: CouchbaseException, *, is_well: bool, has_rows: bool = False) -> None:
+    def failed(self, request: int, error: errors.CouchbaseException, *, is_well: bool, has_rows: bool = False) -> None:
         """Record a failure.
 
         Args:
@@ -222,7 +221,7 @@ class LoanBook:
             raise Violation(f"{loan} is not retried for {reason}, and its strategy has not refused it")
         if loan.lent and is_well and loan.times_recorded != 1:
             raise Violation(f"{loan} was answered, and its strategy was told of {loan.times_recorded} successes")
-        if loan.times_recorded and (refused is not None or isinstance(error, TimeoutException)):
+        if loan.times_recorded and (refused is not None or isinstance(error, errors.TimeoutException)):
             raise Violation(f"{loan} fails with {error!r}, and its strategy was told of a success")
 
     def abandoned(self, request: int, *, has_rows: bool) -> None:
@@ -272,15 +271,15 @@ def _names(reasons: set[RetryReason]) -> str:
     return ", ".join(sorted(map(str, reasons)))
 
 
-def _was_late(error: CouchbaseException) -> bool:
+def _was_late(error: errors.CouchbaseException) -> bool:
     """Tell whether time was up, so that it does not matter what an awaited strategy answers (decision C23)."""
     context = error.context
-    if not isinstance(error, TimeoutException) or context.elapsed is None or context.timeout is None:
+    if not isinstance(error, errors.TimeoutException) or context.elapsed is None or context.timeout is None:
         return False
     return context.elapsed >= context.timeout - RESOLUTION
 
 
-def _may_be_refused(loan: Loan, reason: RetryReason, error: CouchbaseException, *, has_rows: bool) -> bool:
+def _may_be_refused(loan: Loan, reason: RetryReason, error: errors.CouchbaseException, *, has_rows: bool) -> bool:
     """Tell whether a request may fail because it is not retried for a reason."""
     return (
         reason in loan.refusals

@@ -15,39 +15,13 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from triclinium_core.errors import (
-    CasMismatchException,
-    CouchbaseException,
-    DocumentExistsException,
-    DocumentNotFoundException,
-)
-from triclinium_core.kv.operation.document_operations import (
-    Append,
-    Concatenate,
-    Count,
-    DocumentOperation,
-    GetAndLock,
-    Increment,
-    Insert,
-    Keyspace,
-    Operation,
-    Prepend,
-    Remove,
-    Store,
-    Unlock,
-    Upsert,
-)
+from triclinium_core import errors
+from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.results import Cas, CounterResult, ExistsResult, GetResult, MutationResult, Result
 from triclinium_core.testing.fakes.store.documents import LOCKED_CAS
+from triclinium_core.testing.oracle import unique_values
 from triclinium_core.testing.oracle.document_history import DocumentHistory
 from triclinium_core.testing.oracle.submissions import Instant, Place, Submission, Violation, may_be_applied
-from triclinium_core.testing.oracle.unique_values import (
-    UniqueValues,
-    Unreadable,
-    is_fragment,
-    read_counter,
-    read_fragments,
-)
 
 DROP = 0
 """The token of a removal that nobody asked for: its collection was dropped."""
@@ -69,7 +43,7 @@ class Model:
     """
 
     def __init__(self) -> None:
-        self.unique_values: UniqueValues = UniqueValues()
+        self.unique_values: unique_values.UniqueValues = unique_values.UniqueValues()
         self.now: float = 0.0
         self.submissions: dict[int, Submission] = {}
         self._histories: defaultdict[Place, DocumentHistory] = defaultdict(DocumentHistory)
@@ -96,9 +70,9 @@ class Model:
         """Tell whether somebody may hold a lock on the document while this operation is open."""
         return self._histories[submission.place].may_be_locked(submission)
 
-    def submitted(self, token: int, operation: Operation) -> Submission | None:
+    def submitted(self, token: int, operation: document_operations.Operation) -> Submission | None:
         """Record that a caller asked for something, with new values, and return it; None where it concerns no document."""
-        if not isinstance(operation, DocumentOperation):
+        if not isinstance(operation, document_operations.DocumentOperation):
             return None
         submission = Submission(token, operation, self.instant())
         self._record_value(submission)
@@ -131,11 +105,11 @@ class Model:
             case _:
                 pass
         submission.was_applied(submission.settled)
-        if isinstance(submission.operation, GetAndLock) and isinstance(result, GetResult):
+        if isinstance(submission.operation, document_operations.GetAndLock) and isinstance(result, GetResult):
             until = submission.begin[0] + submission.operation.lock_time
             self._locks[submission.place] = Lock(result.cas, min(until, history.exists_until(submission.begin)))
 
-    def failed(self, token: int, error: CouchbaseException) -> None:
+    def failed(self, token: int, error: errors.CouchbaseException) -> None:
         """Record that a caller was told of a failure."""
         submission = self.submissions.get(token)
         if submission is None:
@@ -145,11 +119,11 @@ class Model:
             _void(submission)
         history = self._histories[submission.place]
         match error:
-            case DocumentNotFoundException():
+            case errors.DocumentNotFoundException():
                 history.check_absent(submission)
-            case DocumentExistsException():
+            case errors.DocumentExistsException():
                 history.check_present(submission)
-            case CasMismatchException() if not isinstance(submission.operation, Unlock):
+            case errors.CasMismatchException() if not isinstance(submission.operation, document_operations.Unlock):
                 history.check_cas_is_outdated(submission)
             case _:
                 pass
@@ -162,11 +136,11 @@ class Model:
             if not ambiguous:
                 _void(submission)
 
-    def dropped(self, keyspace: Keyspace) -> None:
+    def dropped(self, keyspace: document_operations.Keyspace) -> None:
         """Record that a collection was dropped now: it is as if every document in it had been removed."""
         for place, history in self._histories.items():
             if place.keyspace == keyspace:
-                removal = Submission(DROP, Remove(place.keyspace, place.key), self.instant())
+                removal = Submission(DROP, document_operations.Remove(place.keyspace, place.key), self.instant())
                 removal.settled = self.instant()
                 removal.was_applied(removal.settled)
                 history.submissions.append(removal)
@@ -186,11 +160,11 @@ class Model:
 
     def _record_value(self, submission: Submission) -> None:
         match submission.operation:
-            case Store(value=value) | Concatenate(value=value):
-                if not is_fragment(value) or value in self._by_fragment:
+            case document_operations.Store(value=value) | document_operations.Concatenate(value=value):
+                if not unique_values.is_fragment(value) or value in self._by_fragment:
                     raise ValueError(f"value={value!r} must be new and from model.unique_values.fragment()")
                 self._by_fragment[value] = submission
-            case Count(delta=delta):
+            case document_operations.Count(delta=delta):
                 if delta != 4 ** len(self._counts):
                     raise ValueError(f"delta={delta} must be the newest of model.unique_values.counter()")
                 self._counts.append(submission)
@@ -205,13 +179,13 @@ class Model:
         """Check what a document holds, and record who is seen to have been applied."""
         try:
             root, parts = self._read(data)
-        except Unreadable as error:
+        except unique_values.Unreadable as error:
             raise Violation(f"{reader}: {error}") from error
-        if isinstance(reader.operation, Count) and reader is not root and reader not in parts:
+        if isinstance(reader.operation, document_operations.Count) and reader is not root and reader not in parts:
             raise Violation(f"{reader} is not in its own result")
         history = self._histories[reader.place]
         history.check_content(reader, root, parts)
-        if reader is root and isinstance(reader.operation, Count):
+        if reader is root and isinstance(reader.operation, document_operations.Count):
             history.check_absent(reader)
         root.created = True
         for writer in (root, *parts):
@@ -220,27 +194,29 @@ class Model:
     def _read(self, data: bytes) -> tuple[Submission, Sequence[Submission]]:
         """Return who created a document with this content, and who changed it since; ``Unreadable`` where nobody can have."""
         if data.isdigit():
-            signs = [1 if isinstance(count.operation, Increment) else -1 for count in self._counts]
-            position, applied = read_counter(int(data), signs)
+            signs = [1 if isinstance(count.operation, document_operations.Increment) else -1 for count in self._counts]
+            position, applied = unique_values.read_counter(int(data), signs)
             return self._counts[position], [self._counts[other] for other in applied]
-        unknown = [fragment for fragment in read_fragments(data) if fragment not in self._by_fragment]
+        unknown = [fragment for fragment in unique_values.read_fragments(data) if fragment not in self._by_fragment]
         if unknown:
-            raise Unreadable(f"{data!r} has {unknown[0]!r}, which nobody wrote")
-        writers = [self._by_fragment[fragment] for fragment in read_fragments(data)]
-        before = [writer for writer in writers if isinstance(writer.operation, Prepend)]
-        behind = [writer for writer in writers if isinstance(writer.operation, Append)]
+            raise unique_values.Unreadable(f"{data!r} has {unknown[0]!r}, which nobody wrote")
+        writers = [self._by_fragment[fragment] for fragment in unique_values.read_fragments(data)]
+        before = [writer for writer in writers if isinstance(writer.operation, document_operations.Prepend)]
+        behind = [writer for writer in writers if isinstance(writer.operation, document_operations.Append)]
         root = writers[len(before)] if len(before) < len(writers) else writers[0]
-        if not isinstance(root.operation, Store) or writers != [*before, root, *behind]:
-            raise Unreadable(f"{data!r} is in an order that cannot come about")
+        if not isinstance(root.operation, document_operations.Store) or writers != [*before, root, *behind]:
+            raise unique_values.Unreadable(f"{data!r} is in an order that cannot come about")
         return root, [*before, *behind]
 
 
 def _check_existence(history: DocumentHistory, submission: Submission, result: Result) -> None:
     """Check that the document was there where the operation needs one, and was not where it must not be."""
     operation = submission.operation
-    if isinstance(operation, Insert) or (isinstance(result, ExistsResult) and not result.exists):
+    if isinstance(operation, document_operations.Insert) or (isinstance(result, ExistsResult) and not result.exists):
         history.check_absent(submission)
-    elif not isinstance(operation, Upsert) and not (isinstance(operation, Count) and operation.initial is not None):
+    elif not isinstance(operation, document_operations.Upsert) and not (
+        isinstance(operation, document_operations.Count) and operation.initial is not None
+    ):
         history.check_present(submission)
 
 

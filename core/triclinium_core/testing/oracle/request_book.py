@@ -13,18 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRetry
-from triclinium_core.errors import CouchbaseException, TimeoutException
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.services.answer.incoming_answer import HELD_SIZE_BYTES
 from triclinium_core.shown import total_repr
-from triclinium_core.testing.fakes.faults import (
-    Delay,
-    HangUpAfterApplying,
-    HangUpBeforeApplying,
-    HangUpMidReply,
-    ServiceFault,
-)
+from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.services.faults import CloseAnnounced, CutBody
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
 from triclinium_core.testing.oracle.ledger import SURVIVABLE_DELAY
@@ -199,7 +193,7 @@ class RequestBook:
             raise Violation(f"{asked} succeeded, but no node has carried it out")
 
     def failed(
-        self, token: int, error: CouchbaseException, troubled_at: Instant, *, was_held_back: bool = False
+        self, token: int, error: errors.CouchbaseException, troubled_at: Instant, *, was_held_back: bool = False
     ) -> None:
         """Record a failure, which needs an excuse unless it was drawn.
 
@@ -208,7 +202,7 @@ class RequestBook:
             was_held_back: whether its strategy let it wait, which is one.
         """
         asked = self._close(token)
-        self._timeouts += isinstance(error, TimeoutException)
+        self._timeouts += isinstance(error, errors.TimeoutException)
         if error.context.retry_attempts != asked.retries:
             raise Violation(f"{asked} reports {error.context.retry_attempts} retries, {asked.retries} were ordered")
         if not may_be_applied(error) and not asked.rows:
@@ -293,7 +287,7 @@ class RequestBook:
         if times > 0 and asked.is_void and asked.drawn.error is None:
             raise Violation(f"{asked} was applied, and is said not to have been")
 
-    def _is_excused(self, asked: Asked, error: CouchbaseException, troubled_at: Instant) -> bool:
+    def _is_excused(self, asked: Asked, error: errors.CouchbaseException, troubled_at: Instant) -> bool:
         reasons = {*error.context.retry_reasons, error.context.refused_reason}
         is_struck_down = not all(asked.strikes) or len(asked.strikes) > SURVIVABLE_STRIKES or bool(asked.rows)
         needs_patience = bool(asked.strikes or asked.drawn.refusals or asked.drawn.is_prepared)
@@ -311,14 +305,14 @@ def _waits(asked: Asked) -> str:
     return "waits for some" if asked.wants_rows else "has not asked for more"
 
 
-def _is_survivable(fault: ServiceFault, *, is_idempotent: bool) -> bool:
+def _is_survivable(fault: faults.ServiceFault, *, is_idempotent: bool) -> bool:
     """Tell whether a patient client gets its answer although ``fault`` strikes a request a few times."""
     match fault:
-        case Delay(seconds):
+        case faults.Delay(seconds):
             return seconds <= SURVIVABLE_DELAY
         case CloseAnnounced():
             return True
-        case HangUpBeforeApplying() | HangUpAfterApplying() | HangUpMidReply() | CutBody():
+        case faults.HangUpBeforeApplying() | faults.HangUpAfterApplying() | faults.HangUpMidReply() | CutBody():
             return is_idempotent
         case _:
             return False

@@ -5,28 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    DecodingFailureException,
-    DurabilityAmbiguousException,
-)
-from triclinium_core.kv.operation.document_operations import (
-    Concatenate,
-    Count,
-    DocumentOperation,
-    GetAndLock,
-    GetAndTouch,
-    Keyspace,
-    Remove,
-    Replace,
-    Store,
-    Touch,
-    Unlock,
-)
+from triclinium_core import errors
+from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES
 
@@ -36,7 +19,16 @@ Instant = tuple[float, int]
 NEVER: Instant = (math.inf, 0)
 BEFORE_ALL: Instant = (-math.inf, 0)
 
-CHANGES_CAS = (Store, Concatenate, Count, Remove, Touch, GetAndTouch, GetAndLock, MutateIn)
+CHANGES_CAS = (
+    document_operations.Store,
+    document_operations.Concatenate,
+    document_operations.Count,
+    document_operations.Remove,
+    document_operations.Touch,
+    document_operations.GetAndTouch,
+    document_operations.GetAndLock,
+    MutateIn,
+)
 """Operations that give a document another CAS."""
 
 
@@ -47,7 +39,7 @@ class Violation(AssertionError):
 class Place(NamedTuple):
     """Where a document lives."""
 
-    keyspace: Keyspace
+    keyspace: document_operations.Keyspace
     key: str
 
 
@@ -56,9 +48,9 @@ class Submission:
 
     __slots__ = ("applied_by", "begin", "created", "is_void", "operation", "over_by", "place", "settled", "token")
 
-    def __init__(self, token: int, operation: DocumentOperation, begin: Instant) -> None:
+    def __init__(self, token: int, operation: document_operations.DocumentOperation, begin: Instant) -> None:
         self.token: int = token
-        self.operation: DocumentOperation = operation
+        self.operation: document_operations.DocumentOperation = operation
         self.place: Place = Place(operation.keyspace, operation.key)
         self.begin: Instant = begin
         self.settled: Instant = NEVER
@@ -69,7 +61,7 @@ class Submission:
         """When it had been applied, or would never be."""
         self.is_void: bool = False
         """Whether it has certainly not been applied and never will be."""
-        self.created: bool = isinstance(operation, Store)
+        self.created: bool = isinstance(operation, document_operations.Store)
         """Whether, once applied, it has made the document that there is: for a count only its result tells."""
 
     @total_repr
@@ -90,18 +82,41 @@ class Submission:
     def may_create(self) -> bool:
         """Whether it may have created the document."""
         operation = self.operation
-        return isinstance(operation, Store) or (isinstance(operation, Count) and operation.initial is not None)
+        return isinstance(operation, document_operations.Store) or (
+            isinstance(operation, document_operations.Count) and operation.initial is not None
+        )
 
     @property
     def cas(self) -> int:
         """The CAS that it was given; 0 for none."""
         operation = self.operation
-        return operation.cas if isinstance(operation, Replace | Remove | Concatenate | Unlock | MutateIn) else 0
+        return (
+            operation.cas
+            if isinstance(
+                operation,
+                document_operations.Replace
+                | document_operations.Remove
+                | document_operations.Concatenate
+                | document_operations.Unlock
+                | MutateIn,
+            )
+            else 0
+        )
 
     def expiry(self) -> tuple[Instant, Instant] | None:
         """Return from when on the document may have expired because of it, and by when it has; None for never."""
         operation = self.operation
-        if not isinstance(operation, Store | Count | Touch | GetAndTouch) or not operation.expiry or self.is_void:
+        if (
+            not isinstance(
+                operation,
+                document_operations.Store
+                | document_operations.Count
+                | document_operations.Touch
+                | document_operations.GetAndTouch,
+            )
+            or not operation.expiry
+            or self.is_void
+        ):
             return None
         if operation.expiry > RELATIVE_EXPIRY_MAX:
             return self.begin, NEVER
@@ -113,8 +128,10 @@ class Submission:
         self.over_by = min(self.over_by, instant)
 
 
-def may_be_applied(error: CouchbaseException) -> bool:
+def may_be_applied(error: errors.CouchbaseException) -> bool:
     """Tell whether an operation that failed with ``error`` may have been applied, as far as its caller is told."""
-    if isinstance(error, AmbiguousTimeoutException | DurabilityAmbiguousException | DecodingFailureException):
+    if isinstance(
+        error, errors.AmbiguousTimeoutException | errors.DurabilityAmbiguousException | errors.DecodingFailureException
+    ):
         return True
     return error.context.refused_reason in (RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, RetryReason.UNKNOWN)

@@ -4,12 +4,7 @@
 in it, one for each seed: ``command``.
 """
 
-from triclinium_core.testing.simulation.simulation import (
-    LIVELOCK,
-    MIDPOINT,
-    SimulatedStream,
-    Simulation,
-)
+from triclinium_core.testing.simulation.simulation import LIVELOCK, MIDPOINT, SimulatedStream, Simulation
 
 __all__ = [
     "LIVELOCK",

@@ -15,39 +15,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from types import MappingProxyType
 
+from triclinium_core import errors
 from triclinium_core.client.health.statistics import ConnectionStatistics
-from triclinium_core.contract.couchbase import (
-    Action,
-    CompleteOperation,
-    CompleteRequest,
-    Event,
-    FailOperation,
-    OperationAbandoned,
-    OperationsSubmitted,
-    OperationSubmitted,
-    ReportDispatch,
-    ReportRetry,
-    RequestSubmitted,
-    RowsReceived,
-    RowsWanted,
-)
-from triclinium_core.contract.neutral import (
-    AcquirePermit,
-    CloseStream,
-    ConsultStrategy,
-    LossCause,
-    OpenStream,
-    PauseReading,
-    RecordSuccess,
-    ReportDecoderFault,
-    ReportStrategyError,
-    ResumeReading,
-    SendBytes,
-    StreamId,
-    StreamLost,
-    Token,
-)
-from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException
+from triclinium_core.contract import couchbase, neutral
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.operation import timeout_of
@@ -56,16 +26,16 @@ from triclinium_core.options import ClientOptions
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.permits import AsyncPermit
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope
-from triclinium_core.retry.couchbase.circuit_breaker import BreakerState
-from triclinium_core.retry.couchbase.strategy import (
+from triclinium_core.retry.couchbase import (
     TERMINAL_ERRORS,
     BestEffortRetryStrategy,
+    BreakerState,
     ErrorMapRetryStrategy,
     FastFailOnTerminalErrorRetryStrategy,
+    RetryReason,
     RetryRequest,
+    Service,
 )
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.pool.connection_texts import LEFT_THE_MAP
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
@@ -201,14 +171,16 @@ class CheckedSimulation(Simulation):
         self._is_closing = True
         for token in waiting:
             if token % len(self.clients) == index:
-                self.abandon(Token(token))
+                self.abandon(neutral.Token(token))
         self._is_closing = False
         left_over = self.clients[index].statistics().open_operations
         if left_over:
             raise Violation(f"{left_over} operations are open though their client is closed")
         self.replace_client(index)
 
-    def ask(self, drawn: DrawnRequest, *, retry_strategy: AnyRetryStrategy | None = None, reads_slowly: bool) -> Token:
+    def ask(
+        self, drawn: DrawnRequest, *, retry_strategy: AnyRetryStrategy | None = None, reads_slowly: bool
+    ) -> neutral.Token:
         """Have a user ask a service, and return the request's token.
 
         Args:
@@ -223,24 +195,24 @@ class CheckedSimulation(Simulation):
         self.requests.submitted(token, drawn, self.model.instant(), is_patient=is_patient, is_ill=is_ill)
         if reads_slowly:
             self.slow_readers.add(token)
-        self.feed(RequestSubmitted(token, drawn.request, retry_strategy, is_traced=self.is_traced))
+        self.feed(couchbase.RequestSubmitted(token, drawn.request, retry_strategy, is_traced=self.is_traced))
         return token
 
-    def go_on(self, token: Token) -> None:
+    def go_on(self, token: neutral.Token) -> None:
         """Let a strategy that was asked about an operation go on."""
         self.loans.now = self.now
         decided = self.consultations.go_on(token)
         if decided is not None:
             self.feed(decided)
 
-    def open(self, stream: StreamId) -> None:
+    def open(self, stream: neutral.StreamId) -> None:
         """Let a connect succeed or fail; one to a node that is not as it should be may be given up."""
         index = self._node_of.get(stream)
         if index is not None and self.excuses.is_out_of_order(index):
             self.excuses.out_of_order(index, [stream], self.model.instant())
         super().open(stream)
 
-    def hand_over(self, stream: StreamId, size: int | None = None) -> None:
+    def hand_over(self, stream: neutral.StreamId, size: int | None = None) -> None:
         """Let the node have bytes, and read what it notes of them."""
         super().hand_over(stream, size)
         handed_over = self.links[stream].handed_over
@@ -250,7 +222,7 @@ class CheckedSimulation(Simulation):
             self.ledger.left(stream, handed_over)
         self._read_logs()
 
-    def deliver(self, stream: StreamId, size: int | None = None) -> None:
+    def deliver(self, stream: neutral.StreamId, size: int | None = None) -> None:
         """Let the client have bytes, and see whether they make whole frames."""
         # A durable write that had to wait is logged when it is settled.
         self._read_logs()
@@ -314,35 +286,37 @@ class CheckedSimulation(Simulation):
         self.model.quieted()
         self.ledger.check_frames()
 
-    def _handle(self, event: Event) -> Sequence[Action]:
+    def _handle(self, event: couchbase.Event) -> Sequence[couchbase.Action]:
         """Feed an event to the client, carry out what it orders, and check both."""
         self.model.now = self.loans.now = self.now
         match event:
-            case OperationSubmitted():
+            case couchbase.OperationSubmitted():
                 self._submitted_together([event])
-            case OperationsSubmitted(submissions):
+            case couchbase.OperationsSubmitted(submissions):
                 self._submitted_together(submissions)
-            case OperationAbandoned(token):
+            case couchbase.OperationAbandoned(token):
                 self._deadlines.pop(token, None)
                 self._abandon(token)
-            case RequestSubmitted(token, request):
+            case couchbase.RequestSubmitted(token, request):
                 self._deadlines[token] = self.now + self._timeouts_given.of_service(request.service)
-            case RowsWanted(token) if token in self.requests:
+            case couchbase.RowsWanted(token) if token in self.requests:
                 service = self.requests[token].drawn.request.service
                 self._deadlines[token] = self.now + self._timeouts_given.of_service(service)
                 self.requests.wanted(token)
-            case StreamLost(stream, cause, _, handed_over) if stream in self._of_services:
+            case neutral.StreamLost(stream, cause, _, handed_over) if stream in self._of_services:
                 self.requests.left(stream, sys.maxsize if handed_over is None else handed_over)
-                if cause is not LossCause.CLOSED_BY_US:
+                if cause is not neutral.LossCause.CLOSED_BY_US:
                     self.requests.lost(stream, self.model.instant())
-            case StreamLost(stream, cause, _, handed_over):
+            case neutral.StreamLost(stream, cause, _, handed_over):
                 self._lose(stream, sys.maxsize if handed_over is None else handed_over)
-                if cause is LossCause.END_OF_STREAM:
+                if cause is neutral.LossCause.END_OF_STREAM:
                     self.excuses.check_end(stream, "the node hung up")
             case _:
                 pass
         actions = super()._handle(event)
-        if self._borrowers and isinstance(event, OperationSubmitted | OperationsSubmitted | RequestSubmitted):
+        if self._borrowers and isinstance(
+            event, couchbase.OperationSubmitted | couchbase.OperationsSubmitted | couchbase.RequestSubmitted
+        ):
             self._borrow(event)
         for action in actions:
             self._check(action)
@@ -350,11 +324,11 @@ class CheckedSimulation(Simulation):
             self._check_loans(event, actions)
         return actions
 
-    def _check_loans(self, event: Event, actions: Sequence[Action]) -> None:
+    def _check_loans(self, event: couchbase.Event, actions: Sequence[couchbase.Action]) -> None:
         """Check what clients have done with what token strategies lend."""
         for action in actions:
             self._check_loan(action)
-        if isinstance(event, OperationAbandoned) and event.token in self._borrowers:
+        if isinstance(event, couchbase.OperationAbandoned) and event.token in self._borrowers:
             rows = self.requests[event.token].rows if event.token in self.requests else ()
             self.loans.abandoned(event.token, has_rows=bool(rows))
             self.consultations.call_off(event.token)
@@ -362,21 +336,23 @@ class CheckedSimulation(Simulation):
             # Else something follows at once, such as what a strategy has answered.
             self.loans.check()
 
-    def _borrow(self, event: OperationSubmitted | OperationsSubmitted | RequestSubmitted) -> None:
+    def _borrow(
+        self, event: couchbase.OperationSubmitted | couchbase.OperationsSubmitted | couchbase.RequestSubmitted
+    ) -> None:
         """Record whose strategies were asked for a first token amid the event, in the order in which clients take them up."""
-        submitted = event.submissions if isinstance(event, OperationsSubmitted) else [event]
+        submitted = event.submissions if isinstance(event, couchbase.OperationsSubmitted) else [event]
         borrowers = [
             each.token for each in submitted if isinstance(_lender(self._strategies[each.token]), CheckedStrategy)
         ]
         # A batch is split by client; sorting keeps the order within each part.
         self.loans.submitted(sorted(borrowers, key=lambda token: token % len(self.clients)))
 
-    def _take_strategy(self, token: Token, strategy: AnyRetryStrategy) -> None:
+    def _take_strategy(self, token: neutral.Token, strategy: AnyRetryStrategy) -> None:
         self._strategies[token] = strategy
         if isinstance(_lender(strategy), CheckedStrategy | AwaitedStrategy):
             self._borrowers.add(token)
 
-    def _submitted_together(self, submissions: Sequence[OperationSubmitted]) -> None:
+    def _submitted_together(self, submissions: Sequence[couchbase.OperationSubmitted]) -> None:
         # How things stand is the same for all of them, and takes a while to find out.
         ill = self._ill_nodes()
         clients = {each.token % len(self.clients) for each in submissions}
@@ -384,7 +360,7 @@ class CheckedSimulation(Simulation):
         for each in submissions:
             self._submitted(each, ill, known[each.token % len(self.clients)])
 
-    def _submitted(self, event: OperationSubmitted, ill: AbstractSet[int], known: Revision | None) -> None:
+    def _submitted(self, event: couchbase.OperationSubmitted, ill: AbstractSet[int], known: Revision | None) -> None:
         strategy = self.options.retry_strategy if event.retry_strategy is None else event.retry_strategy
         self._take_strategy(event.token, strategy)
         deadline = self._deadlines[event.token] = self.now + timeout_of(event.operation, self._timeouts_given)
@@ -398,100 +374,103 @@ class CheckedSimulation(Simulation):
                 is_patient=isinstance(strategy, BestEffortRetryStrategy | ErrorMapRetryStrategy),
             )
 
-    def _check(self, action: Action) -> None:
-        if isinstance(action, CompleteOperation | CompleteRequest | FailOperation | RowsReceived):
+    def _check(self, action: couchbase.Action) -> None:
+        if isinstance(
+            action,
+            couchbase.CompleteOperation | couchbase.CompleteRequest | couchbase.FailOperation | couchbase.RowsReceived,
+        ):
             self._deadlines.pop(action.token, None)
         match action:
-            case SendBytes(stream) if self._is_closing:
+            case neutral.SendBytes(stream) if self._is_closing:
                 raise Violation(f"stream {stream} is sent {action!r} while its client is closed")
-            case SendBytes(stream, data) if stream in self._of_services:
+            case neutral.SendBytes(stream, data) if stream in self._of_services:
                 self.requests.ordered(stream, data)
-            case CloseStream(stream) if stream in self._of_services:
+            case neutral.CloseStream(stream) if stream in self._of_services:
                 pass
-            case SendBytes(stream, data):
+            case neutral.SendBytes(stream, data):
                 self.ledger.ordered(stream, data)
-            case CloseStream(stream, reason):
+            case neutral.CloseStream(stream, reason):
                 if len(self.nodes) > 1 and reason == LEFT_THE_MAP:
                     self._left.add(stream)
                 else:
                     self.excuses.check_end(stream, reason)
-            case ReportRetry(token) if token in self.model.submissions:
+            case couchbase.ReportRetry(token) if token in self.model.submissions:
                 self.ledger.retried(self.model.submissions[token], action, self.now)
-            case CompleteOperation(token, result) if token in self.model.submissions:
+            case couchbase.CompleteOperation(token, result) if token in self.model.submissions:
                 submission = self._settled(token)
                 self.ledger.completed(submission)
                 if self.ledger.was_forged(submission):
                     self.model.abandoned(token, ambiguous=True)
                 else:
                     self.model.completed(token, result)
-            case FailOperation(token, error) if token in self.model.submissions:
+            case couchbase.FailOperation(token, error) if token in self.model.submissions:
                 submission = self._settled(token)
                 self.ledger.failed(submission, error)
                 self.model.failed(token, error)
                 self._check_excuse(submission, error)
-            case ReportRetry(token) if token in self.requests:
+            case couchbase.ReportRetry(token) if token in self.requests:
                 self.requests.retried(token, action)
-            case RowsReceived(token, rows) if token in self.requests:
+            case couchbase.RowsReceived(token, rows) if token in self.requests:
                 self.requests.handed_out(token, rows)
-            case CompleteRequest(token) if token in self.requests:
+            case couchbase.CompleteRequest(token) if token in self.requests:
                 self.requests.completed(token)
-            case FailOperation(token, error) if token in self.requests:
+            case couchbase.FailOperation(token, error) if token in self.requests:
                 self.look_around()
                 troubled_at = self.excuses.newest_at(range(len(self.nodes)))
                 self.requests.failed(token, error, troubled_at, was_held_back=self._was_held_back(token))
             case _:
                 pass
 
-    def _check_loan(self, action: Action) -> None:
+    def _check_loan(self, action: couchbase.Action) -> None:
         match action:
-            case ReportDispatch(token) if token in self._borrowers:
+            case couchbase.ReportDispatch(token) if token in self._borrowers:
                 self.loans.begun(token)
-            case ReportRetry(token) if token in self._borrowers:
+            case couchbase.ReportRetry(token) if token in self._borrowers:
                 self.loans.retried(action)
-            case CompleteOperation(token) | CompleteRequest(token) if token in self._borrowers:
+            case couchbase.CompleteOperation(token) | couchbase.CompleteRequest(token) if token in self._borrowers:
                 self.loans.completed(token)
                 self.consultations.call_off(token)
-            case FailOperation(token, error) if token in self._borrowers:
+            case couchbase.FailOperation(token, error) if token in self._borrowers:
                 has_rows = token in self.requests and bool(self.requests[token].rows)
                 self.loans.failed(token, error, is_well=isinstance(error, ANSWERS), has_rows=has_rows)
                 self.consultations.call_off(token)
-            case ReportDecoderFault(_, node, fault):
+            case neutral.ReportDecoderFault(_, node, fault):
                 raise Violation(f"{node}: {fault}") from fault
-            case ReportStrategyError(token, error):
+            case neutral.ReportStrategyError(token, error):
                 raise Violation(f"operation {token}: its strategy was told of a success, and raised {error!r}")
             case _:
                 pass
 
-    def _carry_out(self, action: Action) -> None:
-        if isinstance(action, PauseReading | ResumeReading):
+    def _carry_out(self, action: couchbase.Action) -> None:
+        if isinstance(action, neutral.PauseReading | neutral.ResumeReading):
             was_paused = self.links[action.stream].is_paused
-            if was_paused is isinstance(action, PauseReading):
+            if was_paused is isinstance(action, neutral.PauseReading):
                 raise Violation(f"stream {action.stream} {'pauses' if was_paused else 'is read'} already: {action!r}")
         super()._carry_out(action)
-        if isinstance(action, OpenStream):
+        if isinstance(action, neutral.OpenStream):
             self._opened(action.stream)
 
-    def _ask(self, action: ConsultStrategy | AcquirePermit | RecordSuccess) -> None:
+    def _ask(self, action: neutral.ConsultStrategy | neutral.AcquirePermit | neutral.RecordSuccess) -> None:
         """Have a strategy that is checked think, and others answered for."""
         match action:
-            case AcquirePermit(token, AsyncPermit() as permit) if token in self._borrowers:
+            case neutral.AcquirePermit(token, AsyncPermit() as permit) if token in self._borrowers:
                 self._consult(token, permit.acquire())
-            case ConsultStrategy(
+            case neutral.ConsultStrategy(
                 token, AsyncPermit() as permit, RetryRequest() as request, RetryReason() as reason
             ) if token in self._borrowers:
                 self._consult(token, permit.retry_after(request, reason))
-            case RecordSuccess(token, AsyncPermit() as permit) if token in self._borrowers:
+            case neutral.RecordSuccess(token, AsyncPermit() as permit) if token in self._borrowers:
                 self.consultations.tell(permit.record())
             case _:
                 super()._ask(action)
 
-    def _consult(self, token: Token, question: Question) -> None:
+    def _consult(self, token: neutral.Token, question: Question) -> None:
         """Have a strategy think of an operation; an answer that it has at once is fed when the client is done."""
         decided = self.consultations.begin(token, question)
         if decided is not None:
             self._answers.append(decided)
 
-    def _opened(self, stream: StreamId) -> None:
+    def _opened(self, stream: neutral.StreamId) -> None:
         port = self.links[stream].port
         if port is not None:
             self._node_of[stream] = self._index_of[id(port.node)]
@@ -515,13 +494,13 @@ class CheckedSimulation(Simulation):
                 self.excuses.struck(command, instant, node)
             self.ledger.commanded(command, instant)
 
-    def _settled(self, token: Token) -> Submission:
+    def _settled(self, token: neutral.Token) -> Submission:
         submission = self.model.submissions[token]
         if not submission.is_open:
             raise Violation(f"{submission} is settled although its caller has left")
         return submission
 
-    def _abandon(self, token: Token) -> None:
+    def _abandon(self, token: neutral.Token) -> None:
         if token in self.requests and self.requests[token].is_open:
             self.requests.abandoned(token, ambiguous=self.machine.is_ambiguous(token))
         submission = self.model.submissions.get(token)
@@ -530,14 +509,14 @@ class CheckedSimulation(Simulation):
             self.model.abandoned(token, ambiguous=is_ambiguous)
             self.ledger.abandoned(submission, ambiguous=is_ambiguous)
 
-    def _lose(self, stream: StreamId, handed_over: int) -> None:
+    def _lose(self, stream: neutral.StreamId, handed_over: int) -> None:
         self.ledger.left(stream, handed_over)
         if stream not in self._left:
             self.excuses.lost(self.model.instant(), self._node_of.get(stream))
 
-    def _check_excuse(self, submission: Submission, error: CouchbaseException) -> None:
+    def _check_excuse(self, submission: Submission, error: errors.CouchbaseException) -> None:
         self._check_refusal(submission, error.context.refused_reason)
-        if isinstance(error, AmbiguousTimeoutException) and not submission.may_change:
+        if isinstance(error, errors.AmbiguousTimeoutException) and not submission.may_change:
             raise Violation(f"{submission} changes nothing, and still its timeout is called ambiguous")
         self.look_around()
         if not self._was_held_back(submission.token):

@@ -11,30 +11,7 @@ import msgspec
 
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.health.statistics import ClientStatistics
-from triclinium_core.contract.couchbase import (
-    Action,
-    AuthenticatorChanged,
-    CallEnded,
-    Event,
-    OperationsSubmitted,
-    OperationSubmitted,
-    ServiceLookedUp,
-    SubscribersChanged,
-)
-from triclinium_core.contract.neutral import (
-    BytesReceived,
-    CloseStream,
-    OpenStream,
-    PauseReading,
-    ReportConnection,
-    ResumeReading,
-    SendBytes,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-    TimePassed,
-    Token,
-)
+from triclinium_core.contract import couchbase, neutral
 from triclinium_core.error_context import ErrorContext
 
 
@@ -63,36 +40,36 @@ class Clients:
         """When the first of the clients is due."""
         return min(client.wakeup for client in self._clients)
 
-    def handle(self, event: Event, now: float) -> Sequence[Action]:
+    def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
         """Feed an event to its client, time to all clients that are due, and what concerns all to all; return their orders."""
-        if isinstance(event, TimePassed):
+        if isinstance(event, neutral.TimePassed):
             due = [index for index, client in enumerate(self._clients) if client.wakeup <= now]
             return [action for index in due for action in self._feed(index, event, now)]
-        if isinstance(event, StreamOpened | BytesReceived | StreamLost):
+        if isinstance(event, neutral.StreamOpened | neutral.BytesReceived | neutral.StreamLost):
             stream, index = divmod(event.stream, len(self._clients))
-            own = StreamId(stream - self._before[index])
+            own = neutral.StreamId(stream - self._before[index])
             return self._feed(index, msgspec.structs.replace(event, stream=own), now)
-        if isinstance(event, AuthenticatorChanged | ServiceLookedUp | SubscribersChanged):
+        if isinstance(event, couchbase.AuthenticatorChanged | couchbase.ServiceLookedUp | couchbase.SubscribersChanged):
             return [action for index in range(len(self._clients)) for action in self._feed(index, event, now)]
-        if isinstance(event, OperationsSubmitted):
-            batches: list[list[OperationSubmitted]] = [[] for _ in self._clients]
+        if isinstance(event, couchbase.OperationsSubmitted):
+            batches: list[list[couchbase.OperationSubmitted]] = [[] for _ in self._clients]
             for each in event.submissions:
                 batches[each.token % len(batches)].append(each)
             return [
                 action
                 for index, batch in enumerate(batches)
                 if batch
-                for action in self._feed(index, OperationsSubmitted(batch), now)
+                for action in self._feed(index, couchbase.OperationsSubmitted(batch), now)
             ]
         # The end of a call has no token; it only counts.
-        index = 0 if isinstance(event, CallEnded) else event.token % len(self._clients)
+        index = 0 if isinstance(event, couchbase.CallEnded) else event.token % len(self._clients)
         return self._feed(index, event, now)
 
-    def is_ambiguous(self, token: Token) -> bool:
+    def is_ambiguous(self, token: neutral.Token) -> bool:
         """Tell whether an operation, given up now, may still be applied or have been."""
         return self._client_of(token).is_ambiguous(token)
 
-    def error_context(self, token: Token, now: float) -> ErrorContext | None:
+    def error_context(self, token: neutral.Token, now: float) -> ErrorContext | None:
         """Return what an error can tell of an operation, given up now."""
         return self._client_of(token).error_context(token, now)
 
@@ -108,15 +85,23 @@ class Clients:
             retries_by_reason={reason: sum(one.retries_by_reason.get(reason, 0) for one in each) for reason in reasons},
         )
 
-    def _client_of(self, token: Token) -> ClientMachine:
+    def _client_of(self, token: neutral.Token) -> ClientMachine:
         return self._clients[token % len(self._clients)]
 
-    def _feed(self, index: int, event: Event, now: float) -> Sequence[Action]:
+    def _feed(self, index: int, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
         return [self._renamed(action, index) for action in self._clients[index].handle(event, now)]
 
-    def _renamed(self, action: Action, index: int) -> Action:
-        if isinstance(action, OpenStream | SendBytes | CloseStream | PauseReading | ResumeReading | ReportConnection):
+    def _renamed(self, action: couchbase.Action, index: int) -> couchbase.Action:
+        if isinstance(
+            action,
+            neutral.OpenStream
+            | neutral.SendBytes
+            | neutral.CloseStream
+            | neutral.PauseReading
+            | neutral.ResumeReading
+            | neutral.ReportConnection,
+        ):
             stream = self._before[index] + action.stream
             self._opened[index] = max(self._opened[index], stream + 1)
-            return msgspec.structs.replace(action, stream=StreamId(stream * len(self._clients) + index))
+            return msgspec.structs.replace(action, stream=neutral.StreamId(stream * len(self._clients) + index))
         return action

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Generator
 from typing import Any
 
 from triclinium_core.contract.neutral import StrategyDecided, Token
-from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase import RetryAction
 from triclinium_core.testing.oracle.loans import LoanBook
 
 Question = Coroutine[Any, Any, RetryAction | None]

@@ -18,13 +18,8 @@ from dataclasses import dataclass, replace
 from triclinium_core.contract.neutral import Token
 from triclinium_core.kv.operation.document_operations import Get, Keyspace, Operation
 from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import (
-    BestEffortRetryStrategy,
-    ErrorMapRetryStrategy,
-    FailFastRetryStrategy,
-)
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fault_catalogue import SHORT_ERROR_MAP
@@ -58,9 +53,9 @@ PAUSES = ((6, 0.0), (6, 0.001), (6, 0.05), (5, 0.6), (4, 3.0), (1, 25.0))
 """Seconds that pass at once, with their weights."""
 STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
     (12, None),
-    (4, BestEffortRetryStrategy()),
-    (2, ErrorMapRetryStrategy()),
-    (1, FailFastRetryStrategy()),
+    (4, couchbase.BestEffortRetryStrategy()),
+    (2, couchbase.ErrorMapRetryStrategy()),
+    (1, couchbase.FailFastRetryStrategy()),
 )
 """Retry strategies of an operation, with their weights; None for the client's own."""
 
@@ -116,7 +111,7 @@ class ClusterHistory:
             options = replace(options, enhanced_prepared_statements=chance.happens(0.5))
         self.nodes: FakeNodes = make_nodes(options, self._chance.between(3, 5))
         # So few that a short history opens it.
-        breaker = CircuitBreakerOptions(volume_threshold=5)
+        breaker = couchbase.CircuitBreakerOptions(volume_threshold=5)
         client = replace(client_options(self.nodes), circuit_breaker=breaker)
         if reads:
             client = replace(client, timeouts=SERVICE_TIMEOUTS)

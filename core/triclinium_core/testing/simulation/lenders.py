@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from triclinium_core.retry import smithy
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.breaker import BreakerRetryStrategy
-from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
-from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryError
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.retry.smithy.tokens import SingleUseToken
 from triclinium_core.testing.oracle.checked_strategies import AwaitedStrategy, CheckedStrategy
 from triclinium_core.testing.oracle.loans import LoanBook
 from triclinium_core.testing.simulation.chance import Chance
@@ -41,12 +35,12 @@ def has_lenders(seed: int) -> bool:
     return lenders_chance(seed).happens(SHARE)
 
 
-class Unwilling(StandardRetryStrategy):
+class Unwilling(smithy.StandardRetryStrategy):
     """Has no token for anybody: what it decides about is sent once."""
 
-    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
+    def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.SingleUseToken:
         """Refuse."""
-        raise RetryError("it lends nothing")
+        raise smithy.RetryError("it lends nothing")
 
 
 class Lenders:
@@ -61,7 +55,7 @@ class Lenders:
         self.book: LoanBook = LoanBook()
         self._chance = chance
         rng, capacity = chance.fork(), chance.choose(CAPACITIES)
-        shared = self._checked(StandardRetryStrategy(rng=rng, quota_capacity=capacity))
+        shared = self._checked(smithy.StandardRetryStrategy(rng=rng, quota_capacity=capacity))
         awaited = AwaitedStrategy(shared, think)
         own: Sequence[AnyRetryStrategy] = (shared, awaited, TokenScope(shared, "cluster"))
         self.own: AnyRetryStrategy | None = chance.choose(own) if chance.happens(OWN_SHARE) else None
@@ -71,10 +65,10 @@ class Lenders:
             TokenScope(shared, "near"),
             TokenScope(shared, "far"),
             TokenScope(awaited, "far"),
-            AwaitedStrategy(self._checked(BudgetRetryStrategy(rng=rng, capacity=3, deposit=0.3)), think),
-            self._checked(BreakerRetryStrategy(rng=rng)),
-            self._checked(SimpleRetryStrategy(rng=rng)),
-            self._checked(AdaptiveRetryStrategy(rng=rng, clock=clock, quota_capacity=capacity)),
+            AwaitedStrategy(self._checked(smithy.BudgetRetryStrategy(rng=rng, capacity=3, deposit=0.3)), think),
+            self._checked(smithy.BreakerRetryStrategy(rng=rng)),
+            self._checked(smithy.SimpleRetryStrategy(rng=rng)),
+            self._checked(smithy.AdaptiveRetryStrategy(rng=rng, clock=clock, quota_capacity=capacity)),
             self._checked(Unwilling(rng=rng)),
         )
 
@@ -100,5 +94,5 @@ class Lenders:
             if token in simulation.consultations.open:
                 simulation.go_on(token)
 
-    def _checked(self, strategy: MinimalRetryStrategy) -> CheckedStrategy:
+    def _checked(self, strategy: smithy.MinimalRetryStrategy) -> CheckedStrategy:
         return CheckedStrategy(self.book, strategy)

@@ -5,19 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 
-from triclinium_core.contract.couchbase import (
-    Action,
-    CompleteOperation,
-    CompleteRequest,
-    Event,
-    FailOperation,
-    OperationAbandoned,
-    OperationSubmitted,
-    RequestSubmitted,
-    RowsReceived,
-)
+from triclinium_core import errors
+from triclinium_core.contract import couchbase
 from triclinium_core.contract.neutral import ReportConnection, StreamId, Token
-from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
 from triclinium_core.kv.operation.document_operations import Concatenate, Count, Keyspace, Operation, Store
 from triclinium_core.kv.operation.results import CounterResult, ExistsResult, GetResult, Result
 from triclinium_core.options import ClientOptions
@@ -66,35 +56,35 @@ class LoggedSimulation(CheckedSimulation):
         is_refused = stream not in self.links and node is not None and node.is_alive
         self.figures.faults["refused connections"] += is_refused
 
-    def _handle(self, event: Event) -> Sequence[Action]:
-        if isinstance(event, RequestSubmitted):
+    def _handle(self, event: couchbase.Event) -> Sequence[couchbase.Action]:
+        if isinstance(event, couchbase.RequestSubmitted):
             self.figures.requests += 1
             self.tell(f"{self._who(event.token)} asks for {event.token}: {_request_named(event.request)}")
-        elif isinstance(event, OperationAbandoned):
+        elif isinstance(event, couchbase.OperationAbandoned):
             self._outcomes(event.token)["left by their callers"] += 1
             self.tell(f"{self._who(event.token)} leaves {event.token}")
         return super()._handle(event)
 
-    def _submitted(self, event: OperationSubmitted, ill: AbstractSet[int], known: Revision | None) -> None:
+    def _submitted(self, event: couchbase.OperationSubmitted, ill: AbstractSet[int], known: Revision | None) -> None:
         self.figures.operations += 1
         self.tell(f"{self._who(event.token)} asks for {event.token}: {_named(event.operation)}")
         super()._submitted(event, ill, known)
 
-    def _carry_out(self, action: Action) -> None:
+    def _carry_out(self, action: couchbase.Action) -> None:
         match action:
-            case CompleteOperation(token, result):
+            case couchbase.CompleteOperation(token, result):
                 self.figures.outcomes["done"] += 1
                 self.tell(f"{self._who(token)} is told of {token}: {_content(result)}")
-            case RowsReceived(token, rows):
+            case couchbase.RowsReceived(token, rows):
                 self.figures.rows += len(rows)
                 self.tell(f"{self._who(token)} reads {len(rows)} rows of {token}")
-            case CompleteRequest(token):
+            case couchbase.CompleteRequest(token):
                 self.figures.request_outcomes["done"] += 1
                 self.tell(f"{self._who(token)} is told of {token}: done")
-            case FailOperation(token, error) if token in self.requests:
+            case couchbase.FailOperation(token, error) if token in self.requests:
                 self.figures.request_outcomes[_kind_of_request_failure(error)] += 1
                 self.tell(f"{self._who(token)} is told of {token}: {type(error).__name__}: {error}")
-            case FailOperation(token, error):
+            case couchbase.FailOperation(token, error):
                 self.figures.outcomes[_kind_of_failure(error)] += 1
                 self.tell(f"{self._who(token)} is told of {token}: {type(error).__name__}: {error}")
             case ReportConnection(stream, node, text):
@@ -140,17 +130,17 @@ def _request_named(request: ServiceRequest) -> str:
     return f"{request.name} {request.error_context().http_path}"
 
 
-def _kind_of_request_failure(error: CouchbaseException) -> str:
-    if error.context.http_status is not None and not isinstance(error, TimeoutException):
+def _kind_of_request_failure(error: errors.CouchbaseException) -> str:
+    if error.context.http_status is not None and not isinstance(error, errors.TimeoutException):
         return "refused by the service"
     return _kind_of_failure(error)
 
 
-def _kind_of_failure(error: CouchbaseException) -> str:
+def _kind_of_failure(error: errors.CouchbaseException) -> str:
     if isinstance(error, ANSWERS):
         return "refused by the document"
-    if isinstance(error, AmbiguousTimeoutException):
+    if isinstance(error, errors.AmbiguousTimeoutException):
         return "timed out, ambiguous"
-    if isinstance(error, TimeoutException):
+    if isinstance(error, errors.TimeoutException):
         return "timed out, not applied"
     return "given up in trouble"

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 
 from triclinium_core.contract.neutral import Token
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import BestEffortRetryStrategy, FailFastRetryStrategy, Service
 from triclinium_core.testing.fakes.services.statements.plans import STALE_MESSAGES
 from triclinium_core.testing.fault_catalogue import SERVICE_FAULTS, TIMES
 from triclinium_core.testing.request_templates import DrawnRequest, RequestTemplates

@@ -13,52 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract.couchbase import (
-    Action,
-    CompleteOperation,
-    CompleteRequest,
-    Event,
-    FailOperation,
-    InquirySubmitted,
-    LookUpService,
-    OperationAbandoned,
-    OperationsSubmitted,
-    OperationSubmitted,
-    PublishTopology,
-    ReportAnswer,
-    ReportDispatch,
-    ReportEnd,
-    ReportRefusal,
-    ReportRetry,
-    ReportTelemetry,
-    RequestSubmitted,
-    RowsReceived,
-    RowsWanted,
-    ServiceLookedUp,
-)
-from triclinium_core.contract.neutral import (
-    AcquirePermit,
-    BytesReceived,
-    CloseStream,
-    ConsultStrategy,
-    LossCause,
-    OpenStream,
-    PauseReading,
-    RecordSuccess,
-    ReportConnection,
-    ReportDecoderFault,
-    ReportStrategyError,
-    ResumeReading,
-    SendBytes,
-    StrategyDecided,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-    TimePassed,
-    Token,
-)
-from triclinium_core.errors import CouchbaseException
+from triclinium_core.contract import couchbase, neutral
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.inquiries import Inquiry
 from triclinium_core.kv.operation.results import Result
@@ -66,7 +23,7 @@ from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import ConstantRandom, Random
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.service_request import ServiceRequest, ServiceResult
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes, NodePort
@@ -149,52 +106,54 @@ class Simulation:
         """How many streams there were."""
         self.is_traced: bool = is_traced
         self.now: float = 0.0
-        self.links: dict[StreamId, SimulatedStream] = {}
-        self.results: dict[Token, Result] = {}
-        self.answers: dict[Token, ServiceResult] = {}
+        self.links: dict[neutral.StreamId, SimulatedStream] = {}
+        self.results: dict[neutral.Token, Result] = {}
+        self.answers: dict[neutral.Token, ServiceResult] = {}
         """What the services have answered, by request."""
-        self.rows: dict[Token, list[bytes]] = {}
+        self.rows: dict[neutral.Token, list[bytes]] = {}
         """The rows that came before that."""
         self.takes_rows: bool = True
         """Whether whoever was given rows asks for more at once."""
-        self.slow_readers: set[Token] = set()
+        self.slow_readers: set[neutral.Token] = set()
         """Those of them who do not: ``read_on`` does it for them."""
-        self.errors: dict[Token, CouchbaseException] = {}
-        self.settled_at: dict[Token, float] = {}
-        self.consulted: list[ConsultStrategy | AcquirePermit] = []
+        self.errors: dict[neutral.Token, errors.CouchbaseException] = {}
+        self.settled_at: dict[neutral.Token, float] = {}
+        self.consulted: list[neutral.ConsultStrategy | neutral.AcquirePermit] = []
         """What asynchronous strategies were asked, and nobody has answered for them."""
-        self.recorded: list[RecordSuccess] = []
+        self.recorded: list[neutral.RecordSuccess] = []
         """Successes that asynchronous token strategies were to be told."""
-        self.strategy_errors: list[ReportStrategyError] = []
-        self.decoder_faults: list[ReportDecoderFault] = []
-        self.retries: list[ReportRetry] = []
-        self.refusals: list[ReportRefusal] = []
+        self.strategy_errors: list[neutral.ReportStrategyError] = []
+        self.decoder_faults: list[neutral.ReportDecoderFault] = []
+        self.retries: list[couchbase.ReportRetry] = []
+        self.refusals: list[couchbase.ReportRefusal] = []
         self.log: list[str] = []
         """What the client reported of its connections, oldest first."""
-        self.telemetry: list[ReportTelemetry] = []
+        self.telemetry: list[couchbase.ReportTelemetry] = []
         """What the client told of its operations, oldest first."""
         self.lookups: list[str] = []
         """The names that the client had looked up, oldest first."""
         self.services: Mapping[str, tuple[tuple[str, int], ...]] | None = {}
         """What DNS lists, by name; None while it does not answer."""
-        self.attempts: dict[Token, set[StreamId]] = {}
+        self.attempts: dict[neutral.Token, set[neutral.StreamId]] = {}
         """Whatever has attempts that were told and are not over, and the streams of these."""
-        self._answers: deque[StreamLost | ServiceLookedUp | RowsWanted | StrategyDecided] = deque()
+        self._answers: deque[
+            neutral.StreamLost | couchbase.ServiceLookedUp | couchbase.RowsWanted | neutral.StrategyDecided
+        ] = deque()
         """Events that the client gets at once: the ends of streams that it closed, the answers of DNS, those of strategies, and
         that whoever was given rows wants more."""
         self.changes: list[TopologyChange] = []
         """What the client published of the cluster's topology, oldest first."""
         self._last_token = 0
 
-    def request(self, request: ServiceRequest, *, retry_strategy: AnyRetryStrategy | None = None) -> Token:
+    def request(self, request: ServiceRequest, *, retry_strategy: AnyRetryStrategy | None = None) -> neutral.Token:
         """Have a user ask a service, read all its rows, and return the request's token."""
         token = self._new_token()
-        self.feed(RequestSubmitted(token, request, retry_strategy, is_traced=self.is_traced))
+        self.feed(couchbase.RequestSubmitted(token, request, retry_strategy, is_traced=self.is_traced))
         return token
 
-    def read_on(self, token: Token) -> None:
+    def read_on(self, token: neutral.Token) -> None:
         """Have a reader who has taken all rows ask for more."""
-        self.feed(RowsWanted(token))
+        self.feed(couchbase.RowsWanted(token))
 
     def submit(
         self,
@@ -202,30 +161,32 @@ class Simulation:
         *,
         retry_strategy: AnyRetryStrategy | None = None,
         client_context: dict[str, object] | None = None,
-    ) -> Token:
+    ) -> neutral.Token:
         """Submit an operation now, and return its token."""
         token = self._new_token()
-        self.feed(OperationSubmitted(token, operation, retry_strategy, client_context, is_traced=self.is_traced))
+        self.feed(
+            couchbase.OperationSubmitted(token, operation, retry_strategy, client_context, is_traced=self.is_traced)
+        )
         return token
 
     def submit_together(self, operations: Iterable[tuple[Operation, AnyRetryStrategy | None]]) -> None:
         """Submit several operations as one event, each with its retry strategy; None for the client's."""
         submissions = [
-            OperationSubmitted(self._new_token(), operation, strategy, is_traced=self.is_traced)
+            couchbase.OperationSubmitted(self._new_token(), operation, strategy, is_traced=self.is_traced)
             for operation, strategy in operations
         ]
-        self.feed(OperationsSubmitted(submissions))
+        self.feed(couchbase.OperationsSubmitted(submissions))
 
-    def inquire(self, inquiry: Inquiry) -> Token:
+    def inquire(self, inquiry: Inquiry) -> neutral.Token:
         """Submit an inquiry now, and return its token."""
         token = self._new_token()
-        self.feed(InquirySubmitted(token, inquiry, self.is_traced))
+        self.feed(couchbase.InquirySubmitted(token, inquiry, self.is_traced))
         return token
 
-    def abandon(self, token: Token) -> None:
+    def abandon(self, token: neutral.Token) -> None:
         """Let the caller of an operation, or of an inquiry, leave."""
         self.attempts.pop(token, None)
-        self.feed(OperationAbandoned(token))
+        self.feed(couchbase.OperationAbandoned(token))
 
     def replace_client(self, index: int) -> None:
         """Feed a client no more, cut its streams with all that is under way on them, and have a new one in its place."""
@@ -238,25 +199,25 @@ class Simulation:
         self.clients = (*self.clients[:index], client, *self.clients[index + 1 :])
         self.tick()
 
-    def feed(self, event: Event) -> Sequence[Action]:
+    def feed(self, event: couchbase.Event) -> Sequence[couchbase.Action]:
         """Feed an event to the client, and what its orders lead to at once; carry all of these out, and return them."""
         actions = list(self._handle(event))
         while self._answers:
             actions += self._handle(self._answers.popleft())
         return actions
 
-    def open(self, stream: StreamId) -> None:
+    def open(self, stream: neutral.StreamId) -> None:
         """Let a connect succeed, or fail where the node refuses or nobody is there."""
         link = self.links[stream]
         if link.port is None or not link.port.node.accepts(self.now):
-            self.lose(stream, LossCause.REFUSED)
+            self.lose(stream, neutral.LossCause.REFUSED)
             return
         link.is_open = True
         node, service = link.port
         self._answer(node.connection_opened(stream, self.now, service=service))
-        self.feed(StreamOpened(stream, f"nonce-of-stream-{stream:08d}"))
+        self.feed(neutral.StreamOpened(stream, f"nonce-of-stream-{stream:08d}"))
 
-    def hand_over(self, stream: StreamId, size: int | None = None) -> None:
+    def hand_over(self, stream: neutral.StreamId, size: int | None = None) -> None:
         """Let the node have the next ``size`` bytes that the client ordered; all unless given."""
         link = self.links[stream]
         data = bytes(link.outgoing[:size])
@@ -265,21 +226,21 @@ class Simulation:
         if data and link.node is not None and not link.is_hung_up:
             self._answer(link.node.bytes_received(stream, data, self.now))
 
-    def deliver(self, stream: StreamId, size: int | None = None) -> None:
+    def deliver(self, stream: neutral.StreamId, size: int | None = None) -> None:
         """Let the client have the next ``size`` bytes that the node sent; then, where the node hung up, the end."""
         link = self.links[stream]
         data = bytes(link.incoming[:size])
         del link.incoming[: len(data)]
         if data:
-            self.feed(BytesReceived(stream, data))
+            self.feed(neutral.BytesReceived(stream, data))
         if link.is_hung_up and not link.incoming and stream in self.links:
-            self.lose(stream, LossCause.END_OF_STREAM)
+            self.lose(stream, neutral.LossCause.END_OF_STREAM)
 
-    def lose(self, stream: StreamId, cause: LossCause = LossCause.RESET) -> None:
+    def lose(self, stream: neutral.StreamId, cause: neutral.LossCause = neutral.LossCause.RESET) -> None:
         """Break a stream: bytes under way are gone in both directions."""
         link = self.links.pop(stream)
         self._tell_of_loss(stream, link)
-        self.feed(StreamLost(stream, cause, handed_over=link.handed_over))
+        self.feed(neutral.StreamLost(stream, cause, handed_over=link.handed_over))
 
     def advance(self, seconds: float) -> None:
         """Let time pass, stopping at every instant at which client or node have something to do."""
@@ -299,7 +260,7 @@ class Simulation:
             if node.wakeup <= self.now:
                 self._answer(node.time_passed(self.now))
         if self.machine.wakeup <= self.now:
-            self.feed(TimePassed())
+            self.feed(neutral.TimePassed())
 
     def flow(self) -> None:
         """Let every stream connect and carry everything, both ways, until nothing moves; time stands still."""
@@ -339,94 +300,96 @@ class Simulation:
         """How many operations are not settled."""
         return self.machine.statistics().open_operations
 
-    def _new_token(self) -> Token:
+    def _new_token(self) -> neutral.Token:
         self._last_token += 1
-        return Token(self._last_token)
+        return neutral.Token(self._last_token)
 
-    def _busy_links(self) -> Iterator[tuple[StreamId, SimulatedStream]]:
+    def _busy_links(self) -> Iterator[tuple[neutral.StreamId, SimulatedStream]]:
         for stream, link in self.links.items():
             if not link.is_open or link.outgoing or ((link.incoming or link.is_hung_up) and not link.is_paused):
                 yield stream, link
 
-    def _handle(self, event: Event) -> Sequence[Action]:
+    def _handle(self, event: couchbase.Event) -> Sequence[couchbase.Action]:
         actions = self.machine.handle(event, self.now)
         for action in actions:
             self._carry_out(action)
         return actions
 
-    def _carry_out(self, action: Action) -> None:
+    def _carry_out(self, action: couchbase.Action) -> None:
         match action:
-            case OpenStream(stream, host, port, tls):
+            case neutral.OpenStream(stream, host, port, tls):
                 self.links[stream] = SimulatedStream(self._port_at(host, port, tls=tls))
                 self._streams_opened += 1
-            case LookUpService(service):
+            case couchbase.LookUpService(service):
                 self.lookups.append(service)
                 if self.services is not None:
-                    self._answers.append(ServiceLookedUp(service, self.services.get(service, ())))
-            case SendBytes(stream, data, unless_readable):
+                    self._answers.append(couchbase.ServiceLookedUp(service, self.services.get(service, ())))
+            case neutral.SendBytes(stream, data, unless_readable):
                 assert stream in self.links, f"bytes are ordered for stream {stream}, which is not there"
                 link = self.links[stream]
                 if unless_readable and (link.incoming or link.is_hung_up):
-                    self._drop(stream, LossCause.UNSOLICITED if link.incoming else LossCause.END_OF_STREAM)
+                    self._drop(
+                        stream, neutral.LossCause.UNSOLICITED if link.incoming else neutral.LossCause.END_OF_STREAM
+                    )
                 else:
                     link.outgoing += data
-            case CloseStream(stream):
+            case neutral.CloseStream(stream):
                 assert stream in self.links, f"stream {stream} is to be closed, and is not there"
-                self._drop(stream, LossCause.CLOSED_BY_US)
-            case CompleteOperation(token, result):
+                self._drop(stream, neutral.LossCause.CLOSED_BY_US)
+            case couchbase.CompleteOperation(token, result):
                 self._settle(token)
                 self.results[token] = result
-            case CompleteRequest(token, answer):
+            case couchbase.CompleteRequest(token, answer):
                 self._settle(token)
                 self.answers[token] = answer
-            case RowsReceived(token, rows):
+            case couchbase.RowsReceived(token, rows):
                 self.rows.setdefault(token, []).extend(rows)
                 if self.takes_rows and token not in self.slow_readers:
-                    self._answers.append(RowsWanted(token))
-            case PauseReading(stream) | ResumeReading(stream):
-                self.links[stream].is_paused = isinstance(action, PauseReading)
-            case FailOperation(token, error):
+                    self._answers.append(couchbase.RowsWanted(token))
+            case neutral.PauseReading(stream) | neutral.ResumeReading(stream):
+                self.links[stream].is_paused = isinstance(action, neutral.PauseReading)
+            case couchbase.FailOperation(token, error):
                 self._settle(token)
                 self.errors[token] = error
-            case ConsultStrategy() | AcquirePermit() | RecordSuccess():
+            case neutral.ConsultStrategy() | neutral.AcquirePermit() | neutral.RecordSuccess():
                 self._ask(action)
-            case ReportStrategyError():
+            case neutral.ReportStrategyError():
                 self.strategy_errors.append(action)
-            case ReportDispatch(token, _, stream):
+            case couchbase.ReportDispatch(token, _, stream):
                 assert token not in self.settled_at, f"operation {token} is settled, and an attempt of it is told"
                 told = self.attempts.setdefault(token, set())
                 assert stream not in told, f"operation {token} has an attempt on stream {stream}, and another one"
                 told.add(stream)
-            case ReportAnswer(token, _, stream):
+            case couchbase.ReportAnswer(token, _, stream):
                 told = self.attempts.get(token, set())
                 assert stream in told, f"an attempt of operation {token} is over that was not begun"
                 told.remove(stream)
-            case ReportEnd(token):
+            case couchbase.ReportEnd(token):
                 assert not self.attempts.pop(token, None), f"request {token} is over, and an attempt of it is not"
-            case ReportRetry():
+            case couchbase.ReportRetry():
                 self.retries.append(action)
-            case ReportRefusal():
+            case couchbase.ReportRefusal():
                 self.refusals.append(action)
-            case ReportConnection(_, node, text):
+            case neutral.ReportConnection(_, node, text):
                 self.log.append(f"{self.now:.3f} {node} {text}")
-            case ReportDecoderFault():
+            case neutral.ReportDecoderFault():
                 self.decoder_faults.append(action)
-            case ReportTelemetry():
+            case couchbase.ReportTelemetry():
                 self.telemetry.append(action)
-            case PublishTopology(change):
+            case couchbase.PublishTopology(change):
                 self.changes.append(change)
             case _:
                 assert_never(action)
 
-    def _drop(self, stream: StreamId, cause: LossCause) -> None:
+    def _drop(self, stream: neutral.StreamId, cause: neutral.LossCause) -> None:
         """Close a stream, and report its loss after the event that is being handled."""
         link = self.links.pop(stream)
         self._tell_of_loss(stream, link)
-        self._answers.append(StreamLost(stream, cause, handed_over=link.handed_over))
+        self._answers.append(neutral.StreamLost(stream, cause, handed_over=link.handed_over))
 
-    def _ask(self, action: ConsultStrategy | AcquirePermit | RecordSuccess) -> None:
+    def _ask(self, action: neutral.ConsultStrategy | neutral.AcquirePermit | neutral.RecordSuccess) -> None:
         """Leave it to the test to ask an asynchronous strategy, and to answer for it."""
-        if isinstance(action, RecordSuccess):
+        if isinstance(action, neutral.RecordSuccess):
             self.recorded.append(action)
         else:
             self.consulted.append(action)
@@ -436,11 +399,11 @@ class Simulation:
             return self.nodes.find(host, port, tls=tls)
         return NodePort(self.node, self.node.options.service_at(port, tls=tls) or Service.KV)
 
-    def _tell_of_loss(self, stream: StreamId, link: SimulatedStream) -> None:
+    def _tell_of_loss(self, stream: neutral.StreamId, link: SimulatedStream) -> None:
         if link.node is not None and link.is_open and not link.is_hung_up:
             link.node.connection_lost(stream, self.now)
 
-    def _settle(self, token: Token) -> None:
+    def _settle(self, token: neutral.Token) -> None:
         assert token not in self.settled_at, f"operation {token} was settled twice"
         self.settled_at[token] = self.now
         # Whoever traces an operation ends its attempt with it.
@@ -448,7 +411,7 @@ class Simulation:
 
     def _answer(self, actions: Sequence[NodeAction]) -> None:
         for action in actions:
-            link = self.links.get(StreamId(action.connection))
+            link = self.links.get(neutral.StreamId(action.connection))
             if link is None:
                 continue
             match action:

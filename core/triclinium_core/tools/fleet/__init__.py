@@ -41,19 +41,8 @@ from triclinium_core.tools.fleet.scenario import (
     SimulatedService,
     Work,
 )
-from triclinium_core.tools.fleet.strategies import (
-    STRATEGIES,
-    clients_of,
-    couchbase_clients,
-    smithy_clients,
-)
-from triclinium_core.tools.fleet.times import (
-    ExponentialTime,
-    FixedTime,
-    NormalTime,
-    RandomTime,
-    UniformTime,
-)
+from triclinium_core.tools.fleet.strategies import STRATEGIES, clients_of, couchbase_clients, smithy_clients
+from triclinium_core.tools.fleet.times import ExponentialTime, FixedTime, NormalTime, RandomTime, UniformTime
 
 __all__ = [
     "STRATEGIES",

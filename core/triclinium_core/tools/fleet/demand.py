@@ -13,8 +13,8 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_integer, check_number
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.tools.fleet.times import SECONDS_MAX, FixedTime, RandomTime
 
 OPERATIONS_MAX = 20_000_000
@@ -84,7 +84,7 @@ class Spike(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="
         check_number(self.end, "end", 0.0, SECONDS_MAX)
         check_number(self.factor, "factor", 0.0, FACTOR_MAX)
         if self.end <= self.start:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"end={self.end!r} of a spike must come after its start, {self.start!r}", parameter="end"
             )
 
@@ -104,7 +104,7 @@ class Ramp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="r
         if not isinstance(self.points, tuple) or not all(
             isinstance(point, tuple) and len(point) == 2 for point in self.points
         ):
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"points={self.points!r} must be pairs of seconds and a multiple of the usual demand",
                 parameter="points",
             )
@@ -114,7 +114,7 @@ class Ramp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="r
         if not self.points or any(
             later <= earlier for (earlier, _), (later, _) in zip(self.points, self.points[1:], strict=False)
         ):
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"points={self.points!r} must be at least one, in the order of their seconds", parameter="points"
             )
 

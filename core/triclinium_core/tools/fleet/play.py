@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.retry.backoff import Random
 from triclinium_core.tools.fleet.beginnings import Beginnings
 from triclinium_core.tools.fleet.demand import ClosedLoop
@@ -51,7 +51,7 @@ def simulate(scenario: Scenario, strategy: str, *, rng: Random, on_progress: OnP
     elif strategy in STRATEGIES:
         make_process = STRATEGIES[strategy].make_process
     else:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"there is no strategy {strategy!r}; there is {', '.join([*own, *STRATEGIES])}", parameter="strategy"
         )
     return play(scenario, strategy, make_process, rng, on_progress)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from triclinium_core.checks import check_choice, check_integer, check_number, check_text
-from triclinium_core.retry.smithy.backoff import Jitter
+from triclinium_core.retry.smithy import Jitter
 from triclinium_core.tools.fleet.times import SECONDS_MAX
 
 ATTEMPTS_MAX = 10_000

@@ -10,8 +10,8 @@ from enum import StrEnum, unique
 
 from msgspec import Struct
 
+from triclinium_core import errors
 from triclinium_core.checks import check_choice, check_flag, check_integer, check_number, check_seconds
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.tools.fleet.demand import (
     OPERATIONS_MAX,
     Arrivals,
@@ -87,7 +87,7 @@ class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             check_number(self.attempt_timeout, "attempt_timeout", SECONDS_LEAST, SECONDS_MAX)
         check_flag(self.idempotent, "idempotent")
         if isinstance(self.arrivals, ClosedLoop) and not isinstance(self.trend, Steady):
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"trend={self.trend!r} cannot be followed by a closed loop, whose clients begin when they are answered; "
                 "take other arrivals",
                 parameter="trend",
@@ -195,7 +195,7 @@ class Outage(Struct, frozen=True, forbid_unknown_fields=True):
         for name, value in (("start", self.start), ("end", self.end)):
             check_seconds(value, name)
         if self.end <= self.start:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"end={self.end!r} of an outage must come after its start, {self.start!r}", parameter="end"
             )
         check_choice(self.kind, "kind", OutageKind)
@@ -224,14 +224,14 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         check_number(self.duration, "duration", SECONDS_LEAST, SECONDS_MAX)
         check_number(self.bucket, "bucket", SECONDS_LEAST, SECONDS_MAX)
         if self.outage is not None and self.outage.end > self.duration:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"the outage ends at {self.outage.end:g} s, after the duration of {self.duration:g} s; "
                 "let it end earlier, or simulate for longer",
                 parameter="outage",
             )
         names = [retries.name for retries in self.strategies]
         if len(set(names)) < len(names):
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"strategies: two have the same name; the names are {', '.join(names)}", parameter="strategies"
             )
         operations = self.fleet.operations(self.duration)
@@ -243,6 +243,6 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             ("bucket", self.duration / self.bucket, "buckets", BUCKETS_MAX, "make buckets wider"),
         ):
             if value > most:
-                raise InvalidArgumentException(
+                raise errors.InvalidArgumentException(
                     f"these are {value:,.0f} {name}, and {most:,} at most; {next_step}", parameter=parameter
                 )

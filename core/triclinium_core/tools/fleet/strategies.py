@@ -14,45 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import assert_never
 
+from triclinium_core.retry import couchbase, smithy
 from triclinium_core.retry.backoff import Random, exponential
-from triclinium_core.retry.calls.call_machine import CallMachine, Sleep
-from triclinium_core.retry.calls.terms import CallTerms
+from triclinium_core.retry.calls import CallMachine, CallTerms, Sleep
 from triclinium_core.retry.combined.permits import Permit
-from triclinium_core.retry.couchbase.actions import Dispatch, RetryAfter
-from triclinium_core.retry.couchbase.events import (
-    Dispatched,
-    DispatchFailed,
-    HandedOver,
-    KvResponse,
-    RequestEvent,
-    ResponseReceived,
-    SocketClosed,
-    WakeupReached,
-)
-from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
-from triclinium_core.retry.couchbase.states import RetryState
-from triclinium_core.retry.couchbase.strategy import (
-    BestEffortRetryStrategy,
-    FailFastRetryStrategy,
-    FastFailOnTerminalErrorRetryStrategy,
-    RetryStrategy as CouchbaseRetryStrategy,
-)
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.backoff import (
-    DecorrelatedRetryBackoffStrategy,
-    ExponentialRetryBackoffStrategy,
-    Jitter,
-)
-from triclinium_core.retry.smithy.breaker import BreakerRetryStrategy
-from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
-from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.protocols import MinimalRetryStrategy, RetryBackoffStrategy, RetryToken
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.couchbase import RetryStrategy as CouchbaseRetryStrategy
 from triclinium_core.tools.fleet.retries import (
     BreakerRetries,
     BudgetRetries,
@@ -124,18 +90,18 @@ MakeProcess = Callable[[Fleet, Random], Process]
 IDEMPOTENT_OPERATION = "get"
 OTHER_OPERATION = "upsert"
 
-_EVENTS: dict[AttemptOutcome, RequestEvent] = {
-    AttemptOutcome.THROTTLED: ResponseReceived(KvResponse(Status.TEMPORARY_FAILURE)),
-    AttemptOutcome.FAILED: ResponseReceived(KvResponse(Status.TEMPORARY_FAILURE)),
-    AttemptOutcome.CONFLICT: ResponseReceived(KvResponse(Status.LOCKED)),
-    AttemptOutcome.REFUSED: DispatchFailed(RetryReason.SOCKET_NOT_AVAILABLE),
-    AttemptOutcome.DENIED: DispatchFailed(RetryReason.AUTHENTICATION_ERROR),
-    AttemptOutcome.CLOSED: SocketClosed(HandedOver.ALL),
+_EVENTS: dict[AttemptOutcome, couchbase.RequestEvent] = {
+    AttemptOutcome.THROTTLED: couchbase.ResponseReceived(couchbase.KvResponse(couchbase.Status.TEMPORARY_FAILURE)),
+    AttemptOutcome.FAILED: couchbase.ResponseReceived(couchbase.KvResponse(couchbase.Status.TEMPORARY_FAILURE)),
+    AttemptOutcome.CONFLICT: couchbase.ResponseReceived(couchbase.KvResponse(couchbase.Status.LOCKED)),
+    AttemptOutcome.REFUSED: couchbase.DispatchFailed(couchbase.RetryReason.SOCKET_NOT_AVAILABLE),
+    AttemptOutcome.DENIED: couchbase.DispatchFailed(couchbase.RetryReason.AUTHENTICATION_ERROR),
+    AttemptOutcome.CLOSED: couchbase.SocketClosed(couchbase.HandedOver.ALL),
 }
 """What the client's machine hears of an attempt. There is none for a timeout: only the deadline ends an attempt."""
 
-_DISPATCHED = Dispatched()
-_TIME_PASSED = WakeupReached()
+_DISPATCHED = couchbase.Dispatched()
+_TIME_PASSED = couchbase.WakeupReached()
 
 
 def couchbase_clients(make_strategy: Callable[[], CouchbaseRetryStrategy]) -> MakeProcess:
@@ -155,17 +121,17 @@ class _Machines:
         self._idempotent = fleet.idempotent
         self._operation = IDEMPOTENT_OPERATION if fleet.idempotent else OTHER_OPERATION
         self._rng = rng
-        self._error_maps = ErrorMapStore()
+        self._error_maps = couchbase.ErrorMapStore()
 
-    def make(self, call: Call, state: RetryState, strategy: CouchbaseRetryStrategy) -> RetryMachine:
-        annotation = RequestAnnotation(
+    def make(self, call: Call, state: couchbase.RetryState, strategy: CouchbaseRetryStrategy) -> couchbase.RetryMachine:
+        annotation = couchbase.RequestAnnotation(
             operation=self._operation,
             idempotent=self._idempotent,
             strategy=strategy,
             submitted_at=call.began,
             deadline=call.deadline,
         )
-        return RetryMachine(annotation, rng=self._rng, error_maps=self._error_maps, state=state)
+        return couchbase.RetryMachine(annotation, rng=self._rng, error_maps=self._error_maps, state=state)
 
 
 class CouchbaseCall(Call):
@@ -173,10 +139,15 @@ class CouchbaseCall(Call):
 
     __slots__ = ("_machine", "_make_machine")
 
-    def __init__(self, make_machine: Callable[[Call, RetryState], RetryMachine], began: float, deadline: float) -> None:
+    def __init__(
+        self,
+        make_machine: Callable[[Call, couchbase.RetryState], couchbase.RetryMachine],
+        began: float,
+        deadline: float,
+    ) -> None:
         super().__init__(began, deadline)
         self._make_machine = make_machine
-        self._machine: RetryMachine | None = None
+        self._machine: couchbase.RetryMachine | None = None
 
     def dispatch(self, outcome: AttemptOutcome | None, now: float) -> None:
         """Tell the machine that a retry was sent."""
@@ -187,10 +158,10 @@ class CouchbaseCall(Call):
         """Return when the machine wants to be woken, where it retries or waits for the deadline."""
         machine = self._machine
         if machine is None:
-            state = RetryState.PENDING if outcome in NOT_SENT else RetryState.IN_FLIGHT
+            state = couchbase.RetryState.PENDING if outcome in NOT_SENT else couchbase.RetryState.IN_FLIGHT
             machine = self._machine = self._make_machine(self, state)
         for action in machine.handle(_EVENTS[outcome], now):
-            if type(action) is RetryAfter:
+            if type(action) is couchbase.RetryAfter:
                 return machine.wakeup
         return None
 
@@ -198,7 +169,7 @@ class CouchbaseCall(Call):
         """Tell whether the machine orders a dispatch."""
         machine = self._machine
         assert machine is not None
-        return any(type(action) is Dispatch for action in machine.handle(_TIME_PASSED, now))
+        return any(type(action) is couchbase.Dispatch for action in machine.handle(_TIME_PASSED, now))
 
     def expire(self, now: float) -> None:
         """Wake the machine at its deadline."""
@@ -206,20 +177,20 @@ class CouchbaseCall(Call):
             self._machine.handle(_TIME_PASSED, now)
 
 
-MakeStrategy = Callable[[Random, Callable[[], float]], MinimalRetryStrategy]
+MakeStrategy = Callable[[Random, Callable[[], float]], smithy.MinimalRetryStrategy]
 """Makes the strategy of one process, given its randomness and its clock."""
 
 
-def _infos(*, idempotent: bool) -> Mapping[AttemptOutcome, ErrorInfo]:
+def _infos(*, idempotent: bool) -> Mapping[AttemptOutcome, smithy.ErrorInfo]:
     """Return what each outcome says of retries; what may have been applied is safe to retry if idempotent."""
     return {
-        AttemptOutcome.THROTTLED: ErrorInfo(is_retry_safe=True, is_throttling_error=True, fault="server"),
-        AttemptOutcome.FAILED: ErrorInfo(is_retry_safe=True, fault="server"),
-        AttemptOutcome.CONFLICT: ErrorInfo(is_retry_safe=True, fault="client"),
-        AttemptOutcome.REFUSED: ErrorInfo(is_retry_safe=True, fault="server"),
-        AttemptOutcome.CLOSED: ErrorInfo(is_retry_safe=idempotent, fault="server"),
-        AttemptOutcome.TIMED_OUT: ErrorInfo(is_retry_safe=idempotent, is_timeout_error=True),
-        AttemptOutcome.DENIED: ErrorInfo(is_retry_safe=False, fault="client"),
+        AttemptOutcome.THROTTLED: smithy.ErrorInfo(is_retry_safe=True, is_throttling_error=True, fault="server"),
+        AttemptOutcome.FAILED: smithy.ErrorInfo(is_retry_safe=True, fault="server"),
+        AttemptOutcome.CONFLICT: smithy.ErrorInfo(is_retry_safe=True, fault="client"),
+        AttemptOutcome.REFUSED: smithy.ErrorInfo(is_retry_safe=True, fault="server"),
+        AttemptOutcome.CLOSED: smithy.ErrorInfo(is_retry_safe=idempotent, fault="server"),
+        AttemptOutcome.TIMED_OUT: smithy.ErrorInfo(is_retry_safe=idempotent, is_timeout_error=True),
+        AttemptOutcome.DENIED: smithy.ErrorInfo(is_retry_safe=False, fault="client"),
     }
 
 
@@ -231,9 +202,9 @@ class SmithyProcess:
 
     def __init__(self, make_strategy: MakeStrategy, fleet: Fleet, rng: Random) -> None:
         self.now: float = 0.0
-        self.strategy: MinimalRetryStrategy = make_strategy(rng, lambda: self.now)
+        self.strategy: smithy.MinimalRetryStrategy = make_strategy(rng, lambda: self.now)
         self.terms: CallTerms[None] = CallTerms(self.strategy)
-        self.infos: Mapping[AttemptOutcome, ErrorInfo] = _INFOS[fleet.idempotent]
+        self.infos: Mapping[AttemptOutcome, smithy.ErrorInfo] = _INFOS[fleet.idempotent]
         self.attempt_timeout: float = fleet.attempt_timeout if fleet.attempt_timeout is not None else math.inf
 
 
@@ -253,7 +224,7 @@ class SmithyCall(Call):
         self.attempt_timeout: float = process.attempt_timeout
         self._process = process
         process.now = began
-        self._token: RetryToken = process.strategy.acquire_initial_retry_token()
+        self._token: smithy.RetryToken = process.strategy.acquire_initial_retry_token()
         self._machine: CallMachine | None = None
 
     def begin(self, now: float) -> float | None:
@@ -267,7 +238,7 @@ class SmithyCall(Call):
         process.now = now
         if machine is None:
             machine = self._machine = CallMachine(process.terms, token=self._token, began=self.began)
-        error = ClassifiedError(ConnectionError(outcome.value), process.infos[outcome])
+        error = smithy.ClassifiedError(ConnectionError(outcome.value), process.infos[outcome])
         decision = machine.fail(error, now=now, deadline=self.deadline)
         return now + decision.delay if isinstance(decision, Sleep) else None
 
@@ -362,22 +333,22 @@ def clients_of(retries: Retries) -> MakeProcess:
     match retries:
         case CouchbaseRetries(first=first, most=most, factor=factor, jitter=jitter):
             backoff = exponential(first=first, most=most, factor=factor, jitter=jitter)
-            return couchbase_clients(lambda: BestEffortRetryStrategy(backoff))
+            return couchbase_clients(lambda: couchbase.BestEffortRetryStrategy(backoff))
         case CountedRetries(max_attempts=max_attempts, delays=delays):
             return smithy_clients(
-                lambda rng, clock: SimpleRetryStrategy(
+                lambda rng, clock: smithy.SimpleRetryStrategy(
                     rng=rng, max_attempts=max_attempts, backoff=_backoff(delays, rng)
                 )
             )
         case QuotaRetries(max_attempts=max_attempts, quota=quota, delays=delays):
             return smithy_clients(
-                lambda rng, clock: StandardRetryStrategy(
+                lambda rng, clock: smithy.StandardRetryStrategy(
                     rng=rng, max_attempts=max_attempts, quota_capacity=quota, backoff=_backoff(delays, rng)
                 )
             )
         case BudgetRetries(capacity=capacity, deposit=deposit, max_attempts=max_attempts, delays=delays):
             return smithy_clients(
-                lambda rng, clock: BudgetRetryStrategy(
+                lambda rng, clock: smithy.BudgetRetryStrategy(
                     rng=rng,
                     capacity=capacity,
                     deposit=deposit,
@@ -387,7 +358,7 @@ def clients_of(retries: Retries) -> MakeProcess:
             )
         case BreakerRetries(max_attempts=max_attempts, failure_share=failure_share, delays=delays):
             return smithy_clients(
-                lambda rng, clock: BreakerRetryStrategy(
+                lambda rng, clock: smithy.BreakerRetryStrategy(
                     rng=rng, max_attempts=max_attempts, failure_share=failure_share, backoff=_backoff(delays, rng)
                 )
             )
@@ -395,14 +366,14 @@ def clients_of(retries: Retries) -> MakeProcess:
             assert_never(retries)
 
 
-def _backoff(delays: Delays, rng: Random) -> RetryBackoffStrategy:
+def _backoff(delays: Delays, rng: Random) -> smithy.RetryBackoffStrategy:
     match delays:
         case NoDelay():
-            return ExponentialRetryBackoffStrategy(base=0.0, max=0.0, jitter=Jitter.NONE)
+            return smithy.ExponentialRetryBackoffStrategy(base=0.0, max=0.0, jitter=smithy.Jitter.NONE)
         case ExponentialDelays(base=base, most=most, jitter=jitter):
-            return ExponentialRetryBackoffStrategy(rng=rng, base=base, max=most, jitter=jitter)
+            return smithy.ExponentialRetryBackoffStrategy(rng=rng, base=base, max=most, jitter=jitter)
         case DecorrelatedDelays(base=base, most=most):
-            return DecorrelatedRetryBackoffStrategy(rng=rng, base=base, max=most)
+            return smithy.DecorrelatedRetryBackoffStrategy(rng=rng, base=base, max=most)
         case _:
             assert_never(delays)
 
@@ -419,39 +390,41 @@ class NamedStrategy:
 STRATEGIES: Mapping[str, NamedStrategy] = {
     "none": NamedStrategy("sends once", lambda fleet, rng: Call),
     "best_effort": NamedStrategy(
-        "retries after 1, 2, 4 … 500 ms until the deadline", couchbase_clients(BestEffortRetryStrategy)
+        "retries after 1, 2, 4 … 500 ms until the deadline", couchbase_clients(couchbase.BestEffortRetryStrategy)
     ),
     "best_effort_jittered": NamedStrategy(
         "retries after the same delays, each drawn between 0 and itself",
-        couchbase_clients(lambda: BestEffortRetryStrategy(exponential(jitter=1.0))),
+        couchbase_clients(lambda: couchbase.BestEffortRetryStrategy(exponential(jitter=1.0))),
     ),
     "fast_fail_on_terminal_error": NamedStrategy(
         "retries as best_effort does, and gives up where a retry cannot help",
-        couchbase_clients(FastFailOnTerminalErrorRetryStrategy),
+        couchbase_clients(couchbase.FastFailOnTerminalErrorRetryStrategy),
     ),
     "couchbase_standard": NamedStrategy(
         "retries as Couchbase's operations do under standard: two retries at most, while a shared quota lasts",
-        couchbase_token_clients(lambda rng, clock: StandardRetryStrategy(rng=rng)),
+        couchbase_token_clients(lambda rng, clock: smithy.StandardRetryStrategy(rng=rng)),
     ),
     "couchbase_adaptive": NamedStrategy(
         "does the same, and sends no more than a throttling service bears",
-        couchbase_token_clients(lambda rng, clock: AdaptiveRetryStrategy(rng=rng, clock=clock)),
+        couchbase_token_clients(lambda rng, clock: smithy.AdaptiveRetryStrategy(rng=rng, clock=clock)),
     ),
-    "fail_fast": NamedStrategy("retries nothing", couchbase_clients(FailFastRetryStrategy)),
+    "fail_fast": NamedStrategy("retries nothing", couchbase_clients(couchbase.FailFastRetryStrategy)),
     "simple": NamedStrategy(
-        "makes five attempts, from 25 ms apart", smithy_clients(lambda rng, clock: SimpleRetryStrategy(rng=rng))
+        "makes five attempts, from 25 ms apart", smithy_clients(lambda rng, clock: smithy.SimpleRetryStrategy(rng=rng))
     ),
     "standard": NamedStrategy(
         "makes three attempts while a shared quota lasts",
-        smithy_clients(lambda rng, clock: StandardRetryStrategy(rng=rng)),
+        smithy_clients(lambda rng, clock: smithy.StandardRetryStrategy(rng=rng)),
     ),
     "standard_2020": NamedStrategy(
         "does as standard with the numbers of 2020, from 1 s apart",
-        smithy_clients(lambda rng, clock: StandardRetryStrategy(rng=rng, numbers=AwsRetryNumbers.OF_2020)),
+        smithy_clients(
+            lambda rng, clock: smithy.StandardRetryStrategy(rng=rng, numbers=smithy.AwsRetryNumbers.OF_2020)
+        ),
     ),
     "adaptive": NamedStrategy(
         "retries as standard does, and sends no more than a throttling service bears",
-        smithy_clients(lambda rng, clock: AdaptiveRetryStrategy(rng=rng, clock=clock)),
+        smithy_clients(lambda rng, clock: smithy.AdaptiveRetryStrategy(rng=rng, clock=clock)),
     ),
 }
 """In the order in which they are shown."""

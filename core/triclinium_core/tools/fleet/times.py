@@ -11,8 +11,8 @@ from typing import Annotated, assert_never
 
 from msgspec import Meta, Struct
 
+from triclinium_core import errors
 from triclinium_core.checks import check_number
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.retry.backoff import Random
 
 SECONDS_LEAST, SECONDS_MAX = 1e-9, 1e9
@@ -75,7 +75,7 @@ class UniformTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
         check_number(self.least, "least", 0.0, SECONDS_MAX)
         check_number(self.most, "most", 0.0, SECONDS_MAX)
         if self.most < self.least:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"most={self.most!r} must not be below least={self.least!r}", parameter="most"
             )
 

@@ -24,63 +24,46 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from triclinium_core.explain.cassandra.error_names import aborted, answered, canonical
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import (
-    CassandraError,
-    CoordinatorError,
-    ExecutionInfo,
-    ReadTimeout,
-    RequestAborted,
-    Unavailable,
-    WriteTimeout,
-)
-from triclinium_core.retry.cassandra.policies import POLICIES
-from triclinium_core.retry.cassandra.policy import verdict_on
-from triclinium_core.retry.cassandra.requests.actions import Complete, Fail
-from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
-from triclinium_core.retry.cassandra.verdicts import RetryDecision, RetryVerdict
+from triclinium_core.retry import cassandra
 from triclinium_core.tools.vectors.cassandra_script import AskedPolicy, FixedPolicy, UnusableScript, play
-from triclinium_core.tools.vectors.fields import (
-    AnswerFields,
-    Ask,
-    MalformedQuestion,
-    Question,
-)
+from triclinium_core.tools.vectors.fields import AnswerFields, Ask, MalformedQuestion, Question
 
-LEVELS: Mapping[str, ConsistencyLevel] = ConsistencyLevel.__members__
-DECISIONS: Mapping[str, RetryDecision] = RetryDecision.__members__
-WRITE_TYPES: Mapping[str, WriteType] = WriteType.__members__
+LEVELS: Mapping[str, cassandra.ConsistencyLevel] = cassandra.ConsistencyLevel.__members__
+DECISIONS: Mapping[str, cassandra.RetryDecision] = cassandra.RetryDecision.__members__
+WRITE_TYPES: Mapping[str, cassandra.WriteType] = cassandra.WriteType.__members__
 
 
 def _answer_verdict(question: Question) -> AnswerFields:
-    policy = question.choice("policy", POLICIES)()
+    policy = question.choice("policy", cassandra.POLICIES)()
     error = question.choice("event", EVENTS)(question)
-    verdict = verdict_on(policy, error, retry_count=question.count("retry_count"))
+    verdict = cassandra.verdict_on(policy, error, retry_count=question.count("retry_count"))
     consistency = verdict.consistency
     return {"decision": str(verdict.decision), "consistency": None if consistency is None else consistency.name}
 
 
 def _answer_request(question: Question) -> AnswerFields:
-    request = CassandraRequest(policy=FixedPolicy(_fixed_verdict(question)), idempotent=question.flag("idempotent"))
+    request = cassandra.CassandraRequest(
+        policy=FixedPolicy(_fixed_verdict(question)), idempotent=question.flag("idempotent")
+    )
     script = question.each("script", "pairs of node and answer", _node_and_answer)
     try:
         end = play(request, script)
     except UnusableScript as error:
         raise MalformedQuestion(f"script: {error}") from error
-    if isinstance(end, Fail):
+    if isinstance(end, cassandra.Fail):
         return _failure(end.error)
-    result = end.result if isinstance(end, Complete) else "empty"
+    result = end.result if isinstance(end, cassandra.Complete) else "empty"
     return {"result": result, "coordinator": end.info.coordinator, "errors": _met(end.info)} | _counts(end.info)
 
 
-def _failure(error: CassandraError) -> AnswerFields:
+def _failure(error: cassandra.CassandraError) -> AnswerFields:
     if isinstance(error.__cause__, AskedPolicy):
         raise MalformedQuestion(f"verdict is null, but the policy is asked: {error}")
     assert error.execution_info is not None
     return {"error": _name(error), "execution_info_errors": _met(error.execution_info)} | _counts(error.execution_info)
 
 
-def _counts(info: ExecutionInfo) -> AnswerFields:
+def _counts(info: cassandra.ExecutionInfo) -> AnswerFields:
     return {
         "retry_count_used": info.retry_count,
         "speculative_count": info.speculative_executions,
@@ -88,11 +71,11 @@ def _counts(info: ExecutionInfo) -> AnswerFields:
     }
 
 
-def _met(info: ExecutionInfo) -> list[list[object]]:
+def _met(info: cassandra.ExecutionInfo) -> list[list[object]]:
     return [[node, _name(error)] for node, error in info.errors]
 
 
-def _name(error: CassandraError) -> str:
+def _name(error: cassandra.CassandraError) -> str:
     """Return what an answer calls an error: as the script does, but for two names of the protocol."""
     (in_script,) = getattr(error, "__notes__", ("",))
     if not in_script or canonical(in_script) in {"invalid", "isbootstrapping"}:
@@ -100,10 +83,10 @@ def _name(error: CassandraError) -> str:
     return str(in_script)
 
 
-def _fixed_verdict(question: Question) -> RetryVerdict | None:
+def _fixed_verdict(question: Question) -> cassandra.RetryVerdict | None:
     if question.value("verdict") is None:
         return None
-    return RetryVerdict(question.choice("verdict", DECISIONS))
+    return cassandra.RetryVerdict(question.choice("verdict", DECISIONS))
 
 
 def _node_and_answer(script: Question, name: str) -> tuple[str, str]:
@@ -114,8 +97,8 @@ def _node_and_answer(script: Question, name: str) -> tuple[str, str]:
     return node, answer
 
 
-def _read_timeout(question: Question) -> CoordinatorError:
-    return ReadTimeout(
+def _read_timeout(question: Question) -> cassandra.CoordinatorError:
+    return cassandra.ReadTimeout(
         consistency=question.choice("cl", LEVELS),
         block_for=question.count("block_for"),
         received=question.count("received"),
@@ -123,8 +106,8 @@ def _read_timeout(question: Question) -> CoordinatorError:
     )
 
 
-def _write_timeout(question: Question) -> CoordinatorError:
-    return WriteTimeout(
+def _write_timeout(question: Question) -> cassandra.CoordinatorError:
+    return cassandra.WriteTimeout(
         consistency=question.choice("cl", LEVELS),
         write_type=question.choice("write_type", WRITE_TYPES),
         block_for=question.count("block_for"),
@@ -132,15 +115,15 @@ def _write_timeout(question: Question) -> CoordinatorError:
     )
 
 
-def _unavailable(question: Question) -> CoordinatorError:
-    return Unavailable(
+def _unavailable(question: Question) -> cassandra.CoordinatorError:
+    return cassandra.Unavailable(
         consistency=question.choice("cl", LEVELS),
         required=question.count("required"),
         alive=question.count("alive"),
     )
 
 
-EVENTS: Mapping[str, Callable[[Question], CoordinatorError | RequestAborted]] = {
+EVENTS: Mapping[str, Callable[[Question], cassandra.CoordinatorError | cassandra.RequestAborted]] = {
     "read_timeout": _read_timeout,
     "write_timeout": _write_timeout,
     "unavailable": _unavailable,

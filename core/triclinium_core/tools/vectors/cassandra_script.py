@@ -28,37 +28,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, aborted, answered, canonical, kind_of
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import (
-    CassandraError,
-    CoordinatorError,
-    FrameTooLong,
-    ReadTimeout,
-    RequestThrottled,
-    Unavailable,
-    WriteTimeout,
-)
-from triclinium_core.retry.cassandra.requests.actions import Complete, CompleteEmpty, Fail, Reprepare, Send
-from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
-from triclinium_core.retry.cassandra.requests.events import (
-    AttemptAborted,
-    CassandraEvent,
-    ConnectionMissed,
-    ErrorReceived,
-    RequestStarted,
-    ResultReceived,
-    StatementPrepared,
-    TimerFired,
-)
-from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
-from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+from triclinium_core.retry import cassandra
 from triclinium_core.shown import printable
 from triclinium_core.tools.vectors.fields import quote
 
-RequestEnd = Complete | CompleteEmpty | Fail
+RequestEnd = cassandra.Complete | cassandra.CompleteEmpty | cassandra.Fail
 """How a request ends."""
 
-CassandraErrorT = TypeVar("CassandraErrorT", bound=CassandraError)
+CassandraErrorT = TypeVar("CassandraErrorT", bound=cassandra.CassandraError)
 
 
 class UnusableScript(ValueError):
@@ -72,15 +49,15 @@ class AskedPolicy(Exception):
 class FixedPolicy:
     """Answers ``verdict``, whatever it is asked; where that is None, being asked raises AskedPolicy."""
 
-    def __init__(self, verdict: RetryVerdict | None) -> None:
-        self.verdict: RetryVerdict | None = verdict
-        self.on_read_timeout: Callable[..., RetryVerdict] = self._answer
-        self.on_write_timeout: Callable[..., RetryVerdict] = self._answer
-        self.on_unavailable: Callable[..., RetryVerdict] = self._answer
-        self.on_request_aborted: Callable[..., RetryVerdict] = self._answer
-        self.on_error_response: Callable[..., RetryVerdict] = self._answer
+    def __init__(self, verdict: cassandra.RetryVerdict | None) -> None:
+        self.verdict: cassandra.RetryVerdict | None = verdict
+        self.on_read_timeout: Callable[..., cassandra.RetryVerdict] = self._answer
+        self.on_write_timeout: Callable[..., cassandra.RetryVerdict] = self._answer
+        self.on_unavailable: Callable[..., cassandra.RetryVerdict] = self._answer
+        self.on_request_aborted: Callable[..., cassandra.RetryVerdict] = self._answer
+        self.on_error_response: Callable[..., cassandra.RetryVerdict] = self._answer
 
-    def _answer(self, **_: object) -> RetryVerdict:
+    def _answer(self, **_: object) -> cassandra.RetryVerdict:
         if self.verdict is None:
             raise AskedPolicy("it must not be asked")
         return self.verdict
@@ -97,11 +74,11 @@ class ScriptedAnswer:
     """
 
     text: str
-    event: Callable[[int, bytes], CassandraEvent]
+    event: Callable[[int, bytes], cassandra.CassandraEvent]
     is_to_prepare: bool = False
 
 
-def play(request: CassandraRequest, script: Sequence[tuple[str, str]]) -> RequestEnd:
+def play(request: cassandra.CassandraRequest, script: Sequence[tuple[str, str]]) -> RequestEnd:
     """Return how the request ends. The errors that it met carry the name that they have in the script as their note.
 
     Args:
@@ -115,20 +92,20 @@ def play(request: CassandraRequest, script: Sequence[tuple[str, str]]) -> Reques
     answers: dict[str, deque[ScriptedAnswer]] = {}
     for name, text in script:
         answers.setdefault(name, deque()).append(read_answer(text))
-    machine = RequestMachine(request, list(answers))
-    orders = deque(machine.handle(RequestStarted(), 0.0))
+    machine = cassandra.RequestMachine(request, list(answers))
+    orders = deque(machine.handle(cassandra.RequestStarted(), 0.0))
     while True:
         order = orders.popleft()
         match order:
-            case Complete() | CompleteEmpty() | Fail():
+            case cassandra.Complete() | cassandra.CompleteEmpty() | cassandra.Fail():
                 return order
-            case Send(attempt=attempt, node=node):
+            case cassandra.Send(attempt=attempt, node=node):
                 event = _next_answer(answers, str(node), to_prepare=False).event(attempt, b"")
-            case Reprepare(attempt=attempt, node=node, statement_id=statement_id):
+            case cassandra.Reprepare(attempt=attempt, node=node, statement_id=statement_id):
                 event = _next_answer(answers, str(node), to_prepare=True).event(attempt, statement_id)
             case _:
                 continue
-        orders.extend(machine.handle(event, machine.wakeup if isinstance(event, TimerFired) else 0.0))
+        orders.extend(machine.handle(event, machine.wakeup if isinstance(event, cassandra.TimerFired) else 0.0))
 
 
 def _next_answer(answers: dict[str, deque[ScriptedAnswer]], node: str, *, to_prepare: bool) -> ScriptedAnswer:
@@ -153,31 +130,33 @@ def read_answer(text: str) -> ScriptedAnswer:
     name, detail = (parts[1], canonical(parts[2] or "")) if parts else (text, "")
     match canonical(name), detail:
         case ((("rows" | "empty") as result), ""):
-            return ScriptedAnswer(text, lambda attempt, _: ResultReceived(attempt, result))
+            return ScriptedAnswer(text, lambda attempt, _: cassandra.ResultReceived(attempt, result))
         case "prepared", "":
             return _PREPARED
         case "prepared", "other":
             return ScriptedAnswer(
-                text, lambda attempt, known: StatementPrepared(attempt, known + b"?"), is_to_prepare=True
+                text, lambda attempt, known: cassandra.StatementPrepared(attempt, known + b"?"), is_to_prepare=True
             )
         case (("nodeunavailable" | "noconnection"), ""):
-            return ScriptedAnswer(text, lambda attempt, _: ConnectionMissed(attempt))
+            return ScriptedAnswer(text, lambda attempt, _: cassandra.ConnectionMissed(attempt))
         case (("timeout" | "drivertimeout"), ""):
-            return ScriptedAnswer(text, lambda _, __: TimerFired())
+            return ScriptedAnswer(text, lambda _, __: cassandra.TimerFired())
         case "frametoolong", ("" | "abort" | "unsent"):
             # Sent or not: no other node takes it either (decision A9).
-            too_long = _noted(FrameTooLong(text), text)
-            return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, too_long))
+            too_long = _noted(cassandra.FrameTooLong(text), text)
+            return ScriptedAnswer(text, lambda attempt, _: cassandra.AttemptAborted(attempt, too_long))
         case (("throttled" | "requestthrottled"), ("" | "unsent")):
-            throttled = _noted(RequestThrottled(text), text)
-            return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, throttled, handed_over=0))
+            throttled = _noted(cassandra.RequestThrottled(text), text)
+            return ScriptedAnswer(text, lambda attempt, _: cassandra.AttemptAborted(attempt, throttled, handed_over=0))
         case _, ("abort" | "unsent"):
             abort = _noted(aborted(name), text)
             handed_over = 0 if detail == "unsent" else None
-            return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, abort, handed_over=handed_over))
+            return ScriptedAnswer(
+                text, lambda attempt, _: cassandra.AttemptAborted(attempt, abort, handed_over=handed_over)
+            )
         case _, "" if kind_of(name, ABORTS):
             abort = _noted(aborted(name), text)
-            return ScriptedAnswer(text, lambda attempt, _: AttemptAborted(attempt, abort))
+            return ScriptedAnswer(text, lambda attempt, _: cassandra.AttemptAborted(attempt, abort))
     error = _error_answered(name, "" if detail == "prepare" else detail)
     if error is None:
         raise UnusableScript(
@@ -185,26 +164,30 @@ def read_answer(text: str) -> ScriptedAnswer:
             "or an abort such as Heartbeat(abort)"
         )
     noted = _noted(error, text)
-    return ScriptedAnswer(text, lambda attempt, _: ErrorReceived(attempt, noted), is_to_prepare=detail == "prepare")
+    return ScriptedAnswer(
+        text, lambda attempt, _: cassandra.ErrorReceived(attempt, noted), is_to_prepare=detail == "prepare"
+    )
 
 
 _TEXT = re.compile(r"\s*([^()]+?)\s*(?:\(([^()]*)\)\s*)?")
 
-_PREPARED = ScriptedAnswer("prepared", StatementPrepared, is_to_prepare=True)
+_PREPARED = ScriptedAnswer("prepared", cassandra.StatementPrepared, is_to_prepare=True)
 
-_WRITE_TYPES = {canonical(write_type): write_type for write_type in WriteType} | {"": WriteType.SIMPLE}
+_WRITE_TYPES = {canonical(write_type): write_type for write_type in cassandra.WriteType} | {
+    "": cassandra.WriteType.SIMPLE
+}
 
 
-def _error_answered(name: str, detail: str) -> CoordinatorError | None:
+def _error_answered(name: str, detail: str) -> cassandra.CoordinatorError | None:
     """Return an ERROR, None for one that is not known. Its counts are those of two replicas of which one is missing."""
-    level = ConsistencyLevel.QUORUM
+    level = cassandra.ConsistencyLevel.QUORUM
     match canonical(name), detail:
         case "readtimeout", "":
-            return ReadTimeout(consistency=level, block_for=2, received=1, data_present=True)
+            return cassandra.ReadTimeout(consistency=level, block_for=2, received=1, data_present=True)
         case "writetimeout", detail if detail in _WRITE_TYPES:
-            return WriteTimeout(consistency=level, write_type=_WRITE_TYPES[detail], block_for=2, received=1)
+            return cassandra.WriteTimeout(consistency=level, write_type=_WRITE_TYPES[detail], block_for=2, received=1)
         case "unavailable", "":
-            return Unavailable(consistency=level, required=2, alive=1)
+            return cassandra.Unavailable(consistency=level, required=2, alive=1)
         case _, "" if kind_of(name, ANSWERS):
             return answered(name)
     return None

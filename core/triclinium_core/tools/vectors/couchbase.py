@@ -27,45 +27,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors
 from triclinium_core.explain.couchbase.happenings import HAPPENINGS, Happening, HttpAnswer, KvAnswer, verdict_of
 from triclinium_core.explain.couchbase.reaction import LONGEST_DELAYS, error_of, put_to_machine
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.explanation import Outcome, milliseconds
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import cap
-from triclinium_core.retry.couchbase.events import Dispatched, HandedOver, SocketClosed, WakeupReached
-from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
-from triclinium_core.retry.couchbase.strategy import (
-    BestEffortRetryStrategy,
-    ErrorMapRetryStrategy,
-    FailFastRetryStrategy,
-    FastFailOnTerminalErrorRetryStrategy,
-    RetryStrategy,
-)
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, MalformedErrorMap, parse_entry
-from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.tools.vectors.fields import (
-    AnswerFields,
-    Ask,
-    MalformedQuestion,
-    Question,
-    parse_status,
-)
+from triclinium_core.tools.vectors.fields import AnswerFields, Ask, MalformedQuestion, Question, parse_status
 from triclinium_core.tools.vectors.terminal_script import terminal_reason
 
-STRATEGIES: dict[str, RetryStrategy] = {
-    "best_effort": BestEffortRetryStrategy(),
-    "fast_fail_on_terminal_error": FastFailOnTerminalErrorRetryStrategy(),
-    "fail_fast": FailFastRetryStrategy(),
-    "error_map": ErrorMapRetryStrategy(),
+STRATEGIES: dict[str, couchbase.RetryStrategy] = {
+    "best_effort": couchbase.BestEffortRetryStrategy(),
+    "fast_fail_on_terminal_error": couchbase.FastFailOnTerminalErrorRetryStrategy(),
+    "fail_fast": couchbase.FailFastRetryStrategy(),
+    "error_map": couchbase.ErrorMapRetryStrategy(),
 }
 """The shipped strategies by the names that questions use; they keep no state."""
 
-SERVICES: dict[str, Service] = {str(service): service for service in Service}
-REASONS: dict[str, RetryReason] = {str(reason): reason for reason in RetryReason}
-HANDED_OVER: dict[str, HandedOver] = {share.value: share for share in HandedOver}
+SERVICES: dict[str, couchbase.Service] = {str(service): service for service in couchbase.Service}
+REASONS: dict[str, couchbase.RetryReason] = {str(reason): reason for reason in couchbase.RetryReason}
+HANDED_OVER: dict[str, couchbase.HandedOver] = {share.value: share for share in couchbase.HandedOver}
 
 
 def _answer_idempotent(question: Question) -> AnswerFields:
@@ -73,7 +55,7 @@ def _answer_idempotent(question: Question) -> AnswerFields:
     operation = question.text("op")
     readonly = question.flag("readonly") if "readonly" in question else False
     method = question.text("method") if "method" in question else ""
-    return {"idempotent": is_idempotent(service, operation, readonly=readonly, method=method)}
+    return {"idempotent": couchbase.is_idempotent(service, operation, readonly=readonly, method=method)}
 
 
 def _answer_reason(question: Question) -> AnswerFields:
@@ -84,7 +66,7 @@ def _answer_reason(question: Question) -> AnswerFields:
 def _answer_decide(question: Question) -> AnswerFields:
     recorded = RecordingStrategy(question.choice("strategy", STRATEGIES))
     service, operation, happened = _happened(question)
-    annotation = RequestAnnotation(
+    annotation = couchbase.RequestAnnotation(
         operation=operation,
         idempotent=question.flag("idempotent"),
         strategy=recorded,
@@ -109,7 +91,7 @@ def _answer_decide(question: Question) -> AnswerFields:
 
 
 def _answer_timeout(question: Question) -> AnswerFields:
-    annotation = RequestAnnotation(
+    annotation = couchbase.RequestAnnotation(
         operation="",
         idempotent=question.flag("idempotent"),
         strategy=STRATEGIES["best_effort"],
@@ -117,30 +99,30 @@ def _answer_timeout(question: Question) -> AnswerFields:
         deadline=1.0,
     )
     on_the_wire = question.flag("on_the_wire")
-    machine = RetryMachine(annotation, rng=LONGEST_DELAYS)
+    machine = couchbase.RetryMachine(annotation, rng=LONGEST_DELAYS)
     if question.get("reason") is not None:
         machine = _sent_again(annotation, question.choice("reason", REASONS))
     if on_the_wire:
-        machine.handle(Dispatched(), machine.annotation.submitted_at)
-    return _failed_with(error_of(machine.handle(WakeupReached(), annotation.deadline)))
+        machine.handle(couchbase.Dispatched(), machine.annotation.submitted_at)
+    return _failed_with(error_of(machine.handle(couchbase.WakeupReached(), annotation.deadline)))
 
 
-def _sent_again(annotation: RequestAnnotation, reason: RetryReason) -> RetryMachine:
+def _sent_again(annotation: couchbase.RequestAnnotation, reason: couchbase.RetryReason) -> couchbase.RetryMachine:
     """Return the machine of a request that is about to be sent again."""
     service, happened = HAPPENINGS[reason]
     reaction = put_to_machine(happened, replace(annotation, service=service), 0.0, rng=LONGEST_DELAYS)
     if reaction.outcome is not Outcome.RETRY:
         raise MalformedQuestion(f"reason {reason} leads to no retry of a request that is not idempotent")
-    reaction.machine.handle(WakeupReached(), reaction.machine.wakeup)
+    reaction.machine.handle(couchbase.WakeupReached(), reaction.machine.wakeup)
     return reaction.machine
 
 
-def _happened(question: Question) -> tuple[Service, str, Happening]:
+def _happened(question: Question) -> tuple[couchbase.Service, str, Happening]:
     """Return service, operation, where it matters, and what happened to it."""
     if "reason" not in question and "service" in question:
         return _answered(question)
     if "reason" not in question and "handed_over" in question:
-        return Service.KV, "", SocketClosed(question.choice("handed_over", HANDED_OVER))
+        return couchbase.Service.KV, "", couchbase.SocketClosed(question.choice("handed_over", HANDED_OVER))
     reason, entry = question.choice("reason", REASONS), _entry(question)
     service, happened = HAPPENINGS[reason]
     if entry is not None and isinstance(happened, KvAnswer) and happened.error_map_entry is not None:
@@ -150,15 +132,15 @@ def _happened(question: Question) -> tuple[Service, str, Happening]:
     return service, "", happened
 
 
-def _answered(question: Question) -> tuple[Service, str, Happening]:
+def _answered(question: Question) -> tuple[couchbase.Service, str, Happening]:
     """Return service, operation, and the answer that it got."""
     service, operation = question.choice("service", SERVICES), question.text("op")
-    if service is Service.KV:
+    if service is couchbase.Service.KV:
         return service, operation, KvAnswer(parse_status(question.text("status"), "status"), _entry(question))
     return service, operation, HttpAnswer(question.http_status("http_status"), question.text("body"))
 
 
-def _failed_with(error: CouchbaseException | None) -> AnswerFields:
+def _failed_with(error: errors.CouchbaseException | None) -> AnswerFields:
     return {} if error is None else {"error": error.rfc_class.__name__}
 
 
@@ -174,17 +156,17 @@ def _answer_terminal(question: Question) -> AnswerFields:
     return {"reason": _name(terminal_reason(events, question.text("op")))}
 
 
-def _entry(question: Question) -> ErrorMapEntry | None:
+def _entry(question: Question) -> couchbase.ErrorMapEntry | None:
     row = question.get("error_map_entry")
     if row is None:
         return None
     try:
-        return parse_entry(row, "error_map_entry")
-    except MalformedErrorMap as error:
+        return couchbase.parse_entry(row, "error_map_entry")
+    except couchbase.MalformedErrorMap as error:
         raise MalformedQuestion(str(error)) from error
 
 
-def _name(reason: RetryReason | None) -> str | None:
+def _name(reason: couchbase.RetryReason | None) -> str | None:
     return None if reason is None else str(reason)
 
 

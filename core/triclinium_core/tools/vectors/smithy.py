@@ -21,31 +21,24 @@ from collections.abc import Callable, Mapping, Sequence
 from triclinium_core.explain.explanation import plain_seconds
 from triclinium_core.explain.smithy.explain import operation_in_json
 from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse, play
+from triclinium_core.retry import smithy
 from triclinium_core.retry.backoff import ConstantRandom, Random
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.protocols import RetryStrategy
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.shown import in_json
-from triclinium_core.tools.vectors.fields import (
-    AnswerFields,
-    Ask,
-    MalformedQuestion,
-    Question,
-)
+from triclinium_core.tools.vectors.fields import AnswerFields, Ask, MalformedQuestion, Question
 
-JITTERS: Mapping[str, Jitter] = {
-    "NONE": Jitter.NONE,
-    "EQUAL": Jitter.EQUAL,
-    "DEFAULT": Jitter.EQUAL,
-    "FULL": Jitter.FULL,
-    "DECORRELATED": Jitter.DECORRELATED,
+JITTERS: Mapping[str, smithy.Jitter] = {
+    "NONE": smithy.Jitter.NONE,
+    "EQUAL": smithy.Jitter.EQUAL,
+    "DEFAULT": smithy.Jitter.EQUAL,
+    "FULL": smithy.Jitter.FULL,
+    "DECORRELATED": smithy.Jitter.DECORRELATED,
 }
 """The jitters; smithy-core calls the equal one DEFAULT."""
 
-NUMBERS: Mapping[str, AwsRetryNumbers] = {"2020": AwsRetryNumbers.OF_2020, "2026": AwsRetryNumbers.OF_2026}
+NUMBERS: Mapping[str, smithy.AwsRetryNumbers] = {
+    "2020": smithy.AwsRetryNumbers.OF_2020,
+    "2026": smithy.AwsRetryNumbers.OF_2026,
+}
 RESPONSES: Mapping[str, ScriptedResponse] = {response.value: response for response in ScriptedResponse}
 
 Quota = Callable[[], int | None]
@@ -53,7 +46,7 @@ Quota = Callable[[], int | None]
 
 
 def _answer_backoff(question: Question) -> AnswerFields:
-    backoff = ExponentialRetryBackoffStrategy(
+    backoff = smithy.ExponentialRetryBackoffStrategy(
         jitter=question.choice("jitter", JITTERS),
         base=question.number("base_s"),
         max=question.number("max_s"),
@@ -72,7 +65,11 @@ def _answer_sequence(question: Question) -> AnswerFields:
 
 
 def _played(
-    strategy: RetryStrategy, script: Sequence[ScriptedResponse], available: Quota, clock: ScriptedClock, index: int
+    strategy: smithy.RetryStrategy,
+    script: Sequence[ScriptedResponse],
+    available: Quota,
+    clock: ScriptedClock,
+    index: int,
 ) -> AnswerFields:
     steps = play(strategy, script, available, wait=clock.wait)
     if steps[-1].next_delay is not None:
@@ -105,30 +102,30 @@ def _draws(question: Question) -> ConstantRandom:
     return ConstantRandom(value)
 
 
-def _simple(question: Question, rng: Random, clock: ScriptedClock) -> tuple[RetryStrategy, Quota]:
-    strategy = SimpleRetryStrategy(rng=rng, max_attempts=question.count("max_attempts"))
+def _simple(question: Question, rng: Random, clock: ScriptedClock) -> tuple[smithy.RetryStrategy, Quota]:
+    strategy = smithy.SimpleRetryStrategy(rng=rng, max_attempts=question.count("max_attempts"))
     # It takes nothing from a quota, so that one that is there stays as it was.
     untouched = question.count("quota_capacity") if "quota_capacity" in question else None
     return strategy, lambda: untouched
 
 
 def _with_quota(
-    make: Callable[..., StandardRetryStrategy], question: Question, **arguments: object
-) -> tuple[RetryStrategy, Quota]:
+    make: Callable[..., smithy.StandardRetryStrategy], question: Question, **arguments: object
+) -> tuple[smithy.RetryStrategy, Quota]:
     capacity, attempts = question.count("quota_capacity"), question.count("max_attempts")
     strategy = make(numbers=_numbers(question), quota_capacity=capacity, max_attempts=attempts, **arguments)
     return strategy, strategy.available_quota
 
 
-def _numbers(question: Question) -> AwsRetryNumbers:
+def _numbers(question: Question) -> smithy.AwsRetryNumbers:
     year = question.value("numbers")
     written = str(year) if isinstance(year, int) and not isinstance(year, bool) and 0 <= year <= 9999 else year
     return Question({"numbers": written}).choice("numbers", NUMBERS)
 
 
-STRATEGIES: Mapping[str, Callable[[Question, Random, ScriptedClock], tuple[RetryStrategy, Quota]]] = {
-    "standard": lambda question, rng, _: _with_quota(StandardRetryStrategy, question, rng=rng),
-    "adaptive": lambda question, rng, clock: _with_quota(AdaptiveRetryStrategy, question, rng=rng, clock=clock),
+STRATEGIES: Mapping[str, Callable[[Question, Random, ScriptedClock], tuple[smithy.RetryStrategy, Quota]]] = {
+    "standard": lambda question, rng, _: _with_quota(smithy.StandardRetryStrategy, question, rng=rng),
+    "adaptive": lambda question, rng, clock: _with_quota(smithy.AdaptiveRetryStrategy, question, rng=rng, clock=clock),
     "simple": _simple,
 }
 """What makes each strategy of a question."""

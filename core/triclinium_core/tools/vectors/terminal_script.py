@@ -15,10 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.terminal_states import TerminalStates
+from triclinium_core.retry.couchbase import RetryReason, Service, Status, TerminalStates
 from triclinium_core.tools.vectors.fields import MalformedQuestion, parse_status, quote
 
 T = TypeVar("T")

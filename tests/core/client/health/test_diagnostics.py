@@ -6,12 +6,12 @@ import pytest
 
 from tests.core.runtime.kv.simulated import Recorded, get
 from tests.core.runtime.kv.test_cluster import RecordedCluster, owner_of
+from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.health.diagnostics import ENDPOINT_STATES
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult, EndpointDiagnostics, EndpointState
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 
 
@@ -81,5 +81,5 @@ def test_a_node_that_is_leaving() -> None:
 
 def test_a_report_that_cannot_be_called_so() -> None:
     """It is refused by name."""
-    with pytest.raises(InvalidArgumentException, match="report_id="):
+    with pytest.raises(errors.InvalidArgumentException, match="report_id="):
         diagnostics(Recorded(), "")

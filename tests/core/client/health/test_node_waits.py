@@ -9,31 +9,17 @@ import pytest
 from tests.core.runtime.kv.simulated import Recorded, client_options, node_options, ready
 from tests.core.runtime.kv.test_cluster import RecordedCluster
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.contract.neutral import Token
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    AuthenticationFailureException,
-    BucketAccessException,
-    FeatureNotAvailableException,
-    InvalidArgumentException,
-    UnsupportedOperationException,
-)
 from triclinium_core.kv.operation.inquiries import WaitForNodes
 from triclinium_core.kv.operation.reports import NodesServe
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
+from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.faults import (
-    Fault,
-    delay,
-    drop_response,
-    hang_up,
-    hang_up_mid_reply,
-    status,
-    temporary_failure,
-)
+from triclinium_core.testing.fakes.faults import delay
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 QUESTION = Opcode.GET_COLLECTIONS_MANIFEST
@@ -97,16 +83,16 @@ def test_a_node_that_is_late() -> None:
 @rows(
     "fault",
     [
-        temporary_failure(),
-        status(Status.SUCCESS, b"{}"),
-        status(Status.SUCCESS, b"no manifest"),
-        drop_response(),
-        hang_up(),
-        hang_up_mid_reply(),
+        faults.temporary_failure(),
+        faults.status(Status.SUCCESS, b"{}"),
+        faults.status(Status.SUCCESS, b"no manifest"),
+        faults.drop_response(),
+        faults.hang_up(),
+        faults.hang_up_mid_reply(),
         delay(4.0),
     ],
 )
-def test_an_answer_that_is_of_no_use(fault: Fault) -> None:
+def test_an_answer_that_is_of_no_use(fault: faults.Fault) -> None:
     """The node is asked again, on another connection where that one is lost."""
     simulation = RecordedCluster()
     simulation.write()
@@ -167,7 +153,7 @@ def test_a_node_that_is_down() -> None:
     wait = changed(simulation)
     token = simulation.inquire(wait)
     simulation.run(100.0)
-    error = simulation.error(AmbiguousTimeoutException, token)
+    error = simulation.error(errors.AmbiguousTimeoutException, token)
 
     assert 75.0 == simulation.settled_at[token] - began_at == error.context.timeout
     assert ("wait_for_nodes", "travel", False) == (
@@ -190,7 +176,7 @@ def test_the_deadline_is_that_of_management() -> None:
     token = simulation.inquire(WaitForNodes("travel", 1))
     simulation.run(10.0)
 
-    assert "127.0.0.1:11210" in simulation.error(AmbiguousTimeoutException, token).context.connections[0]
+    assert "127.0.0.1:11210" in simulation.error(errors.AmbiguousTimeoutException, token).context.connections[0]
     assert 3.0 == simulation.settled_at[token]
 
 
@@ -251,11 +237,11 @@ def test_a_bucket_that_no_node_opens() -> None:
     simulation = RecordedCluster()
     token = simulation.inquire(WaitForNodes("secret"))
     simulation.run()
-    error = simulation.error(BucketAccessException, token)
+    error = simulation.error(errors.BucketAccessException, token)
 
     assert ("wait_for_nodes", "BUCKET_ACCESS_ERROR") == (error.context.operation, error.context.refused_reason)
 
-    simulation.nodes[1].faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS), times=3)
+    simulation.nodes[1].faults.next(Opcode.SELECT_BUCKET, faults.status(Status.NO_ACCESS), times=3)
     waiting = simulation.inquire(WaitForNodes("travel"))
     simulation.run()
 
@@ -268,17 +254,17 @@ def test_wrong_password() -> None:
     token = simulation.inquire(WaitForNodes("travel", 1))
     simulation.run()
 
-    simulation.error(AuthenticationFailureException, token)
+    simulation.error(errors.AuthenticationFailureException, token)
 
 
 def test_a_node_without_the_password() -> None:
     """A wait for nodes without a valid server signature fails with the reason before its deadline."""
     simulation = Recorded()
-    simulation.node.faults.always(Opcode.SASL_STEP, status(Status.SUCCESS, body=b"v=QQ=="))
+    simulation.node.faults.always(Opcode.SASL_STEP, faults.status(Status.SUCCESS, body=b"v=QQ=="))
     token = simulation.inquire(WaitForNodes("travel", 1))
     simulation.run()
 
-    simulation.error(AuthenticationFailureException, token)
+    simulation.error(errors.AuthenticationFailureException, token)
 
 
 def test_a_server_without_collections() -> None:
@@ -287,18 +273,18 @@ def test_a_server_without_collections() -> None:
     token = simulation.inquire(WaitForNodes("travel", 1))
     simulation.run()
 
-    simulation.error(FeatureNotAvailableException, token)
+    simulation.error(errors.FeatureNotAvailableException, token)
     assert [] == simulation.commands(QUESTION)
 
 
 def test_another_protocol() -> None:
     """Nobody waits for a memcached to become a cluster."""
     simulation = Recorded()
-    simulation.node.faults.always(Opcode.HELLO, status(0x81))
+    simulation.node.faults.always(Opcode.HELLO, faults.status(0x81))
     token = simulation.inquire(WaitForNodes("travel"))
     simulation.run()
 
-    assert "memcached://" in str(simulation.error(UnsupportedOperationException, token))
+    assert "memcached://" in str(simulation.error(errors.UnsupportedOperationException, token))
 
 
 def test_what_nobody_can_wait_for() -> None:
@@ -310,7 +296,7 @@ def test_what_nobody_can_wait_for() -> None:
         ("travel", 2**64, "manifest_uid"),
     )
     for bucket, uid, parameter in wrong:
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             WaitForNodes(bucket, uid)
 
         assert parameter == caught.value.parameter
@@ -321,5 +307,5 @@ def test_a_plain_memcached_has_no_buckets() -> None:
     simulation = Recorded(
         FakeNodes(node_options(), nodes=1), client_options("memcached://127.0.0.1:11210", authenticator=None)
     )
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         simulation.inquire(WaitForNodes("travel"))

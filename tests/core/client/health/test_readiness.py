@@ -6,21 +6,15 @@ import pytest
 
 from tests.core.runtime.kv.simulated import Recorded, client_options, get, ready
 from tests.core.runtime.kv.test_cluster import KEYS, RecordedCluster, stream_to
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import InquirySubmitted, OperationSubmitted
 from triclinium_core.contract.neutral import StreamId, Token
-from triclinium_core.errors import (
-    AuthenticationFailureException,
-    BucketAccessException,
-    InvalidArgumentException,
-    UnsupportedOperationException,
-)
 from triclinium_core.kv.operation.document_operations import Get, Keyspace
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import ClusterState, Ready
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import BestEffortRetryStrategy, Status
 from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.testing.fakes.faults import delay, status
 
@@ -97,7 +91,7 @@ def test_other_buckets_are_no_matter() -> None:
     denied = simulation.inquire(WaitUntilReady("secret"))
     simulation.run()
 
-    assert "BUCKET_ACCESS_ERROR" == simulation.error(BucketAccessException, denied).context.refused_reason
+    assert "BUCKET_ACCESS_ERROR" == simulation.error(errors.BucketAccessException, denied).context.refused_reason
     assert settled(simulation, BUCKET)
     assert settled(simulation, CLUSTER)
 
@@ -109,7 +103,7 @@ def test_wrong_password(inquiry: WaitUntilReady) -> None:
     simulation = Recorded(options=options)
     token = simulation.inquire(inquiry)
     simulation.flow()
-    error = simulation.error(AuthenticationFailureException, token)
+    error = simulation.error(errors.AuthenticationFailureException, token)
 
     assert "AUTHENTICATION_ERROR" == error.context.refused_reason
     assert ("wait_until_ready", inquiry.bucket) == (error.context.operation, error.context.bucket)
@@ -128,7 +122,7 @@ def test_one_node_without_the_password(inquiry: WaitUntilReady, is_over: bool) -
     simulation.flow()
 
     if is_over:
-        error = simulation.error(AuthenticationFailureException, token)
+        error = simulation.error(errors.AuthenticationFailureException, token)
         assert "wrong server signature" in (error.context.last_dispatch_error or "")
     else:
         assert Ready(ClusterState.DEGRADED) == simulation.results[token]
@@ -155,7 +149,7 @@ def test_another_protocol() -> None:
     simulation.flow()
 
     for token in tokens:
-        assert "memcached://" in str(simulation.error(UnsupportedOperationException, token))
+        assert "memcached://" in str(simulation.error(errors.UnsupportedOperationException, token))
 
 
 def test_a_peer_of_another_bucket_that_speaks_no_couchbase() -> None:
@@ -169,7 +163,7 @@ def test_a_peer_of_another_bucket_that_speaks_no_couchbase() -> None:
     other = simulation.inquire(WaitUntilReady("secret"))
     simulation.run(5.0)
 
-    assert isinstance(simulation.errors[other], UnsupportedOperationException)
+    assert isinstance(simulation.errors[other], errors.UnsupportedOperationException)
     assert Ready(ClusterState.ONLINE) == simulation.results[waiting]
 
 
@@ -232,7 +226,7 @@ def test_a_token_is_used_once(inquiry: Inquiry) -> None:
 @pytest.mark.parametrize("inquiry", [None, "ping", Inquiry("travel")])
 def test_what_is_no_inquiry(inquiry: Inquiry) -> None:
     """It is refused by name."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         Recorded().machine.handle(InquirySubmitted(Token(1), inquiry), 0.0)
 
     assert "inquiry" == caught.value.parameter
@@ -242,7 +236,7 @@ def test_what_is_no_inquiry(inquiry: Inquiry) -> None:
 def test_memcached_has_no_buckets(inquiry: Inquiry) -> None:
     """As with documents."""
     simulation = Recorded(options=client_options("memcached://127.0.0.1:11210", authenticator=None))
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         simulation.inquire(inquiry)
 
     assert "bucket" == caught.value.parameter

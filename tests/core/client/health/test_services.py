@@ -8,20 +8,12 @@ from typing import Any
 import pytest
 
 from tests.core.runtime.services.asking import Asking, asking
+from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.health.readiness import PAUSE_SECONDS, PING_SECONDS_MAX
 from triclinium_core.client.health.statistics import EndpointStatistics
-from triclinium_core.contract.couchbase import (
-    AuthenticatorChanged,
-    OperationAbandoned,
-    ReportAnswer,
-    ReportDispatch,
-    ReportEnd,
-    ReportRefusal,
-    ReportRetry,
-)
+from triclinium_core.contract import couchbase
 from triclinium_core.contract.neutral import CloseStream, OpenStream, SendBytes, Token
-from triclinium_core.errors import AuthenticationFailureException, InvalidArgumentException
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady
 from triclinium_core.kv.operation.reports import (
     ClusterState,
@@ -33,7 +25,7 @@ from triclinium_core.kv.operation.reports import (
 )
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import Authenticator, JwtAuthenticator, PasswordAuthenticator, TimeoutOptions
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.telemetry.defaults import ThresholdLoggingTracer
 from triclinium_core.testing.fakes.faults import Fault, delay, drop_response, hang_up, refuse_connection
@@ -263,7 +255,7 @@ def test_new_credentials_during_a_ping() -> None:
     simulation.nodes[0].faults.next(Service.QUERY, delay(0.1))
     token = simulation.inquire(Ping(None, "i", QUERY))
     simulation.flow()
-    simulation.feed(AuthenticatorChanged(PasswordAuthenticator("ada", "secret"), "nonce"))
+    simulation.feed(couchbase.AuthenticatorChanged(PasswordAuthenticator("ada", "secret"), "nonce"))
     simulation.live(0.2)
     simulation.request(asking())
     simulation.flow()
@@ -281,13 +273,13 @@ def test_a_wrong_password_ends_a_wait(services: tuple[Service, ...] | None, is_k
     wrong = PasswordAuthenticator("Administrator", "wrong")
     simulation = started() if is_known else Asking(authenticator=wrong)
     if is_known:
-        simulation.feed(AuthenticatorChanged(wrong, "nonce"))
+        simulation.feed(couchbase.AuthenticatorChanged(wrong, "nonce"))
     began = simulation.now
     token = simulation.inquire(WaitUntilReady(None, service_types=services))
     simulation.run(1.0)
     error = simulation.errors[token]
 
-    assert isinstance(error, AuthenticationFailureException)
+    assert isinstance(error, errors.AuthenticationFailureException)
     assert ("wait_until_ready", "kv") == (error.context.operation, error.context.service)
     assert began == simulation.settled_at[token]
 
@@ -296,12 +288,12 @@ def test_a_password_that_is_being_checked() -> None:
     """A wait for other services does not end while key-value checks new credentials, and fails if they are refused."""
     simulation = started()
     simulation.nodes[0].faults.next(Opcode.SASL_AUTH, delay(0.5))
-    simulation.feed(AuthenticatorChanged(PasswordAuthenticator("Administrator", "wrong"), "nonce"))
+    simulation.feed(couchbase.AuthenticatorChanged(PasswordAuthenticator("Administrator", "wrong"), "nonce"))
     began = simulation.now
     token = simulation.inquire(WaitUntilReady(None, service_types=QUERY))
     simulation.run(1.0)
 
-    assert isinstance(simulation.errors[token], AuthenticationFailureException)
+    assert isinstance(simulation.errors[token], errors.AuthenticationFailureException)
     assert began + 0.5 == simulation.settled_at[token]
 
 
@@ -370,7 +362,7 @@ def test_abandoning_closes_what_was_opened(inquiry: Ping | WaitUntilReady, is_op
     if is_open:
         simulation.flow()
 
-    simulation.feed(OperationAbandoned(token))
+    simulation.feed(couchbase.OperationAbandoned(token))
 
     assert (before[0] + 1, before[1] + 1) == (simulation.count(OpenStream), simulation.count(CloseStream))
     assert (0, 0) == (query_statistics(simulation).open, query_statistics(simulation).opening)
@@ -386,7 +378,7 @@ def test_a_stream_that_others_wait_for_is_not_closed() -> None:
     query = simulation.request(asking())
     token = simulation.inquire(Ping(None, "i", QUERY))
 
-    simulation.feed(OperationAbandoned(token))
+    simulation.feed(couchbase.OperationAbandoned(token))
     simulation.run()
 
     assert query in simulation.answers
@@ -504,7 +496,7 @@ def test_what_is_no_service(service_types: object) -> None:
         lambda: Ping(None, "i", service_types),  # type: ignore[arg-type]
         lambda: WaitUntilReady(None, service_types=service_types),  # type: ignore[arg-type]
     ):
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             make()
 
         assert "service_types" == caught.value.parameter
@@ -531,8 +523,8 @@ def test_pings_over_http_are_not_measured(fault: Fault | None) -> None:
 
     assert 3 == len(result_of(simulation, token).endpoints)
     assert (1, 0) == (open_operations, simulation.open_operations)
-    assert 0 == simulation.count(ReportRetry, ReportRefusal, ReportEnd)
-    assert simulation.count(ReportDispatch) == simulation.count(ReportAnswer)
+    assert 0 == simulation.count(couchbase.ReportRetry, couchbase.ReportRefusal, couchbase.ReportEnd)
+    assert simulation.count(couchbase.ReportDispatch) == simulation.count(couchbase.ReportAnswer)
     assert {} == simulation.machine.statistics().retries_by_reason
     assert [] == simulation.clients[0].last_reports()
     breakers = [endpoint.circuit_breaker for endpoint in simulation.machine.statistics().endpoints]
@@ -547,7 +539,7 @@ def test_abandoned_pings_over_http_are_not_measured() -> None:
     token = simulation.inquire(Ping(None, "i", (Service.QUERY, Service.MANAGEMENT)))
     simulation.live(1.0)
 
-    simulation.feed(OperationAbandoned(token))
+    simulation.feed(couchbase.OperationAbandoned(token))
 
     assert 0 == simulation.open_operations
     assert [] == simulation.clients[0].last_reports()
@@ -569,5 +561,5 @@ def test_canaries_over_http_are_not_measured() -> None:
 
     assert [b"/admin/ping"] == [head.split()[1] for head in heads(simulation)[-1:]]
     assert 0 == open_operations
-    assert 0 == simulation.count(ReportRetry, ReportRefusal, ReportEnd)
+    assert 0 == simulation.count(couchbase.ReportRetry, couchbase.ReportRefusal, couchbase.ReportEnd)
     assert [] == simulation.clients[0].last_reports()

@@ -8,10 +8,10 @@ import pytest
 
 from tests.core.runtime.kv.connection.peer import features_value
 from tests.core.runtime.kv.simulated import Recorded, client_options, get, ready
-from triclinium_core.errors import UnambiguousTimeoutException
+from triclinium_core import errors
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.faults import delay, refuse_connection, status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
@@ -85,7 +85,7 @@ def test_snapshots_do_not_change() -> None:
     simulation.flow()
     before = simulation.machine.statistics()
     retries = dict(before.retries_by_reason)
-    simulation.failure(UnambiguousTimeoutException, get())
+    simulation.failure(errors.UnambiguousTimeoutException, get())
 
     assert retries == before.retries_by_reason != simulation.machine.statistics().retries_by_reason
     with pytest.raises(FrozenInstanceError):

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from triclinium_core import errors
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.contract.couchbase import AuthenticatorChanged, CallEnded
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.telemetry.span_names import WrappingCall
 
@@ -29,7 +29,7 @@ def test_new_credentials_have_a_nonce_that_can_travel(nonce: Any) -> None:
 )
 def test_no_call_ends_like_that(fields: dict[str, object], parameter: str) -> None:
     """An unknown call and an invalid duration raise an error with the name of the field."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         CallEnded(**{"name": WrappingCall.RANGE_SCAN, "seconds": 1.0, **fields})  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter

@@ -7,7 +7,7 @@ import math
 
 from triclinium_core.contract.couchbase import Action, Gathering, ReportTelemetry, TelemetryKind, TimerKind
 from triclinium_core.contract.neutral import Timers
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 from triclinium_core.telemetry.facts import OperationFacts
 

@@ -10,18 +10,15 @@ from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
 from triclinium_core.explain.explanation import Outcome
+from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra import errors as e
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
-from triclinium_core.retry.cassandra.policy import RetryPolicy, verdict_on
-from triclinium_core.retry.cassandra.verdicts import RETRY_NEXT
 from triclinium_core.tools.vectors.cassandra_script import FixedPolicy
 
-QUORUM = ConsistencyLevel.QUORUM
+QUORUM = cassandra.ConsistencyLevel.QUORUM
 READ = e.ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_present=True)
-WRITE = e.WriteTimeout(consistency=QUORUM, write_type=WriteType.SIMPLE, block_for=2, received=1)
+WRITE = e.WriteTimeout(consistency=QUORUM, write_type=cassandra.WriteType.SIMPLE, block_for=2, received=1)
 UNAVAILABLE = e.Unavailable(consistency=QUORUM, required=2, alive=1)
-DEFAULT, DOWNGRADING = DefaultRetryPolicy(), ConsistencyDowngradingRetryPolicy()
+DEFAULT, DOWNGRADING = cassandra.DefaultRetryPolicy(), cassandra.ConsistencyDowngradingRetryPolicy()
 
 Failure = e.RequestAborted | e.FrameTooLong | e.CoordinatorError
 
@@ -47,7 +44,10 @@ Failure = e.RequestAborted | e.FrameTooLong | e.CoordinatorError
     ],
 )
 def test_what_happens(
-    error: Failure, policy: RetryPolicy, idempotent: bool, expected: tuple[str | None, str, str | None, str | None]
+    error: Failure,
+    policy: cassandra.RetryPolicy,
+    idempotent: bool,
+    expected: tuple[str | None, str, str | None, str | None],
 ) -> None:
     """The verdict where the policy is asked, what comes of the request, and at which level it goes on."""
     told = explain(CassandraCase(error=error, policy=policy, idempotent=idempotent)).to_json()
@@ -67,7 +67,7 @@ def test_what_happens(
         (CassandraCase(error=e.Unprepared(), policy=DEFAULT), ["A8", "A10"]),
         (CassandraCase(error=e.FrameTooLong(), policy=DEFAULT), ["A9"]),
         (CassandraCase(error=READ, policy=FixedPolicy(None)), ["A2", "A12"]),
-        (CassandraCase(error=READ, policy=FixedPolicy(RETRY_NEXT)), ["A2"]),
+        (CassandraCase(error=READ, policy=FixedPolicy(cassandra.RETRY_NEXT)), ["A2"]),
     ],
 )
 def test_all_that_is_known_stands_in_the_sentences(case: CassandraCase, clauses: list[str]) -> None:
@@ -104,7 +104,7 @@ def test_the_policy_is_told_the_count() -> None:
 @rows("error", [READ, WRITE, UNAVAILABLE, e.ClosedConnection(), e.Overloaded()])
 def test_a_fixed_policy_answers_the_same(error: e.CassandraError) -> None:
     """Whatever it is asked about."""
-    assert RETRY_NEXT is verdict_on(FixedPolicy(RETRY_NEXT), error, retry_count=3)
+    assert cassandra.RETRY_NEXT is cassandra.verdict_on(FixedPolicy(cassandra.RETRY_NEXT), error, retry_count=3)
 
 
 @rows(
@@ -113,7 +113,7 @@ def test_a_fixed_policy_answers_the_same(error: e.CassandraError) -> None:
         ({"error": e.DriverTimeout()}, "error"),
         ({"error": None}, "error"),
         ({"policy": "default"}, "policy"),
-        ({"policy": DefaultRetryPolicy}, "policy"),
+        ({"policy": cassandra.DefaultRetryPolicy}, "policy"),
         ({"idempotent": None}, "idempotent"),
         ({"retry_count": -1}, "retry_count"),
     ],
@@ -124,7 +124,7 @@ def test_refuses(change: dict[str, object], parameter: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         CassandraCase(
             error=cast(Failure, arguments["error"]),
-            policy=cast(RetryPolicy, arguments["policy"]),
+            policy=cast(cassandra.RetryPolicy, arguments["policy"]),
             idempotent=cast(bool, arguments.get("idempotent", False)),
             retry_count=cast(int, arguments.get("retry_count", 0)),
         )

@@ -9,7 +9,6 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core import errors
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.explain.couchbase.explain import (
     CAPPING_CLAUSE,
     DECISION_CLAUSES,
@@ -20,42 +19,34 @@ from triclinium_core.explain.couchbase.explain import (
 )
 from triclinium_core.explain.couchbase.happenings import ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import Explanation, Outcome
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import exponential
-from triclinium_core.retry.couchbase.events import DispatchFailed, HandedOver, SocketClosed
-from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy,
-    BestEffortRetryStrategy,
-    ErrorMapRetryStrategy,
-    FailFastRetryStrategy,
-    RetryAction,
-    RetryRequest,
-)
-from triclinium_core.retry.couchbase.tables.error_map import parse_entry
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import DispatchFailed
 from triclinium_core.tools.vectors.couchbase import STRATEGIES
 from triclinium_core.tools.vectors.questions import answer
 
-R = RetryReason
-KV, QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = Service
+R = couchbase.RetryReason
+KV, QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = couchbase.Service
 
 SCHEDULE = {"strategy": "linear", "interval": 20, "after": 10, "max-duration": 500}
-RETRIED_BY_MAP = parse_entry({"name": "SLOW", "attrs": ["auto-retry", "temp", "fetch-config"], "retry": SCHEDULE})
-OF_NO_USE = parse_entry({"name": "GONE", "desc": "gone for good", "attrs": ["conn-state-invalidated"]})
+RETRIED_BY_MAP = couchbase.parse_entry(
+    {"name": "SLOW", "attrs": ["auto-retry", "temp", "fetch-config"], "retry": SCHEDULE}
+)
+OF_NO_USE = couchbase.parse_entry({"name": "GONE", "desc": "gone for good", "attrs": ["conn-state-invalidated"]})
 
 
 class Always:
     """Retries everything, whatever the orchestrator says."""
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         """Return a retry."""
-        return RetryAction.after(0.25)
+        return couchbase.RetryAction.after(0.25)
 
 
 class Broken:
     """Cannot answer."""
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         """Raise."""
         raise LookupError(reason)
 
@@ -63,25 +54,27 @@ class Broken:
 class Wordless:
     """Answers something that is no answer."""
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         """Return None."""
-        return cast(RetryAction, None)
+        return cast(couchbase.RetryAction, None)
 
 
 class Thoughtful:
     """Has to be awaited."""
 
-    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    async def retry_after(
+        self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
+    ) -> couchbase.RetryAction:
         """Return a retry."""
-        return RetryAction.after(0.25)
+        return couchbase.RetryAction.after(0.25)
 
 
 def case_of(
     happened: Happening,
     operation: str = "upsert",
     *,
-    service: Service = KV,
-    strategy: AnyRetryStrategy | None = None,
+    service: couchbase.Service = KV,
+    strategy: couchbase.AnyRetryStrategy | None = None,
     attempt: int = 0,
     elapsed: float = 0.0,
 ) -> CouchbaseCase:
@@ -90,7 +83,7 @@ def case_of(
         service=service,
         operation=operation,
         happened=happened,
-        strategy=strategy if strategy is not None else BestEffortRetryStrategy(),
+        strategy=strategy if strategy is not None else couchbase.BestEffortRetryStrategy(),
         attempt=attempt,
         elapsed=elapsed,
         timeout=2.5,
@@ -117,7 +110,7 @@ RETRY, FAIL, COMPLETE, CONSULT = Outcome.RETRY, Outcome.FAIL, Outcome.COMPLETE, 
         (case_of(KvAnswer(0x86), strategy=Thoughtful()), (R.KV_TEMPORARY_FAILURE, CONSULT, None, None)),
         (case_of(KvAnswer(0x86), strategy=Broken()), (R.KV_TEMPORARY_FAILURE, FAIL, None, "RequestCanceledException")),
         (
-            case_of(SocketClosed(HandedOver.PART, reason=R.KV_LOCKED)),
+            case_of(couchbase.SocketClosed(couchbase.HandedOver.PART, reason=R.KV_LOCKED)),
             (R.SOCKET_CLOSED_WHILE_IN_FLIGHT, FAIL, None, "RequestCanceledException"),
         ),
         (case_of(HttpAnswer(200, b"{}"), service=QUERY), (None, COMPLETE, None, None)),
@@ -146,7 +139,7 @@ def test_what_is_no_reason_of_the_batch(case: CouchbaseCase, expected: tuple[obj
     ],
 )
 def test_what_an_answer_of_a_service_stands_for(
-    happened: Happening, operation: str, service: Service, clause: str
+    happened: Happening, operation: str, service: couchbase.Service, clause: str
 ) -> None:
     """The row that says so stands among the clauses and in a sentence, whether the request is retried or not."""
     explanation = explain(case_of(happened, operation, service=service))
@@ -157,7 +150,7 @@ def test_what_an_answer_of_a_service_stands_for(
 
 def test_a_success_stands_for_nothing() -> None:
     """Nor does what no service answered."""
-    for happened in (HttpAnswer(200, "{}"), SocketClosed(HandedOver.ALL)):
+    for happened in (HttpAnswer(200, "{}"), couchbase.SocketClosed(couchbase.HandedOver.ALL)):
         assert not any("0058" in clause for clause in explain(case_of(happened, "query", service=QUERY)).clauses)
 
 
@@ -205,12 +198,12 @@ def test_idempotency(case: CouchbaseCase, expected: bool, clause: str) -> None:
         (case_of(KvAnswer(0x07), elapsed=2.5), DecidedBy.DEADLINE, False),
         (case_of(KvAnswer(0x07), strategy=Thoughtful()), DecidedBy.CONTROLLED_BACKOFF, False),
         (case_of(KvAnswer(0x86)), DecidedBy.STRATEGY, True),
-        (case_of(KvAnswer(0x86), strategy=FailFastRetryStrategy()), DecidedBy.STRATEGY, True),
+        (case_of(KvAnswer(0x86), strategy=couchbase.FailFastRetryStrategy()), DecidedBy.STRATEGY, True),
         (case_of(KvAnswer(0x86), strategy=Thoughtful()), DecidedBy.STRATEGY, False),
         (case_of(KvAnswer(0x86), strategy=Broken()), DecidedBy.STRATEGY, True),
         (case_of(KvAnswer(0x86), strategy=Wordless()), DecidedBy.STRATEGY, True),
-        (case_of(SocketClosed(HandedOver.ALL), strategy=Always()), DecidedBy.ORCHESTRATOR, True),
-        (case_of(SocketClosed(HandedOver.ALL), "get", strategy=Always()), DecidedBy.STRATEGY, True),
+        (case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL), strategy=Always()), DecidedBy.ORCHESTRATOR, True),
+        (case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL), "get", strategy=Always()), DecidedBy.STRATEGY, True),
     ],
 )
 def test_who_decides(case: CouchbaseCase, expected: DecidedBy, was_asked: bool) -> None:
@@ -224,7 +217,7 @@ def test_a_flag_that_forbids_overrules_always_retry(monkeypatch: pytest.MonkeyPa
     """When no strategy was asked and the time is not up, the orchestrator refused."""
     monkeypatch.setattr(R.SOCKET_CLOSED_WHILE_IN_FLIGHT, "always_retry", True)
 
-    facts = explain(case_of(SocketClosed(HandedOver.ALL))).facts
+    facts = explain(case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL))).facts
 
     assert (DecidedBy.ORCHESTRATOR, "RequestCanceledException") == (facts["decided_by"], facts["error"])
 
@@ -232,15 +225,15 @@ def test_a_flag_that_forbids_overrules_always_retry(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("strategy", "elapsed", "expected"),
     [
-        (BestEffortRetryStrategy(), 2.0, (500, False, "UnambiguousTimeoutException")),
-        (BestEffortRetryStrategy(), 1.9, (500, True, None)),
-        (ErrorMapRetryStrategy(), 0.495, (5, False, "TemporaryFailureException")),
-        (ErrorMapRetryStrategy(), 0.25, (200, True, None)),
-        (ErrorMapRetryStrategy(), 0.5, (None, None, "TemporaryFailureException")),
+        (couchbase.BestEffortRetryStrategy(), 2.0, (500, False, "UnambiguousTimeoutException")),
+        (couchbase.BestEffortRetryStrategy(), 1.9, (500, True, None)),
+        (couchbase.ErrorMapRetryStrategy(), 0.495, (5, False, "TemporaryFailureException")),
+        (couchbase.ErrorMapRetryStrategy(), 0.25, (200, True, None)),
+        (couchbase.ErrorMapRetryStrategy(), 0.5, (None, None, "TemporaryFailureException")),
     ],
 )
 def test_a_delay_that_is_cut_tells_how_it_ends(
-    strategy: AnyRetryStrategy, elapsed: float, expected: tuple[object, ...]
+    strategy: couchbase.AnyRetryStrategy, elapsed: float, expected: tuple[object, ...]
 ) -> None:
     """The machine is asked what it does when the delay is over: the timeout, or the status's own error."""
     explanation = explain(case_of(KvAnswer(0x7FF0, RETRIED_BY_MAP), attempt=10, strategy=strategy, elapsed=elapsed))
@@ -275,7 +268,7 @@ def test_what_counts_as_a_retry(case: CouchbaseCase, expected: bool) -> None:
         (KvAnswer(0x7FF0, OF_NO_USE), True),
         (KvAnswer(0x82, RETRIED_BY_MAP), True),
         (KvAnswer(0x7FF0), None),
-        (SocketClosed(HandedOver.ALL), None),
+        (couchbase.SocketClosed(couchbase.HandedOver.ALL), None),
     ],
 )
 def test_whether_the_error_map_has_a_say(happened: Happening, expected: bool | None) -> None:
@@ -296,7 +289,7 @@ def test_when_the_first_failure_was(attempt: int, since_first_failure: float | N
         service=KV,
         operation="get",
         happened=KvAnswer(0x7FF0, RETRIED_BY_MAP),
-        strategy=ErrorMapRetryStrategy(),
+        strategy=couchbase.ErrorMapRetryStrategy(),
         attempt=attempt,
         elapsed=2.0,
         timeout=60.0,
@@ -308,7 +301,7 @@ def test_when_the_first_failure_was(attempt: int, since_first_failure: float | N
 
 def test_a_jittered_delay_is_told_at_its_longest() -> None:
     """Without randomness of the caller's, jitter takes nothing off."""
-    strategy = BestEffortRetryStrategy(exponential(first=0.1, jitter=0.5))
+    strategy = couchbase.BestEffortRetryStrategy(exponential(first=0.1, jitter=0.5))
 
     assert 100 == explain(case_of(KvAnswer(0x86), strategy=strategy)).facts["delay_ms"]
 
@@ -341,12 +334,20 @@ def test_orders(happened: Happening, expected: list[str]) -> None:
         (case_of(KvAnswer(0x86)), ["TEMPORARY_FAILURE", "0x86"], "KV: Temporary Failure 0x86"),
         (case_of(KvAnswer(0x7FF0, OF_NO_USE)), ["GONE", "0x7ff0"], "misses any retry indication"),
         (case_of(KvAnswer(0x7FF0)), ["unknown", "0x7ff0"], "no entry"),
-        (case_of(KvAnswer(0x7FF0, parse_entry({"attrs": []}))), ["unknown", "0x7ff0"], "misses any retry indication"),
+        (
+            case_of(KvAnswer(0x7FF0, couchbase.parse_entry({"attrs": []}))),
+            ["unknown", "0x7ff0"],
+            "misses any retry indication",
+        ),
         (case_of(ErrorCode(4040), service=QUERY), ["error 4040"], "Query: Error code 4040"),
         (case_of(ErrorCode(3000, "syntax", 503), service=QUERY), ["3000", "503", "syntax"], "not in the list"),
         (case_of(HttpAnswer(429), service=SEARCH), ["HTTP status 429"], "Search: Http status code 429"),
-        (case_of(SocketClosed(HandedOver.NOTHING)), ["closed", "nothing"], "RFC 0049 Client Dispatch"),
-        (case_of(SocketClosed(HandedOver.PART)), ["closed", "part"], "RFC 0049 Network Time"),
+        (
+            case_of(couchbase.SocketClosed(couchbase.HandedOver.NOTHING)),
+            ["closed", "nothing"],
+            "RFC 0049 Client Dispatch",
+        ),
+        (case_of(couchbase.SocketClosed(couchbase.HandedOver.PART)), ["closed", "part"], "RFC 0049 Network Time"),
         (case_of(DispatchFailed(R.NODE_NOT_AVAILABLE)), [R.NODE_NOT_AVAILABLE.meaning], "RFC 0049 Client Dispatch"),
         (
             case_of(DispatchFailed(R.KV_TEMPORARY_FAILURE)),
@@ -368,8 +369,8 @@ SAID = [
     case_of(KvAnswer(0x09, RETRIED_BY_MAP), "get"),
     case_of(KvAnswer(0x07), elapsed=2.4995),
     case_of(KvAnswer(0x86), elapsed=2.5),
-    case_of(SocketClosed(HandedOver.ALL), strategy=Always()),
-    case_of(SocketClosed(HandedOver.ALL), strategy=FailFastRetryStrategy()),
+    case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL), strategy=Always()),
+    case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL), strategy=couchbase.FailFastRetryStrategy()),
     case_of(KvAnswer(0x00, OF_NO_USE), "get"),
     case_of(KvAnswer(0x86), strategy=Thoughtful()),
 ]
@@ -457,7 +458,7 @@ def test_a_message_says_what_was_answered(happened: Happening, facts: list[str])
 )
 def test_a_lookup_that_failed_surfaces_its_own_error(failed: DispatchFailed, expected: str) -> None:
     """As in the client, where the answer to the question for a collection's id brings it; a caller's own one stays."""
-    assert expected == explain(case_of(failed, strategy=FailFastRetryStrategy())).facts["error"]
+    assert expected == explain(case_of(failed, strategy=couchbase.FailFastRetryStrategy())).facts["error"]
 
 
 @rows(
@@ -481,7 +482,7 @@ def test_a_lookup_that_failed_surfaces_its_own_error(failed: DispatchFailed, exp
         ({"strategy": "best_effort"}, "strategy"),
         ({"happened": DispatchFailed(R.KV_LOCKED)}, "reason"),
         ({"happened": DispatchFailed("TLS_ERROR")}, "reason"),  # type: ignore[arg-type]
-        ({"happened": SocketClosed(HandedOver.NOTHING, reason=R.NODE_NOT_AVAILABLE)}, "reason"),
+        ({"happened": couchbase.SocketClosed(couchbase.HandedOver.NOTHING, reason=R.NODE_NOT_AVAILABLE)}, "reason"),
         ({"service": QUERY, "happened": DispatchFailed(R.BUCKET_ACCESS_ERROR)}, "reason"),
     ],
 )
@@ -489,7 +490,7 @@ def test_refuses_a_senseless_case(changes: dict[str, object], parameter: str) ->
     """A mistake of the caller's is told at once, with the parameter's name."""
     fields = {"service": KV, "operation": "get", "happened": KvAnswer(0x86)} | changes
 
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         CouchbaseCase(**fields)  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter
@@ -503,8 +504,8 @@ def test_a_case_needs_little() -> None:
     assert (R.KV_TEMPORARY_FAILURE, RETRY, 1, None) == fate(explanation)
 
 
-BORN_OF: dict[RetryReason, tuple[Service, Happening]] = {
-    R.SOCKET_NOT_AVAILABLE: (KV, SocketClosed(HandedOver.NOTHING)),
+BORN_OF: dict[couchbase.RetryReason, tuple[couchbase.Service, Happening]] = {
+    R.SOCKET_NOT_AVAILABLE: (KV, couchbase.SocketClosed(couchbase.HandedOver.NOTHING)),
     R.KV_NOT_MY_VBUCKET: (KV, KvAnswer(0x07)),
     R.KV_COLLECTION_OUTDATED: (KV, KvAnswer(0x88)),
     R.KV_ERROR_MAP_RETRY_INDICATED: (KV, KvAnswer(0x7FF0, RETRIED_BY_MAP)),
@@ -512,7 +513,7 @@ BORN_OF: dict[RetryReason, tuple[Service, Happening]] = {
     R.KV_TEMPORARY_FAILURE: (KV, KvAnswer(0x86)),
     R.KV_SYNC_WRITE_IN_PROGRESS: (KV, KvAnswer(0xA2)),
     R.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS: (KV, KvAnswer(0xA4)),
-    R.SOCKET_CLOSED_WHILE_IN_FLIGHT: (KV, SocketClosed(HandedOver.ALL)),
+    R.SOCKET_CLOSED_WHILE_IN_FLIGHT: (KV, couchbase.SocketClosed(couchbase.HandedOver.ALL)),
     R.QUERY_PREPARED_STATEMENT_FAILURE: (QUERY, ErrorCode(4040)),
     R.QUERY_INDEX_NOT_FOUND: (QUERY, ErrorCode(5000, "queryport.indexNotFound")),
     R.ANALYTICS_TEMPORARY_FAILURE: (ANALYTICS, ErrorCode(23000)),
@@ -523,12 +524,12 @@ BORN_OF: dict[RetryReason, tuple[Service, Happening]] = {
 
 
 # Decision C36: one reason is never given.
-@rows("reason", [reason for reason in RetryReason if reason is not R.SERVICE_RESPONSE_CODE_INDICATED])
+@rows("reason", [reason for reason in couchbase.RetryReason if reason is not R.SERVICE_RESPONSE_CODE_INDICATED])
 @rows("strategy", STRATEGIES)
 @rows("idempotent", [False, True])
 @rows(("attempt", "elapsed"), [(0, 0.0), (20, 0.499), (5, 0.5), (1, 2.499), (1, 2.5)])
 def test_explain_and_the_batch_agree(
-    reason: RetryReason, strategy: str, idempotent: bool, attempt: int, elapsed: float
+    reason: couchbase.RetryReason, strategy: str, idempotent: bool, attempt: int, elapsed: float
 ) -> None:
     """The machine that is fed an event, and the question that names its reason, have one answer, around every limit."""
     service, happened = BORN_OF.get(reason, (KV, DispatchFailed(reason)))

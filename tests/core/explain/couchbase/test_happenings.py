@@ -7,22 +7,17 @@ import pytest
 from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.explain.couchbase.happenings import HAPPENINGS, ErrorCode, Happening, KvAnswer, verdict_of
 from triclinium_core.explain.couchbase.reaction import put_to_machine
-from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation
-from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
-from triclinium_core.retry.couchbase.tables.kv_responses import KvVerdict
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
+from triclinium_core.retry import couchbase
 
 
-@pytest.mark.parametrize("reason", RetryReason)
-def test_the_machine_finds_the_reason(reason: RetryReason) -> None:
+@pytest.mark.parametrize("reason", couchbase.RetryReason)
+def test_the_machine_finds_the_reason(reason: couchbase.RetryReason) -> None:
     """A machine that meets the occasion gives the reason, for a request of its service."""
     service, happened = HAPPENINGS[reason]
-    annotation = RequestAnnotation(
+    annotation = couchbase.RequestAnnotation(
         operation="",
         idempotent=False,
-        strategy=FailFastRetryStrategy(),
+        strategy=couchbase.FailFastRetryStrategy(),
         submitted_at=0.0,
         deadline=1.0,
         service=service,
@@ -36,11 +31,11 @@ def test_the_machine_finds_the_reason(reason: RetryReason) -> None:
 @pytest.mark.parametrize(
     ("service", "happened", "kind"),
     [
-        (Service.KV, KvAnswer(0x86), KvVerdict),
-        (Service.QUERY, ErrorCode(4040), ServiceVerdict),
-        (*HAPPENINGS[RetryReason.NODE_NOT_AVAILABLE], type(None)),
+        (couchbase.Service.KV, KvAnswer(0x86), couchbase.KvVerdict),
+        (couchbase.Service.QUERY, ErrorCode(4040), couchbase.ServiceVerdict),
+        (*HAPPENINGS[couchbase.RetryReason.NODE_NOT_AVAILABLE], type(None)),
     ],
 )
-def test_verdict(service: Service, happened: Happening, kind: type) -> None:
+def test_verdict(service: couchbase.Service, happened: Happening, kind: type) -> None:
     """The tables say something of an answer, and nothing where none came."""
     assert kind is type(verdict_of(service, "upsert", happened))

@@ -7,17 +7,13 @@ from typing import Any
 import pytest
 
 from tests.core.retry.smithy.cases import Fixed
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain
 from triclinium_core.explain.couchbase.happenings import Happening, KvAnswer
 from triclinium_core.explain.explanation import Outcome
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope
-from triclinium_core.retry.couchbase.events import DispatchFailed, HandedOver, SocketClosed
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.smithy.asynchronous import as_async
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.couchbase import DispatchFailed, HandedOver, RetryReason, Service, SocketClosed, Status
+from triclinium_core.retry.smithy import StandardRetryStrategy, as_async
 
 BUSY = KvAnswer(Status.TEMPORARY_FAILURE)
 
@@ -86,7 +82,7 @@ def test_retries_that_were_done_were_permitted_and_paid() -> None:
 
     assert (495, 490) == (facts["token"]["quota_before"], facts["token"]["quota_after"])
 
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         explain(case(BUSY, standard(), attempt=3))
 
     assert "attempt" == caught.value.parameter

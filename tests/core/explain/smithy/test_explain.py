@@ -13,10 +13,7 @@ from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.explanation import Explanation, Outcome
 from triclinium_core.explain.smithy.explain import SmithyCase, explain
 from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry import smithy
 
 E, T, TO, N, OK = (
     ScriptedResponse.RETRY_SAFE,
@@ -27,9 +24,9 @@ E, T, TO, N, OK = (
 )
 
 
-def standard(quota: int = 500) -> StandardRetryStrategy:
+def standard(quota: int = 500) -> smithy.StandardRetryStrategy:
     """Return a strategy of 2026 whose draws are in the middle."""
-    return StandardRetryStrategy(rng=Fixed(0.5), numbers=AwsRetryNumbers.OF_2026, quota_capacity=quota)
+    return smithy.StandardRetryStrategy(rng=Fixed(0.5), numbers=smithy.AwsRetryNumbers.OF_2026, quota_capacity=quota)
 
 
 @rows(
@@ -60,7 +57,7 @@ def standard(quota: int = 500) -> StandardRetryStrategy:
             ],
         ),
         (
-            SmithyCase(strategy=SimpleRetryStrategy(rng=Fixed(0.5)), operations=[[E]], retry_after=3),
+            SmithyCase(strategy=smithy.SimpleRetryStrategy(rng=Fixed(0.5)), operations=[[E]], retry_after=3),
             ["in 3 s", "there is a further attempt"],
         ),
         (SmithyCase(strategy=standard(), operations=[[OK, E]]), ["end with ok.", "stays at 500"]),
@@ -148,7 +145,7 @@ def test_every_attempt_is_one_step() -> None:
 def test_an_adaptive_strategy_holds_the_next_operation_back() -> None:
     """First attempts wait as well once the service has throttled, and the rate that it has come to is told."""
     clock = ScriptedClock()
-    strategy = AdaptiveRetryStrategy(rng=Fixed(0.5), clock=clock, numbers=AwsRetryNumbers.OF_2026)
+    strategy = smithy.AdaptiveRetryStrategy(rng=Fixed(0.5), clock=clock, numbers=smithy.AwsRetryNumbers.OF_2026)
 
     explanation = explain(SmithyCase(strategy=strategy, operations=[[T, OK], [OK]], wait=clock.wait))
 
@@ -180,7 +177,7 @@ def test_refuses(change: dict[str, object], parameter: str) -> None:
     arguments: dict[str, object] = {"strategy": standard(), "operations": [[E]]} | change
     with pytest.raises(ArgumentError) as caught:
         SmithyCase(
-            strategy=cast(StandardRetryStrategy, arguments["strategy"]),
+            strategy=cast(smithy.StandardRetryStrategy, arguments["strategy"]),
             operations=cast(Sequence[Sequence[ScriptedResponse]], arguments["operations"]),
             retry_after=cast(float | None, arguments.get("retry_after")),
         )

@@ -6,26 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from triclinium_core.kv.operation.document_operations import (
-    Append,
-    Decrement,
-    Exists,
-    Get,
-    GetAndLock,
-    GetAndTouch,
-    GetReplica,
-    Increment,
-    Insert,
-    Keyspace,
-    Noop,
-    Operation,
-    Prepend,
-    Remove,
-    Replace,
-    Touch,
-    Unlock,
-    Upsert,
-)
+from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
 from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
@@ -43,20 +24,25 @@ class Raw(RawBinaryTranscoder):
     """A transcoder that equals every other one of its kind, and is shown the same wherever it lies."""
 
 
-DEFAULT = Keyspace("travel")
-HOTELS = Keyspace("travel", "inventory", "hotel")
+DEFAULT = document_operations.Keyspace("travel")
+HOTELS = document_operations.Keyspace("travel", "inventory", "hotel")
 
-VALID: Mapping[type[Operation], Mapping[str, object]] = {
-    Noop: {},
-    Get: {"key": "k", "transcoder": Raw()},
-    GetReplica: {"key": "k", "replica": 3, "transcoder": Raw()},
-    Exists: {"key": "k"},
-    GetAndTouch: {"key": "k", "expiry": 1, "transcoder": Raw()},
-    GetAndLock: {"key": "k", "lock_time": 30, "transcoder": Raw()},
-    Unlock: {"key": "k", "cas": 1},
-    Touch: {"key": "k", "expiry": 0},
-    Remove: {"key": "k", "cas": UINT64_MAX, "durability": DurabilityLevel.MAJORITY, "encode_seconds": 0.25},
-    Insert: {
+VALID: Mapping[type[document_operations.Operation], Mapping[str, object]] = {
+    document_operations.Noop: {},
+    document_operations.Get: {"key": "k", "transcoder": Raw()},
+    document_operations.GetReplica: {"key": "k", "replica": 3, "transcoder": Raw()},
+    document_operations.Exists: {"key": "k"},
+    document_operations.GetAndTouch: {"key": "k", "expiry": 1, "transcoder": Raw()},
+    document_operations.GetAndLock: {"key": "k", "lock_time": 30, "transcoder": Raw()},
+    document_operations.Unlock: {"key": "k", "cas": 1},
+    document_operations.Touch: {"key": "k", "expiry": 0},
+    document_operations.Remove: {
+        "key": "k",
+        "cas": UINT64_MAX,
+        "durability": DurabilityLevel.MAJORITY,
+        "encode_seconds": 0.25,
+    },
+    document_operations.Insert: {
         "key": "k",
         "value": b"",
         "flags": 0,
@@ -64,7 +50,7 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
         "durability": DurabilityLevel.NONE,
         "encode_seconds": 0.25,
     },
-    Upsert: {
+    document_operations.Upsert: {
         "key": "k",
         "value": b"v",
         "flags": UINT32_MAX,
@@ -73,7 +59,7 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
         "durability": DurabilityLevel.PERSIST_TO_MAJORITY,
         "encode_seconds": 0.25,
     },
-    Replace: {
+    document_operations.Replace: {
         "key": "k",
         "value": b"v",
         "flags": 0,
@@ -83,9 +69,21 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
         "durability": DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE,
         "encode_seconds": 0.25,
     },
-    Append: {"key": "k", "value": b"v", "cas": 5, "durability": DurabilityLevel.MAJORITY, "encode_seconds": 0.25},
-    Prepend: {"key": "k", "value": b"v", "cas": 0, "durability": DurabilityLevel.NONE, "encode_seconds": 0.25},
-    Increment: {
+    document_operations.Append: {
+        "key": "k",
+        "value": b"v",
+        "cas": 5,
+        "durability": DurabilityLevel.MAJORITY,
+        "encode_seconds": 0.25,
+    },
+    document_operations.Prepend: {
+        "key": "k",
+        "value": b"v",
+        "cas": 0,
+        "durability": DurabilityLevel.NONE,
+        "encode_seconds": 0.25,
+    },
+    document_operations.Increment: {
         "key": "k",
         "delta": UINT64_MAX,
         "initial": UINT64_MAX,
@@ -93,7 +91,7 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
         "durability": DurabilityLevel.MAJORITY,
         "encode_seconds": 0.25,
     },
-    Decrement: {
+    document_operations.Decrement: {
         "key": "k",
         "delta": 0,
         "initial": None,
@@ -142,6 +140,8 @@ VALID: Mapping[type[Operation], Mapping[str, object]] = {
 """Every operation with every argument."""
 
 
-def make(kind: type[Operation], keyspace: object = DEFAULT, **arguments: object) -> Operation:
+def make(
+    kind: type[document_operations.Operation], keyspace: object = DEFAULT, **arguments: object
+) -> document_operations.Operation:
     """Return an operation made of its valid arguments, some of them replaced."""
-    return cast("Callable[..., Operation]", kind)(keyspace, **{**VALID[kind], **arguments})
+    return cast("Callable[..., document_operations.Operation]", kind)(keyspace, **{**VALID[kind], **arguments})

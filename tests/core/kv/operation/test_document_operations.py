@@ -9,28 +9,9 @@ import pytest
 
 from tests.core.kv.operation.examples import DEFAULT, VALID, make
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException, ValueTooLargeException
+from triclinium_core import errors
+from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.catalogue import OPERATIONS
-from triclinium_core.kv.operation.document_operations import (
-    JSON_TRANSCODER,
-    Append,
-    Concatenate,
-    Decrement,
-    Exists,
-    Get,
-    GetReplica,
-    Increment,
-    Insert,
-    Keyspace,
-    Noop,
-    Operation,
-    Prepend,
-    Remove,
-    Replace,
-    Store,
-    Unlock,
-    Upsert,
-)
 from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
 from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.scan.scans import RangeScan
@@ -38,8 +19,7 @@ from triclinium_core.kv.operation.subdocument.specs import MutateInSpec, StoreSe
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
-from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service, is_idempotent
 from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
 WRONG: Mapping[str, tuple[object, ...]] = {
@@ -75,14 +55,14 @@ WRONG_ARGUMENTS = [
 ]
 
 
-def arguments_of(operation: Operation) -> dict[str, object]:
+def arguments_of(operation: document_operations.Operation) -> dict[str, object]:
     """Return the arguments by name."""
     return {name: getattr(operation, name) for name in operation.__struct_fields__}
 
 
 def refused(parameter: str, kind: Callable[..., object], *arguments: object, **options: object) -> None:
     """Expect that an argument is refused by its name."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         kind(*arguments, **options)
     assert parameter == caught.value.parameter
     assert parameter in str(caught.value)
@@ -96,7 +76,7 @@ def test_every_operation_is_listed() -> None:
 
 
 @rows("kind", OPERATIONS)
-def test_valid_arguments(kind: type[Operation]) -> None:
+def test_valid_arguments(kind: type[document_operations.Operation]) -> None:
     """All that stands in VALID is taken as it is."""
     operation = make(kind)
 
@@ -104,7 +84,7 @@ def test_valid_arguments(kind: type[Operation]) -> None:
 
 
 @rows("kind", OPERATIONS)
-def test_flight_recorder(kind: type[Operation]) -> None:
+def test_flight_recorder(kind: type[document_operations.Operation]) -> None:
     """Operations survive pickling."""
     operation = make(kind)
     copy: object = pickle.loads(pickle.dumps(operation))  # noqa: S301  # our own bytes
@@ -114,36 +94,46 @@ def test_flight_recorder(kind: type[Operation]) -> None:
 
 
 @rows(("kind", "name", "value"), WRONG_ARGUMENTS)
-def test_wrong_arguments(kind: type[Operation], name: str, value: object) -> None:
+def test_wrong_arguments(kind: type[document_operations.Operation], name: str, value: object) -> None:
     """Wrong types and wrong ranges, of every argument of every operation."""
     refused(name, make, kind, **{name: value})
 
 
 @rows("kind", OPERATIONS)
 @rows("keyspace", [None, "travel", 10**5000, ("travel", "_default", "_default")])
-def test_wrong_keyspace(kind: type[Operation], keyspace: object) -> None:
+def test_wrong_keyspace(kind: type[document_operations.Operation], keyspace: object) -> None:
     """A name is no keyspace."""
     refused("keyspace", make, kind, keyspace)
 
 
-@pytest.mark.parametrize("kind", [Insert, Upsert, Replace, Append, Prepend], ids=lambda kind: kind.__name__)
-def test_value_size(kind: type[Operation]) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [
+        document_operations.Insert,
+        document_operations.Upsert,
+        document_operations.Replace,
+        document_operations.Append,
+        document_operations.Prepend,
+    ],
+    ids=lambda kind: kind.__name__,
+)
+def test_value_size(kind: type[document_operations.Operation]) -> None:
     """A value of 20 MiB is accepted, and a longer one is a ValueTooLargeException with both sizes."""
     largest = bytes(VALUE_SIZE_MAX)
 
-    assert isinstance(make(kind, value=largest), Store | Concatenate)
-    with pytest.raises(ValueTooLargeException, match=f"{VALUE_SIZE_MAX + 1} bytes.* {VALUE_SIZE_MAX}"):
+    assert isinstance(make(kind, value=largest), document_operations.Store | document_operations.Concatenate)
+    with pytest.raises(errors.ValueTooLargeException, match=f"{VALUE_SIZE_MAX + 1} bytes.* {VALUE_SIZE_MAX}"):
         make(kind, value=largest + b"x")
 
 
 def test_counters_cannot_expire_at_the_number_that_means_do_not_create() -> None:
     """All ones in a counter's expiry has another meaning on the wire."""
-    for kind in (Increment, Decrement):
+    for kind in (document_operations.Increment, document_operations.Decrement):
         refused("expiry", make, kind, expiry=UINT32_MAX)
 
 
 @pytest.mark.parametrize("kind", [LookupIn, LookupInReplica, MutateIn], ids=lambda kind: kind.__name__)
-def test_number_of_specs(kind: type[Operation]) -> None:
+def test_number_of_specs(kind: type[document_operations.Operation]) -> None:
     """One at least, 16 at most."""
     specs = VALID[kind]["specs"]
     assert isinstance(specs, tuple)
@@ -172,7 +162,7 @@ def test_only_what_creates_creates_as_deleted() -> None:
 def test_nothing_is_left_to_change_of_a_removed_document() -> None:
     """The whole document is removed alone, but for extended attributes."""
     remove, upsert, attribute = (
-        spec.encode(JSON_TRANSCODER)
+        spec.encode(document_operations.JSON_TRANSCODER)
         for spec in (MutateInSpec.remove(""), MutateInSpec.upsert("a", 1), MutateInSpec.upsert("x", 1, xattr=True))
     )
     refused("specs", make, MutateIn, specs=(upsert, remove))
@@ -181,12 +171,12 @@ def test_nothing_is_left_to_change_of_a_removed_document() -> None:
 
 def test_unlock_needs_a_cas() -> None:
     """0 means "any" elsewhere; here nobody could have got it."""
-    refused("cas", make, Unlock, cas=0)
-    assert isinstance(make(Remove, cas=0), Remove)
+    refused("cas", make, document_operations.Unlock, cas=0)
+    assert isinstance(make(document_operations.Remove, cas=0), document_operations.Remove)
 
 
 @rows("kind", OPERATIONS)
-def test_operations_do_not_change(kind: type[Operation]) -> None:
+def test_operations_do_not_change(kind: type[document_operations.Operation]) -> None:
     """What was checked stays as it was."""
     operation = make(kind)
 
@@ -198,15 +188,15 @@ def test_operations_do_not_change(kind: type[Operation]) -> None:
 @pytest.mark.parametrize(
     ("keyspace", "expected"),
     [
-        (Keyspace("travel"), True),
-        (Keyspace(None), True),
-        (Keyspace("travel", "_default", "_default"), True),
-        (Keyspace("travel", "inventory"), False),
-        (Keyspace("travel", "_default", "hotel"), False),
+        (document_operations.Keyspace("travel"), True),
+        (document_operations.Keyspace(None), True),
+        (document_operations.Keyspace("travel", "_default", "_default"), True),
+        (document_operations.Keyspace("travel", "inventory"), False),
+        (document_operations.Keyspace("travel", "_default", "hotel"), False),
     ],
     ids=repr,
 )
-def test_default_collection(keyspace: Keyspace, expected: bool) -> None:
+def test_default_collection(keyspace: document_operations.Keyspace, expected: bool) -> None:
     """Both names have to be the default ones."""
     assert expected is keyspace.is_default_collection
 
@@ -214,16 +204,24 @@ def test_default_collection(keyspace: Keyspace, expected: bool) -> None:
 def test_wrong_names() -> None:
     """Each part of a keyspace is checked by its own rule, and may not be left empty."""
     for value in ("", 5, "a b", "@no bucket@"):
-        refused("bucket", Keyspace, value)
-        refused("scope", Keyspace, "travel", value)
-        refused("collection", Keyspace, "travel", "inventory", value)
+        refused("bucket", document_operations.Keyspace, value)
+        refused("scope", document_operations.Keyspace, "travel", value)
+        refused("collection", document_operations.Keyspace, "travel", "inventory", value)
     for wrong in (None, "a.b"):
-        refused("scope", Keyspace, "a.b", wrong)
-        refused("collection", Keyspace, None, "inventory", wrong)
+        refused("scope", document_operations.Keyspace, "a.b", wrong)
+        refused("collection", document_operations.Keyspace, None, "inventory", wrong)
 
 
 def test_names_are_those_of_the_idempotent_list() -> None:
     """What only reads may be sent twice, whatever happened to the first (RFC 0049, decision C34)."""
     reads = {kind for kind in OPERATIONS if is_idempotent(Service.KV, kind.name)}
 
-    assert {Noop, Get, GetReplica, Exists, LookupIn, LookupInReplica, GetCollectionsManifest} == reads
+    assert {
+        document_operations.Noop,
+        document_operations.Get,
+        document_operations.GetReplica,
+        document_operations.Exists,
+        LookupIn,
+        LookupInReplica,
+        GetCollectionsManifest,
+    } == reads

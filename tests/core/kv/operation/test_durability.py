@@ -7,18 +7,13 @@ import math
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.durability import (
-    TIMEOUT_MS_MAX,
-    DurabilityLevel,
-    check_durability,
-    encode_requirement,
-)
+from triclinium_core import errors
+from triclinium_core.kv.operation import durability
 
 
 def test_levels_are_those_of_the_rfc() -> None:
     """Their numbers travel (RFC 0053)."""
-    numbers = {level.name: level.value for level in DurabilityLevel}
+    numbers = {level.name: level.value for level in durability.DurabilityLevel}
 
     assert {
         "NONE": 0,
@@ -28,11 +23,13 @@ def test_levels_are_those_of_the_rfc() -> None:
     } == numbers
 
 
-@pytest.mark.parametrize("wrong", [0, 1, "MAJORITY", None, True, DurabilityLevel, 10**5000], ids=type)
+@pytest.mark.parametrize("wrong", [0, 1, "MAJORITY", None, True, durability.DurabilityLevel, 10**5000], ids=type)
 def test_what_is_no_level(wrong: object) -> None:
     """The error names those that there are."""
-    with pytest.raises(InvalidArgumentException, match="must be one of DurabilityLevel: NONE, MAJORITY") as caught:
-        check_durability(wrong)
+    with pytest.raises(
+        errors.InvalidArgumentException, match="must be one of DurabilityLevel: NONE, MAJORITY"
+    ) as caught:
+        durability.check_durability(wrong)
 
     assert "durability" == caught.value.parameter
 
@@ -51,21 +48,23 @@ def test_what_is_no_level(wrong: object) -> None:
         (-3.0, 1),
         (72.8, 65520),
         (72.815, 65533),
-        (72.816, TIMEOUT_MS_MAX),
-        (72.817, TIMEOUT_MS_MAX),
-        (75.0, TIMEOUT_MS_MAX),
-        (1e9, TIMEOUT_MS_MAX),
-        (math.inf, TIMEOUT_MS_MAX),
+        (72.816, durability.TIMEOUT_MS_MAX),
+        (72.817, durability.TIMEOUT_MS_MAX),
+        (75.0, durability.TIMEOUT_MS_MAX),
+        (1e9, durability.TIMEOUT_MS_MAX),
+        (math.inf, durability.TIMEOUT_MS_MAX),
     ],
 )
 def test_the_server_gets_nine_tenths(time_left: float, milliseconds: int) -> None:
     """At least 1 ms and at most 65534: 0 and 65535 would be refused."""
-    content = encode_requirement(DurabilityLevel.MAJORITY, time_left)
+    content = durability.encode_requirement(durability.DurabilityLevel.MAJORITY, time_left)
 
     assert (1, milliseconds) == (content[0], int.from_bytes(content[1:], "big"))
 
 
-@pytest.mark.parametrize("level", [level for level in DurabilityLevel if level is not DurabilityLevel.NONE])
-def test_the_level_stands_first(level: DurabilityLevel) -> None:
+@pytest.mark.parametrize(
+    "level", [level for level in durability.DurabilityLevel if level is not durability.DurabilityLevel.NONE]
+)
+def test_the_level_stands_first(level: durability.DurabilityLevel) -> None:
     """One byte, before two of milliseconds."""
-    assert bytes([level.value, 0x03, 0xE8]) == encode_requirement(level, 1.112)
+    assert bytes([level.value, 0x03, 0xE8]) == durability.encode_requirement(level, 1.112)

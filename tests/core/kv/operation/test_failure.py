@@ -9,14 +9,13 @@ from hypothesis import given, strategies as st
 
 from tests.core.kv.operation.test_operation_codec import mutations, response
 from tests.rows import rows
-from triclinium_core.errors import DocumentExistsException, PathNotFoundException
+from triclinium_core import errors
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.document_operations import Get, Keyspace, Operation
 from triclinium_core.kv.operation.failure import BODY_SIZE_BYTES_MAX, ErrorDetails, parse_error_body, read_failure
 from triclinium_core.kv.operation.subdocument.specs import MutateInSpec, StoreSemantics
 from triclinium_core.kv.operation.subdocument.subdocument_requests import MutateIn
-from triclinium_core.retry.couchbase.events import KvResponse
-from triclinium_core.retry.couchbase.tables.kv_status import FailedPath
+from triclinium_core.retry.couchbase import FailedPath, KvResponse
 from triclinium_core.shown import SERVER_TEXT_MAX, one_line
 
 TRAVEL = Keyspace("travel")
@@ -41,7 +40,7 @@ def test_a_failure_at_a_path(status: int, index: int, place: int) -> None:
     failure = read_failure(MUTATION, response(status=status, value=bytes((index, 0, 0xC0))), "h:1")
     path = FailedPath(place, SPECS[place].path, 0xC0)
 
-    assert KvResponse(status, "h:1", failed_path=path, error=PathNotFoundException) == failure
+    assert KvResponse(status, "h:1", failed_path=path, error=errors.PathNotFoundException) == failure
 
 
 @pytest.mark.parametrize("body", [b"", b"\0\0", b"\0\0\xc0\0", b"\2\0\xc0", b"\0\0\0", BODY])
@@ -55,7 +54,7 @@ def test_what_exists_already() -> None:
     """To a mutation that inserts it is the document, to others the CAS that says so."""
     exists = response(status=0x02)
 
-    assert DocumentExistsException is read_failure(INSERTION, exists, "h:1").error
+    assert errors.DocumentExistsException is read_failure(INSERTION, exists, "h:1").error
     assert read_failure(MUTATION, exists, "h:1").error is None
     assert read_failure(INSERTION, response(status=0x01), "h:1").error is None
 

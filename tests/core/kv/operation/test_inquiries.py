@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.operation.inquiries import Ping, WaitUntilReady, check_report_id
 from triclinium_core.kv.operation.reports import ClusterState, EndpointState
 
@@ -19,7 +19,7 @@ def test_the_name_of_a_report(report_id: str) -> None:
 def test_what_no_report_is_called(report_id: str) -> None:
     """The error names the parameter, also where there is no inquiry around it."""
     for make in (lambda: Ping(None, report_id), lambda: check_report_id(report_id)):
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             make()
 
         assert "report_id" == caught.value.parameter
@@ -34,7 +34,7 @@ def test_what_is_waited_for() -> None:
 @pytest.mark.parametrize("state", [ClusterState.OFFLINE, EndpointState.CONNECTED, "online", None])
 def test_what_nobody_waits_for(state: ClusterState) -> None:
     """RFC 0061: OFFLINE is a hard error."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         WaitUntilReady(None, state)
 
     assert "desired_state" == caught.value.parameter
@@ -44,7 +44,7 @@ def test_what_nobody_waits_for(state: ClusterState) -> None:
 def test_what_no_bucket_is_called(bucket: str) -> None:
     """The rules are those of documents."""
     for make in (lambda: Ping(bucket, "i"), lambda: WaitUntilReady(bucket)):
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             make()
 
         assert "bucket" == caught.value.parameter

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
 from triclinium_core.kv.operation.results import MutationToken
@@ -41,7 +41,7 @@ def test_tokens_that_no_server_tells(token: Any) -> None:
         lambda: newest_tokens([token], Keyspace("travel")),
         lambda: RangeScanCreate(Keyspace("travel"), 3, Bounds(), token=token),
     ):
-        with pytest.raises(InvalidArgumentException):
+        with pytest.raises(errors.InvalidArgumentException):
             give()
 
 
@@ -55,5 +55,5 @@ def test_numbers_of_64_bits(uuid: int) -> None:
 
 def test_a_number_beyond_64_bits_in_json() -> None:
     """It is no mutation state."""
-    with pytest.raises(InvalidArgumentException, match="mutation state"):
+    with pytest.raises(errors.InvalidArgumentException, match="mutation state"):
         MutationState.from_json('{"travel": {"1": [18446744073709551616, "2"]}}')

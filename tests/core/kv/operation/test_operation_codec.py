@@ -9,66 +9,27 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core import errors
+from triclinium_core.kv.operation import document_operations, results
 from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
-from triclinium_core.kv.operation.document_operations import (
-    JSON_TRANSCODER,
-    Append,
-    Decrement,
-    Exists,
-    Get,
-    GetAndLock,
-    GetAndTouch,
-    GetReplica,
-    Increment,
-    Insert,
-    Keyspace,
-    Mutation,
-    Noop,
-    Operation,
-    Prepend,
-    Remove,
-    Replace,
-    Touch,
-    Unlock,
-    Upsert,
-)
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
 from triclinium_core.kv.operation.operation_codec import CODECS, decode_response, encode_operation
 from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
-from triclinium_core.kv.operation.results import (
-    Cas,
-    CounterResult,
-    Done,
-    ExistsResult,
-    GetReplicaResult,
-    GetResult,
-    MutationResult,
-    MutationToken,
-    Result,
-)
-from triclinium_core.kv.operation.scan.scan_requests import (
-    SCAN_OPERATIONS,
-)
-from triclinium_core.kv.operation.subdocument.specs import (
-    EncodedMutation,
-    LookupInSpec,
-    MutateInSpec,
-    StoreSemantics,
-)
+from triclinium_core.kv.operation.scan.scan_requests import SCAN_OPERATIONS
+from triclinium_core.kv.operation.subdocument.specs import EncodedMutation, LookupInSpec, MutateInSpec, StoreSemantics
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.wire.compression import inflate
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, SERVER_ACCEPTS, FrameBuffer
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.retry.couchbase.tables.kv_responses import is_success
-from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.transcoding.flags import BINARY_FLAGS, JSON_FLAGS, STRING_FLAGS
 from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
-TRAVEL = Keyspace("travel")
+TRAVEL = document_operations.Keyspace("travel")
 ALL_FEATURES = frozenset(int(feature) for feature in HelloFeature)
 PLAIN = Dialect(frozenset(), compression=False)
 BARE = Dialect(bare=True)
@@ -80,7 +41,9 @@ def header(fields: str, cas: str = "00" * 8) -> str:
     return f"{fields} 01020304 {cas}"
 
 
-def encode(operation: Operation, dialect: Dialect = PLAIN, *, vbucket: int = 0x0123, prefix: bytes = b"") -> bytes:
+def encode(
+    operation: document_operations.Operation, dialect: Dialect = PLAIN, *, vbucket: int = 0x0123, prefix: bytes = b""
+) -> bytes:
     """Return the frame under the opaque that ``header`` has, ten seconds before the operation's deadline."""
     return encode_operation(operation, dialect, opaque=0x01020304, vbucket=vbucket, prefix=prefix, time_left=10.0)
 
@@ -101,13 +64,13 @@ def response(opcode: int = 0, **parts: Any) -> Frame:
 class Sent(NamedTuple):
     """One operation on the wire; the spaces stand between header, extras, key and value."""
 
-    operation: Operation
+    operation: document_operations.Operation
     wire: str
 
 
 def mutations(*specs: MutateInSpec) -> tuple[EncodedMutation, ...]:
     """Return specs as they travel."""
-    return tuple(spec.encode(JSON_TRANSCODER) for spec in specs)
+    return tuple(spec.encode(document_operations.JSON_TRANSCODER) for spec in specs)
 
 
 ELSEWHERE = (*SCAN_OPERATIONS, GetCollectionsManifest)
@@ -115,53 +78,55 @@ ELSEWHERE = (*SCAN_OPERATIONS, GetCollectionsManifest)
 
 CAS = "1122334455667788"
 SENT = (
-    Sent(Noop(Keyspace(None)), header("80 0a 0000 00 00 0123 00000000")),
-    Sent(Get(TRAVEL, "ada"), header("80 00 0003 00 00 0123 00000003") + " 616461"),
-    Sent(GetReplica(TRAVEL, "ada", 2), header("80 83 0003 00 00 0123 00000003") + " 616461"),
-    Sent(Exists(TRAVEL, "ada"), header("80 a0 0003 01 00 0123 00000004") + " 02 616461"),
+    Sent(document_operations.Noop(document_operations.Keyspace(None)), header("80 0a 0000 00 00 0123 00000000")),
+    Sent(document_operations.Get(TRAVEL, "ada"), header("80 00 0003 00 00 0123 00000003") + " 616461"),
+    Sent(document_operations.GetReplica(TRAVEL, "ada", 2), header("80 83 0003 00 00 0123 00000003") + " 616461"),
+    Sent(document_operations.Exists(TRAVEL, "ada"), header("80 a0 0003 01 00 0123 00000004") + " 02 616461"),
     Sent(
-        GetAndTouch(TRAVEL, "ada", 3600),
+        document_operations.GetAndTouch(TRAVEL, "ada", 3600),
         header("80 1d 0003 04 00 0123 00000007") + " 00000e10 616461",
     ),
-    Sent(GetAndLock(TRAVEL, "ada", 15), header("80 94 0003 04 00 0123 00000007") + " 0000000f 616461"),
     Sent(
-        Unlock(TRAVEL, "ada", Cas(0x1122334455667788)),
+        document_operations.GetAndLock(TRAVEL, "ada", 15), header("80 94 0003 04 00 0123 00000007") + " 0000000f 616461"
+    ),
+    Sent(
+        document_operations.Unlock(TRAVEL, "ada", results.Cas(0x1122334455667788)),
         header("80 95 0003 00 00 0123 00000003", CAS) + " 616461",
     ),
-    Sent(Touch(TRAVEL, "ada", 1), header("80 1c 0003 04 00 0123 00000007") + " 00000001 616461"),
-    Sent(Remove(TRAVEL, "ada"), header("80 04 0003 00 00 0123 00000003") + " 616461"),
+    Sent(document_operations.Touch(TRAVEL, "ada", 1), header("80 1c 0003 04 00 0123 00000007") + " 00000001 616461"),
+    Sent(document_operations.Remove(TRAVEL, "ada"), header("80 04 0003 00 00 0123 00000003") + " 616461"),
     Sent(
-        Remove(TRAVEL, "ada", Cas(0x1122334455667788)),
+        document_operations.Remove(TRAVEL, "ada", results.Cas(0x1122334455667788)),
         header("80 04 0003 00 00 0123 00000003", CAS) + " 616461",
     ),
     Sent(
-        Insert(TRAVEL, "ada", b"{}", JSON_FLAGS, 0x0E10),
+        document_operations.Insert(TRAVEL, "ada", b"{}", JSON_FLAGS, 0x0E10),
         header("80 02 0003 08 00 0123 0000000d") + " 02000000 00000e10 616461 7b7d",
     ),
     Sent(
-        Upsert(TRAVEL, "ada", b"xy", BINARY_FLAGS),
+        document_operations.Upsert(TRAVEL, "ada", b"xy", BINARY_FLAGS),
         header("80 01 0003 08 00 0123 0000000d") + " 03000002 00000000 616461 7879",
     ),
     Sent(
-        Replace(TRAVEL, "ada", b"", STRING_FLAGS, cas=Cas(0x1122334455667788)),
+        document_operations.Replace(TRAVEL, "ada", b"", STRING_FLAGS, cas=results.Cas(0x1122334455667788)),
         header("80 03 0003 08 00 0123 0000000b", CAS) + " 04000004 00000000 616461",
     ),
-    Sent(Append(TRAVEL, "ada", b"xy"), header("80 0e 0003 00 00 0123 00000005") + " 616461 7879"),
+    Sent(document_operations.Append(TRAVEL, "ada", b"xy"), header("80 0e 0003 00 00 0123 00000005") + " 616461 7879"),
     Sent(
-        Prepend(TRAVEL, "ada", b"xy", Cas(0x1122334455667788)),
+        document_operations.Prepend(TRAVEL, "ada", b"xy", results.Cas(0x1122334455667788)),
         header("80 0f 0003 00 00 0123 00000005", CAS) + " 616461 7879",
     ),
     Sent(
-        Increment(TRAVEL, "ada", 5, 10, 0x0E10),
+        document_operations.Increment(TRAVEL, "ada", 5, 10, 0x0E10),
         header("80 05 0003 14 00 0123 00000017") + " 0000000000000005 000000000000000a 00000e10 616461",
     ),
     Sent(
-        Increment(TRAVEL, "ada", initial=0),
+        document_operations.Increment(TRAVEL, "ada", initial=0),
         header("80 05 0003 14 00 0123 00000017") + " 0000000000000001 0000000000000000 00000000 616461",
     ),
     # Without an initial value, all ones in the expiry forbid to create the counter.
     Sent(
-        Decrement(TRAVEL, "ada", 2**64 - 1, None, 60),
+        document_operations.Decrement(TRAVEL, "ada", 2**64 - 1, None, 60),
         header("80 06 0003 14 00 0123 00000017") + " ffffffffffffffff 0000000000000000 ffffffff 616461",
     ),
     Sent(
@@ -185,7 +150,7 @@ SENT = (
                 MutateInSpec.remove("b"),
                 MutateInSpec.decrement("c", 258),
             ),
-            Cas(0x1122334455667788),
+            results.Cas(0x1122334455667788),
         ),
         header("80 d1 0003 00 00 0123 00000023", CAS)
         + " 616461 c801 0001 00000001 61 31 c900 0001 00000000 62 cf00 0001 00000004 63 2d323538",
@@ -224,37 +189,39 @@ def test_prefix_stands_before_the_key(sent: Sent, features: frozenset[int]) -> N
     """And nowhere else; what has no key has no prefix either."""
     frame = parts(encode(sent.operation, Dialect(features), prefix=b"\x80\x01"))
 
-    assert (b"" if isinstance(sent.operation, Noop) else b"\x80\x01ada") == frame.key
+    assert (b"" if isinstance(sent.operation, document_operations.Noop) else b"\x80\x01ada") == frame.key
 
 
 def test_key_is_utf8() -> None:
     """Text travels as UTF-8."""
-    assert "ключ💡".encode() == parts(encode(Get(TRAVEL, "ключ💡"))).key
+    assert "ключ💡".encode() == parts(encode(document_operations.Get(TRAVEL, "ключ💡"))).key
 
 
-@pytest.mark.parametrize("kind", [Upsert, Replace])
-def test_preserve_expiry(kind: type[Upsert | Replace]) -> None:
+@pytest.mark.parametrize("kind", [document_operations.Upsert, document_operations.Replace])
+def test_preserve_expiry(kind: type[document_operations.Upsert | document_operations.Replace]) -> None:
     """One framing extra, id 5 and nothing in it, in a flexible header."""
     operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True)
     features = frozenset({HelloFeature.PRESERVE_TTL, HelloFeature.ALT_REQUEST})
-    opcode = {Upsert: "01", Replace: "03"}[kind]
+    opcode = {document_operations.Upsert: "01", document_operations.Replace: "03"}[kind]
     wire = f"08{opcode}010308000123" + "0000000e" + "01020304" + "00" * 8 + "50" + "00" * 8 + "616461" + "7879"
 
     assert wire == encode(operation, Dialect(features, compression=False)).hex()
 
 
 @pytest.mark.parametrize("missing", [HelloFeature.PRESERVE_TTL, HelloFeature.ALT_REQUEST])
-@pytest.mark.parametrize("kind", [Upsert, Replace])
-def test_preserve_expiry_needs_two_features(kind: type[Upsert | Replace], missing: HelloFeature) -> None:
+@pytest.mark.parametrize("kind", [document_operations.Upsert, document_operations.Replace])
+def test_preserve_expiry_needs_two_features(
+    kind: type[document_operations.Upsert | document_operations.Replace], missing: HelloFeature
+) -> None:
     """Without either of them nothing is sent, and the error names what is missing."""
     operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True)
 
-    with pytest.raises(FeatureNotAvailableException, match=f"preserve_expiry needs the feature {missing.name}"):
+    with pytest.raises(errors.FeatureNotAvailableException, match=f"preserve_expiry needs the feature {missing.name}"):
         encode(operation, Dialect(ALL_FEATURES - {missing}))
 
 
 DURABLE = Dialect(frozenset({HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST}), compression=False)
-MUTATIONS = [sent for sent in SENT if isinstance(sent.operation, Mutation)]
+MUTATIONS = [sent for sent in SENT if isinstance(sent.operation, document_operations.Mutation)]
 LEVELS = {
     DurabilityLevel.MAJORITY: "01",
     DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE: "02",
@@ -276,29 +243,37 @@ def test_durability(sent: Sent, level: DurabilityLevel) -> None:
 
 
 BARE_OPCODES = {
-    Noop: Opcode.NOOP,
-    Get: Opcode.GET,
-    Exists: Opcode.GET,
-    GetAndTouch: Opcode.GET_AND_TOUCH,
-    Touch: Opcode.TOUCH,
-    Remove: Opcode.DELETE,
-    Insert: Opcode.ADD,
-    Upsert: Opcode.SET,
-    Replace: Opcode.REPLACE,
-    Append: Opcode.APPEND,
-    Prepend: Opcode.PREPEND,
-    Increment: Opcode.INCREMENT,
-    Decrement: Opcode.DECREMENT,
+    document_operations.Noop: Opcode.NOOP,
+    document_operations.Get: Opcode.GET,
+    document_operations.Exists: Opcode.GET,
+    document_operations.GetAndTouch: Opcode.GET_AND_TOUCH,
+    document_operations.Touch: Opcode.TOUCH,
+    document_operations.Remove: Opcode.DELETE,
+    document_operations.Insert: Opcode.ADD,
+    document_operations.Upsert: Opcode.SET,
+    document_operations.Replace: Opcode.REPLACE,
+    document_operations.Append: Opcode.APPEND,
+    document_operations.Prepend: Opcode.PREPEND,
+    document_operations.Increment: Opcode.INCREMENT,
+    document_operations.Decrement: Opcode.DECREMENT,
 }
 """What a plain memcached knows (decision C27)."""
 
 
 def test_every_write_can_be_durable() -> None:
     """But for those that concern an expiry or a lock only, for which no client offers it (RFC 0053)."""
-    assert {Insert, Upsert, Replace, Remove, Append, Prepend, Increment, Decrement, MutateIn} == {
-        type(sent.operation) for sent in MUTATIONS
-    }
-    assert {operation for operation in OPERATIONS if issubclass(operation, Mutation)} == {
+    assert {
+        document_operations.Insert,
+        document_operations.Upsert,
+        document_operations.Replace,
+        document_operations.Remove,
+        document_operations.Append,
+        document_operations.Prepend,
+        document_operations.Increment,
+        document_operations.Decrement,
+        MutateIn,
+    } == {type(sent.operation) for sent in MUTATIONS}
+    assert {operation for operation in OPERATIONS if issubclass(operation, document_operations.Mutation)} == {
         type(sent.operation) for sent in MUTATIONS
     }
 
@@ -309,8 +284,10 @@ def test_no_level_is_not_sent(sent: Sent) -> None:
     assert sent.wire.replace(" ", "") == encode(sent.operation, DURABLE).hex()
 
 
-@pytest.mark.parametrize("kind", [Upsert, Replace])
-def test_durability_beside_a_preserved_expiry(kind: type[Upsert | Replace]) -> None:
+@pytest.mark.parametrize("kind", [document_operations.Upsert, document_operations.Replace])
+def test_durability_beside_a_preserved_expiry(
+    kind: type[document_operations.Upsert | document_operations.Replace],
+) -> None:
     """Both framing extras."""
     operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True, durability=DurabilityLevel.MAJORITY)
 
@@ -323,7 +300,7 @@ def test_durability_needs_two_features(sent: Sent, missing: HelloFeature) -> Non
     """Without either of them nothing is sent, and the error names what is missing."""
     operation = msgspec.structs.replace(sent.operation, durability=DurabilityLevel.MAJORITY)
 
-    with pytest.raises(FeatureNotAvailableException, match=f"durability needs the feature {missing.name}"):
+    with pytest.raises(errors.FeatureNotAvailableException, match=f"durability needs the feature {missing.name}"):
         encode(operation, Dialect(ALL_FEATURES - {missing}))
 
 
@@ -346,9 +323,13 @@ JSON_BIT, SNAPPY_BIT = 0x01, 0x02
         (0, {HelloFeature.JSON}, True, 0),
     ],
 )
-@rows("kind", [Insert, Upsert, Replace])
+@rows("kind", [document_operations.Insert, document_operations.Upsert, document_operations.Replace])
 def test_datatype(
-    kind: type[Insert | Upsert | Replace], flags: int, features: set[int], compression: bool, expected: int
+    kind: type[document_operations.Insert | document_operations.Upsert | document_operations.Replace],
+    flags: int,
+    features: set[int],
+    compression: bool,
+    expected: int,
 ) -> None:
     """A bit is set only where it is true and was granted (RFC 0055 "Datatype Field Handling")."""
     frame = parts(encode(kind(TRAVEL, "ada", LONG, flags), Dialect(frozenset(features), compression=compression)))
@@ -360,13 +341,13 @@ def test_datatype(
 @pytest.mark.parametrize("value", [b"", b"short", bytes(range(256))], ids=["empty", "short", "noise"])
 def test_compression_that_does_not_pay(value: bytes) -> None:
     """Short values and noise travel as they are."""
-    frame = parts(encode(Upsert(TRAVEL, "ada", value, BINARY_FLAGS), Dialect(ALL_FEATURES)))
+    frame = parts(encode(document_operations.Upsert(TRAVEL, "ada", value, BINARY_FLAGS), Dialect(ALL_FEATURES)))
 
     assert (0, value) == (frame.datatype, frame.value)
 
 
-@pytest.mark.parametrize("kind", [Append, Prepend])
-def test_fragments_are_no_documents(kind: type[Append | Prepend]) -> None:
+@pytest.mark.parametrize("kind", [document_operations.Append, document_operations.Prepend])
+def test_fragments_are_no_documents(kind: type[document_operations.Append | document_operations.Prepend]) -> None:
     """What is appended is neither JSON nor compressed."""
     frame = parts(encode(kind(TRAVEL, "ada", LONG), Dialect(ALL_FEATURES)))
 
@@ -378,7 +359,7 @@ def test_bare_mode(sent: Sent) -> None:
     """Only opcodes and the header that memcached knows; what it has nothing like is refused unsent."""
     kind = type(sent.operation)
     if kind not in BARE_OPCODES:
-        with pytest.raises(FeatureNotAvailableException, match="plain memcached"):
+        with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached"):
             encode(sent.operation, BARE)
         return
 
@@ -389,9 +370,15 @@ def test_bare_mode(sent: Sent) -> None:
 
 def test_bare_mode_refuses_locks_replicas_and_parts() -> None:
     """Everything else has a counterpart."""
-    assert {GetAndLock, GetReplica, Unlock, LookupIn, LookupInReplica, MutateIn, *ELSEWHERE} == set(OPERATIONS) - set(
-        BARE_OPCODES
-    )
+    assert {
+        document_operations.GetAndLock,
+        document_operations.GetReplica,
+        document_operations.Unlock,
+        LookupIn,
+        LookupInReplica,
+        MutateIn,
+        *ELSEWHERE,
+    } == set(OPERATIONS) - set(BARE_OPCODES)
 
 
 # Responses.
@@ -402,28 +389,35 @@ COUNTER = bytes.fromhex("000000000000002a")
 # Deleted, flags, expiry, sequence number, datatype.
 META = bytes.fromhex("000000000200000000000e10000000000000000701")
 DELETED_META = b"\x00\x00\x00\x01" + META[4:]
-NO_TOKEN = MutationResult(Cas(9))
-WITH_TOKEN = MutationResult(Cas(9), MutationToken("travel", 77, 0xAA, 0xBB))
+NO_TOKEN = results.MutationResult(results.Cas(9))
+WITH_TOKEN = results.MutationResult(results.Cas(9), results.MutationToken("travel", 77, 0xAA, 0xBB))
 
-REPLICA = GetReplica(TRAVEL, "k", transcoder=RAW)
-GET, LOCK, TOUCHED = Get(TRAVEL, "k", RAW), GetAndLock(TRAVEL, "k", transcoder=RAW), GetAndTouch(TRAVEL, "k", 1, RAW)
-WRITES: tuple[Operation, ...] = (
-    Insert(TRAVEL, "k", b"", 0),
-    Upsert(TRAVEL, "k", b"", 0),
-    Replace(TRAVEL, "k", b"", 0),
-    Remove(TRAVEL, "k"),
-    Append(TRAVEL, "k", b""),
-    Prepend(TRAVEL, "k", b""),
+REPLICA = document_operations.GetReplica(TRAVEL, "k", transcoder=RAW)
+GET, LOCK, TOUCHED = (
+    document_operations.Get(TRAVEL, "k", RAW),
+    document_operations.GetAndLock(TRAVEL, "k", transcoder=RAW),
+    document_operations.GetAndTouch(TRAVEL, "k", 1, RAW),
 )
-COUNTS: tuple[Operation, ...] = (Increment(TRAVEL, "k"), Decrement(TRAVEL, "k"))
+WRITES: tuple[document_operations.Operation, ...] = (
+    document_operations.Insert(TRAVEL, "k", b"", 0),
+    document_operations.Upsert(TRAVEL, "k", b"", 0),
+    document_operations.Replace(TRAVEL, "k", b"", 0),
+    document_operations.Remove(TRAVEL, "k"),
+    document_operations.Append(TRAVEL, "k", b""),
+    document_operations.Prepend(TRAVEL, "k", b""),
+)
+COUNTS: tuple[document_operations.Operation, ...] = (
+    document_operations.Increment(TRAVEL, "k"),
+    document_operations.Decrement(TRAVEL, "k"),
+)
 
 
 class Answered(NamedTuple):
     """One response, and what it means."""
 
-    operation: Operation
+    operation: document_operations.Operation
     frame: Frame
-    result: Result
+    result: results.Result
 
 
 ANSWERED = (
@@ -431,50 +425,74 @@ ANSWERED = (
         Answered(
             operation,
             response(operation.opcode, cas=9, extras=FLAGS, value=b"v"),
-            GetResult(Cas(9), JSON_FLAGS, b"v", RAW),
+            results.GetResult(results.Cas(9), JSON_FLAGS, b"v", RAW),
         )
         for operation in (GET, LOCK, TOUCHED)
     ),
     Answered(
         REPLICA,
         response(0x83, cas=9, extras=FLAGS, value=b"v"),
-        GetReplicaResult(Cas(9), JSON_FLAGS, b"v", RAW, is_replica=True),
+        results.GetReplicaResult(results.Cas(9), JSON_FLAGS, b"v", RAW, is_replica=True),
     ),
     # A reader of a locked document is not told its CAS.
     Answered(
-        GET, response(cas=2**64 - 1, extras=b"\0\0\0\0", value=b""), GetResult(Cas(0xFFFF_FFFF_FFFF_FFFF), 0, b"", RAW)
+        GET,
+        response(cas=2**64 - 1, extras=b"\0\0\0\0", value=b""),
+        results.GetResult(results.Cas(0xFFFF_FFFF_FFFF_FFFF), 0, b"", RAW),
     ),
     *(Answered(operation, response(operation.opcode, cas=9), NO_TOKEN) for operation in WRITES),
     *(Answered(operation, response(operation.opcode, cas=9, extras=TOKEN), WITH_TOKEN) for operation in WRITES),
     *(
-        Answered(operation, response(operation.opcode, cas=9, value=COUNTER), CounterResult(42, Cas(9)))
+        Answered(operation, response(operation.opcode, cas=9, value=COUNTER), results.CounterResult(42, results.Cas(9)))
         for operation in COUNTS
     ),
     *(
         Answered(
             operation,
             response(operation.opcode, cas=9, extras=TOKEN, value=b"\xff" * 8),
-            CounterResult(2**64 - 1, Cas(9), WITH_TOKEN.mutation_token),
+            results.CounterResult(2**64 - 1, results.Cas(9), WITH_TOKEN.mutation_token),
         )
         for operation in COUNTS
     ),
     # A plain memcached sends no token; one who does anyway is not our undoing.
     Answered(
-        Upsert(Keyspace(None), "k", b"", 0),
+        document_operations.Upsert(document_operations.Keyspace(None), "k", b"", 0),
         response(1, cas=9, extras=TOKEN),
-        MutationResult(Cas(9), MutationToken("", 77, 0xAA, 0xBB)),
+        results.MutationResult(results.Cas(9), results.MutationToken("", 77, 0xAA, 0xBB)),
     ),
-    Answered(Touch(TRAVEL, "k", 1), response(0x1C, cas=9), NO_TOKEN),
+    Answered(document_operations.Touch(TRAVEL, "k", 1), response(0x1C, cas=9), NO_TOKEN),
     # A plain memcached adds the flags.
-    Answered(Touch(TRAVEL, "k", 1), response(0x1C, cas=9, extras=FLAGS), NO_TOKEN),
-    Answered(Unlock(TRAVEL, "k", Cas(1)), response(0x95), Done()),
-    Answered(Noop(TRAVEL), response(0x0A), Done()),
-    Answered(Exists(TRAVEL, "k"), response(0xA0, cas=9, extras=META), ExistsResult(True, Cas(9))),
-    Answered(Exists(TRAVEL, "k"), response(0xA0, cas=9, extras=META[:20]), ExistsResult(True, Cas(9))),
-    Answered(Exists(TRAVEL, "k"), response(0xA0, cas=9, extras=DELETED_META), ExistsResult(False, Cas(0))),
-    Answered(Exists(TRAVEL, "k"), response(0xA0, status=1, value=b"Not found"), ExistsResult(False, Cas(0))),
-    Answered(Exists(TRAVEL, "k"), response(0x00, cas=9, extras=FLAGS, value=b"v"), ExistsResult(True, Cas(9))),
-    Answered(Exists(TRAVEL, "k"), response(0x00, status=1), ExistsResult(False, Cas(0))),
+    Answered(document_operations.Touch(TRAVEL, "k", 1), response(0x1C, cas=9, extras=FLAGS), NO_TOKEN),
+    Answered(document_operations.Unlock(TRAVEL, "k", results.Cas(1)), response(0x95), results.Done()),
+    Answered(document_operations.Noop(TRAVEL), response(0x0A), results.Done()),
+    Answered(
+        document_operations.Exists(TRAVEL, "k"),
+        response(0xA0, cas=9, extras=META),
+        results.ExistsResult(True, results.Cas(9)),
+    ),
+    Answered(
+        document_operations.Exists(TRAVEL, "k"),
+        response(0xA0, cas=9, extras=META[:20]),
+        results.ExistsResult(True, results.Cas(9)),
+    ),
+    Answered(
+        document_operations.Exists(TRAVEL, "k"),
+        response(0xA0, cas=9, extras=DELETED_META),
+        results.ExistsResult(False, results.Cas(0)),
+    ),
+    Answered(
+        document_operations.Exists(TRAVEL, "k"),
+        response(0xA0, status=1, value=b"Not found"),
+        results.ExistsResult(False, results.Cas(0)),
+    ),
+    Answered(
+        document_operations.Exists(TRAVEL, "k"),
+        response(0x00, cas=9, extras=FLAGS, value=b"v"),
+        results.ExistsResult(True, results.Cas(9)),
+    ),
+    Answered(
+        document_operations.Exists(TRAVEL, "k"), response(0x00, status=1), results.ExistsResult(False, results.Cas(0))
+    ),
 )
 
 
@@ -493,13 +511,15 @@ def test_response(answered: Answered) -> None:
         (TOUCHED, {4}, None),
         *((operation, {0, 16}, None) for operation in WRITES),
         *((operation, {0, 16}, {8}) for operation in COUNTS),
-        (Touch(TRAVEL, "k", 1), None, None),
-        (Unlock(TRAVEL, "k", Cas(1)), None, None),
-        (Noop(TRAVEL), None, None),
-        (Exists(TRAVEL, "k"), {*range(20, 40)}, None),
+        (document_operations.Touch(TRAVEL, "k", 1), None, None),
+        (document_operations.Unlock(TRAVEL, "k", results.Cas(1)), None, None),
+        (document_operations.Noop(TRAVEL), None, None),
+        (document_operations.Exists(TRAVEL, "k"), {*range(20, 40)}, None),
     ],
 )
-def test_impossible_lengths(operation: Operation, extras_sizes: set[int] | None, value_sizes: set[int] | None) -> None:
+def test_impossible_lengths(
+    operation: document_operations.Operation, extras_sizes: set[int] | None, value_sizes: set[int] | None
+) -> None:
     """Lengths that a success cannot have raise MalformedResponse; no other length does (None: any will do)."""
     for extras_size in range(40):
         for value_size in (0, 1, 7, 8, 9, 100):
@@ -522,7 +542,9 @@ def test_impossible_lengths(operation: Operation, extras_sizes: set[int] | None,
     st.sampled_from([Status.SUCCESS, Status.KEY_NOT_FOUND]),
     st.integers(0, 2**64 - 1),
 )
-def test_hostile_responses(operation: Operation, extras: bytes, value: bytes, status: int, cas: int) -> None:
+def test_hostile_responses(
+    operation: document_operations.Operation, extras: bytes, value: bytes, status: int, cas: int
+) -> None:
     """A result of the right kind, or MalformedResponse."""
     if not is_success(operation.name, status):
         return
@@ -532,4 +554,4 @@ def test_hostile_responses(operation: Operation, extras: bytes, value: bytes, st
     except MalformedResponse:
         return
 
-    assert isinstance(result, Result)
+    assert isinstance(result, results.Result)

@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import json
 
-from triclinium_core.kv.operation.reports import (
-    ClusterState,
-    DiagnosticsResult,
-    EndpointDiagnostics,
-    EndpointPingReport,
-    EndpointState,
-    PingResult,
-    PingState,
-)
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.kv.operation import reports
+from triclinium_core.retry.couchbase import Service
 
-PINGED = EndpointPingReport(
+PINGED = reports.EndpointPingReport(
     type=Service.KV,
     id="0x1415F12",
     remote="node:11210",
     local="127.0.0.1:54670",
     namespace="bucketname",
-    state=PingState.OK,
+    state=reports.PingState.OK,
     latency=1.182,
 )
-SILENT = EndpointPingReport(
+SILENT = reports.EndpointPingReport(
     type=Service.KV,
     id="0x1",
     remote="node:11212",
     local=None,
     namespace=None,
-    state=PingState.TIMEOUT,
+    state=reports.PingState.TIMEOUT,
     latency=2.4999996,
     error="silence",
 )
@@ -38,7 +30,9 @@ SILENT = EndpointPingReport(
 
 def test_a_ping_as_json() -> None:
     """Durations are microseconds; what is not known is left out."""
-    result = PingResult(id="0xdeadbeef", sdk="triclinium/1", config_rev=53, endpoints={Service.KV: (PINGED, SILENT)})
+    result = reports.PingResult(
+        id="0xdeadbeef", sdk="triclinium/1", config_rev=53, endpoints={Service.KV: (PINGED, SILENT)}
+    )
 
     assert {
         "version": 2,
@@ -64,40 +58,42 @@ def test_a_ping_as_json() -> None:
 
 def test_services_as_json() -> None:
     """They have the names of RFC 0061."""
-    result = PingResult(id="i", sdk="s", config_rev=1, endpoints=dict.fromkeys(Service, ()))
+    result = reports.PingResult(id="i", sdk="s", config_rev=1, endpoints=dict.fromkeys(Service, ()))
 
     assert ["kv", "query", "analytics", "search", "views", "mgmt"] == list(json.loads(result.as_json())["services"])
 
 
 def test_a_ping_before_any_config() -> None:
     """There is no revision to tell of."""
-    result = PingResult(id="i", sdk="s", config_rev=None, endpoints={})
+    result = reports.PingResult(id="i", sdk="s", config_rev=None, endpoints={})
 
     assert {"version": 2, "id": "i", "sdk": "s", "services": {}} == json.loads(result.as_json())
 
 
 def test_diagnostics_as_json() -> None:
     """A connection that was never heard of has no last activity; details say what is wrong."""
-    never = EndpointDiagnostics(
+    never = reports.EndpointDiagnostics(
         type=Service.KV,
         id="0x2",
         remote="[::1]:11210",
         local=None,
         namespace=None,
-        state=EndpointState.DISCONNECTED,
+        state=reports.EndpointState.DISCONNECTED,
         last_activity=None,
         details="connection refused",
     )
-    lately = EndpointDiagnostics(
+    lately = reports.EndpointDiagnostics(
         type=Service.KV,
         id="0x3",
         remote="node:11210",
         local="here:1",
         namespace="travel",
-        state=EndpointState.CONNECTED,
+        state=reports.EndpointState.CONNECTED,
         last_activity=0.0,
     )
-    result = DiagnosticsResult(id="i", sdk="s", state=ClusterState.DEGRADED, endpoints={Service.KV: (never, lately)})
+    result = reports.DiagnosticsResult(
+        id="i", sdk="s", state=reports.ClusterState.DEGRADED, endpoints={Service.KV: (never, lately)}
+    )
 
     assert {
         "version": 2,
@@ -121,6 +117,8 @@ def test_diagnostics_as_json() -> None:
 
 def test_the_words_are_those_of_the_rfc() -> None:
     """RFC 0061 names three states of a cluster, four of an endpoint and three of a ping."""
-    assert ["online", "degraded", "offline"] == [state.value for state in ClusterState]
-    assert ["disconnected", "connecting", "connected", "disconnecting"] == [state.value for state in EndpointState]
-    assert ["ok", "timeout", "error"] == [state.value for state in PingState]
+    assert ["online", "degraded", "offline"] == [state.value for state in reports.ClusterState]
+    assert ["disconnected", "connecting", "connected", "disconnecting"] == [
+        state.value for state in reports.EndpointState
+    ]
+    assert ["ok", "timeout", "error"] == [state.value for state in reports.PingState]

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from triclinium_core.errors import DecodingFailureException
-from triclinium_core.kv.operation.results import (
-    Cas,
-    ExistsResult,
-    GetResult,
-)
+from triclinium_core import errors
+from triclinium_core.kv.operation.results import Cas, ExistsResult, GetResult
 from triclinium_core.transcoding.flags import JSON_FLAGS
 from triclinium_core.transcoding.transcoder import EncodedValue, JsonTranscoder, T
 
@@ -53,7 +49,7 @@ def test_undecodable() -> None:
     """A document that does not fit can still be had as bytes."""
     result = GetResult(Cas(5), 0, b"\xff", JsonTranscoder())
 
-    with pytest.raises(DecodingFailureException):
+    with pytest.raises(errors.DecodingFailureException):
         _ = result.content
     assert b"\xff" == result.content_as(bytes)
 

@@ -10,19 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.checks import check_integer
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation.validation import (
-    DEFAULT_NAME,
-    EXPIRY_SECONDS_MAX,
-    LOCK_TIME_MAX,
-    RELATIVE_EXPIRY_MAX,
-    UINT32_MAX,
-    check_key,
-    check_name,
-    encode_expiry,
-    encode_lock_time,
-)
+from triclinium_core.kv.operation import validation
 
 NOW = 1_750_000_000.25
 
@@ -42,7 +32,7 @@ class Nowhere(tzinfo):
 
 def refused(parameter: str, check: Callable[..., object], *arguments: object, **options: object) -> str:
     """Return the words of the error that ``check`` raises about ``parameter``."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         check(*arguments, **options)
     assert parameter == caught.value.parameter
     assert parameter in str(caught.value)
@@ -50,16 +40,16 @@ def refused(parameter: str, check: Callable[..., object], *arguments: object, **
 
 
 @rows("parameter", ["scope", "collection"])
-@rows("name", [DEFAULT_NAME, "_system", "a", "A-z_0%9", "x" * 251])
+@rows("name", [validation.DEFAULT_NAME, "_system", "a", "A-z_0%9", "x" * 251])
 def test_names(parameter: str, name: str) -> None:
     """Letters, digits, underscore, dash and percent sign, up to 251 of them."""
-    assert name == check_name(name, parameter)
+    assert name == validation.check_name(name, parameter)
 
 
 @pytest.mark.parametrize("name", ["travel-sample", "a.b", "x" * 100, "50%_off"])
 def test_bucket_names(name: str) -> None:
     """Buckets may have a dot as well, and at most 100 characters."""
-    assert name == check_name(name, "bucket")
+    assert name == validation.check_name(name, "bucket")
 
 
 @rows("parameter", ["bucket", "scope", "collection"])
@@ -69,13 +59,13 @@ def test_bucket_names(name: str) -> None:
 )
 def test_wrong_names(parameter: str, name: object) -> None:
     """What cannot be a name is refused, also where it could not even be written on the wire."""
-    assert 250 > len(refused(parameter, check_name, name, parameter))
+    assert 250 > len(refused(parameter, validation.check_name, name, parameter))
 
 
 @rows(("parameter", "name"), [("scope", "a.b"), ("collection", "a.b"), ("bucket", "x" * 101)])
 def test_names_that_are_good_elsewhere(parameter: str, name: str) -> None:
     """An id is asked for as ``scope.collection``, so neither may have a dot; a bucket has 100 characters at most."""
-    refused(parameter, check_name, name, parameter)
+    refused(parameter, validation.check_name, name, parameter)
 
 
 @pytest.mark.parametrize(("in_default_collection", "size_max"), [(True, 250), (False, 246)])
@@ -83,10 +73,10 @@ def test_key_sizes(in_default_collection: bool, size_max: int) -> None:
     """Bytes of UTF-8 count, not characters."""
     longest = "ä" * (size_max // 2)
 
-    assert longest.encode() == check_key(longest, in_default_collection=in_default_collection)
-    assert b"k" == check_key("k", in_default_collection=in_default_collection)
+    assert longest.encode() == validation.check_key(longest, in_default_collection=in_default_collection)
+    assert b"k" == validation.check_key("k", in_default_collection=in_default_collection)
     for wrong in ("", longest + "x", "€" * 200, "k" * 100_000):
-        words = refused("key", check_key, wrong, in_default_collection=in_default_collection)
+        words = refused("key", validation.check_key, wrong, in_default_collection=in_default_collection)
         assert f"1 to {size_max}" in words
         assert 250 > len(words)
 
@@ -94,13 +84,13 @@ def test_key_sizes(in_default_collection: bool, size_max: int) -> None:
 @rows("key", [None, 5, b"key", ["key"], "\ud800" * 10_000, "a\udfffb"])
 def test_wrong_keys(key: object) -> None:
     """Only text that UTF-8 can store is a key; what is long is not quoted in full."""
-    assert 500 > len(refused("key", check_key, key, in_default_collection=True))
+    assert 500 > len(refused("key", validation.check_key, key, in_default_collection=True))
 
 
 @pytest.mark.parametrize("key", ["a\0b", " ", "\n", "\u202e", "💡", "a" * 250])
 def test_any_text_is_a_key(key: str) -> None:
     """The server puts no bounds on characters."""
-    assert key.encode() == check_key(key, in_default_collection=True)
+    assert key.encode() == validation.check_key(key, in_default_collection=True)
 
 
 @rows("value", [-1, 31, True, False, 1.0, math.nan, "1", None, b"\x01", 10**5000, -(10**5000)])
@@ -121,24 +111,24 @@ def test_wrong_integers(value: object) -> None:
         (timedelta(seconds=1), 1),
         (timedelta(seconds=1, microseconds=1), 2),
         (timedelta(hours=1), 3600),
-        (timedelta(days=30, seconds=-1), RELATIVE_EXPIRY_MAX - 1),
-        (timedelta(days=30), RELATIVE_EXPIRY_MAX),
-        (timedelta(days=30, microseconds=1), 1_750_000_001 + RELATIVE_EXPIRY_MAX + 1),
+        (timedelta(days=30, seconds=-1), validation.RELATIVE_EXPIRY_MAX - 1),
+        (timedelta(days=30), validation.RELATIVE_EXPIRY_MAX),
+        (timedelta(days=30, microseconds=1), 1_750_000_001 + validation.RELATIVE_EXPIRY_MAX + 1),
         (timedelta(days=31), 1_750_000_001 + 31 * 86_400),
         (60, 60),
         (59.5, 60),
         (31 * 86_400, 1_750_000_001 + 31 * 86_400),
-        (EXPIRY_SECONDS_MAX, 1_750_000_001 + EXPIRY_SECONDS_MAX),
+        (validation.EXPIRY_SECONDS_MAX, 1_750_000_001 + validation.EXPIRY_SECONDS_MAX),
         (datetime.fromtimestamp(1_750_000_100, UTC), 1_750_000_100),
         (datetime.fromtimestamp(1_750_000_100.5, UTC), 1_750_000_101),
         (datetime.fromtimestamp(1_750_000_000.5, UTC), 1_750_000_001),
-        (datetime(2106, 2, 7, 6, 28, 15, tzinfo=UTC), UINT32_MAX),
+        (datetime(2106, 2, 7, 6, 28, 15, tzinfo=UTC), validation.UINT32_MAX),
         (datetime.fromtimestamp(1_750_000_100, timezone(timedelta(hours=-11))), 1_750_000_100),
     ],
 )
 def test_expiry(expiry: float | timedelta | datetime | None, expected: int) -> None:
     """Seconds up to exactly 30 days, then Unix time; fractions count as whole seconds, so that none becomes 'never'."""
-    assert expected == encode_expiry(expiry, wall_seconds=NOW)
+    assert expected == validation.encode_expiry(expiry, wall_seconds=NOW)
 
 
 @rows(
@@ -162,7 +152,7 @@ def test_expiry(expiry: float | timedelta | datetime | None, expected: int) -> N
         (0, "pass None"),
         (-0.5, "past"),
         (1_750_000_100, "datetime"),
-        (EXPIRY_SECONDS_MAX + 1, "datetime"),
+        (validation.EXPIRY_SECONDS_MAX + 1, "datetime"),
         (math.inf, "datetime"),
         (math.nan, "datetime"),
         (True, "timedelta"),
@@ -171,7 +161,7 @@ def test_expiry(expiry: float | timedelta | datetime | None, expected: int) -> N
 )
 def test_wrong_expiry(expiry: object, hint: str) -> None:
     """In the past, beyond what 32 bits tell, without a time zone, or a number that is a Unix time."""
-    assert hint in refused("expiry", encode_expiry, expiry, wall_seconds=NOW)
+    assert hint in refused("expiry", validation.encode_expiry, expiry, wall_seconds=NOW)
 
 
 @given(
@@ -180,8 +170,8 @@ def test_wrong_expiry(expiry: object, hint: str) -> None:
 )
 def test_no_document_dies_early_or_lives_for_ever(expiry: timedelta, wall_seconds: float) -> None:
     """Whatever the unit on the wire, the document lives at least as long as asked, and not two seconds longer."""
-    encoded = encode_expiry(expiry, wall_seconds=wall_seconds)
-    lives = encoded if encoded <= RELATIVE_EXPIRY_MAX else encoded - wall_seconds
+    encoded = validation.encode_expiry(expiry, wall_seconds=wall_seconds)
+    lives = encoded if encoded <= validation.RELATIVE_EXPIRY_MAX else encoded - wall_seconds
 
     assert 1 <= encoded
     assert expiry.total_seconds() - 1e-6 <= lives < expiry.total_seconds() + 2
@@ -191,7 +181,7 @@ def test_no_document_dies_early_or_lives_for_ever(expiry: timedelta, wall_second
 def test_moments(moment: datetime) -> None:
     """A moment travels as the first whole second that is not before it."""
     aware = moment.replace(tzinfo=UTC)
-    encoded = encode_expiry(aware, wall_seconds=NOW)
+    encoded = validation.encode_expiry(aware, wall_seconds=NOW)
 
     assert 0 <= encoded - aware.timestamp() < 1
 
@@ -203,14 +193,14 @@ def test_moments(moment: datetime) -> None:
         (timedelta(seconds=1), 1),
         (timedelta(seconds=14.2), 15),
         (timedelta(seconds=29.5), 30),
-        (timedelta(seconds=30), LOCK_TIME_MAX),
+        (timedelta(seconds=30), validation.LOCK_TIME_MAX),
         (15, 15),
         (14.2, 15),
     ],
 )
 def test_lock_time(lock_time: float | timedelta, expected: int) -> None:
     """Whole seconds, rounded up."""
-    assert expected == encode_lock_time(lock_time)
+    assert expected == validation.encode_lock_time(lock_time)
 
 
 @pytest.mark.parametrize(
@@ -231,4 +221,4 @@ def test_lock_time(lock_time: float | timedelta, expected: int) -> None:
 )
 def test_wrong_lock_time(lock_time: object) -> None:
     """The server would silently take its default for these, so they are refused."""
-    refused("lock_time", encode_lock_time, lock_time)
+    refused("lock_time", validation.encode_lock_time, lock_time)

@@ -10,22 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.kv.topology.cluster_config import (
-    CAPABILITIES_MAX,
-    CONFIG_LIMITS,
-    HOLDERS_MAX,
-    HOST_SIZE_MAX,
-    NAME_SIZE_MAX,
-    NODES_MAX,
-    VBUCKETS_MAX,
-    AlternateAddress,
-    ClusterConfig,
-    MalformedClusterConfig,
-    NodeEntry,
-    NoVBucketsYet,
-    VBucketServerMap,
-    parse_cluster_config,
-)
+from triclinium_core.kv.topology import cluster_config
+from triclinium_core.kv.topology.cluster_config import HOLDERS_MAX, NODES_MAX
 from triclinium_core.shown import SERVER_TEXT_MAX
 
 BUCKET: Mapping[str, Any] = {
@@ -60,25 +46,27 @@ def changed_map(**fields: object) -> bytes:
 
 def refused(document: bytes, host: str = "10.0.0.1") -> str:
     """Return the words for a document that is no config."""
-    with pytest.raises(MalformedClusterConfig) as caught:
-        parse_cluster_config(document, host=host)
+    with pytest.raises(cluster_config.MalformedClusterConfig) as caught:
+        cluster_config.parse_cluster_config(document, host=host)
     return str(caught.value)
 
 
 def test_bucket_config() -> None:
     """The fields that a client needs; the others are ignored."""
-    config = parse_cluster_config(changed(), host="h")
+    config = cluster_config.parse_cluster_config(changed(), host="h")
 
-    assert config == ClusterConfig(
+    assert config == cluster_config.ClusterConfig(
         rev=7,
         rev_epoch=2,
         name="travel",
         nodes_ext=[
-            NodeEntry(services={"kv": 11210, "kvSSL": 11207, "mgmt": 8091}, hostname="10.0.0.1", this_node=True),
-            NodeEntry(services={"kv": 11211}),
+            cluster_config.NodeEntry(
+                services={"kv": 11210, "kvSSL": 11207, "mgmt": 8091}, hostname="10.0.0.1", this_node=True
+            ),
+            cluster_config.NodeEntry(services={"kv": 11211}),
         ],
         node_locator="vbucket",
-        v_bucket_server_map=VBucketServerMap(
+        v_bucket_server_map=cluster_config.VBucketServerMap(
             server_list=["10.0.0.1:11210", "10.0.0.2:11210"], v_bucket_map=[[0, 1], [1, -1]], num_replicas=1
         ),
         bucket_capabilities=["collections", "xattr"],
@@ -124,7 +112,7 @@ FULL: Mapping[str, Any] = {
 
 def test_full_config() -> None:
     """What is said of each node's health and of the bucket's quota is passed over; the servers are enough."""
-    config = parse_cluster_config(json.dumps(FULL).encode(), host="h")
+    config = cluster_config.parse_cluster_config(json.dumps(FULL).encode(), host="h")
 
     assert (0, 12) == config.revision
     assert 128 == config.vbucket_count
@@ -136,7 +124,9 @@ def test_full_config() -> None:
 
 def test_global_config() -> None:
     """Without a bucket there are nodes, and no vbuckets; a missing epoch is 0."""
-    config = parse_cluster_config(b'{"rev":3,"nodesExt":[{"services":{"kv":1}}],"clusterCapabilities":{}}', host="h")
+    config = cluster_config.parse_cluster_config(
+        b'{"rev":3,"nodesExt":[{"services":{"kv":1}}],"clusterCapabilities":{}}', host="h"
+    )
 
     assert (0, 3) == config.revision
     assert 0 == config.vbucket_count
@@ -153,7 +143,7 @@ def test_host_placeholder(host: str, expected: str) -> None:
         vBucketServerMap={"serverList": ["$HOST:11210"], "vBucketMap": [[0]]},
     )
 
-    config = parse_cluster_config(document, host=host)
+    config = cluster_config.parse_cluster_config(document, host=host)
 
     assert config.v_bucket_server_map is not None
     assert [f"{expected}:11210"] == config.v_bucket_server_map.server_list
@@ -213,7 +203,7 @@ def test_not_a_config(document: bytes) -> None:
 @pytest.mark.parametrize("revision", [0, 1, 2**63 - 1])
 def test_revisions_in_range(revision: int) -> None:
     """A config may have any epoch and revision of 63 bits."""
-    config = parse_cluster_config(changed(rev=revision, revEpoch=revision), host="h")
+    config = cluster_config.parse_cluster_config(changed(rev=revision, revEpoch=revision), host="h")
 
     assert (revision, revision) == config.revision
 
@@ -223,7 +213,9 @@ def test_a_port_out_of_range(port: int) -> None:
     """A service with an invalid port is left out, in each network; the other services of its node stay."""
     ports = {"kv": port, "mgmt": 8091, "n1ql": port, "fts": 65535, "cbas": 1}
     alternate = {"external": {"hostname": "e", "ports": ports}, "shared": {"hostname": "s"}}
-    config = parse_cluster_config(changed(nodesExt=[{"services": ports, "alternateAddresses": alternate}]), host="h")
+    config = cluster_config.parse_cluster_config(
+        changed(nodesExt=[{"services": ports, "alternateAddresses": alternate}]), host="h"
+    )
     (node,) = config.nodes_ext
 
     assert {"mgmt": 8091, "fts": 65535, "cbas": 1} == node.services
@@ -231,17 +223,19 @@ def test_a_port_out_of_range(port: int) -> None:
     assert None is node.alternate_addresses["shared"].ports
 
 
-@pytest.mark.parametrize("name", ["x" * (NAME_SIZE_MAX + 1), "\x1b[31m", "a\nb", "\u202e"])
+@pytest.mark.parametrize("name", ["x" * (cluster_config.NAME_SIZE_MAX + 1), "\x1b[31m", "a\nb", "\u202e"])
 def test_an_invalid_name_of_a_network_or_a_service(name: str) -> None:
     """A network and a service whose name is too long or not printable are left out; the others stay."""
-    kept = "x" * NAME_SIZE_MAX
+    kept = "x" * cluster_config.NAME_SIZE_MAX
     ports = {name: 1, kept: 2}
     alternate = {network: {"hostname": "e", "ports": ports} for network in (name, kept)}
-    config = parse_cluster_config(changed(nodesExt=[{"services": ports, "alternateAddresses": alternate}]), host="h")
+    config = cluster_config.parse_cluster_config(
+        changed(nodesExt=[{"services": ports, "alternateAddresses": alternate}]), host="h"
+    )
     (node,) = config.nodes_ext
 
     assert {kept: 2} == node.services
-    assert {kept: AlternateAddress("e", {kept: 2})} == node.alternate_addresses
+    assert {kept: cluster_config.AlternateAddress("e", {kept: 2})} == node.alternate_addresses
 
 
 @rows(
@@ -256,15 +250,18 @@ def test_an_invalid_name_of_a_network_or_a_service(name: str) -> None:
 )
 def test_bucket_config_without_vbuckets(document: bytes) -> None:
     """A bucket's config without vbuckets, or without a map, is one of a bucket that has none yet."""
-    with pytest.raises(NoVBucketsYet, match="'travel'"):
-        parse_cluster_config(document, host="h")
+    with pytest.raises(cluster_config.NoVBucketsYet, match="'travel'"):
+        cluster_config.parse_cluster_config(document, host="h")
 
 
 @rows(
     ("document", "hint"),
     [
         (changed(name=""), ""),
-        (changed_map(vBucketMap=[[0]] * (VBUCKETS_MAX + 1)), f"{VBUCKETS_MAX + 1} vbuckets"),
+        (
+            changed_map(vBucketMap=[[0]] * (cluster_config.VBUCKETS_MAX + 1)),
+            f"{cluster_config.VBUCKETS_MAX + 1} vbuckets",
+        ),
         (changed_map(vBucketMap=[[0, 1], []]), "vbucket 1 is on 0 servers"),
         (changed_map(vBucketMap=[[0] * (HOLDERS_MAX + 1)]), f"vbucket 0 is on {HOLDERS_MAX + 1} servers"),
         (changed_map(vBucketMap=[[2]]), "[2], but there are 2 servers"),
@@ -283,15 +280,15 @@ def test_impossible_bucket(document: bytes, hint: str) -> None:
     if hint:
         assert hint in refused(document)
     else:
-        assert "" == parse_cluster_config(document, host="h").name
+        assert "" == cluster_config.parse_cluster_config(document, host="h").name
 
 
 def test_most_vbuckets() -> None:
     """As many as make sense are accepted, in both maps, with all copies; a vbucket without a holder too."""
-    holders = [[-1] * HOLDERS_MAX] * VBUCKETS_MAX
-    config = parse_cluster_config(changed_map(vBucketMap=holders, vBucketMapForward=holders), host="h")
+    holders = [[-1] * HOLDERS_MAX] * cluster_config.VBUCKETS_MAX
+    config = cluster_config.parse_cluster_config(changed_map(vBucketMap=holders, vBucketMapForward=holders), host="h")
 
-    assert VBUCKETS_MAX == config.vbucket_count
+    assert cluster_config.VBUCKETS_MAX == config.vbucket_count
 
 
 def large_node(number: int) -> dict[str, object]:
@@ -308,7 +305,7 @@ def test_most_nodes() -> None:
     servers = [f"{node['hostname']}:11210" for node in nodes]
     holders = [[number % NODES_MAX] * HOLDERS_MAX for number in range(1024)]
     fields = {"serverList": servers, "vBucketMap": holders, "vBucketMapForward": holders}
-    config = parse_cluster_config(changed(nodesExt=nodes, vBucketServerMap=fields), host="h")
+    config = cluster_config.parse_cluster_config(changed(nodesExt=nodes, vBucketServerMap=fields), host="h")
 
     assert NODES_MAX == len(config.nodes_ext)
     assert f"{NODES_MAX + 1} nodes" in refused(changed(nodesExt=[{}] * (NODES_MAX + 1)))
@@ -318,14 +315,16 @@ def test_most_nodes() -> None:
 @pytest.mark.parametrize(
     "document",
     [
-        changed(nodesExt=[{}] * (CONFIG_LIMITS.objects_max + 1)),
-        changed_map(vBucketMap=[[]] * (CONFIG_LIMITS.parts_max // 2 + 1)),
-        changed_map(vBucketMap=[[0] * (CONFIG_LIMITS.parts_max + 1)]),
-        changed(bucketCapabilities=[""] * (CAPABILITIES_MAX + 1)),
-        changed(clusterCapabilities={"n1ql": [""] * (CAPABILITIES_MAX + 1)}),
-        changed(nodesExt=[{"hostname": "h" * (HOST_SIZE_MAX + 1)}]),
-        changed(nodesExt=[{"alternateAddresses": {"external": {"hostname": "h" * (HOST_SIZE_MAX + 1)}}}]),
-        changed_map(serverList=["h" * (HOST_SIZE_MAX + 1) + ":1"]),
+        changed(nodesExt=[{}] * (cluster_config.CONFIG_LIMITS.objects_max + 1)),
+        changed_map(vBucketMap=[[]] * (cluster_config.CONFIG_LIMITS.parts_max // 2 + 1)),
+        changed_map(vBucketMap=[[0] * (cluster_config.CONFIG_LIMITS.parts_max + 1)]),
+        changed(bucketCapabilities=[""] * (cluster_config.CAPABILITIES_MAX + 1)),
+        changed(clusterCapabilities={"n1ql": [""] * (cluster_config.CAPABILITIES_MAX + 1)}),
+        changed(nodesExt=[{"hostname": "h" * (cluster_config.HOST_SIZE_MAX + 1)}]),
+        changed(
+            nodesExt=[{"alternateAddresses": {"external": {"hostname": "h" * (cluster_config.HOST_SIZE_MAX + 1)}}}]
+        ),
+        changed_map(serverList=["h" * (cluster_config.HOST_SIZE_MAX + 1) + ":1"]),
     ],
     ids=lambda document: repr(document)[:40],
 )
@@ -360,12 +359,12 @@ def test_words_are_bounded() -> None:
 
 def test_size_is_bounded() -> None:
     """Beyond all sense is refused before it is parsed, also where it would only grow so large."""
-    padding = b'"' + b"x" * CONFIG_LIMITS.size_bytes_max + b'"'
+    padding = b'"' + b"x" * cluster_config.CONFIG_LIMITS.size_bytes_max + b'"'
     growing = b'{"rev":1,"x":"' + b"$HOST" * 100_000 + b'"}'
 
     assert "at most" in refused(b'{"rev":1,"x":' + padding + b"}")
     assert "at most" in refused(growing, host="h" * 250)
-    assert 1 == parse_cluster_config(growing, host="h").rev
+    assert 1 == cluster_config.parse_cluster_config(growing, host="h").rev
 
 
 json_values = st.recursive(
@@ -391,14 +390,14 @@ def almost_configs(draw: st.DrawFn) -> bytes:
 def test_hostile_configs(document: bytes) -> None:
     """Whatever comes: a config whose vbuckets have holders, or MalformedClusterConfig."""
     try:
-        config = parse_cluster_config(document, host="::1")
-    except MalformedClusterConfig as error:
+        config = cluster_config.parse_cluster_config(document, host="::1")
+    except cluster_config.MalformedClusterConfig as error:
         assert "" != str(error)
         return
 
     if config.name is not None:
         assert config.v_bucket_server_map is not None
-        assert 1 <= config.vbucket_count <= VBUCKETS_MAX
+        assert 1 <= config.vbucket_count <= cluster_config.VBUCKETS_MAX
         servers = len(config.v_bucket_server_map.server_list)
         assert all(-1 <= holders[0] < servers for holders in config.v_bucket_server_map.v_bucket_map)
 
@@ -410,8 +409,8 @@ def test_damaged_configs(position: int, byte: int) -> None:
     document[position % len(document)] = byte
 
     try:
-        config = parse_cluster_config(bytes(document), host="h")
-    except MalformedClusterConfig:
+        config = cluster_config.parse_cluster_config(bytes(document), host="h")
+    except cluster_config.MalformedClusterConfig:
         return
 
-    assert isinstance(config, ClusterConfig)
+    assert isinstance(config, cluster_config.ClusterConfig)

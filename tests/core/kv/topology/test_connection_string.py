@@ -12,23 +12,18 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.environment import PREFIX, VARIABLES
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.topology.connection_string import (
-    CONNECTION_STRING_SIZE_MAX,
-    ConnectionString,
-    Scheme,
-    parse_connection_string,
-)
+from triclinium_core.kv.topology import connection_string
 from triclinium_core.kv.topology.string_options import OPTIONS
 from triclinium_core.options import ClientOptions, TimeoutOptions
 
 
-def refused(text: object) -> InvalidArgumentException:
+def refused(text: object) -> errors.InvalidArgumentException:
     """Return the error for a text that is no connection string."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        parse_connection_string(text)
+    with pytest.raises(errors.InvalidArgumentException) as caught:
+        connection_string.parse_connection_string(text)
     assert "connection_string" == caught.value.parameter
     return caught.value
 
@@ -37,39 +32,43 @@ class Valid(NamedTuple):
     """An example of the RFC that we take."""
 
     text: str
-    scheme: Scheme
+    scheme: connection_string.Scheme
     addresses: tuple[tuple[str, int], ...]
 
 
 VALID = (
-    Valid("couchbase://10.0.0.1", Scheme.COUCHBASE, (("10.0.0.1", 11210),)),
+    Valid("couchbase://10.0.0.1", connection_string.Scheme.COUCHBASE, (("10.0.0.1", 11210),)),
     Valid(
         "couchbases://10.0.0.1:11222,10.0.0.2,10.0.0.3:11207",
-        Scheme.COUCHBASES,
+        connection_string.Scheme.COUCHBASES,
         (("10.0.0.1", 11222), ("10.0.0.2", 11207), ("10.0.0.3", 11207)),
     ),
     Valid(
         "couchbase://10.0.0.1;10.0.0.2:11210;10.0.0.3",
-        Scheme.COUCHBASE,
+        connection_string.Scheme.COUCHBASE,
         (("10.0.0.1", 11210), ("10.0.0.2", 11210), ("10.0.0.3", 11210)),
     ),
-    Valid("couchbase://[3ffe:2a00:100:7031::1]", Scheme.COUCHBASE, (("3ffe:2a00:100:7031::1", 11210),)),
+    Valid(
+        "couchbase://[3ffe:2a00:100:7031::1]", connection_string.Scheme.COUCHBASE, (("3ffe:2a00:100:7031::1", 11210),)
+    ),
     Valid(
         "couchbases://[::ffff.192.168.0.1]:11207,[::ffff.192.168.0.2]:11207",
-        Scheme.COUCHBASES,
+        connection_string.Scheme.COUCHBASES,
         (("::ffff:192.168.0.1", 11207), ("::ffff:192.168.0.2", 11207)),
     ),
-    Valid("couchbases://fqdn", Scheme.COUCHBASES, (("fqdn", 11207),)),
-    Valid("couchbases://example.org/", Scheme.COUCHBASES, (("example.org", 11207),)),
+    Valid("couchbases://fqdn", connection_string.Scheme.COUCHBASES, (("fqdn", 11207),)),
+    Valid("couchbases://example.org/", connection_string.Scheme.COUCHBASES, (("example.org", 11207),)),
 )
 
 
 @pytest.mark.parametrize("example", VALID, ids=lambda example: example.text)
 def test_valid_examples_of_the_rfc(example: Valid) -> None:
     """Each valid example has its hosts; the dotted form of an IPv4-mapped address means the form of RFC 4291."""
-    expected = ConnectionString(example.scheme, tuple(Address(*address) for address in example.addresses))
+    expected = connection_string.ConnectionString(
+        example.scheme, tuple(Address(*address) for address in example.addresses)
+    )
 
-    assert expected == parse_connection_string(example.text)
+    assert expected == connection_string.parse_connection_string(example.text)
 
 
 @pytest.mark.parametrize(
@@ -91,36 +90,44 @@ def test_unknown_option() -> None:
 @rows(
     ("text", "scheme", "host", "port"),
     [
-        ("COUCHBASE://h", Scheme.COUCHBASE, "h", 11210),
-        ("Couchbases://h", Scheme.COUCHBASES, "h", 11207),
-        ("memcached://h", Scheme.MEMCACHED, "h", 11211),
-        ("memcached://h:1", Scheme.MEMCACHED, "h", 1),
-        ("  couchbase://h  ", Scheme.COUCHBASE, "h", 11210),
-        ("couchbase:// h ", Scheme.COUCHBASE, "h", 11210),
-        ("couchbase://h:65535/?", Scheme.COUCHBASE, "h", 65535),
-        ("couchbase://h:00080", Scheme.COUCHBASE, "h", 80),
-        ("couchbase://my_host-1.example.org.", Scheme.COUCHBASE, "my_host-1.example.org.", 11210),
-        ("couchbase://bücher.example", Scheme.COUCHBASE, "bücher.example", 11210),
-        ("couchbase://[fe80::1%eth0]:5", Scheme.COUCHBASE, "fe80::1%eth0", 5),
-        ("couchbase://[::]", Scheme.COUCHBASE, "::", 11210),
-        ("couchbase://[1:2:3:4:5:6:7:8]", Scheme.COUCHBASE, "1:2:3:4:5:6:7:8", 11210),
-        ("couchbase://[2001:DB8::13.15.49.232]", Scheme.COUCHBASE, "2001:DB8::13.15.49.232", 11210),
-        ("couchbase://127.1", Scheme.COUCHBASE, "127.1", 11210),
-        ("couchbase://2130706433", Scheme.COUCHBASE, "2130706433", 11210),
-        ("couchbase://10.0.0.1.", Scheme.COUCHBASE, "10.0.0.1.", 11210),
-        ("couchbase://10.0.0.1.example", Scheme.COUCHBASE, "10.0.0.1.example", 11210),
+        ("COUCHBASE://h", connection_string.Scheme.COUCHBASE, "h", 11210),
+        ("Couchbases://h", connection_string.Scheme.COUCHBASES, "h", 11207),
+        ("memcached://h", connection_string.Scheme.MEMCACHED, "h", 11211),
+        ("memcached://h:1", connection_string.Scheme.MEMCACHED, "h", 1),
+        ("  couchbase://h  ", connection_string.Scheme.COUCHBASE, "h", 11210),
+        ("couchbase:// h ", connection_string.Scheme.COUCHBASE, "h", 11210),
+        ("couchbase://h:65535/?", connection_string.Scheme.COUCHBASE, "h", 65535),
+        ("couchbase://h:00080", connection_string.Scheme.COUCHBASE, "h", 80),
+        ("couchbase://my_host-1.example.org.", connection_string.Scheme.COUCHBASE, "my_host-1.example.org.", 11210),
+        ("couchbase://bücher.example", connection_string.Scheme.COUCHBASE, "bücher.example", 11210),
+        ("couchbase://[fe80::1%eth0]:5", connection_string.Scheme.COUCHBASE, "fe80::1%eth0", 5),
+        ("couchbase://[::]", connection_string.Scheme.COUCHBASE, "::", 11210),
+        ("couchbase://[1:2:3:4:5:6:7:8]", connection_string.Scheme.COUCHBASE, "1:2:3:4:5:6:7:8", 11210),
+        ("couchbase://[2001:DB8::13.15.49.232]", connection_string.Scheme.COUCHBASE, "2001:DB8::13.15.49.232", 11210),
+        ("couchbase://127.1", connection_string.Scheme.COUCHBASE, "127.1", 11210),
+        ("couchbase://2130706433", connection_string.Scheme.COUCHBASE, "2130706433", 11210),
+        ("couchbase://10.0.0.1.", connection_string.Scheme.COUCHBASE, "10.0.0.1.", 11210),
+        ("couchbase://10.0.0.1.example", connection_string.Scheme.COUCHBASE, "10.0.0.1.example", 11210),
     ],
 )
-def test_single_host(text: str, scheme: Scheme, host: str, port: int) -> None:
+def test_single_host(text: str, scheme: connection_string.Scheme, host: str, port: int) -> None:
     """Case of the scheme, blanks around, trailing slash and empty options do not matter."""
-    assert ConnectionString(scheme, (Address(host, port),)) == parse_connection_string(text)
+    assert connection_string.ConnectionString(
+        scheme, (Address(host, port),)
+    ) == connection_string.parse_connection_string(text)
 
 
 def test_tls_goes_by_the_scheme() -> None:
     """The RFC: couchbase must not use TLS, couchbases must."""
-    tls = {scheme: parse_connection_string(f"{scheme}://h").tls for scheme in Scheme}
+    tls = {
+        scheme: connection_string.parse_connection_string(f"{scheme}://h").tls for scheme in connection_string.Scheme
+    }
 
-    assert {Scheme.COUCHBASE: False, Scheme.COUCHBASES: True, Scheme.MEMCACHED: False} == tls
+    assert {
+        connection_string.Scheme.COUCHBASE: False,
+        connection_string.Scheme.COUCHBASES: True,
+        connection_string.Scheme.MEMCACHED: False,
+    } == tls
 
 
 @rows(
@@ -226,10 +233,10 @@ def test_no_string(value: object) -> None:
 
 def test_too_long() -> None:
     """Nothing of immense length is looked at."""
-    longest = "couchbase://" + "h" * (CONNECTION_STRING_SIZE_MAX - 12)
+    longest = "couchbase://" + "h" * (connection_string.CONNECTION_STRING_SIZE_MAX - 12)
 
-    assert Scheme.COUCHBASE == parse_connection_string(longest).scheme
-    assert f"{CONNECTION_STRING_SIZE_MAX + 1} characters" in str(refused(longest + "h"))
+    assert connection_string.Scheme.COUCHBASE == connection_string.parse_connection_string(longest).scheme
+    assert f"{connection_string.CONNECTION_STRING_SIZE_MAX + 1} characters" in str(refused(longest + "h"))
 
 
 @pytest.mark.parametrize(
@@ -254,7 +261,7 @@ def test_too_long() -> None:
 )
 def test_timeouts(query: str, expected: TimeoutOptions) -> None:
     """Options of the string are durations with units, and go over what the program says."""
-    parsed = parse_connection_string(f"couchbase://h?{query}")
+    parsed = connection_string.parse_connection_string(f"couchbase://h?{query}")
 
     assert expected == parsed.timeouts(TimeoutOptions())
 
@@ -278,7 +285,7 @@ def test_timeouts(query: str, expected: TimeoutOptions) -> None:
 def test_other_options(query: str, expected: Mapping[str, Any]) -> None:
     """They go over what the program says, and leave the rest of it alone."""
     given = ClientOptions(connection_string="couchbase://h", compression=False)
-    over = parse_connection_string(f"couchbase://h?{query}").over(given)
+    over = connection_string.parse_connection_string(f"couchbase://h?{query}").over(given)
 
     assert replace(given, **expected) == over
 
@@ -287,7 +294,7 @@ def test_every_timeout_has_an_option() -> None:
     """Each field of TimeoutOptions has an option, with the name of its environment variable in lower case."""
     variables = {each.field: name for name, each in VARIABLES.items() if each.group is TimeoutOptions}
     parsed = {
-        field: parse_connection_string(f"couchbase://h?{name.removeprefix(PREFIX).lower()}=1s")
+        field: connection_string.parse_connection_string(f"couchbase://h?{name.removeprefix(PREFIX).lower()}=1s")
         for field, name in variables.items()
     }
 
@@ -299,8 +306,8 @@ def test_every_timeout_has_an_option() -> None:
 def test_options_that_contradict_each_other() -> None:
     """One in the string, the other one in the program: the error names both."""
     given = ClientOptions(connection_string="couchbase://h", timeouts=TimeoutOptions(config_poll_floor=1.0))
-    with pytest.raises(InvalidArgumentException) as caught:
-        parse_connection_string("couchbase://h?config_poll_interval=500ms").over(given)
+    with pytest.raises(errors.InvalidArgumentException) as caught:
+        connection_string.parse_connection_string("couchbase://h?config_poll_interval=500ms").over(given)
 
     assert "config_poll_interval" == caught.value.parameter
     assert "config_poll_floor=1.0" in str(caught.value)
@@ -327,7 +334,7 @@ def test_options_that_contradict_each_other() -> None:
 )
 def test_name_of_the_service(text: str, service: str | None) -> None:
     """A lone name without a port may stand for the whole cluster; what is no name, or this machine's, may not."""
-    assert service == parse_connection_string(text).service
+    assert service == connection_string.parse_connection_string(text).service
 
 
 @rows(
@@ -405,8 +412,8 @@ hostile_texts = st.text() | st.lists(st.sampled_from(PIECES), max_size=14).map("
 def test_hostile_texts(text: str) -> None:
     """Whatever is written: parts that can be used, or an InvalidArgumentException."""
     try:
-        parsed = parse_connection_string(text)
-    except InvalidArgumentException as error:
+        parsed = connection_string.parse_connection_string(text)
+    except errors.InvalidArgumentException as error:
         assert "connection_string" == error.parameter
         return
 

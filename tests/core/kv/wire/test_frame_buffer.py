@@ -19,15 +19,6 @@ from triclinium_core.kv.wire.frame import (
     encode_server_request,
     encode_server_response,
 )
-from triclinium_core.kv.wire.frame_buffer import (
-    CAPACITY_KEPT,
-    CAPACITY_MAX,
-    CAPACITY_MIN,
-    CLIENT_ACCEPTS,
-    PIECE_SIZE,
-    SERVER_ACCEPTS,
-    FrameBuffer,
-)
 from triclinium_core.kv.wire.header import BODY_SIZE_MAX
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
@@ -40,7 +31,7 @@ NOOP = encode_response(0x0A, opaque=1)
 NOOP_FRAME = Frame(0x81, 0x0A, 0, 0, 1, 0, b"", b"", b"", b"")
 
 
-def receive_all(buffer: FrameBuffer, pieces: Iterable[bytes]) -> list[Frame]:
+def receive_all(buffer: frame_buffer.FrameBuffer, pieces: Iterable[bytes]) -> list[Frame]:
     """Return the frames that come out of all the pieces, in order."""
     return [frame for piece in pieces for frame in buffer.receive(piece)]
 
@@ -50,7 +41,7 @@ def cut(data: bytes, size: int) -> list[bytes]:
     return [data[start : start + size] for start in range(0, len(data), size)]
 
 
-def malformed_at(buffer: FrameBuffer) -> tuple[str, int] | None:
+def malformed_at(buffer: frame_buffer.FrameBuffer) -> tuple[str, int] | None:
     """Return why and where in the stream the buffer gave up."""
     return None if buffer.malformed is None else (buffer.malformed.reason, buffer.malformed.offset)
 
@@ -58,7 +49,7 @@ def malformed_at(buffer: FrameBuffer) -> tuple[str, int] | None:
 @each_frame
 def test_receives_a_frame_byte_by_byte(case: FrameCase) -> None:
     """A frame that comes in single bytes comes out with the last one, and not before."""
-    buffer = FrameBuffer(ALL_MAGICS)
+    buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
     received = [buffer.receive(piece) for piece in cut(case.wire, 1)]
 
     assert [[]] * (len(case.wire) - 1) + [[case.frame]] == received
@@ -68,7 +59,7 @@ def test_receives_a_frame_byte_by_byte(case: FrameCase) -> None:
 def test_keeps_trailing_bytes_for_the_next_frame(case: FrameCase) -> None:
     """Whatever part of the next frame came along is the beginning of that frame."""
     for trailing in range(len(case.wire) + 1):
-        buffer = FrameBuffer(ALL_MAGICS)
+        buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
         first = buffer.receive(case.wire + case.wire[:trailing])
         second = buffer.receive(case.wire[trailing:])
 
@@ -79,7 +70,7 @@ def test_keeps_trailing_bytes_for_the_next_frame(case: FrameCase) -> None:
 @rows("size", [1, 2, 23, 24, 25, 40, 10_000])
 def test_receives_frames_of_all_kinds_in_order(size: int) -> None:
     """All layouts one behind the other come out oldest first, whatever the size of the pieces."""
-    buffer = FrameBuffer(ALL_MAGICS)
+    buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
     wire = b"".join(case.wire for case in FRAME_CASES)
 
     assert [case.frame for case in FRAME_CASES] == receive_all(buffer, cut(wire, size))
@@ -90,7 +81,7 @@ def test_frames_do_not_depend_on_what_was_received(kind: type[bytes | bytearray 
     """Any buffer may be passed in, and overwritten afterwards; the parts of a frame are bytes."""
     case = FRAME_CASES[0]
     memory = bytearray(case.wire)
-    (frame,) = FrameBuffer(ALL_MAGICS).receive(kind(memory))
+    (frame,) = frame_buffer.FrameBuffer(ALL_MAGICS).receive(kind(memory))
     memory[:] = bytes(len(memory))
 
     assert case.frame == frame
@@ -100,7 +91,7 @@ def test_frames_do_not_depend_on_what_was_received(kind: type[bytes | bytearray 
 @each_malformation
 def test_gives_up_at_an_impossible_frame(case: MalformedCase) -> None:
     """The reason stands in ``malformed``, the memory is given back, and what follows is ignored."""
-    buffer = FrameBuffer(ALL_MAGICS)
+    buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
 
     assert [] == buffer.receive(case.wire + NOOP)
     assert (case.reason, 0) == malformed_at(buffer)
@@ -112,7 +103,7 @@ def test_gives_up_at_an_impossible_frame(case: MalformedCase) -> None:
 @each_malformation
 def test_gives_up_with_the_byte_that_gives_it_away(case: MalformedCase) -> None:
     """Byte by byte, an impossible frame is refused by the byte that makes it impossible, at its place in the stream."""
-    buffer = FrameBuffer(ALL_MAGICS)
+    buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
     frames = receive_all(buffer, [NOOP, NOOP, *cut(case.wire[:-1], 1)])
 
     assert [NOOP_FRAME] * 2 == frames
@@ -124,7 +115,7 @@ def test_gives_up_with_the_byte_that_gives_it_away(case: MalformedCase) -> None:
 @each_malformation
 def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> None:
     """Frames that came in one piece with an impossible one are returned, and the call already knows of it."""
-    buffer = FrameBuffer(ALL_MAGICS)
+    buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
 
     assert [] == buffer.receive(NOOP[:9])
     assert [NOOP_FRAME] * 2 == buffer.receive(NOOP[9:] + NOOP + case.wire)
@@ -134,20 +125,38 @@ def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> Non
 @rows(
     ("accepts", "refused", "reason"),
     [
-        (CLIENT_ACCEPTS, encode_request(0, opaque=1), "magic 0x80 is not one of those .* (0x18, 0x81, 0x82)"),
-        (CLIENT_ACCEPTS, encode_request(0, opaque=1, framing_extras=b"\x50"), "magic 0x08 is not one of those"),
-        (CLIENT_ACCEPTS, encode_server_response(0, opaque=1), "magic 0x83 is not one of those"),
-        (SERVER_ACCEPTS, encode_response(0, opaque=1), "magic 0x81 is not one of those .* (0x08, 0x80, 0x83)"),
-        (SERVER_ACCEPTS, encode_response(0, opaque=1, framing_extras=b"\x50"), "magic 0x18 is not one of those"),
-        (SERVER_ACCEPTS, encode_server_request(0, opaque=1), "magic 0x82 is not one of those"),
+        (
+            frame_buffer.CLIENT_ACCEPTS,
+            encode_request(0, opaque=1),
+            "magic 0x80 is not one of those .* (0x18, 0x81, 0x82)",
+        ),
+        (
+            frame_buffer.CLIENT_ACCEPTS,
+            encode_request(0, opaque=1, framing_extras=b"\x50"),
+            "magic 0x08 is not one of those",
+        ),
+        (frame_buffer.CLIENT_ACCEPTS, encode_server_response(0, opaque=1), "magic 0x83 is not one of those"),
+        (
+            frame_buffer.SERVER_ACCEPTS,
+            encode_response(0, opaque=1),
+            "magic 0x81 is not one of those .* (0x08, 0x80, 0x83)",
+        ),
+        (
+            frame_buffer.SERVER_ACCEPTS,
+            encode_response(0, opaque=1, framing_extras=b"\x50"),
+            "magic 0x18 is not one of those",
+        ),
+        (frame_buffer.SERVER_ACCEPTS, encode_server_request(0, opaque=1), "magic 0x82 is not one of those"),
     ],
 )
 def test_refuses_the_magics_of_the_other_direction(accepts: frozenset[Magic], refused: bytes, reason: str) -> None:
     """A frame that only this side may send is refused, whole as well as with its first byte, after those before it."""
-    accepted = encode_response(0x0A, opaque=1) if accepts == CLIENT_ACCEPTS else encode_request(0x0A, opaque=1)
+    accepted = (
+        encode_response(0x0A, opaque=1) if accepts == frame_buffer.CLIENT_ACCEPTS else encode_request(0x0A, opaque=1)
+    )
     prefix, _, listed = reason.partition(" .* ")
     for pieces in ([accepted + refused + accepted], [accepted + refused[:1]], [accepted, refused[:1]]):
-        buffer = FrameBuffer(accepts)
+        buffer = frame_buffer.FrameBuffer(accepts)
 
         assert 1 == len(receive_all(buffer, pieces))
         assert buffer.malformed is not None
@@ -159,7 +168,10 @@ def test_refuses_the_magics_of_the_other_direction(accepts: frozenset[Magic], re
 def test_the_wrong_direction_is_the_verdict_whatever_else_is_wrong() -> None:
     """A request whose lengths are impossible too is refused for its magic, in one piece and byte by byte."""
     wire = bytes.fromhex("80 00 0000 01 00 0000 00000000 00000000 0000000000000000")
-    at_once, by_bytes = FrameBuffer(CLIENT_ACCEPTS), FrameBuffer(CLIENT_ACCEPTS)
+    at_once, by_bytes = (
+        frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS),
+        frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS),
+    )
 
     assert [] == at_once.receive(wire) == receive_all(by_bytes, cut(wire, 1))
     assert ("magic 0x80 is not one of those that this side receives (0x18, 0x81, 0x82)", 0) == malformed_at(at_once)
@@ -168,50 +180,53 @@ def test_the_wrong_direction_is_the_verdict_whatever_else_is_wrong() -> None:
 
 def test_the_two_directions_share_no_magic() -> None:
     """Every magic belongs to one direction."""
-    assert ALL_MAGICS == CLIENT_ACCEPTS | SERVER_ACCEPTS
-    assert frozenset() == CLIENT_ACCEPTS & SERVER_ACCEPTS
+    assert ALL_MAGICS == frame_buffer.CLIENT_ACCEPTS | frame_buffer.SERVER_ACCEPTS
+    assert frozenset() == frame_buffer.CLIENT_ACCEPTS & frame_buffer.SERVER_ACCEPTS
 
 
 def test_an_announced_length_allocates_nothing() -> None:
     """A header that announces the largest frame leaves the buffer as it is."""
-    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     header = encode_response(0x00, opaque=1)[:8] + BODY_SIZE_MAX.to_bytes(4, "big") + bytes(12)
 
     assert [] == buffer.receive(header + bytes(1000))
-    assert CAPACITY_MIN == buffer.capacity
+    assert frame_buffer.CAPACITY_MIN == buffer.capacity
     assert buffer.malformed is None
 
 
 def test_a_frame_larger_than_possible_allocates_nothing() -> None:
     """A header that announces more than the largest frame is refused without a larger buffer, its data unread."""
-    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     header = encode_response(0x00, opaque=1)[:8] + (BODY_SIZE_MAX + 1).to_bytes(4, "big") + bytes(12)
     for piece in cut(header + bytes(999), 8):
         assert [] == buffer.receive(piece)
-        assert buffer.capacity <= CAPACITY_MIN
+        assert buffer.capacity <= frame_buffer.CAPACITY_MIN
 
     assert ("a frame of 31457281 bytes is announced, the largest possible has 31457280", 0) == malformed_at(buffer)
 
 
 def test_a_large_value_in_many_pieces_is_copied_a_bounded_number_of_times() -> None:
     """The buffer doubles: it changes as often as the size has binary digits, and never holds twice what has come."""
-    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     value = bytes(range(256)) * 15 * 1024
-    capacities = [CAPACITY_MIN]
+    capacities = [frame_buffer.CAPACITY_MIN]
     frames: list[Frame] = []
     for count, piece in enumerate(cut(encode_response(0x00, opaque=1, value=value), 1000), start=1):
         frames += buffer.receive(piece)
         if buffer.capacity != capacities[-1]:
             capacities.append(buffer.capacity)
-        assert buffer.capacity <= max(CAPACITY_MIN, 2 * 1000 * count)
+        assert buffer.capacity <= max(frame_buffer.CAPACITY_MIN, 2 * 1000 * count)
 
     assert [value] == [frame.value for frame in frames]
-    assert [*(CAPACITY_MIN << doublings for doublings in range(7)), CAPACITY_MIN] == capacities
+    assert [
+        *(frame_buffer.CAPACITY_MIN << doublings for doublings in range(7)),
+        frame_buffer.CAPACITY_MIN,
+    ] == capacities
 
 
 def test_the_largest_frame() -> None:
     """A frame of exactly the largest size comes through, with the next ones around it, and its memory is given back."""
-    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     largest = encode_response(0x00, opaque=1, value=b"v" * BODY_SIZE_MAX)
     capacities = []
     frames: list[Frame] = []
@@ -221,8 +236,8 @@ def test_the_largest_frame() -> None:
 
     assert FRAME_SIZE_MAX == len(largest)
     assert [BODY_SIZE_MAX, 0] == [len(frame.value) for frame in frames]
-    assert CAPACITY_MAX >= max(capacities) >= FRAME_SIZE_MAX
-    assert CAPACITY_MIN == buffer.capacity
+    assert frame_buffer.CAPACITY_MAX >= max(capacities) >= FRAME_SIZE_MAX
+    assert frame_buffer.CAPACITY_MIN == buffer.capacity
     assert [NOOP_FRAME] == buffer.receive(NOOP[3:])
 
 
@@ -235,12 +250,12 @@ def test_many_frames_at_once_need_no_large_buffer(monkeypatch: pytest.MonkeyPatc
         return bind_scanner(buffer)
 
     monkeypatch.setattr(frame_buffer, "bind_scanner", recording_bind_scanner)
-    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     response = encode_response(0x00, opaque=1, value=b"v" * 999)
     frames = buffer.receive(response * 3000 + NOOP[:9])
 
     assert [b"v" * 999] * 3000 == [frame.value for frame in frames]
-    assert max(capacities) <= 2 * PIECE_SIZE < CAPACITY_KEPT
+    assert max(capacities) <= 2 * frame_buffer.PIECE_SIZE < frame_buffer.CAPACITY_KEPT
     assert [NOOP_FRAME] == buffer.receive(NOOP[9:])
 
 
@@ -261,8 +276,8 @@ def test_a_scanner_is_released_when_its_buffer_is_replaced(monkeypatch: pytest.M
             self.inner.release()
 
     monkeypatch.setattr(frame_buffer, "bind_scanner", HeldScanner)
-    buffer = FrameBuffer(CLIENT_ACCEPTS)
-    response = encode_response(0x00, opaque=1, value=bytes(2 * CAPACITY_KEPT))
+    buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
+    response = encode_response(0x00, opaque=1, value=bytes(2 * frame_buffer.CAPACITY_KEPT))
 
     for piece in (response[:-1], response[-1:] + NOOP, b"HTTP"):
         buffer.receive(piece)
@@ -271,7 +286,7 @@ def test_a_scanner_is_released_when_its_buffer_is_replaced(monkeypatch: pytest.M
 
 def test_an_impossible_frame_in_a_large_piece() -> None:
     """The place of an impossible frame is counted over all the pieces that a large one was cut into."""
-    buffer = FrameBuffer(CLIENT_ACCEPTS)
+    buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     response = encode_response(0x00, opaque=1, value=b"v" * 999)
     frames = buffer.receive(response * 1000 + b"HTTP" + response * 1000)
 
@@ -282,11 +297,11 @@ def test_an_impossible_frame_in_a_large_piece() -> None:
 
 def test_a_buffer_of_ordinary_size_is_kept() -> None:
     """A buffer that grew a little stays, so that the next value of that size finds room."""
-    buffer = FrameBuffer(CLIENT_ACCEPTS)
-    frames = buffer.receive(encode_response(0x00, opaque=1, value=bytes(CAPACITY_MIN)))
+    buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
+    frames = buffer.receive(encode_response(0x00, opaque=1, value=bytes(frame_buffer.CAPACITY_MIN)))
 
     assert 1 == len(frames)
-    assert 2 * CAPACITY_MIN == buffer.capacity
+    assert 2 * frame_buffer.CAPACITY_MIN == buffer.capacity
 
 
 ENCODERS: list[tuple[Callable[..., bytes], int, int | None]] = [
@@ -327,7 +342,7 @@ def test_round_trip(data: st.DataObject, drawn: list[tuple[bytes, Frame]]) -> No
     """Frames that are written, cut anywhere and received are the same frames."""
     wire = b"".join(encoded for encoded, _ in drawn)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=12), label="cuts"))
-    buffer = FrameBuffer(ALL_MAGICS)
+    buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
     received = receive_all(buffer, (wire[start:end] for start, end in zip([0, *cuts], [*cuts, len(wire)], strict=True)))
 
     assert [frame for _, frame in drawn] == received
@@ -338,7 +353,11 @@ def test_round_trip(data: st.DataObject, drawn: list[tuple[bytes, Frame]]) -> No
 def test_arbitrary_bytes_in_any_cut(pieces: list[bytes]) -> None:
     """Whatever comes, byte by byte or at once, the frames and the verdict are the same, and nothing raises."""
     wire = b"".join(pieces)
-    at_once, in_pieces, by_bytes = FrameBuffer(CLIENT_ACCEPTS), FrameBuffer(CLIENT_ACCEPTS), FrameBuffer(CLIENT_ACCEPTS)
+    at_once, in_pieces, by_bytes = (
+        frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS),
+        frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS),
+        frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS),
+    )
     frames = at_once.receive(wire)
 
     assert frames == receive_all(in_pieces, pieces) == receive_all(by_bytes, cut(wire, 1))

@@ -9,22 +9,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.kv.wire.framing_extras import (
-    MalformedFramingExtras,
-    RequestFrameInfo,
-    ResponseFrameInfo,
-    decode_server_duration_us,
-    encode_framing_extras,
-    encode_server_duration_us,
-    parse_framing_extras,
-    server_duration,
-)
+from triclinium_core.kv.wire import framing_extras
+from triclinium_core.kv.wire.framing_extras import MalformedFramingExtras
 
 VECTORS = [
     ("nothing", "", {}),
-    ("preserve TTL", "50", {RequestFrameInfo.PRESERVE_TTL: b""}),
-    ("server duration", "02 0539", {ResponseFrameInfo.SERVER_DURATION: bytes.fromhex("0539")}),
-    ("durability with a timeout", "13 01 03e8", {RequestFrameInfo.DURABILITY: bytes.fromhex("0103e8")}),
+    ("preserve TTL", "50", {framing_extras.RequestFrameInfo.PRESERVE_TTL: b""}),
+    ("server duration", "02 0539", {framing_extras.ResponseFrameInfo.SERVER_DURATION: bytes.fromhex("0539")}),
+    ("durability with a timeout", "13 01 03e8", {framing_extras.RequestFrameInfo.DURABILITY: bytes.fromhex("0103e8")}),
     ("three pieces in their order", "31 aa 00 e2 bbcc", {3: b"\xaa", 0: b"", 14: b"\xbb\xcc"}),
     ("largest numbers without escape", "ee" + "61" * 14, {14: b"a" * 14}),
     ("first escaped identifier", "f1 00 aa", {15: b"\xaa"}),
@@ -39,7 +31,7 @@ each_vector = rows(("encoded", "pieces"), [vector[1:] for vector in VECTORS])
 @each_vector
 def test_encodes(encoded: str, pieces: dict[int, bytes]) -> None:
     """Pieces are written in the order in which they are given."""
-    assert bytes.fromhex(encoded) == encode_framing_extras(pieces)
+    assert bytes.fromhex(encoded) == framing_extras.encode_framing_extras(pieces)
 
 
 @each_vector
@@ -47,8 +39,8 @@ def test_parses_whole_and_with_more_behind(encoded: str, pieces: dict[int, bytes
     """Every piece comes back under its identifier, known or not."""
     wire = bytes.fromhex(encoded)
 
-    assert pieces == parse_framing_extras(wire)
-    assert {**pieces, 9: b"\x01"} == parse_framing_extras(wire + b"\x91\x01")
+    assert pieces == framing_extras.parse_framing_extras(wire)
+    assert {**pieces, 9: b"\x01"} == framing_extras.parse_framing_extras(wire + b"\x91\x01")
 
 
 @pytest.mark.parametrize(
@@ -68,14 +60,14 @@ def test_refuses_a_piece_cut_short(encoded: str, reason: str) -> None:
     for before in ("", "50", "91 aa"):
         wire = bytes.fromhex(before + encoded)
         with pytest.raises(MalformedFramingExtras) as caught:
-            parse_framing_extras(wire)
+            framing_extras.parse_framing_extras(wire)
 
         assert (reason, len(bytes.fromhex(before))) == (caught.value.reason, caught.value.offset)
 
 
 def test_the_last_of_equal_identifiers_holds() -> None:
     """A repeated piece replaces the one before."""
-    assert {0: b"\x02"} == parse_framing_extras(bytes.fromhex("01 01 01 02"))
+    assert {0: b"\x02"} == framing_extras.parse_framing_extras(bytes.fromhex("01 01 01 02"))
 
 
 def test_error_says_where_it_lies() -> None:
@@ -96,24 +88,24 @@ def test_error_says_where_it_lies() -> None:
 def test_refuses_to_encode_what_does_not_fit(pieces: dict[int, bytes], message: str) -> None:
     """Identifiers and sizes beyond nibble and escape byte are refused."""
     with pytest.raises(ValueError, match=message):
-        encode_framing_extras(pieces)
+        framing_extras.encode_framing_extras(pieces)
 
 
 @given(pieces=st.dictionaries(st.integers(0, 270), st.binary(max_size=40)))
 def test_round_trip(pieces: dict[int, bytes]) -> None:
     """What was written is read back."""
-    assert pieces == parse_framing_extras(encode_framing_extras(pieces))
+    assert pieces == framing_extras.parse_framing_extras(framing_extras.encode_framing_extras(pieces))
 
 
 @given(data=st.binary(max_size=60))
 def test_arbitrary_bytes(data: bytes) -> None:
     """Arbitrary bytes are pieces that can be written again, or are refused at a place inside them."""
     try:
-        pieces = parse_framing_extras(data)
+        pieces = framing_extras.parse_framing_extras(data)
     except MalformedFramingExtras as error:
         assert 0 <= error.offset < len(data)
     else:
-        assert pieces == parse_framing_extras(encode_framing_extras(pieces))
+        assert pieces == framing_extras.parse_framing_extras(framing_extras.encode_framing_extras(pieces))
 
 
 @pytest.mark.parametrize(
@@ -122,39 +114,39 @@ def test_arbitrary_bytes(data: bytes) -> None:
 )
 def test_decodes_server_durations(encoded: int, duration_us: float) -> None:
     """The code is a power: fine for short durations, two minutes at most."""
-    assert math.isclose(duration_us, decode_server_duration_us(encoded), abs_tol=0.005)
+    assert math.isclose(duration_us, framing_extras.decode_server_duration_us(encoded), abs_tol=0.005)
 
 
 @pytest.mark.parametrize("encoded", [-1, 0x1_0000])
 def test_refuses_a_code_that_is_none(encoded: int) -> None:
     """Duration codes have 16 bits."""
     with pytest.raises(ValueError, match=f"encoded={encoded} must be an integer from 0 to 65535"):
-        decode_server_duration_us(encoded)
+        framing_extras.decode_server_duration_us(encoded)
 
 
 @given(encoded=st.integers(0, 0xFFFF))
 def test_durations_round_trip(encoded: int) -> None:
     """Every code stands for a duration that is written as this code."""
-    assert encoded == encode_server_duration_us(decode_server_duration_us(encoded))
+    assert encoded == framing_extras.encode_server_duration_us(framing_extras.decode_server_duration_us(encoded))
 
 
 @pytest.mark.parametrize("duration_us", [121e6, 1e30, math.inf])
 def test_long_durations_are_cut(duration_us: float) -> None:
     """Durations beyond the largest code are written as the largest code."""
-    assert 0xFFFF == encode_server_duration_us(duration_us)
+    assert 0xFFFF == framing_extras.encode_server_duration_us(duration_us)
 
 
 @pytest.mark.parametrize("duration_us", [-0.5, math.nan])
 def test_refuses_a_duration_that_is_none(duration_us: float) -> None:
     """Time spent is a number and not negative."""
     with pytest.raises(ValueError, match=f"duration_us={duration_us} must not be negative"):
-        encode_server_duration_us(duration_us)
+        framing_extras.encode_server_duration_us(duration_us)
 
 
 @pytest.mark.parametrize("encoded", ["02 0064", "02 0064 12 0001", "12 0001 02 0064", "e1 ff 02 0064"])
 def test_the_duration_of_a_response(encoded: str) -> None:
     """It is found alone and among other pieces, and told in seconds."""
-    duration = server_duration(bytes.fromhex(encoded))
+    duration = framing_extras.server_duration(bytes.fromhex(encoded))
 
     assert duration is not None
     assert math.isclose(0.00150998, duration, abs_tol=1e-8)
@@ -163,12 +155,12 @@ def test_the_duration_of_a_response(encoded: str) -> None:
 @pytest.mark.parametrize("encoded", ["", "12 0001", "01 64", "03 000064", "02 64", "02", "f2"])
 def test_no_duration_of_a_response(encoded: str) -> None:
     """None was told, or it has another size, or is cut short: nothing that the answer has to suffer for."""
-    assert server_duration(bytes.fromhex(encoded)) is None
+    assert framing_extras.server_duration(bytes.fromhex(encoded)) is None
 
 
 @given(data=st.binary(max_size=20))
 def test_a_duration_in_arbitrary_bytes(data: bytes) -> None:
     """Whatever a server sends, there is no duration, or one that the code can express."""
-    duration = server_duration(data)
+    duration = framing_extras.server_duration(data)
 
     assert duration is None or 0.0 <= duration < 121.0

@@ -6,20 +6,10 @@ import pickle
 
 import pytest
 
-from tests.core.kv.wire.frame_cases import (
-    FITTING_HEADERS,
-    FRAME_CASES,
-    MALFORMED_CASES,
-    FrameCase,
-    MalformedCase,
-)
+from tests.core.kv.wire.frame_cases import FITTING_HEADERS, FRAME_CASES, MALFORMED_CASES, FrameCase, MalformedCase
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import Magic
-from triclinium_core.kv.wire.header import (
-    MalformedFrame,
-    malformed_frame,
-    scan_headers,
-)
+from triclinium_core.kv.wire.header import MalformedFrame, malformed_frame, scan_headers
 
 each_frame = rows("case", FRAME_CASES)
 each_malformation = rows("case", MALFORMED_CASES)

@@ -9,15 +9,8 @@ import weakref
 from dataclasses import dataclass
 
 from tests.rows import rows
-from triclinium_core.retry.calls.history import (
-    NOTE_LENGTH_MAX,
-    NOTES_MAX,
-    AttemptRecord,
-    RetryEnding,
-    attach,
-    attempts_of,
-    describe,
-)
+from triclinium_core.retry.calls import AttemptRecord, RetryEnding, attempts_of
+from triclinium_core.retry.calls.history import NOTE_LENGTH_MAX, NOTES_MAX, attach, describe
 
 FIRST = AttemptRecord(1, ConnectionError("first\nline"), 0.0, 0.25)
 

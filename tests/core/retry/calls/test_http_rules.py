@@ -13,49 +13,42 @@ from hypothesis import given, strategies as st
 
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.calls.http_rules import (
-    IDEMPOTENT_METHODS,
-    RETRIED_STATUSES,
-    RETRY_AFTER_MOST,
-    HttpFailure,
-    HttpRequestFacts,
-    HttpRetryRules,
-    parse_retry_after,
-)
-from triclinium_core.retry.smithy.classification import ErrorInfo
+from triclinium_core.retry import calls
+from triclinium_core.retry.calls.http_rules import RETRY_AFTER_MOST
+from triclinium_core.retry.smithy import ErrorInfo
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 WALL_SECONDS = NOON.timestamp()
 
-GET = HttpRequestFacts("GET")
-POST = HttpRequestFacts("POST")
-POST_WITH_KEY = HttpRequestFacts("POST", has_idempotency_key=True)
-PUT_OF_A_STREAM = HttpRequestFacts("PUT", is_replayable=False)
+GET = calls.HttpRequestFacts("GET")
+POST = calls.HttpRequestFacts("POST")
+POST_WITH_KEY = calls.HttpRequestFacts("POST", has_idempotency_key=True)
+PUT_OF_A_STREAM = calls.HttpRequestFacts("PUT", is_replayable=False)
 
-UNSENT = HttpFailure(is_unsent=True)
-UNANSWERED = HttpFailure()
+UNSENT = calls.HttpFailure(is_unsent=True)
+UNANSWERED = calls.HttpFailure()
 
 
 def test_the_methods_are_those_of_the_rfc() -> None:
     """RFC 9110, section 9.2.2: PUT, DELETE, and the safe methods."""
-    assert {"PUT", "DELETE", "GET", "HEAD", "OPTIONS", "TRACE"} == IDEMPOTENT_METHODS
+    assert {"PUT", "DELETE", "GET", "HEAD", "OPTIONS", "TRACE"} == calls.IDEMPOTENT_METHODS
 
 
-def retried(rules: HttpRetryRules) -> list[int]:
+def retried(rules: calls.HttpRetryRules) -> list[int]:
     """Return the statuses after which a GET is sent again."""
     return [status for status in range(100, 600) if rules.judge_answer(GET, status, None, WALL_SECONDS).is_retry_safe]
 
 
 def test_statuses() -> None:
     """What passes by itself is retried, and an internal error is not."""
-    assert [408, 425, 429, 502, 503, 504] == retried(HttpRetryRules())
-    assert all(rule.reason for rule in RETRIED_STATUSES.values())
+    assert [408, 425, 429, 502, 503, 504] == retried(calls.HttpRetryRules())
+    assert all(rule.reason for rule in calls.RETRIED_STATUSES.values())
 
 
 def test_kinds_of_statuses() -> None:
     """One asks for fewer requests, two say that time ran out."""
-    rules = HttpRetryRules()
-    found = {status: rules.judge_answer(GET, status, None, WALL_SECONDS) for status in RETRIED_STATUSES}
+    rules = calls.HttpRetryRules()
+    found = {status: rules.judge_answer(GET, status, None, WALL_SECONDS) for status in calls.RETRIED_STATUSES}
 
     assert {429} == {status for status, info in found.items() if info.is_throttling_error}
     assert {408, 504} == {status for status, info in found.items() if info.is_timeout_error}
@@ -67,24 +60,26 @@ def test_kinds_of_statuses() -> None:
 @rows(("expected", "status"), [(True, 200), (True, 304), (True, 404), (False, 429), (False, 500), (False, 503)])
 def test_what_refills_a_quota(expected: bool, status: int) -> None:
     """A service that answers refills it, one that is unwell does not, whether or not it is asked again."""
-    assert expected is HttpRetryRules().is_success(status)
+    assert expected is calls.HttpRetryRules().is_success(status)
 
 
 @rows(
     ("expected", "request_facts", "rules"),
     [
-        (True, GET, HttpRetryRules()),
-        (False, POST, HttpRetryRules()),
-        (False, POST_WITH_KEY, HttpRetryRules()),
-        (True, POST_WITH_KEY, HttpRetryRules(idempotency_key=True)),
-        (False, POST, HttpRetryRules(idempotency_key=True)),
-        (True, POST, HttpRetryRules(methods={"POST"})),
-        (False, GET, HttpRetryRules(methods={"POST"})),
-        (False, PUT_OF_A_STREAM, HttpRetryRules()),
-        (False, HttpRequestFacts("get"), HttpRetryRules()),
+        (True, GET, calls.HttpRetryRules()),
+        (False, POST, calls.HttpRetryRules()),
+        (False, POST_WITH_KEY, calls.HttpRetryRules()),
+        (True, POST_WITH_KEY, calls.HttpRetryRules(idempotency_key=True)),
+        (False, POST, calls.HttpRetryRules(idempotency_key=True)),
+        (True, POST, calls.HttpRetryRules(methods={"POST"})),
+        (False, GET, calls.HttpRetryRules(methods={"POST"})),
+        (False, PUT_OF_A_STREAM, calls.HttpRetryRules()),
+        (False, calls.HttpRequestFacts("get"), calls.HttpRetryRules()),
     ],
 )
-def test_what_may_be_sent_again(expected: bool, request_facts: HttpRequestFacts, rules: HttpRetryRules) -> None:
+def test_what_may_be_sent_again(
+    expected: bool, request_facts: calls.HttpRequestFacts, rules: calls.HttpRetryRules
+) -> None:
     """What may have arrived is repeated only where that does no harm; what has certainly not arrived always is."""
     assert expected is rules.judge_answer(request_facts, 503, None, WALL_SECONDS).is_retry_safe
     assert expected is rules.judge_failure(request_facts, UNANSWERED).is_retry_safe
@@ -94,14 +89,14 @@ def test_what_may_be_sent_again(expected: bool, request_facts: HttpRequestFacts,
 @rows("is_timeout", [True, False])
 def test_failures(is_timeout: bool) -> None:
     """A failure without an answer has no fault, and no wish; it may be a timeout."""
-    assert ErrorInfo(is_retry_safe=True, is_timeout_error=is_timeout) == HttpRetryRules().judge_failure(
-        GET, HttpFailure(is_timeout=is_timeout)
+    assert ErrorInfo(is_retry_safe=True, is_timeout_error=is_timeout) == calls.HttpRetryRules().judge_failure(
+        GET, calls.HttpFailure(is_timeout=is_timeout)
     )
 
 
 def test_a_status_of_the_users_own() -> None:
     """It is a plain failure, and those that were not chosen are no failures."""
-    rules = HttpRetryRules(statuses={500})
+    rules = calls.HttpRetryRules(statuses={500})
 
     assert ErrorInfo(is_retry_safe=True, fault="server") == rules.judge_answer(GET, 500, None, WALL_SECONDS)
     assert [500] == retried(rules)
@@ -111,7 +106,7 @@ def test_a_status_of_the_users_own() -> None:
 @rows(("expected", "text"), [(True, "60"), (False, "61"), (True, "soon"), (True, None)])
 def test_an_answer_that_asks_for_too_much(expected: bool, text: str | None) -> None:
     """What is longer than the limit is not waited for, not even in part."""
-    info = HttpRetryRules(retry_after_max=60).judge_answer(GET, 503, text, WALL_SECONDS)
+    info = calls.HttpRetryRules(retry_after_max=60).judge_answer(GET, 503, text, WALL_SECONDS)
 
     assert expected is info.is_retry_safe
 
@@ -150,7 +145,7 @@ def test_an_answer_that_asks_for_too_much(expected: bool, text: str | None) -> N
 )
 def test_retry_after(expected: float | None, text: str | None) -> None:
     """Seconds and dates of all three forms are read; nonsense is no wish, and a date that has passed means now."""
-    assert expected == parse_retry_after(text, WALL_SECONDS)
+    assert expected == calls.parse_retry_after(text, WALL_SECONDS)
 
 
 @pytest.mark.native
@@ -160,7 +155,7 @@ def test_a_date_without_a_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
-        delay = parse_retry_after("Sat Nov 21 12:00:30 2026", WALL_SECONDS)
+        delay = calls.parse_retry_after("Sat Nov 21 12:00:30 2026", WALL_SECONDS)
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -171,7 +166,7 @@ def test_a_date_without_a_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> No
 @given(st.text() | st.from_regex(r"[A-Z][a-z]{2}, [0-9]{1,3} [A-Z][a-z]{2} [0-9]{1,6} [0-9:]{0,9} ?[-+A-Z0-9]{0,6}"))
 def test_no_header_is_more_than_nonsense(text: str) -> None:
     """Whatever a peer writes there, it is a number of seconds that can be waited for, or nothing."""
-    delay = parse_retry_after(text, WALL_SECONDS)
+    delay = calls.parse_retry_after(text, WALL_SECONDS)
 
     assert delay is None or 0 <= delay <= RETRY_AFTER_MOST
 
@@ -179,9 +174,9 @@ def test_no_header_is_more_than_nonsense(text: str) -> None:
 @given(st.integers(min_value=0, max_value=10**9))
 def test_every_wish_in_seconds_is_understood(seconds: int) -> None:
     """No number of seconds is lost, whether it is written as such or as a date."""
-    assert float(seconds) == parse_retry_after(str(seconds), WALL_SECONDS)
+    assert float(seconds) == calls.parse_retry_after(str(seconds), WALL_SECONDS)
     date = format_datetime(NOON + timedelta(seconds=seconds), usegmt=True)
-    assert float(seconds) == parse_retry_after(date, WALL_SECONDS)
+    assert float(seconds) == calls.parse_retry_after(date, WALL_SECONDS)
 
 
 @rows(
@@ -209,7 +204,7 @@ def test_every_wish_in_seconds_is_understood(seconds: int) -> None:
 def test_rules_that_make_no_sense(parameter: str, value: object, said: str) -> None:
     """They are refused when they are made, by name."""
     with pytest.raises(ArgumentError, match=said) as caught:
-        HttpRetryRules(**{parameter: value})  # type: ignore[arg-type]
+        calls.HttpRetryRules(**{parameter: value})  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter
 
@@ -217,4 +212,4 @@ def test_rules_that_make_no_sense(parameter: str, value: object, said: str) -> N
 @rows("methods", [set(), frozenset({"GET"}), {"PROPFIND", "VERSION-CONTROL"}, {"GET": 1}.keys()])
 def test_sets_of_any_kind(methods: AbstractSet[str]) -> None:
     """None at all is a choice, too."""
-    assert methods == HttpRetryRules(methods=methods).methods
+    assert methods == calls.HttpRetryRules(methods=methods).methods

@@ -8,17 +8,8 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.calls.retryable import (
-    RETRY_SAFE,
-    RetryOn,
-    check_info,
-    check_retry_on,
-    check_retry_result,
-    for_strategy,
-    info_of_error,
-    info_of_result,
-)
-from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
+from triclinium_core.retry.calls import RETRY_SAFE, RetryOn, check_info, retryable
+from triclinium_core.retry.smithy import ClassifiedError, ErrorInfo, classify
 
 
 class Speaking(Exception):
@@ -82,31 +73,33 @@ GROUP = ExceptionGroup("several", [OSError()])
 )
 def test_what_makes_an_error_retry_safe(on: RetryOn, error: Exception, is_retry_safe: bool | None) -> None:
     """A type or a yes, unless the error denies it; an ErrorInfo in any case; a group by its own type."""
-    assert is_retry_safe == info_of_error(on, error).is_retry_safe
+    assert is_retry_safe == retryable.info_of_error(on, error).is_retry_safe
 
 
 def test_what_else_is_said_of_an_error() -> None:
     """A type that matches adds to what the error says; what a function says counts alone."""
     said = Speaking(retry_after=2.0)
 
-    assert ErrorInfo(is_retry_safe=True, retry_after=2.0, is_throttling_error=True) == info_of_error(Speaking, said)
-    assert ErrorInfo(is_retry_safe=True, retry_after=3.0) == info_of_error(later, said)
+    assert ErrorInfo(is_retry_safe=True, retry_after=2.0, is_throttling_error=True) == retryable.info_of_error(
+        Speaking, said
+    )
+    assert ErrorInfo(is_retry_safe=True, retry_after=3.0) == retryable.info_of_error(later, said)
 
 
 def test_results() -> None:
     """Welcome or not, and more if there is more to say."""
-    assert info_of_result(no, 1) is None
-    assert RETRY_SAFE == info_of_result(yes, 1)
-    assert later(1) == info_of_result(later, 1)
+    assert retryable.info_of_result(no, 1) is None
+    assert RETRY_SAFE == retryable.info_of_result(yes, 1)
+    assert later(1) == retryable.info_of_result(later, 1)
 
 
 @rows("answer", [None, 1, "yes", 0.5, RuntimeError()])
 def test_answers_that_are_none(answer: object) -> None:
     """Neither yes nor no; truth alone is not enough."""
     with pytest.raises(ArgumentError, match="it must answer True, False or an ErrorInfo") as caught:
-        info_of_error(lambda _: answer, OSError())  # type: ignore[arg-type,return-value]
+        retryable.info_of_error(lambda _: answer, OSError())  # type: ignore[arg-type,return-value]
     with pytest.raises(ArgumentError, match="it must answer True, False or an ErrorInfo"):
-        info_of_result(lambda _: answer, 1)  # type: ignore[arg-type,return-value]
+        retryable.info_of_result(lambda _: answer, 1)  # type: ignore[arg-type,return-value]
 
     assert "on" == caught.value.parameter
 
@@ -117,7 +110,7 @@ def test_a_wish_that_cannot_be_waited_for(retry_after: object) -> None:
     info = ErrorInfo(is_retry_safe=True, retry_after=retry_after)  # type: ignore[arg-type]
 
     with pytest.raises(ArgumentError, match="retry_after="):
-        info_of_error(lambda _: info, OSError())
+        retryable.info_of_error(lambda _: info, OSError())
     with pytest.raises(ArgumentError, match="must be an ErrorInfo"):
         check_info("info", True)  # type: ignore[arg-type]
 
@@ -137,7 +130,7 @@ class Slow:
 @rows("on", [None, OSError, (OSError, ValueError), yes, functools.partial(yes), ExceptionGroup])
 def test_what_may_stand_for_on(on: object) -> None:
     """None, types, and functions."""
-    check_retry_on(on)
+    retryable.check_retry_on(on)
 
 
 @rows(
@@ -162,7 +155,7 @@ def test_what_may_stand_for_on(on: object) -> None:
 def test_what_may_not(on: object, hint: str) -> None:
     """Each with what is wrong with it."""
     with pytest.raises(ArgumentError, match=hint) as caught:
-        check_retry_on(on)
+        retryable.check_retry_on(on)
 
     assert "on" == caught.value.parameter
 
@@ -170,11 +163,11 @@ def test_what_may_not(on: object, hint: str) -> None:
 @rows("retry_result", [True, slow])
 def test_what_cannot_judge_results(retry_result: object) -> None:
     """No function, or one that answers later."""
-    check_retry_result(None)
-    check_retry_result(yes)
+    retryable.check_retry_result(None)
+    retryable.check_retry_result(yes)
 
     with pytest.raises(ArgumentError) as caught:
-        check_retry_result(retry_result)
+        retryable.check_retry_result(retry_result)
 
     assert "retry_result" == caught.value.parameter
 
@@ -185,14 +178,14 @@ def test_strategies_see_the_error_itself_where_it_says_all() -> None:
     of_the_page, less, late = (Speaking(is_retry_safe=True) for _ in range(3))
     del of_the_page.is_timeout_error, less.is_throttling_error
     late_info = ErrorInfo(is_retry_safe=True, is_throttling_error=True, is_timeout_error=True)
-    info = info_of_error(OSError, plain)
-    shown = for_strategy(plain, info)
+    info = retryable.info_of_error(OSError, plain)
+    shown = retryable.for_strategy(plain, info)
 
-    assert complete is for_strategy(complete, classify(complete))
-    assert of_the_page is for_strategy(of_the_page, classify(of_the_page))
-    assert isinstance(for_strategy(late, late_info), ClassifiedError)
-    assert isinstance(for_strategy(less, classify(less)), ClassifiedError)
-    assert isinstance(for_strategy(None, RETRY_SAFE), ClassifiedError)
+    assert complete is retryable.for_strategy(complete, classify(complete))
+    assert of_the_page is retryable.for_strategy(of_the_page, classify(of_the_page))
+    assert isinstance(retryable.for_strategy(late, late_info), ClassifiedError)
+    assert isinstance(retryable.for_strategy(less, classify(less)), ClassifiedError)
+    assert isinstance(retryable.for_strategy(None, RETRY_SAFE), ClassifiedError)
     assert (ClassifiedError, plain, info, "plain") == (type(shown), shown.__cause__, classify(shown), str(shown))
 
 
@@ -211,8 +204,8 @@ def test_an_attribute_that_cannot_be_computed(broken: str) -> None:
             return super().__getattribute__(name)
 
     error = Broken()
-    info = info_of_error(Broken, error)
-    shown = for_strategy(error, info)
+    info = retryable.info_of_error(Broken, error)
+    shown = retryable.for_strategy(error, info)
 
     assert ErrorInfo(is_retry_safe=True) == info
     assert (ClassifiedError, error, True) == (type(shown), shown.__cause__, classify(shown).is_retry_safe)

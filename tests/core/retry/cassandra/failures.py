@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from tests.core.retry.cassandra.page import Answer, PageFailure
+from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra import errors
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import CassandraError, ReadTimeout, Unavailable, WriteTimeout
-from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 
 
-def error_of(failure: PageFailure) -> CassandraError:
+def error_of(failure: PageFailure) -> cassandra.CassandraError:
     """Return the error that stands for ``failure``."""
     if failure.error:
-        error: type[CassandraError] = getattr(errors, failure.error)
+        error: type[cassandra.CassandraError] = getattr(errors, failure.error)
         return error()
-    level = ConsistencyLevel[failure.level]
+    level = cassandra.ConsistencyLevel[failure.level]
     if failure.event == "read_timeout":
-        return ReadTimeout(
+        return cassandra.ReadTimeout(
             consistency=level, block_for=failure.needed, received=failure.replicas, data_present=failure.data_present
         )
     if failure.event == "write_timeout":
-        write_type = WriteType(failure.write_type)
-        return WriteTimeout(
+        write_type = cassandra.WriteType(failure.write_type)
+        return cassandra.WriteTimeout(
             consistency=level, write_type=write_type, block_for=failure.needed, received=failure.replicas
         )
-    return Unavailable(consistency=level, required=failure.needed, alive=failure.replicas)
+    return cassandra.Unavailable(consistency=level, required=failure.needed, alive=failure.replicas)
 
 
-def in_words(verdict: RetryVerdict) -> Answer:
+def in_words(verdict: cassandra.RetryVerdict) -> Answer:
     """Return the names of what ``verdict`` says."""
     return verdict.decision.name, verdict.consistency.name if verdict.consistency is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from triclinium_core.retry.cassandra.verdicts import RetryVerdict
+from triclinium_core.retry.cassandra import RetryVerdict
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.core.retry.cassandra.page import LEVELS, SERIAL, WRITE_TYPES
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
+from triclinium_core.retry.cassandra import ConsistencyLevel, WriteType
 
 
 def test_levels_have_their_codes() -> None:

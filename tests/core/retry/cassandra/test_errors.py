@@ -6,33 +6,22 @@ import pickle
 from copy import copy
 
 from tests.rows import rows
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import (
-    AllNodesFailed,
-    CassandraError,
-    ClosedConnection,
-    NoNodeAvailable,
-    ReadTimeout,
-    ServerError,
-    Unavailable,
-    Unprepared,
-    WriteTimeout,
-)
+from triclinium_core.retry import cassandra
 
-QUORUM = ConsistencyLevel.QUORUM
+QUORUM = cassandra.ConsistencyLevel.QUORUM
 ERRORS = [
-    ServerError("no"),
-    ClosedConnection(),
-    Unprepared(statement_id=b"id"),
-    Unavailable(consistency=QUORUM, required=2, alive=1),
-    ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_present=True),
-    WriteTimeout(consistency=QUORUM, write_type=WriteType.CAS, block_for=2, received=1),
-    NoNodeAvailable(),
+    cassandra.ServerError("no"),
+    cassandra.ClosedConnection(),
+    cassandra.Unprepared(statement_id=b"id"),
+    cassandra.Unavailable(consistency=QUORUM, required=2, alive=1),
+    cassandra.ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_present=True),
+    cassandra.WriteTimeout(consistency=QUORUM, write_type=cassandra.WriteType.CAS, block_for=2, received=1),
+    cassandra.NoNodeAvailable(),
 ]
 
 
 @rows("error", ERRORS)
-def test_survives(error: CassandraError) -> None:
+def test_survives(error: cassandra.CassandraError) -> None:
     """A copy has class, words and numbers of the original."""
     for twin in (copy(error), pickle.loads(pickle.dumps(error))):  # noqa: S301
         assert twin is not error
@@ -41,7 +30,7 @@ def test_survives(error: CassandraError) -> None:
 
 def test_notes_on_a_copy() -> None:
     """They are its own; those of the original came with it."""
-    error = ClosedConnection()
+    error = cassandra.ClosedConnection()
     error.add_note("first")
     twin = copy(error)
     twin.add_note("second")
@@ -52,15 +41,15 @@ def test_notes_on_a_copy() -> None:
 
 def test_counts_without_end() -> None:
     """They do not keep an error from being made: Python refuses to write such integers out."""
-    error = Unavailable(consistency=QUORUM, required=10**5000, alive=1)
+    error = cassandra.Unavailable(consistency=QUORUM, required=10**5000, alive=1)
 
     assert "QUORUM needs <int> replicas, 1 is alive" == str(error)
 
 
 def test_grouped_by_node() -> None:
     """Nodes stand in the order in which they first failed, each with all its errors; a copy elsewhere has them too."""
-    a, b, c = ServerError("a"), ServerError("b"), ServerError("c")
-    error = AllNodesFailed([("n2", a), ("n1", b), ("n2", c)])
+    a, b, c = cassandra.ServerError("a"), cassandra.ServerError("b"), cassandra.ServerError("c")
+    error = cassandra.AllNodesFailed([("n2", a), ("n1", b), ("n2", c)])
     twin = pickle.loads(pickle.dumps(error))  # noqa: S301
 
     assert [("n2", (a, c)), ("n1", (b,))] == list(error.errors.items())
@@ -78,7 +67,7 @@ def test_grouped_by_node() -> None:
 )
 def test_the_message_ends(nodes: list[str], facts: list[str], left_out: str) -> None:
     """It counts nodes, not errors, and names the first three of each."""
-    text = str(AllNodesFailed([(node, ClosedConnection()) for node in nodes]))
+    text = str(cassandra.AllNodesFailed([(node, cassandra.ClosedConnection()) for node in nodes]))
 
     assert [] == [fact for fact in facts if fact not in text]
     assert left_out not in text
@@ -87,8 +76,8 @@ def test_the_message_ends(nodes: list[str], facts: list[str], left_out: str) -> 
 
 def test_no_node() -> None:
     """Where there was none to try, the error says so, and where to look."""
-    error = NoNodeAvailable()
+    error = cassandra.NoNodeAvailable()
 
-    assert isinstance(error, AllNodesFailed)
+    assert isinstance(error, cassandra.AllNodesFailed)
     assert {} == error.errors
     assert "none has failed; see which nodes the load balancing leaves" in str(error)

@@ -8,49 +8,32 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.core.retry.cassandra import page
 from tests.core.retry.cassandra.failures import error_of, in_words
-from tests.core.retry.cassandra.page import (
-    ABORTS,
-    ANSWERS,
-    LEVELS,
-    PAGE,
-    WRITE_TYPES,
-    PageFailure,
-    every_failure,
-    expected_answer,
-)
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import CasWriteUnknown, ClosedConnection, Overloaded
-from triclinium_core.retry.cassandra.policies import (
-    POLICIES,
-    ConsistencyDowngradingRetryPolicy,
-    DefaultRetryPolicy,
-    PolicyClass,
-    policy_class,
-)
-from triclinium_core.retry.cassandra.policy import RetryPolicy, require_policy, verdict_on
-from triclinium_core.retry.cassandra.verdicts import RETHROW, RETRY_NEXT
+from triclinium_core.retry import cassandra
+from triclinium_core.retry.cassandra import POLICIES
+from triclinium_core.retry.cassandra.policies import PolicyClass
 
-SHIPPED: dict[str, RetryPolicy] = {
-    "default": DefaultRetryPolicy(),
-    "downgrading": ConsistencyDowngradingRetryPolicy(),
+SHIPPED: dict[str, cassandra.RetryPolicy] = {
+    "default": cassandra.DefaultRetryPolicy(),
+    "downgrading": cassandra.ConsistencyDowngradingRetryPolicy(),
 }
 
 each_policy = rows("name", SHIPPED)
-each_class = rows("policy", [DefaultRetryPolicy, ConsistencyDowngradingRetryPolicy])
+each_class = rows("policy", [cassandra.DefaultRetryPolicy, cassandra.ConsistencyDowngradingRetryPolicy])
 
 
 @each_policy
-@rows("event", PAGE["default"])
+@rows("event", page.PAGE["default"])
 def test_every_small_input(name: str, event: str) -> None:
     """Whatever is asked, over all levels, write types, errors and small counts, the answer is the page's."""
     differences = [
         (failure, expected, actual)
-        for failure in every_failure(event)
-        if (expected := expected_answer(name, failure))
-        != (actual := in_words(verdict_on(SHIPPED[name], error_of(failure), retry_count=failure.retry_count)))
+        for failure in page.every_failure(event)
+        if (expected := page.expected_answer(name, failure))
+        != (actual := in_words(cassandra.verdict_on(SHIPPED[name], error_of(failure), retry_count=failure.retry_count)))
     ]
 
     assert [] == differences
@@ -58,46 +41,57 @@ def test_every_small_input(name: str, event: str) -> None:
 
 def test_every_small_input_is_many() -> None:
     """The enumeration has not shrunk, and reaches every row of the page."""
-    answered: dict[tuple[str, str], set[int]] = {(name, event): set() for name in PAGE for event in PAGE[name]}
+    answered: dict[tuple[str, str], set[int]] = {
+        (name, event): set() for name in page.PAGE for event in page.PAGE[name]
+    }
     for (name, event), reached in answered.items():
-        for failure in every_failure(event):
-            reached.add(next(row for row, (holds, _) in enumerate(PAGE[name][event]) if holds(failure)))
+        for failure in page.every_failure(event):
+            reached.add(next(row for row, (holds, _) in enumerate(page.PAGE[name][event]) if holds(failure)))
 
-    assert {asked: set(range(len(PAGE[asked[0]][asked[1]]))) for asked in answered} == answered
-    assert 24_328 == len(PAGE) * sum(1 for event in PAGE["default"] for _ in every_failure(event))
+    assert {asked: set(range(len(page.PAGE[asked[0]][asked[1]]))) for asked in answered} == answered
+    assert 24_328 == len(page.PAGE) * sum(1 for event in page.PAGE["default"] for _ in page.every_failure(event))
 
 
 # -- By law: what holds for any count, however large.
 
 counts = st.one_of(st.integers(0, 4), st.integers(0, 2**31))
 retry_counts = st.one_of(st.just(0), st.integers(0, 2**31))
-levels = st.sampled_from(LEVELS)
+levels = st.sampled_from(page.LEVELS)
 
 
-def failures_of(event: str, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[PageFailure]:
+def failures_of(event: str, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[page.PageFailure]:
     """Return the failures of one kind; whatever is not given does not belong to it."""
-    return st.fixed_dictionaries({"retry_count": retry_counts, **given}).map(lambda drawn: PageFailure(event, **drawn))
+    return st.fixed_dictionaries({"retry_count": retry_counts, **given}).map(
+        lambda drawn: page.PageFailure(event, **drawn)
+    )
 
 
 failures = st.one_of(
     failures_of("read_timeout", level=levels, needed=counts, replicas=counts, data_present=st.booleans()),
-    failures_of("write_timeout", level=levels, write_type=st.sampled_from(WRITE_TYPES), needed=counts, replicas=counts),
+    failures_of(
+        "write_timeout", level=levels, write_type=st.sampled_from(page.WRITE_TYPES), needed=counts, replicas=counts
+    ),
     failures_of("unavailable", level=levels, needed=counts, replicas=counts),
-    failures_of("request_aborted", error=st.sampled_from(ABORTS)),
-    failures_of("error_response", error=st.sampled_from(ANSWERS)),
+    failures_of("request_aborted", error=st.sampled_from(page.ABORTS)),
+    failures_of("error_response", error=st.sampled_from(page.ANSWERS)),
 )
 
 
 @given(failure=failures, name=st.sampled_from(sorted(SHIPPED)), cautious=st.booleans())
-def test_what_no_verdict_does(failure: PageFailure, name: str, cautious: bool) -> None:
+def test_what_no_verdict_does(failure: page.PageFailure, name: str, cautious: bool) -> None:
     """Safety: no second retry of the three that are retried once; no level that is not on the ladder; none on a guess."""
-    policy = policy_class(name)(rethrow_cas_write_unknown=cautious)
+    policy = cassandra.policy_class(name)(rethrow_cas_write_unknown=cautious)
 
-    verdict = verdict_on(policy, error_of(failure), retry_count=failure.retry_count)
+    verdict = cassandra.verdict_on(policy, error_of(failure), retry_count=failure.retry_count)
 
     if failure.retry_count > 0 and not failure.error:
-        assert RETHROW == verdict
-    assert verdict.consistency in {None, ConsistencyLevel.ONE, ConsistencyLevel.TWO, ConsistencyLevel.THREE}
+        assert cassandra.RETHROW == verdict
+    assert verdict.consistency in {
+        None,
+        cassandra.ConsistencyLevel.ONE,
+        cassandra.ConsistencyLevel.TWO,
+        cassandra.ConsistencyLevel.THREE,
+    }
     if name == "default":
         assert verdict.consistency is None
         assert verdict.decision.name != "IGNORE"
@@ -108,14 +102,16 @@ def test_what_no_verdict_does(failure: PageFailure, name: str, cautious: bool) -
 
 
 @given(failure=failures, name=st.sampled_from(sorted(SHIPPED)), cautious=st.booleans())
-def test_where_a_verdict_helps(failure: PageFailure, name: str, cautious: bool) -> None:
+def test_where_a_verdict_helps(failure: page.PageFailure, name: str, cautious: bool) -> None:
     """Liveness: a retry, or success, is granted exactly where the page grants it; the option takes back one of them."""
-    verdict = verdict_on(
-        policy_class(name)(rethrow_cas_write_unknown=cautious), error_of(failure), retry_count=failure.retry_count
+    verdict = cassandra.verdict_on(
+        cassandra.policy_class(name)(rethrow_cas_write_unknown=cautious),
+        error_of(failure),
+        retry_count=failure.retry_count,
     )
 
     is_taken_back = cautious and failure.error == "CasWriteUnknown"
-    assert (("RETHROW", None) if is_taken_back else expected_answer(name, failure)) == in_words(verdict)
+    assert (("RETHROW", None) if is_taken_back else page.expected_answer(name, failure)) == in_words(verdict)
 
 
 # -- The option.
@@ -127,8 +123,10 @@ def test_a_transaction_that_may_have_been_applied(policy: PolicyClass, retry_cou
     """CAS_WRITE_UNKNOWN goes to the next node as in the driver; the option rethrows it, and nothing else (decision A7)."""
     cautious = policy(rethrow_cas_write_unknown=True)
 
-    assert RETRY_NEXT == policy().on_error_response(error=CasWriteUnknown(), retry_count=retry_count)
-    assert RETHROW == cautious.on_error_response(error=CasWriteUnknown(), retry_count=retry_count)
+    assert cassandra.RETRY_NEXT == policy().on_error_response(
+        error=cassandra.CasWriteUnknown(), retry_count=retry_count
+    )
+    assert cassandra.RETHROW == cautious.on_error_response(error=cassandra.CasWriteUnknown(), retry_count=retry_count)
 
 
 @each_class
@@ -146,35 +144,35 @@ def test_nonsense_for_the_option(policy: PolicyClass, value: object) -> None:
 
 GOOD: dict[str, dict[str, object]] = {
     "on_read_timeout": {
-        "consistency": ConsistencyLevel.QUORUM,
+        "consistency": cassandra.ConsistencyLevel.QUORUM,
         "block_for": 2,
         "received": 1,
         "data_present": True,
         "retry_count": 0,
     },
     "on_write_timeout": {
-        "consistency": ConsistencyLevel.QUORUM,
-        "write_type": WriteType.SIMPLE,
+        "consistency": cassandra.ConsistencyLevel.QUORUM,
+        "write_type": cassandra.WriteType.SIMPLE,
         "block_for": 2,
         "received": 1,
         "retry_count": 0,
     },
-    "on_unavailable": {"consistency": ConsistencyLevel.QUORUM, "required": 2, "alive": 1, "retry_count": 0},
-    "on_request_aborted": {"error": ClosedConnection(), "retry_count": 0},
-    "on_error_response": {"error": Overloaded(), "retry_count": 0},
+    "on_unavailable": {"consistency": cassandra.ConsistencyLevel.QUORUM, "required": 2, "alive": 1, "retry_count": 0},
+    "on_request_aborted": {"error": cassandra.ClosedConnection(), "retry_count": 0},
+    "on_error_response": {"error": cassandra.Overloaded(), "retry_count": 0},
 }
 
 NO_COUNTS = [-1, -(2**40), True, 1.0, "1", None]
 NONSENSE: dict[str, list[object]] = {
-    "consistency": ["QUORUM", 4, None, WriteType.SIMPLE],
+    "consistency": ["QUORUM", 4, None, cassandra.WriteType.SIMPLE],
     "write_type": ["SIMPLE", "PAXOS", 0, None],
     "data_present": [0, 1, None, "yes"],
-    "error": [None, "Overloaded", Overloaded, ValueError("no error of ours")],
+    "error": [None, "Overloaded", cassandra.Overloaded, ValueError("no error of ours")],
     **dict.fromkeys(["block_for", "received", "required", "alive", "retry_count"], NO_COUNTS),
 }
 
 
-def ask(policy: RetryPolicy, method: str, arguments: dict[str, object]) -> object:
+def ask(policy: cassandra.RetryPolicy, method: str, arguments: dict[str, object]) -> object:
     """Return what the method answers."""
     asked: Callable[..., object] = getattr(policy, method)
     return asked(**arguments)
@@ -197,7 +195,10 @@ def test_nonsense_is_refused(name: str, method: str, parameter: str) -> None:
 @each_policy
 def test_an_error_of_the_other_kind(name: str) -> None:
     """An answer is no aborted request, and an aborted request is no answer."""
-    for method, error in (("on_request_aborted", Overloaded()), ("on_error_response", ClosedConnection())):
+    for method, error in (
+        ("on_request_aborted", cassandra.Overloaded()),
+        ("on_error_response", cassandra.ClosedConnection()),
+    ):
         with pytest.raises(ArgumentError) as caught:
             ask(SHIPPED[name], method, {"error": error, "retry_count": 0})
 
@@ -210,23 +211,23 @@ def test_an_error_of_the_other_kind(name: str) -> None:
 @rows(
     ("name", "expected"),
     [
-        ("default", DefaultRetryPolicy),
-        ("DefaultRetryPolicy", DefaultRetryPolicy),
-        ("downgrading", ConsistencyDowngradingRetryPolicy),
-        ("ConsistencyDowngradingRetryPolicy", ConsistencyDowngradingRetryPolicy),
+        ("default", cassandra.DefaultRetryPolicy),
+        ("DefaultRetryPolicy", cassandra.DefaultRetryPolicy),
+        ("downgrading", cassandra.ConsistencyDowngradingRetryPolicy),
+        ("ConsistencyDowngradingRetryPolicy", cassandra.ConsistencyDowngradingRetryPolicy),
     ],
 )
 def test_by_name(name: str, expected: PolicyClass) -> None:
     """A policy is found by its short name, and by the one that the driver's configuration has."""
-    assert expected is policy_class(name)
-    require_policy(policy_class(name)())
+    assert expected is cassandra.policy_class(name)
+    cassandra.require_policy(cassandra.policy_class(name)())
 
 
-@rows("name", ["", "Default", "fallthrough", None, 7, ["default"], DefaultRetryPolicy])
+@rows("name", ["", "Default", "fallthrough", None, 7, ["default"], cassandra.DefaultRetryPolicy])
 def test_an_unknown_name(name: object) -> None:
     """The value and the choices are named."""
     with pytest.raises(ArgumentError) as caught:
-        policy_class(name)  # type: ignore[arg-type]
+        cassandra.policy_class(name)  # type: ignore[arg-type]
 
     assert f"policy={name!r} is not known; choose one of {', '.join(POLICIES)}" == str(caught.value)
     assert "policy" == caught.value.parameter

@@ -10,71 +10,72 @@ import pytest
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.cassandra import errors
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import (
-    CODES,
-    CassandraError,
-    ClosedConnection,
-    CoordinatorError,
-    HeartbeatFailure,
-    Overloaded,
-    ReadTimeout,
-    RequestAborted,
-    Unavailable,
-    WriteTimeout,
-)
-from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
-from triclinium_core.retry.cassandra.policy import METHODS, RetryPolicy, require_policy, verdict_on
-from triclinium_core.retry.cassandra.verdicts import RETHROW, RETRY_NEXT, RetryDecision, RetryVerdict
+from triclinium_core.retry import cassandra
+from triclinium_core.retry.cassandra import RetryVerdict, errors
+from triclinium_core.retry.cassandra.policy import METHODS
 
-QUORUM = ConsistencyLevel.QUORUM
-READ = ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_present=True)
-WRITE = WriteTimeout(consistency=QUORUM, write_type=WriteType.BATCH, block_for=3, received=2)
-ALIVE = Unavailable(consistency=QUORUM, required=5, alive=4)
+QUORUM = cassandra.ConsistencyLevel.QUORUM
+READ = cassandra.ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_present=True)
+WRITE = cassandra.WriteTimeout(consistency=QUORUM, write_type=cassandra.WriteType.BATCH, block_for=3, received=2)
+ALIVE = cassandra.Unavailable(consistency=QUORUM, required=5, alive=4)
 
-QUESTIONS: list[tuple[CassandraError, str, dict[str, object]]] = [
+QUESTIONS: list[tuple[cassandra.CassandraError, str, dict[str, object]]] = [
     (READ, "on_read_timeout", {"consistency": QUORUM, "block_for": 2, "received": 1, "data_present": True}),
     (
         WRITE,
         "on_write_timeout",
-        {"consistency": QUORUM, "write_type": WriteType.BATCH, "block_for": 3, "received": 2},
+        {"consistency": QUORUM, "write_type": cassandra.WriteType.BATCH, "block_for": 3, "received": 2},
     ),
     (ALIVE, "on_unavailable", {"consistency": QUORUM, "required": 5, "alive": 4}),
 ]
-ASIDE = {ReadTimeout, WriteTimeout, Unavailable}
+ASIDE = {cassandra.ReadTimeout, cassandra.WriteTimeout, cassandra.Unavailable}
 QUESTIONS += [
-    (error, "on_error_response", {"error": error}) for error in (kind() for kind in CODES.values() if kind not in ASIDE)
+    (error, "on_error_response", {"error": error})
+    for error in (kind() for kind in cassandra.CODES.values() if kind not in ASIDE)
 ]
 QUESTIONS += [
     (error, "on_request_aborted", {"error": error})
-    for error in (RequestAborted(), ClosedConnection(), HeartbeatFailure())
+    for error in (cassandra.RequestAborted(), cassandra.ClosedConnection(), cassandra.HeartbeatFailure())
 ]
 
 
 @rows(("error", "method", "asked"), QUESTIONS)
-def test_each_error_has_its_question(error: CassandraError, method: str, asked: dict[str, object]) -> None:
+def test_each_error_has_its_question(error: cassandra.CassandraError, method: str, asked: dict[str, object]) -> None:
     """One method is called, once, with what the error tells and the count; what it answers or raises comes out as it is."""
-    policy, mistake = Always(RetryVerdict(RetryDecision.RETRY_SAME, ConsistencyLevel.TWO)), ZeroDivisionError(method)
+    policy, mistake = (
+        Always(RetryVerdict(cassandra.RetryDecision.RETRY_SAME, cassandra.ConsistencyLevel.TWO)),
+        ZeroDivisionError(method),
+    )
 
-    assert policy.answer is verdict_on(policy, error, retry_count=3)
+    assert policy.answer is cassandra.verdict_on(policy, error, retry_count=3)
     assert [(method, {**asked, "retry_count": 3})] == policy.asked
     with pytest.raises(ZeroDivisionError) as caught:
-        verdict_on(Always(mistake), error, retry_count=0)
+        cassandra.verdict_on(Always(mistake), error, retry_count=0)
     assert mistake is caught.value
 
 
 def test_every_method_has_an_error() -> None:
     """No method of a policy is left that nothing asks."""
     assert set(METHODS) == {method for _, method, _ in QUESTIONS}
-    assert set(METHODS) == {name for name in vars(RetryPolicy) if name.startswith("on_")}
+    assert set(METHODS) == {name for name in vars(cassandra.RetryPolicy) if name.startswith("on_")}
 
 
-@rows("answer", [None, True, "RETRY_NEXT", RetryDecision.RETRY_NEXT, ConsistencyLevel.ONE, (RETHROW,), RetryVerdict])
+@rows(
+    "answer",
+    [
+        None,
+        True,
+        "RETRY_NEXT",
+        cassandra.RetryDecision.RETRY_NEXT,
+        cassandra.ConsistencyLevel.ONE,
+        (cassandra.RETHROW,),
+        RetryVerdict,
+    ],
+)
 def test_an_answer_that_is_no_verdict(answer: object) -> None:
     """The policy's class, the method and the value are named, and what to answer instead."""
     with pytest.raises(TypeError) as caught:
-        verdict_on(Always(answer), READ, retry_count=0)
+        cassandra.verdict_on(Always(answer), READ, retry_count=0)
 
     for fact in ("on_read_timeout of Always", repr(answer), "RetryVerdict"):
         assert fact in str(caught.value)
@@ -84,11 +85,11 @@ def test_a_policy_that_would_have_to_be_awaited() -> None:
     """A coroutine is closed, not left to complain of itself later."""
 
     async def answer() -> RetryVerdict:
-        return RETRY_NEXT
+        return cassandra.RETRY_NEXT
 
     coroutine = answer()
     with pytest.raises(TypeError, match="^on_error_response of Always answered a coroutine; a policy answers at once"):
-        verdict_on(Always(coroutine), Overloaded(), retry_count=0)
+        cassandra.verdict_on(Always(coroutine), cassandra.Overloaded(), retry_count=0)
 
     assert inspect.CORO_CLOSED == inspect.getcoroutinestate(coroutine)
 
@@ -99,17 +100,17 @@ def test_a_policy_that_would_have_to_be_awaited() -> None:
         errors.NodeUnavailable(),
         errors.FrameTooLong(),
         errors.DriverTimeout(),
-        CassandraError(),
+        cassandra.CassandraError(),
         ValueError("not of this family"),
-        Overloaded,
+        cassandra.Overloaded,
         None,
     ],
 )
 def test_what_no_policy_decides(error: Any) -> None:
     """An error that was never a policy's to decide is refused, and the policy hears nothing of it."""
-    policy = Always(RETRY_NEXT)
+    policy = Always(cassandra.RETRY_NEXT)
     with pytest.raises(ArgumentError) as caught:
-        verdict_on(policy, error, retry_count=0)
+        cassandra.verdict_on(policy, error, retry_count=0)
 
     assert "error" == caught.value.parameter
     assert repr(error) in str(caught.value)
@@ -119,22 +120,22 @@ def test_what_no_policy_decides(error: Any) -> None:
 @rows("retry_count", [-1, True, 0.0, None, "0"])
 def test_no_retry_count(retry_count: Any) -> None:
     """What is no count is refused before a policy of one's own has to deal with it."""
-    policy = Always(RETRY_NEXT)
+    policy = Always(cassandra.RETRY_NEXT)
     with pytest.raises(ArgumentError, match=f"^retry_count={retry_count!r} must be an integer of at least 0"):
-        verdict_on(policy, READ, retry_count=retry_count)
+        cassandra.verdict_on(policy, READ, retry_count=retry_count)
 
     assert [] == policy.asked
 
 
-class Foreign(CoordinatorError):
+class Foreign(cassandra.CoordinatorError):
     """An error response of an embedder's own."""
 
 
 def test_an_error_of_an_embedders_own() -> None:
     """A subclass of an error is asked about as the error is."""
-    policy = Always(RETHROW)
+    policy = Always(cassandra.RETHROW)
 
-    verdict_on(policy, Foreign(), retry_count=0)
+    cassandra.verdict_on(policy, Foreign(), retry_count=0)
 
     assert ["on_error_response"] == [method for method, _ in policy.asked]
 
@@ -144,13 +145,13 @@ class Awaits(Always):
 
     async def on_unavailable(self, **asked: object) -> RetryVerdict:  # type: ignore[override]
         """Answer too late."""
-        return RETHROW
+        return cassandra.RETHROW
 
 
 class Lacks:
     """A policy that somebody has not finished."""
 
-    on_read_timeout = on_write_timeout = Always(RETHROW).on_read_timeout
+    on_read_timeout = on_write_timeout = Always(cassandra.RETHROW).on_read_timeout
     on_unavailable = None
 
 
@@ -160,15 +161,15 @@ class Lacks:
         (None, "policy=None has no method on_read_timeout; a RetryPolicy has on_read_timeout, on_write_timeout, "),
         ("default", "policy='default' has no method on_read_timeout; a RetryPolicy has "),
         (Lacks(), "has no method on_unavailable; a RetryPolicy has "),
-        (Awaits(RETHROW), "is an `async def`; a policy answers at once"),
-        (DefaultRetryPolicy, "is a class; make one: DefaultRetryPolicy()"),
+        (Awaits(cassandra.RETHROW), "is an `async def`; a policy answers at once"),
+        (cassandra.DefaultRetryPolicy, "is a class; make one: DefaultRetryPolicy()"),
     ],
 )
 def test_what_is_no_policy(policy: Any, message: str) -> None:
     """It is told before the first failure: what is missing, and what a policy has; nothing has to be inherited."""
-    require_policy(Always(RETHROW))
+    cassandra.require_policy(Always(cassandra.RETHROW))
     with pytest.raises(ArgumentError) as caught:
-        require_policy(policy)
+        cassandra.require_policy(policy)
 
     assert message in str(caught.value)
     assert "policy" == caught.value.parameter

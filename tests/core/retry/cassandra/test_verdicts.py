@@ -8,43 +8,40 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.verdicts import (
-    IGNORE,
-    RETHROW,
-    RETRY_NEXT,
-    RETRY_SAME,
-    RetryDecision,
-    RetryVerdict,
-)
+from triclinium_core.retry import cassandra
 
 
 def test_the_four_decisions() -> None:
     """Four, as on the driver's page; two of them send the request again, and each has a verdict that changes nothing."""
-    assert ["RETRY_SAME", "RETRY_NEXT", "RETHROW", "IGNORE"] == [decision.value for decision in RetryDecision]
-    assert ["RETRY_SAME", "RETRY_NEXT"] == [decision.name for decision in RetryDecision if decision.retries]
-    assert [RetryVerdict(decision) for decision in RetryDecision] == [RETRY_SAME, RETRY_NEXT, RETHROW, IGNORE]
+    assert ["RETRY_SAME", "RETRY_NEXT", "RETHROW", "IGNORE"] == [decision.value for decision in cassandra.RetryDecision]
+    assert ["RETRY_SAME", "RETRY_NEXT"] == [decision.name for decision in cassandra.RetryDecision if decision.retries]
+    assert [cassandra.RetryVerdict(decision) for decision in cassandra.RetryDecision] == [
+        cassandra.RETRY_SAME,
+        cassandra.RETRY_NEXT,
+        cassandra.RETHROW,
+        cassandra.IGNORE,
+    ]
 
 
-@rows("level", ConsistencyLevel)
-@rows("decision", RetryDecision)
-def test_a_level_goes_with_a_retry(decision: RetryDecision, level: ConsistencyLevel) -> None:
+@rows("level", cassandra.ConsistencyLevel)
+@rows("decision", cassandra.RetryDecision)
+def test_a_level_goes_with_a_retry(decision: cassandra.RetryDecision, level: cassandra.ConsistencyLevel) -> None:
     """Only what is sent again can be sent at another level."""
     if decision.retries:
-        assert level is RetryVerdict(decision, level).consistency
+        assert level is cassandra.RetryVerdict(decision, level).consistency
         return
     with pytest.raises(ArgumentError) as caught:
-        RetryVerdict(decision, level)
+        cassandra.RetryVerdict(decision, level)
 
     assert f"consistency={level.name} goes with a retry, not with {decision.name}; leave it out" == str(caught.value)
     assert "consistency" == caught.value.parameter
 
 
-@rows("decision", [None, "RETRY_SAME", "retry", 1, True, RETRY_SAME])
+@rows("decision", [None, "RETRY_SAME", "retry", 1, True, cassandra.RETRY_SAME])
 def test_no_decision(decision: Any) -> None:
     """A verdict that says nothing that can be done is refused, and the four are named."""
     with pytest.raises(ArgumentError) as caught:
-        RetryVerdict(decision)
+        cassandra.RetryVerdict(decision)
 
     names = ", ".join(f"RetryDecision.{name}" for name in ("RETRY_SAME", "RETRY_NEXT", "RETHROW", "IGNORE"))
     assert f"decision={decision!r} must be one of {names}" == str(caught.value)
@@ -55,7 +52,7 @@ def test_no_decision(decision: Any) -> None:
 def test_no_level(consistency: Any) -> None:
     """A level is a ConsistencyLevel, not its name or its code."""
     with pytest.raises(ArgumentError) as caught:
-        RetryVerdict(RetryDecision.RETRY_SAME, consistency)
+        cassandra.RetryVerdict(cassandra.RetryDecision.RETRY_SAME, consistency)
 
     assert f"consistency={consistency!r} must be one of ConsistencyLevel.ANY, " in str(caught.value)
     assert "consistency" == caught.value.parameter

@@ -11,16 +11,10 @@ from hypothesis import given, strategies as st
 
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
+from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra import errors as e
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
-from triclinium_core.retry.cassandra.requests.actions import Fail, Send
-from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
-from triclinium_core.retry.cassandra.requests.events import ErrorReceived, RequestStarted
-from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
-from triclinium_core.retry.cassandra.wire_errors import FIELDS, from_wire
 
-QUORUM = ConsistencyLevel.QUORUM
+QUORUM = cassandra.ConsistencyLevel.QUORUM
 SAID = "Operation timed out - received only 1 responses."
 REASONS = {"127.0.0.3": 1, "127.0.0.2": 0}
 OF_REPLICAS: Mapping[str, object] = {"consistency": 4, "received": 1, "block_for": 2}
@@ -34,7 +28,7 @@ CASES: Mapping[int, tuple[type[e.CoordinatorError], Mapping[str, object], Mappin
     0x1100: (
         e.WriteTimeout,
         {**OF_REPLICAS, "write_type": "CAS", "contentions": 3},
-        {"consistency": QUORUM, "received": 1, "block_for": 2, "write_type": WriteType.CAS, "contentions": 3},
+        {"consistency": QUORUM, "received": 1, "block_for": 2, "write_type": cassandra.WriteType.CAS, "contentions": 3},
     ),
     0x1200: (
         e.ReadTimeout,
@@ -67,7 +61,7 @@ CASES: Mapping[int, tuple[type[e.CoordinatorError], Mapping[str, object], Mappin
             "block_for": 2,
             "failures": 1,
             "reasons": {},
-            "write_type": WriteType.SIMPLE,
+            "write_type": cassandra.WriteType.SIMPLE,
         },
     ),
     0x1700: (e.CasWriteUnknown, OF_REPLICAS, {"consistency": QUORUM, "received": 1, "block_for": 2}),
@@ -80,7 +74,7 @@ CASES: Mapping[int, tuple[type[e.CoordinatorError], Mapping[str, object], Mappin
 def test_every_code(code: int) -> None:
     """The class is that of the code, with its figures, its code and the words of the node, which the text has too."""
     kind, fields, expected = CASES.get(code, (e.CODES[code], {}, {}))
-    error = from_wire(code, SAID, fields)
+    error = cassandra.from_wire(code, SAID, fields)
 
     assert (kind, code, SAID, fields) == (type(error), error.code, error.message, error.fields)
     assert expected == {name: getattr(error, name) for name in expected}
@@ -90,23 +84,23 @@ def test_every_code(code: int) -> None:
 @rows("code", sorted(e.CODES))
 def test_survives(code: int) -> None:
     """A copy elsewhere has all of it."""
-    error = from_wire(code, SAID, CASES.get(code, (None, {}, {}))[1])
+    error = cassandra.from_wire(code, SAID, CASES.get(code, (None, {}, {}))[1])
     twin = pickle.loads(pickle.dumps(error))  # noqa: S301
 
     assert (type(error), str(error), vars(error)) == (type(twin), str(twin), vars(twin))
 
 
-@rows("code", sorted(FIELDS))
+@rows("code", sorted(cassandra.FIELDS))
 def test_a_field_that_is_missing(code: int) -> None:
     """A driver that left one out is told which, unless a version of the protocol does not have it."""
     fields = CASES[code][1]
     for name in fields:
         rest = {other: value for other, value in fields.items() if other != name}
-        if any(field.name == name and field.is_optional for field in FIELDS[code]):
-            from_wire(code, SAID, rest)
+        if any(field.name == name and field.is_optional for field in cassandra.FIELDS[code]):
+            cassandra.from_wire(code, SAID, rest)
             continue
         with pytest.raises(ArgumentError, match=name) as caught:
-            from_wire(code, SAID, rest)
+            cassandra.from_wire(code, SAID, rest)
         assert "fields" == caught.value.parameter
 
 
@@ -128,14 +122,16 @@ def test_a_field_that_is_missing(code: int) -> None:
 def test_what_the_protocol_does_not_know(code: int, field: str, value: object) -> None:
     """It is kept in a plain error, about which nobody guesses: the caller gets it and nothing is sent again."""
     fields = {**CASES[code][1], field: value}
-    error = from_wire(code, SAID, fields)
-    machine = RequestMachine(CassandraRequest(policy=DefaultRetryPolicy(), idempotent=True), ["n1", "n2"])
-    (order,) = machine.handle(RequestStarted(), 0.0)
-    assert isinstance(order, Send)
-    *_, end = machine.handle(ErrorReceived(order.attempt, error), 1.0)
+    error = cassandra.from_wire(code, SAID, fields)
+    machine = cassandra.RequestMachine(
+        cassandra.CassandraRequest(policy=cassandra.DefaultRetryPolicy(), idempotent=True), ["n1", "n2"]
+    )
+    (order,) = machine.handle(cassandra.RequestStarted(), 0.0)
+    assert isinstance(order, cassandra.Send)
+    *_, end = machine.handle(cassandra.ErrorReceived(order.attempt, error), 1.0)
 
     assert (e.CoordinatorError, code, SAID, fields) == (type(error), error.code, error.message, error.fields)
-    assert isinstance(end, Fail)
+    assert isinstance(end, cassandra.Fail)
     assert isinstance(end.error, e.ProtocolError)
     assert error is end.error.__cause__
 
@@ -147,7 +143,7 @@ def test_what_the_protocol_does_not_know(code: int, field: str, value: object) -
 )
 def test_a_code_that_nobody_knows(code: int, message: str, fields: Mapping[str, object]) -> None:
     """Code, words and fields are kept in a plain error."""
-    error = from_wire(code, message, fields)
+    error = cassandra.from_wire(code, message, fields)
 
     assert (e.CoordinatorError, code, message, fields) == (type(error), error.code, error.message, error.fields)
 
@@ -165,7 +161,7 @@ def test_a_code_that_nobody_knows(code: int, message: str, fields: Mapping[str, 
 def test_misuse(parameter: str, arguments: Any) -> None:
     """What no frame can hold is refused by name."""
     with pytest.raises(ArgumentError) as caught:
-        from_wire(*arguments)
+        cassandra.from_wire(*arguments)
 
     assert parameter == caught.value.parameter
 
@@ -173,7 +169,7 @@ def test_misuse(parameter: str, arguments: Any) -> None:
 def test_the_text_of_a_failure() -> None:
     """It tells the figures, three of the replicas that failed, and what the node says."""
     reasons = {f"10.0.0.{n}": 1 for n in range(1, 6)}
-    text = str(from_wire(0x1300, SAID, {**OF_REPLICAS, "reasons": reasons, "data_present": 0}))
+    text = str(cassandra.from_wire(0x1300, SAID, {**OF_REPLICAS, "reasons": reasons, "data_present": 0}))
 
     assert [] == [part for part in ("QUORUM", "5 replicas failed", "10.0.0.3", SAID) if part not in text]
     assert "10.0.0.4" not in text

@@ -6,11 +6,8 @@ import pytest
 
 from tests.core.retry.smithy.cases import Fixed
 from triclinium_core.retry.combined.reason_infos import REASON_INFOS, FailedAttemptError, _complete, describe
-from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryRequest
-from triclinium_core.retry.couchbase.tables.error_map import parse_entry
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.smithy.classification import classify
+from triclinium_core.retry.couchbase import TERMINAL_ERRORS, RetryReason, RetryRequest, Service, parse_entry
+from triclinium_core.retry.smithy import classify
 
 ROWS = [*REASON_INFOS.items()]
 SCHEDULE = {"strategy": "constant", "interval": 40, "after": 300, "max-duration": 1000, "ceil": 1000}

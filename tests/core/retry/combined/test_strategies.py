@@ -8,11 +8,10 @@ import pytest
 
 from tests.core.retry.combined.token_book import TokenBook
 from tests.core.retry.smithy.cases import Fixed
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.retry.combined.strategies import TokenLender, TokenScope, decider_of, require_strategy
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
-from triclinium_core.retry.smithy.asynchronous import as_async
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.couchbase import BestEffortRetryStrategy
+from triclinium_core.retry.smithy import StandardRetryStrategy, as_async
 
 TOKENS = StandardRetryStrategy(rng=Fixed())
 
@@ -41,7 +40,7 @@ def test_strategies_of_both_shapes_pass(strategy: Any, lends: bool) -> None:
 @pytest.mark.parametrize("wrong", [None, 5, BestEffortRetryStrategy, StandardRetryStrategy, TokenScope, object()])
 def test_anything_else_is_refused_by_the_name_of_the_parameter(wrong: Any) -> None:
     """A class in the place of an object too."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         require_strategy(wrong, "otherwise")
 
     assert "otherwise" == caught.value.parameter
@@ -50,7 +49,7 @@ def test_anything_else_is_refused_by_the_name_of_the_parameter(wrong: Any) -> No
 @pytest.mark.parametrize(("strategy", "scope"), [(BestEffortRetryStrategy(), "s"), (TOKENS, None), (TOKENS, 5)])
 def test_a_scope_has_a_name_and_a_token_strategy(strategy: Any, scope: Any) -> None:
     """Couchbase's strategies have no tokens, so there is no scope of theirs."""
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         TokenScope(strategy, scope)
 
 
@@ -64,7 +63,7 @@ class Unbound:
 
 def test_a_stand_in_that_stands_for_nothing_is_refused() -> None:
     """Its own error is the cause; it must not strike where the machine asks."""
-    with pytest.raises(InvalidArgumentException, match="RuntimeError") as caught:
+    with pytest.raises(errors.InvalidArgumentException, match="RuntimeError") as caught:
         require_strategy(Unbound())
 
     assert isinstance(caught.value.__cause__, RuntimeError)

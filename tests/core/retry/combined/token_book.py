@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
+from triclinium_core.retry.smithy import RetryError, RetryToken
 
 
 @dataclass(eq=False)

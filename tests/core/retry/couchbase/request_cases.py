@@ -6,21 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tests.core.retry.smithy.cases import Fixed
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException
-from triclinium_core.retry.couchbase.actions import Fail, RequestAction
-from triclinium_core.retry.couchbase.events import KvResponse, RequestEvent, ResponseReceived
-from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
-from triclinium_core.retry.couchbase.states import RetryState
-from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy,
-    BestEffortRetryStrategy,
-    RetryAction,
-    RetryRequest,
-)
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapEntry, ErrorMapStore, parse_entry
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry import couchbase
 
 NODE = "10.0.0.1:11210"
 
@@ -30,9 +18,9 @@ class Says:
 
     def __init__(self, answer: object) -> None:
         self.answer = answer
-        self.asked: list[tuple[RetryRequest, RetryReason]] = []
+        self.asked: list[tuple[couchbase.RetryRequest, couchbase.RetryReason]] = []
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         """Return the answer, which may be no RetryAction at all."""
         self.asked.append((request, reason))
         answer: Any = self.answer
@@ -45,7 +33,7 @@ class Raises:
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         """Raise the error."""
         raise self.error
 
@@ -53,16 +41,18 @@ class Raises:
 class Awaits:
     """An asynchronous strategy; the tests play the driver that awaits it."""
 
-    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    async def retry_after(
+        self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
+    ) -> couchbase.RetryAction:
         """Return a retry at once."""
-        return RetryAction.after(0.0)
+        return couchbase.RetryAction.after(0.0)
 
 
-class Refusal(CouchbaseException):
+class Refusal(errors.CouchbaseException):
     """An exception of the application's own, built as all our errors are."""
 
 
-class Unbuildable(CouchbaseException):
+class Unbuildable(errors.CouchbaseException):
     """An exception of the application's own that does not take what all our errors take."""
 
     def __init__(self) -> None:
@@ -76,12 +66,12 @@ def retry_request(
     remaining: float = 2.5,
     since_first_failure: float = 0.0,
     attempts_this_status: int | None = None,
-    entry: ErrorMapEntry | None = None,
+    entry: couchbase.ErrorMapEntry | None = None,
     rng: Fixed | None = None,
-) -> RetryRequest:
+) -> couchbase.RetryRequest:
     """Return what a strategy sees of a request."""
-    return RetryRequest(
-        service=Service.KV,
+    return couchbase.RetryRequest(
+        service=couchbase.Service.KV,
         operation="get" if idempotent else "upsert",
         idempotent=idempotent,
         rng=rng if rng is not None else Fixed(),
@@ -93,33 +83,35 @@ def retry_request(
     )
 
 
-def map_entry(*attributes: str, retry: Mapping[str, object] | None = None, name: str = "NEWS") -> ErrorMapEntry:
+def map_entry(
+    *attributes: str, retry: Mapping[str, object] | None = None, name: str = "NEWS"
+) -> couchbase.ErrorMapEntry:
     """Return what a node's map says of a status, from decoded JSON."""
-    return parse_entry({"name": name, "desc": "Something new.", "attrs": list(attributes), "retry": retry})
+    return couchbase.parse_entry({"name": name, "desc": "Something new.", "attrs": list(attributes), "retry": retry})
 
 
-def map_store(entries: Mapping[int, ErrorMapEntry], node: str = NODE) -> ErrorMapStore:
+def map_store(entries: Mapping[int, couchbase.ErrorMapEntry], node: str = NODE) -> couchbase.ErrorMapStore:
     """Return a store with the map of one node."""
-    store = ErrorMapStore()
-    store.load(node, ErrorMap(2, 1, dict(entries)))
+    store = couchbase.ErrorMapStore()
+    store.load(node, couchbase.ErrorMap(2, 1, dict(entries)))
     return store
 
 
 def annotation(
-    strategy: AnyRetryStrategy | None = None,
+    strategy: couchbase.AnyRetryStrategy | None = None,
     *,
     idempotent: bool = False,
     submitted_at: float = 100.0,
     timeout: float = 2.5,
-    service: Service = Service.KV,
+    service: couchbase.Service = couchbase.Service.KV,
     operation: str | None = None,
     client_context: Mapping[str, object] | None = None,
-) -> RequestAnnotation:
+) -> couchbase.RequestAnnotation:
     """Return a request for the document ``airline_10``."""
-    return RequestAnnotation(
+    return couchbase.RequestAnnotation(
         operation=operation if operation is not None else ("get" if idempotent else "upsert"),
         idempotent=idempotent,
-        strategy=strategy if strategy is not None else BestEffortRetryStrategy(),
+        strategy=strategy if strategy is not None else couchbase.BestEffortRetryStrategy(),
         submitted_at=submitted_at,
         deadline=submitted_at + timeout,
         service=service,
@@ -129,27 +121,31 @@ def annotation(
 
 
 def machine_of(
-    request: RequestAnnotation,
+    request: couchbase.RequestAnnotation,
     *,
-    state: RetryState = RetryState.IN_FLIGHT,
-    error_maps: ErrorMapStore | None = None,
+    state: couchbase.RetryState = couchbase.RetryState.IN_FLIGHT,
+    error_maps: couchbase.ErrorMapStore | None = None,
     retry_attempts: int = 0,
-) -> RetryMachine:
+) -> couchbase.RetryMachine:
     """Return the machine of a request."""
-    return RetryMachine(request, rng=Fixed(), state=state, error_maps=error_maps, retry_attempts=retry_attempts)
+    return couchbase.RetryMachine(
+        request, rng=Fixed(), state=state, error_maps=error_maps, retry_attempts=retry_attempts
+    )
 
 
-def answer(status: int, node: str | None = NODE) -> ResponseReceived:
+def answer(status: int, node: str | None = NODE) -> couchbase.ResponseReceived:
     """Return a KV answer."""
-    return ResponseReceived(KvResponse(status, node))
+    return couchbase.ResponseReceived(couchbase.KvResponse(status, node))
 
 
-def hear(machine: RetryMachine, event: RequestEvent, now: float = 100.0) -> list[RequestAction]:
+def hear(
+    machine: couchbase.RetryMachine, event: couchbase.RequestEvent, now: float = 100.0
+) -> list[couchbase.RequestAction]:
     """Feed one event; without an instant at the submission."""
     return list(machine.handle(event, now))
 
 
-def error_of(actions: Iterable[RequestAction]) -> CouchbaseException:
+def error_of(actions: Iterable[couchbase.RequestAction]) -> errors.CouchbaseException:
     """Return the error that the one Fail among ``actions`` carries."""
-    (error,) = [action.error for action in actions if isinstance(action, Fail)]
+    (error,) = [action.error for action in actions if isinstance(action, couchbase.Fail)]
     return error

@@ -10,17 +10,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.couchbase.circuit_breaker import (
-    BREAKER_TRANSITIONS,
-    BreakerEvent,
-    BreakerState,
-    BreakerStatistics,
-    CircuitBreaker,
-    CircuitBreakerOptions,
-)
+from triclinium_core import errors
+from triclinium_core.retry import couchbase
+from triclinium_core.retry.couchbase import CircuitBreaker, CircuitBreakerOptions
+from triclinium_core.retry.couchbase.circuit_breaker import BREAKER_TRANSITIONS
 
-E, S = BreakerEvent, BreakerState
+E, S = couchbase.BreakerEvent, couchbase.BreakerState
 
 OPENED_AT = 100.0
 
@@ -34,7 +29,7 @@ def breaker_with(answered: int, timed_out: int, now: float = OPENED_AT, **option
     return breaker
 
 
-def in_state(state: BreakerState) -> CircuitBreaker:
+def in_state(state: couchbase.BreakerState) -> CircuitBreaker:
     """Return a breaker in a state, opened, where it was, at ``OPENED_AT``."""
     if state is S.CLOSED:
         return breaker_with(19, 0)
@@ -76,7 +71,7 @@ def test_the_numbers() -> None:
         (20, 0, S.CLOSED),
     ],
 )
-def test_thresholds(answered: int, timed_out: int, expected: BreakerState) -> None:
+def test_thresholds(answered: int, timed_out: int, expected: couchbase.BreakerState) -> None:
     """It opens with at least 20 operations of which at least half timed out."""
     breaker = breaker_with(answered, timed_out)
 
@@ -84,7 +79,7 @@ def test_thresholds(answered: int, timed_out: int, expected: BreakerState) -> No
     assert (expected is S.CLOSED) is breaker.allows_operations
     assert (OPENED_AT + 5.0 if expected is S.OPEN else math.inf) == breaker.wakeup
     opened_at = OPENED_AT if expected is S.OPEN else None
-    assert BreakerStatistics(expected, answered + timed_out, timed_out, opened_at) == breaker.statistics()
+    assert couchbase.BreakerStatistics(expected, answered + timed_out, timed_out, opened_at) == breaker.statistics()
 
 
 def test_an_answer_never_opens() -> None:
@@ -92,7 +87,7 @@ def test_an_answer_never_opens() -> None:
     breaker = breaker_with(0, 19)
     breaker.handle(E.OPERATION_ANSWERED, OPENED_AT)
 
-    assert BreakerStatistics(S.CLOSED, 20, 19, None) == breaker.statistics()
+    assert couchbase.BreakerStatistics(S.CLOSED, 20, 19, None) == breaker.statistics()
 
     breaker.handle(E.OPERATION_TIMED_OUT, OPENED_AT)
 
@@ -111,7 +106,7 @@ def test_an_answer_never_opens() -> None:
     ],
 )
 def test_other_thresholds(
-    volume: float, percentage: float, answered: int, timed_out: int, expected: BreakerState
+    volume: float, percentage: float, answered: int, timed_out: int, expected: couchbase.BreakerState
 ) -> None:
     """The numbers can be chosen."""
     breaker = breaker_with(answered, timed_out, volume_threshold=volume, error_threshold_percentage=percentage)
@@ -150,7 +145,7 @@ def test_the_canary() -> None:
     assert math.inf == breaker.wakeup
     assert not breaker.handle(E.TIME_PASSED, OPENED_AT + 5.0)
     assert not breaker.handle(E.CANARY_ANSWERED, OPENED_AT + 5.1)
-    assert BreakerStatistics(S.CLOSED, 0, 0, None) == breaker.statistics()
+    assert couchbase.BreakerStatistics(S.CLOSED, 0, 0, None) == breaker.statistics()
     assert breaker.allows_operations
 
 
@@ -171,7 +166,7 @@ def test_a_silent_canary() -> None:
         *itertools.product((S.CLOSED, S.OPEN), (E.CANARY_ANSWERED, E.CANARY_TIMED_OUT)),
     ],
 )
-def test_stragglers_are_not_counted(state: BreakerState, event: BreakerEvent) -> None:
+def test_stragglers_are_not_counted(state: couchbase.BreakerState, event: couchbase.BreakerEvent) -> None:
     """Operations from before it opened, and canaries that nobody waits for any more, change nothing."""
     breaker = in_state(state)
     before = (breaker.statistics(), breaker.wakeup)
@@ -180,20 +175,20 @@ def test_stragglers_are_not_counted(state: BreakerState, event: BreakerEvent) ->
     assert before == (breaker.statistics(), breaker.wakeup)
 
 
-@rows("state", BreakerState)
-def test_a_reconnect_resets(state: BreakerState) -> None:
+@rows("state", couchbase.BreakerState)
+def test_a_reconnect_resets(state: couchbase.BreakerState) -> None:
     """A new connection starts with nothing counted."""
     breaker = in_state(state)
 
     assert not breaker.handle(E.RECONNECTED, OPENED_AT + 1.0)
-    assert BreakerStatistics(S.CLOSED, 0, 0, None) == breaker.statistics()
+    assert couchbase.BreakerStatistics(S.CLOSED, 0, 0, None) == breaker.statistics()
     assert math.inf == breaker.wakeup
 
 
-@rows(("state", "event"), list(itertools.product(BreakerState, BreakerEvent)))
-def test_all_pairs(state: BreakerState, event: BreakerEvent) -> None:
+@rows(("state", "event"), list(itertools.product(couchbase.BreakerState, couchbase.BreakerEvent)))
+def test_all_pairs(state: couchbase.BreakerState, event: couchbase.BreakerEvent) -> None:
     """Every event in every state leads to the state that the table names, or changes none."""
-    reached: set[BreakerState] = set()
+    reached: set[couchbase.BreakerState] = set()
     for counted, later in itertools.product((0, 18, 19), (0.0, 5.0)):
         breaker = in_state(state)
         if state is S.CLOSED:
@@ -208,10 +203,10 @@ def test_all_pairs(state: BreakerState, event: BreakerEvent) -> None:
 def test_disabled() -> None:
     """A breaker that is switched off hears everything and does nothing."""
     breaker = CircuitBreaker(CircuitBreakerOptions(enabled=False, volume_threshold=1, sleep_window=0.0))
-    canaries = [breaker.handle(event, 0.0) for event in itertools.chain(*[BreakerEvent] * 30)]
+    canaries = [breaker.handle(event, 0.0) for event in itertools.chain(*[couchbase.BreakerEvent] * 30)]
 
     assert not any(canaries)
-    assert BreakerStatistics(S.CLOSED, 0, 0, None) == breaker.statistics()
+    assert couchbase.BreakerStatistics(S.CLOSED, 0, 0, None) == breaker.statistics()
     assert breaker.allows_operations
     assert math.inf == breaker.wakeup
 
@@ -228,7 +223,7 @@ def test_disabled() -> None:
 def test_options_out_of_range(name: str, values: list[Any]) -> None:
     """The text names the option and the value; a volume of none would open on nothing."""
     for value in values:
-        with pytest.raises(InvalidArgumentException, match=f"^{name}={value!r} ") as caught:
+        with pytest.raises(errors.InvalidArgumentException, match=f"^{name}={value!r} ") as caught:
             CircuitBreakerOptions(**{name: value})
 
         assert name == caught.value.parameter
@@ -251,12 +246,12 @@ def test_the_least_options() -> None:
 
 
 steps = st.lists(
-    st.tuples(st.sampled_from(BreakerEvent), st.sampled_from([0.0, 0.1, 1.0, 5.0, 30.0, 60.0])), max_size=60
+    st.tuples(st.sampled_from(couchbase.BreakerEvent), st.sampled_from([0.0, 0.1, 1.0, 5.0, 30.0, 60.0])), max_size=60
 )
 
 
 @given(steps, st.integers(1, 4), st.sampled_from([0.0, 50.0, 100.0]))
-def test_any_history(history: list[tuple[BreakerEvent, float]], volume: int, percentage: float) -> None:
+def test_any_history(history: list[tuple[couchbase.BreakerEvent, float]], volume: int, percentage: float) -> None:
     """One canary for each time it is half open; closed is the only state that lets operations pass; nothing is stuck."""
     breaker = CircuitBreaker(CircuitBreakerOptions(volume_threshold=volume, error_threshold_percentage=percentage))
     now = 0.0

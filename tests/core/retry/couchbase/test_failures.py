@@ -7,38 +7,9 @@ from dataclasses import replace
 
 from tests.core.retry.couchbase.request_cases import Refusal
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    DecodingFailureException,
-    DmlFailureException,
-    DocumentNotFoundException,
-    DurabilityAmbiguousException,
-    DurabilityImpossibleException,
-    DurabilityLevelNotAvailableException,
-    ParsingFailureException,
-    RequestCanceledException,
-    TimeoutException,
-    UnambiguousTimeoutException,
-)
-from triclinium_core.retry.couchbase.failures import (
-    ASK_AGAIN,
-    HINTS,
-    HINTS_OF_ANSWERS,
-    HINTS_OF_SERVICES,
-    HINTS_OF_STATUSES,
-    LOOK_AT_THE_SERVICE,
-    NO_REASON_GIVEN,
-    NOT_FOLLOWED,
-    SOMEBODY_ELSE,
-    refused,
-    subject,
-    surfaced,
-    timeout,
-)
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import RetryReason, Service, failures, refused, subject
 from triclinium_core.retry.couchbase.tables.service_errors import SERVICE_ERRORS
 
 R = RetryReason
@@ -82,11 +53,11 @@ def test_hints_are_for_what_has_a_next_step() -> None:
     assert {
         *(R.AUTHENTICATION_ERROR, R.TLS_ERROR, R.BUCKET_ACCESS_ERROR, R.SCOPE_NOT_FOUND, R.COLLECTION_NOT_FOUND),
         *(R.KV_LOCKED, R.SOCKET_CLOSED_WHILE_IN_FLIGHT, R.NODE_NOT_AVAILABLE, R.SERVICE_NOT_AVAILABLE),
-    } == set(HINTS)
+    } == set(failures.HINTS)
     assert {
-        *(DecodingFailureException, DurabilityAmbiguousException),
-        *(DurabilityImpossibleException, DurabilityLevelNotAvailableException),
-    } == set(HINTS_OF_ANSWERS)
+        *(errors.DecodingFailureException, errors.DurabilityAmbiguousException),
+        *(errors.DurabilityImpossibleException, errors.DurabilityLevelNotAvailableException),
+    } == set(failures.HINTS_OF_ANSWERS)
 
 
 @rows(
@@ -95,14 +66,17 @@ def test_hints_are_for_what_has_a_next_step() -> None:
         (True, None, ["2.5 s", "may have been applied", "read the document"]),
         (True, R.KV_LOCKED, ["2.5 s", "may have been applied", "read the document"]),
         (False, None, ["2.5 s", "certainly not applied"]),
-        *((False, reason, ["certainly not applied", reason.meaning, HINTS.get(reason, "")]) for reason in RetryReason),
+        *(
+            (False, reason, ["certainly not applied", reason.meaning, failures.HINTS.get(reason, "")])
+            for reason in RetryReason
+        ),
     ],
 )
 def test_timeout(ambiguous: bool, last_reason: RetryReason | None, facts: list[str]) -> None:
     """What it was, whether it may have been applied, and the next step; a reason explains what was not applied only."""
-    error = timeout(RETRIED, ambiguous=ambiguous, last_reason=last_reason)
+    error = failures.timeout(RETRIED, ambiguous=ambiguous, last_reason=last_reason)
 
-    assert (AmbiguousTimeoutException if ambiguous else UnambiguousTimeoutException) is type(error)
+    assert (errors.AmbiguousTimeoutException if ambiguous else errors.UnambiguousTimeoutException) is type(error)
     assert RETRIED is error.context
     assert [] == missing([*STORY, *facts], error)
     assert not (ambiguous and last_reason) or last_reason.meaning not in str(error)
@@ -111,7 +85,7 @@ def test_timeout(ambiguous: bool, last_reason: RetryReason | None, facts: list[s
 @rows(("seconds", "words"), [(0.001, "0.001 s"), (75.0, "75 s"), (None, "its deadline")])
 def test_the_timeout_is_named(seconds: float | None, words: str) -> None:
     """The seconds that were given, where they were limited."""
-    assert words in str(timeout(replace(RETRIED, timeout=seconds), ambiguous=False, last_reason=None))
+    assert words in str(failures.timeout(replace(RETRIED, timeout=seconds), ambiguous=False, last_reason=None))
 
 
 @rows("reason", RetryReason)
@@ -119,8 +93,8 @@ def test_refused(reason: RetryReason) -> None:
     """The words name what happened, the reason, and the next step where we know one; the context names the reason."""
     error = refused(None, reason, RETRIED)
 
-    assert RequestCanceledException is type(error)
-    assert [] == missing([*STORY, reason.meaning, str(reason), HINTS.get(reason, "")], error)
+    assert errors.RequestCanceledException is type(error)
+    assert [] == missing([*STORY, reason.meaning, str(reason), failures.HINTS.get(reason, "")], error)
     assert (reason.name, None, None) == (error.context.refused_reason, RETRIED.refused_reason, error.__cause__)
     assert Refusal is type(refused(Refusal, reason, RETRIED))
 
@@ -130,8 +104,8 @@ def test_a_read_is_not_told_to_look_after_its_write() -> None:
     read = replace(RETRIED, operation="get", idempotent=True)
     lost = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
 
-    for error in (timeout(read, ambiguous=False, last_reason=lost), refused(None, lost, read)):
-        assert [HINTS[lost]] == missing([HINTS[lost], lost.meaning], error)
+    for error in (failures.timeout(read, ambiguous=False, last_reason=lost), refused(None, lost, read)):
+        assert [failures.HINTS[lost]] == missing([failures.HINTS[lost], lost.meaning], error)
 
 
 def test_refused_because_the_strategy_raised() -> None:
@@ -139,7 +113,7 @@ def test_refused_because_the_strategy_raised() -> None:
     cause = ZeroDivisionError("mine")
     error = refused(None, R.KV_LOCKED, RETRIED, cause)
 
-    assert (RequestCanceledException, cause) == (type(error), error.__cause__)
+    assert (errors.RequestCanceledException, cause) == (type(error), error.__cause__)
     assert "KV_LOCKED" == error.context.refused_reason
     assert [] == missing([*STORY, "strategy", "ZeroDivisionError", "KV_LOCKED"], error)
 
@@ -189,9 +163,9 @@ KV_ANSWER = ErrorContext(operation="get", key="airline_10", status=0x01, status_
 )
 def test_surfaced(context: ErrorContext, facts: list[str]) -> None:
     """A final answer is told by name and number, with what the map and the server say of it."""
-    error = surfaced(DocumentNotFoundException, context)
+    error = failures.surfaced(errors.DocumentNotFoundException, context)
 
-    assert (DocumentNotFoundException, context) == (type(error), error.context)
+    assert (errors.DocumentNotFoundException, context) == (type(error), error.context)
     assert [] == missing(facts, error)
 
 
@@ -225,9 +199,9 @@ def test_what_a_service_said(context: ErrorContext, facts: list[str]) -> None:
     """Operation, endpoint, code, text and the rest of what is known of the answer; the statement is the context's."""
     reason = R.QUERY_PREPARED_STATEMENT_FAILURE
     for error in (
-        surfaced(ParsingFailureException, context),
-        refused(ParsingFailureException, reason, context),
-        timeout(context, ambiguous=False, last_reason=reason),
+        failures.surfaced(errors.ParsingFailureException, context),
+        refused(errors.ParsingFailureException, reason, context),
+        failures.timeout(context, ambiguous=False, last_reason=reason),
     ):
         assert [] == missing(facts, error)
         assert "secret" not in str(error)
@@ -235,32 +209,32 @@ def test_what_a_service_said(context: ErrorContext, facts: list[str]) -> None:
 
 def test_what_the_server_permits() -> None:
     """That a statement may be sent again is told to whoever may want to."""
-    error = surfaced(DmlFailureException, replace(QUERY, server_permits_retry=True))
+    error = failures.surfaced(errors.DmlFailureException, replace(QUERY, server_permits_retry=True))
 
-    assert [] == missing(["may be sent again", HINTS_OF_SERVICES[DmlFailureException]], error)
-    assert "may be sent again" not in str(surfaced(DmlFailureException, QUERY))
+    assert [] == missing(["may be sent again", failures.HINTS_OF_SERVICES[errors.DmlFailureException]], error)
+    assert "may be sent again" not in str(failures.surfaced(errors.DmlFailureException, QUERY))
 
 
 @rows("service", SERVICE_ERRORS)
 def test_every_answer_of_a_service_has_a_next_step(service: Service) -> None:
     """Whatever a row of the tables raises tells what to do about it; the tables' timeout is one of the two that have words."""
     raised = {
-        type(surfaced(row.error, replace(QUERY, idempotent=idempotent)))
+        type(failures.surfaced(row.error, replace(QUERY, idempotent=idempotent)))
         for row in SERVICE_ERRORS[service]
         for idempotent in (True, False)
     }
 
-    assert set() == raised - HINTS_OF_SERVICES.keys()
+    assert set() == raised - failures.HINTS_OF_SERVICES.keys()
 
 
 @rows(
     ("status", "body", "text", "step"),
     [
-        (302, None, None, NOT_FOLLOWED),
-        (302, "<html>moved", None, NOT_FOLLOWED),
-        (404, "<html>", None, SOMEBODY_ELSE),
-        (502, None, None, SOMEBODY_ELSE),
-        (504, None, "gateway", SOMEBODY_ELSE),
+        (302, None, None, failures.NOT_FOLLOWED),
+        (302, "<html>moved", None, failures.NOT_FOLLOWED),
+        (404, "<html>", None, failures.SOMEBODY_ELSE),
+        (502, None, None, failures.SOMEBODY_ELSE),
+        (504, None, "gateway", failures.SOMEBODY_ELSE),
         (404, None, "nope", None),
         (410, None, None, None),
     ],
@@ -270,18 +244,20 @@ def test_what_to_do_about_an_answer_in_no_table(
 ) -> None:
     """A redirect is not followed, and that is said; what the service did not write is somebody else's."""
     context = replace(QUERY, error_code=None, http_status=status, body_start=body, error_message=text)
-    said = str(surfaced(CouchbaseException, context))
+    said = str(failures.surfaced(errors.CouchbaseException, context))
 
-    assert [each for each in (NOT_FOLLOWED, SOMEBODY_ELSE) if each in said] == ([] if step is None else [step])
+    assert [each for each in (failures.NOT_FOLLOWED, failures.SOMEBODY_ELSE) if each in said] == (
+        [] if step is None else [step]
+    )
 
 
 def test_a_statement_that_ended_early_without_an_error() -> None:
     """The service wrote the answer, so the next step is not to look for another server at the address."""
     context = replace(QUERY, error_code=None, http_status=200, error_message='{"status":"fatal"}')
-    said = str(surfaced(DecodingFailureException, context))
+    said = str(failures.surfaced(errors.DecodingFailureException, context))
 
-    assert [] == missing([NO_REASON_GIVEN], said)
-    assert SOMEBODY_ELSE not in said
+    assert [] == missing([failures.NO_REASON_GIVEN], said)
+    assert failures.SOMEBODY_ELSE not in said
 
 
 ANSWERED = [
@@ -299,81 +275,85 @@ ANSWERED = [
 def test_the_newest_answer_before_a_deadline(context: ErrorContext, facts: list[str], ambiguous: bool) -> None:
     """A timeout after retries gives the newest answer and the number of retries, also if a later attempt is in flight."""
     context = replace(context, retry_attempts=7, retry_reasons=frozenset({"SEARCH_TOO_MANY_REQUESTS"}))
-    said = timeout(context, ambiguous=ambiguous, last_reason=R.SEARCH_TOO_MANY_REQUESTS)
+    said = failures.timeout(context, ambiguous=ambiguous, last_reason=R.SEARCH_TOO_MANY_REQUESTS)
 
     assert [] == missing([*facts, "7 times", "SEARCH_TOO_MANY_REQUESTS"], said)
 
 
-@rows(("status", "step"), HINTS_OF_STATUSES.items())
+@rows(("status", "step"), failures.HINTS_OF_STATUSES.items())
 def test_the_same_answer_until_the_deadline(status: int, step: str) -> None:
     """Views retry 401, as the RFC has it; whoever waits in vain is told what to do about the answer."""
     context = replace(QUERY, service="views", error_code=None, http_status=status)
 
-    assert [] == missing([step], timeout(context, ambiguous=False, last_reason=R.VIEWS_TEMPORARY_FAILURE))
-    assert step not in str(timeout(replace(context, http_status=500), ambiguous=False, last_reason=None))
+    assert [] == missing([step], failures.timeout(context, ambiguous=False, last_reason=R.VIEWS_TEMPORARY_FAILURE))
+    assert step not in str(failures.timeout(replace(context, http_status=500), ambiguous=False, last_reason=None))
 
 
 def test_a_read_that_was_lost_may_be_sent_again() -> None:
     """It changed nothing, so there is nothing to look after."""
     for context in (QUERY, UPSERT):
         text = str(refused(None, R.SOCKET_CLOSED_WHILE_IN_FLIGHT, replace(context, idempotent=True)))
-        assert ASK_AGAIN in text
+        assert failures.ASK_AGAIN in text
         assert "may have been applied" not in text
 
 
-@rows("error", HINTS_OF_SERVICES)
-def test_what_to_do_about_an_answer_of_a_service(error: type[CouchbaseException]) -> None:
+@rows("error", failures.HINTS_OF_SERVICES)
+def test_what_to_do_about_an_answer_of_a_service(error: type[errors.CouchbaseException]) -> None:
     """The next step stands in the message, of a refused retry too."""
-    context = replace(QUERY, body_start="<html>") if error is DecodingFailureException else QUERY
-    for raised in (surfaced(error, context), refused(error, R.ANALYTICS_TEMPORARY_FAILURE, context)):
-        assert (error, []) == (type(raised), missing([HINTS_OF_SERVICES[error]], raised))
+    context = replace(QUERY, body_start="<html>") if error is errors.DecodingFailureException else QUERY
+    for raised in (failures.surfaced(error, context), refused(error, R.ANALYTICS_TEMPORARY_FAILURE, context)):
+        assert (error, []) == (type(raised), missing([failures.HINTS_OF_SERVICES[error]], raised))
 
 
 def test_an_answer_of_somebody_else_leaves_a_doubt() -> None:
     """Whether the service was ever reached nobody knows, so a write is looked after; a read is not."""
-    write = surfaced(DecodingFailureException, QUERY)
-    read = surfaced(DecodingFailureException, replace(QUERY, idempotent=True))
+    write = failures.surfaced(errors.DecodingFailureException, QUERY)
+    read = failures.surfaced(errors.DecodingFailureException, replace(QUERY, idempotent=True))
 
-    assert LOOK_AT_THE_SERVICE in str(write)
-    assert LOOK_AT_THE_SERVICE not in str(read)
+    assert failures.LOOK_AT_THE_SERVICE in str(write)
+    assert failures.LOOK_AT_THE_SERVICE not in str(read)
 
 
 def test_nobody_reads_a_document_after_a_query() -> None:
     """What may have been applied is looked at in other ways than a document."""
     lost = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
-    for error in (timeout(QUERY, ambiguous=True, last_reason=None), refused(None, lost, QUERY)):
-        assert [HINTS[lost]] == missing([HINTS[lost], LOOK_AT_THE_SERVICE], error)
+    for error in (failures.timeout(QUERY, ambiguous=True, last_reason=None), refused(None, lost, QUERY)):
+        assert [failures.HINTS[lost]] == missing([failures.HINTS[lost], failures.LOOK_AT_THE_SERVICE], error)
 
 
 @rows(
     ("idempotent", "expected"),
-    [(True, UnambiguousTimeoutException), (False, AmbiguousTimeoutException), (None, AmbiguousTimeoutException)],
+    [
+        (True, errors.UnambiguousTimeoutException),
+        (False, errors.AmbiguousTimeoutException),
+        (None, errors.AmbiguousTimeoutException),
+    ],
 )
-def test_a_service_that_gave_up(idempotent: bool | None, expected: type[CouchbaseException]) -> None:
+def test_a_service_that_gave_up(idempotent: bool | None, expected: type[errors.CouchbaseException]) -> None:
     """Nobody knows what it has changed, unless it could change nothing."""
-    error = surfaced(TimeoutException, replace(QUERY, idempotent=idempotent))
+    error = failures.surfaced(errors.TimeoutException, replace(QUERY, idempotent=idempotent))
 
     assert expected is type(error)
-    assert bool(idempotent) is (LOOK_AT_THE_SERVICE not in str(error))
+    assert bool(idempotent) is (failures.LOOK_AT_THE_SERVICE not in str(error))
 
 
-@rows("error", HINTS_OF_ANSWERS)
-def test_what_to_do_about_an_answer(error: type[CouchbaseException]) -> None:
+@rows("error", failures.HINTS_OF_ANSWERS)
+def test_what_to_do_about_an_answer(error: type[errors.CouchbaseException]) -> None:
     """The next step stands before what happened earlier."""
-    text = str(surfaced(error, RETRIED))
+    text = str(failures.surfaced(error, RETRIED))
 
-    assert [] == missing([*STORY, HINTS_OF_ANSWERS[error]], text)
-    assert text.index(HINTS_OF_ANSWERS[error]) < text.index("[retried")
+    assert [] == missing([*STORY, failures.HINTS_OF_ANSWERS[error]], text)
+    assert text.index(failures.HINTS_OF_ANSWERS[error]) < text.index("[retried")
 
 
 def test_all_survive_pickling() -> None:
     """What the caller gets may cross a process boundary, context and all; Python leaves the cause behind."""
     for error in (
-        timeout(RETRIED, ambiguous=True, last_reason=None),
-        timeout(RETRIED, ambiguous=False, last_reason=R.KV_LOCKED),
+        failures.timeout(RETRIED, ambiguous=True, last_reason=None),
+        failures.timeout(RETRIED, ambiguous=False, last_reason=R.KV_LOCKED),
         refused(Refusal, R.KV_LOCKED, RETRIED),
         refused(None, R.KV_LOCKED, RETRIED, ValueError("mine")),
-        surfaced(DocumentNotFoundException, KV_ANSWER),
+        failures.surfaced(errors.DocumentNotFoundException, KV_ANSWER),
     ):
         copied = pickle.loads(pickle.dumps(error))  # noqa: S301
         assert (type(error), str(error), error.context) == (type(copied), str(copied), copied.context)

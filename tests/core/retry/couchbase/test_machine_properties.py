@@ -10,64 +10,34 @@ from hypothesis import event as note, given, strategies as st
 
 from tests.core.retry.couchbase.request_cases import NODE, Awaits, Refusal, Unbuildable, annotation, map_entry
 from tests.core.retry.couchbase.tables.service_cases import bodies, body_of
-from triclinium_core.errors import AmbiguousTimeoutException, CouchbaseException, TimeoutException
+from triclinium_core import errors
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import exponential
-from triclinium_core.retry.couchbase.actions import (
-    AskStrategy,
-    CloseConnection,
-    Complete,
-    Dispatch,
-    Fail,
-    Ignore,
-    ReportRefusal,
-    ReportRetry,
-    RequestAction,
-    RetryAfter,
-)
-from triclinium_core.retry.couchbase.events import (
-    Abandoned,
-    Dispatched,
-    DispatchFailed,
-    ErrorMapLoaded,
-    HandedOver,
-    KvResponse,
-    RequestEvent,
-    ResponseReceived,
-    ServiceResponse,
-    SocketClosed,
-    StrategyAnswered,
-    WakeupReached,
-)
-from triclinium_core.retry.couchbase.retry_machine import RetryMachine
-from triclinium_core.retry.couchbase.states import RetryState, events_heard
-from triclinium_core.retry.couchbase.strategy import (
-    BestEffortRetryStrategy,
-    ErrorMapRetryStrategy,
-    FailFastRetryStrategy,
-    FastFailOnTerminalErrorRetryStrategy,
-    RetryAction,
-    RetryRequest,
-)
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapStore
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
 
 SCHEDULED = 0x7FF0
-ASLEEP = {RetryState.WAITING, RetryState.EXPIRING}
+ASLEEP = {couchbase.RetryState.WAITING, couchbase.RetryState.EXPIRING}
 ROUNDING = 1e-9
 
 good_answers = st.builds(
-    RetryAction.after,
+    couchbase.RetryAction.after,
     st.sampled_from([0.0, 0.001, 0.1, 1.0, 1e6]),
     within=st.none() | st.sampled_from([0.0, 0.05, 1.0]),
 )
-often_good: st.SearchStrategy[Any] = st.sampled_from([RetryAction.after(delay) for delay in (0.0, 0.001, 0.01, 0.05)])
+often_good: st.SearchStrategy[Any] = st.sampled_from(
+    [couchbase.RetryAction.after(delay) for delay in (0.0, 0.001, 0.01, 0.05)]
+)
 answers: st.SearchStrategy[Any] = st.one_of(
     often_good,
     often_good,
     often_good,
     good_answers,
-    st.sampled_from([RetryAction.no_retry(), RetryAction.no_retry(Refusal), RetryAction.no_retry(Unbuildable)]),
+    st.sampled_from(
+        [
+            couchbase.RetryAction.no_retry(),
+            couchbase.RetryAction.no_retry(Refusal),
+            couchbase.RetryAction.no_retry(Unbuildable),
+        ]
+    ),
     st.sampled_from([None, 0.5, "retry", ZeroDivisionError("raise me")]),
 )
 
@@ -78,7 +48,7 @@ class Whims:
     def __init__(self, data: st.DataObject) -> None:
         self._data = data
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         """Return, or raise, what is drawn."""
         answer: Any = self._data.draw(answers, label="the strategy's answer")
         if isinstance(answer, Exception):
@@ -87,42 +57,47 @@ class Whims:
 
 
 shipped = [
-    BestEffortRetryStrategy(),
-    BestEffortRetryStrategy(exponential(jitter=1.0)),
-    FastFailOnTerminalErrorRetryStrategy(),
-    FailFastRetryStrategy(),
-    ErrorMapRetryStrategy(),
+    couchbase.BestEffortRetryStrategy(),
+    couchbase.BestEffortRetryStrategy(exponential(jitter=1.0)),
+    couchbase.FastFailOnTerminalErrorRetryStrategy(),
+    couchbase.FailFastRetryStrategy(),
+    couchbase.ErrorMapRetryStrategy(),
 ]
 
 RETRYABLE = [0x07, 0x09, 0x86, 0x88, 0xA2, 0xA4, SCHEDULED, SCHEDULED, 0x07, 0x09]
 statuses = st.sampled_from([*RETRYABLE, *RETRYABLE, 0x00, 0x01, 0x24, 0x25, 0x7FF1, 0x7FF2])
-kv_answers = st.builds(KvResponse, statuses, st.sampled_from([NODE, NODE, "10.0.0.2:11210", None]))
+kv_answers = st.builds(couchbase.KvResponse, statuses, st.sampled_from([NODE, NODE, "10.0.0.2:11210", None]))
 GAVE_UP = 1080
 """What the query service says when it has run out of time itself."""
 
 http_answers = st.builds(
-    ServiceResponse,
-    st.sampled_from([service for service in Service if service is not Service.KV]),
+    couchbase.ServiceResponse,
+    st.sampled_from([service for service in couchbase.Service if service is not couchbase.Service.KV]),
     st.sampled_from([200, 302, 401, 404, 429, 500, 503]),
     st.sampled_from([body_of(4040), body_of(GAVE_UP), body_of(23000), body_of(3000)]) | bodies,
     st.sampled_from(["", "get_user", "create_bucket"]),
 )
 
-EVENTS: dict[type[RequestEvent], st.SearchStrategy[RequestEvent]] = {
-    Dispatched: st.builds(Dispatched, st.just(NODE), st.integers(0, 2**32 - 1)),
-    DispatchFailed: st.builds(DispatchFailed, st.sampled_from(RetryReason)),
-    SocketClosed: st.builds(SocketClosed, st.sampled_from(HandedOver), reason=st.sampled_from(RetryReason)),
-    ResponseReceived: st.builds(ResponseReceived, st.one_of(kv_answers, kv_answers, kv_answers, http_answers)),
-    ErrorMapLoaded: st.builds(
-        ErrorMapLoaded,
+EVENTS: dict[type[couchbase.RequestEvent], st.SearchStrategy[couchbase.RequestEvent]] = {
+    couchbase.Dispatched: st.builds(couchbase.Dispatched, st.just(NODE), st.integers(0, 2**32 - 1)),
+    couchbase.DispatchFailed: st.builds(couchbase.DispatchFailed, st.sampled_from(couchbase.RetryReason)),
+    couchbase.SocketClosed: st.builds(
+        couchbase.SocketClosed, st.sampled_from(couchbase.HandedOver), reason=st.sampled_from(couchbase.RetryReason)
+    ),
+    couchbase.ResponseReceived: st.builds(
+        couchbase.ResponseReceived, st.one_of(kv_answers, kv_answers, kv_answers, http_answers)
+    ),
+    couchbase.ErrorMapLoaded: st.builds(
+        couchbase.ErrorMapLoaded,
         st.just(NODE),
-        st.builds(ErrorMap, st.just(2), st.integers(1, 3), st.just({0x7FF1: map_entry("retry-now")})),
+        st.builds(couchbase.ErrorMap, st.just(2), st.integers(1, 3), st.just({0x7FF1: map_entry("retry-now")})),
     ),
-    StrategyAnswered: st.one_of(
-        st.builds(StrategyAnswered, answers), st.builds(StrategyAnswered, st.none(), st.just(OSError("down")))
+    couchbase.StrategyAnswered: st.one_of(
+        st.builds(couchbase.StrategyAnswered, answers),
+        st.builds(couchbase.StrategyAnswered, st.none(), st.just(OSError("down"))),
     ),
-    WakeupReached: st.just(WakeupReached()),
-    Abandoned: st.just(Abandoned()),
+    couchbase.WakeupReached: st.just(couchbase.WakeupReached()),
+    couchbase.Abandoned: st.just(couchbase.Abandoned()),
 }
 
 
@@ -130,80 +105,85 @@ EVENTS: dict[type[RequestEvent], st.SearchStrategy[RequestEvent]] = {
 class Witness:
     """Follows one machine from outside and holds it to its promises, knowing only events and orders."""
 
-    machine: RetryMachine
+    machine: couchbase.RetryMachine
     now: float
     unanswered: bool = False
     """Whether an attempt may have been applied and nobody knows."""
     blind: bool = False
     """Whether an attempt was handed over, at least in part, and lost."""
-    settled: list[RequestAction] = field(default_factory=list)
-    delays: list[RetryAfter] = field(default_factory=list)
-    reasons: set[RetryReason] = field(default_factory=set)
+    settled: list[couchbase.RequestAction] = field(default_factory=list)
+    delays: list[couchbase.RetryAfter] = field(default_factory=list)
+    reasons: set[couchbase.RetryReason] = field(default_factory=set)
     """Reasons of the retries."""
-    met: set[RetryReason] = field(default_factory=set)
+    met: set[couchbase.RetryReason] = field(default_factory=set)
     """Reasons of all failures."""
     dispatches: int = 0
 
-    def feed(self, event: RequestEvent) -> None:
+    def feed(self, event: couchbase.RequestEvent) -> None:
         """Feed one event and judge what is ordered."""
         machine, before = self.machine, self.machine.state
         actions = list(machine.handle(event, self.now))
         if before.is_final:
-            assert [Ignore()] == actions
+            assert [couchbase.Ignore()] == actions
             assert before is machine.state
             return
         match event:
-            case Dispatched():
+            case couchbase.Dispatched():
                 self.unanswered = True
-            case ResponseReceived() | SocketClosed(HandedOver.NOTHING):
+            case couchbase.ResponseReceived() | couchbase.SocketClosed(couchbase.HandedOver.NOTHING):
                 self.unanswered = False
-            case SocketClosed():
+            case couchbase.SocketClosed():
                 self.blind = True
         for index, action in enumerate(actions):
             self._judge(action, actions[:index], actions[index + 1 :])
         self._judge_afterwards(event, before, actions)
 
-    def _judge(self, action: RequestAction, earlier: list[RequestAction], later: list[RequestAction]) -> None:
+    def _judge(
+        self,
+        action: couchbase.RequestAction,
+        earlier: list[couchbase.RequestAction],
+        later: list[couchbase.RequestAction],
+    ) -> None:
         idempotent, deadline = self.machine.annotation.idempotent, self.machine.annotation.deadline
         match action:
-            case Dispatch():
+            case couchbase.Dispatch():
                 assert idempotent or not self.blind
                 assert idempotent or not self.unanswered
                 assert self.now < deadline
                 self.dispatches += 1
-            case RetryAfter(delay):
+            case couchbase.RetryAfter(delay):
                 assert idempotent or not self.blind
                 assert 0.0 <= delay
                 assert self.now + delay <= deadline + ROUNDING
-                assert isinstance(earlier[-1], ReportRetry)
+                assert isinstance(earlier[-1], couchbase.ReportRetry)
                 self.delays.append(action)
-            case ReportRetry(_, reason, delay, dispatches):
-                assert RetryAfter(delay, dispatches) == later[0]
+            case couchbase.ReportRetry(_, reason, delay, dispatches):
+                assert couchbase.RetryAfter(delay, dispatches) == later[0]
                 self.reasons.add(reason)
                 self.met.add(reason)
-            case AskStrategy(_, _, reason):
+            case couchbase.AskStrategy(_, _, reason):
                 self.met.add(reason)
-            case ReportRefusal(_, reason, name):
+            case couchbase.ReportRefusal(_, reason, name):
                 self.met.add(reason)
-                assert isinstance(later[0], Fail)
+                assert isinstance(later[0], couchbase.Fail)
                 assert name == type(later[0].error).__name__
-            case Fail(error):
+            case couchbase.Fail(error):
                 self._judge_error(error)
                 self.settled.append(action)
-            case Complete():
+            case couchbase.Complete():
                 self.settled.append(action)
-            case CloseConnection():
+            case couchbase.CloseConnection():
                 assert not later
-            case Ignore():
+            case couchbase.Ignore():
                 raise AssertionError("an open request ignored an event")
 
-    def _judge_error(self, error: CouchbaseException) -> None:
-        assert isinstance(error, CouchbaseException)
-        if error.context.error_code == GAVE_UP and isinstance(error, TimeoutException):
-            assert self.machine.annotation.idempotent is not isinstance(error, AmbiguousTimeoutException)
-        elif isinstance(error, TimeoutException):
+    def _judge_error(self, error: errors.CouchbaseException) -> None:
+        assert isinstance(error, errors.CouchbaseException)
+        if error.context.error_code == GAVE_UP and isinstance(error, errors.TimeoutException):
+            assert self.machine.annotation.idempotent is not isinstance(error, errors.AmbiguousTimeoutException)
+        elif isinstance(error, errors.TimeoutException):
             ambiguous = self.unanswered and not self.machine.annotation.idempotent
-            assert ambiguous is isinstance(error, AmbiguousTimeoutException)
+            assert ambiguous is isinstance(error, errors.AmbiguousTimeoutException)
             assert self.now >= self.machine.annotation.deadline - ROUNDING
         context = error.context
         assert self.dispatches == context.retry_attempts
@@ -211,20 +191,35 @@ class Witness:
         assert str(error).startswith(f"{self.machine.annotation.operation} 'airline_10': ")
         assert context.to_json().startswith("{")
 
-    def _judge_afterwards(self, event: RequestEvent, before: RetryState, actions: list[RequestAction]) -> None:
+    def _judge_afterwards(
+        self, event: couchbase.RequestEvent, before: couchbase.RetryState, actions: list[couchbase.RequestAction]
+    ) -> None:
         machine = self.machine
-        assert machine.state in events_heard(before)[type(event)].values()
+        assert machine.state in couchbase.events_heard(before)[type(event)].values()
         assert self.dispatches == machine.retry_attempts
         assert self.reasons == machine.retry_reasons
         assert len(self.settled) <= 1
-        assert (machine.state in {RetryState.COMPLETED, RetryState.FAILED}) is bool(self.settled)
+        assert (machine.state in {couchbase.RetryState.COMPLETED, couchbase.RetryState.FAILED}) is bool(self.settled)
         assert machine.is_ambiguous is (self.unanswered and not machine.annotation.idempotent)
-        assert sum(isinstance(a, Dispatch | RetryAfter | AskStrategy | Complete | Fail) for a in actions) <= 1
+        assert (
+            sum(
+                isinstance(
+                    a,
+                    couchbase.Dispatch
+                    | couchbase.RetryAfter
+                    | couchbase.AskStrategy
+                    | couchbase.Complete
+                    | couchbase.Fail,
+                )
+                for a in actions
+            )
+            <= 1
+        )
         if machine.state.is_final:
             assert math.inf == machine.wakeup
             return
         assert machine.wakeup <= machine.annotation.deadline
-        if isinstance(event, WakeupReached):
+        if isinstance(event, couchbase.WakeupReached):
             assert machine.wakeup > self.now
 
 
@@ -232,10 +227,10 @@ def witness_of(data: st.DataObject) -> Witness:
     """Return a witness of a new request with any strategy, deadline and start."""
     kind = data.draw(st.sampled_from(["whims", "awaits", "shipped"]), label="kind of strategy")
     strategy: Any = {"whims": Whims(data), "awaits": Awaits()}.get(kind) or data.draw(st.sampled_from(shipped))
-    store = ErrorMapStore()
+    store = couchbase.ErrorMapStore()
     schedule = {"strategy": "linear", "interval": 10, "after": 5, "max-duration": 100}
     entries = {SCHEDULED: map_entry("auto-retry", "temp", "conn-state-invalidated", retry=schedule)}
-    store.load(NODE, ErrorMap(2, 1, entries))
+    store.load(NODE, couchbase.ErrorMap(2, 1, entries))
     start = data.draw(st.sampled_from([0.0, 100.0, 12345.678]), label="start")
     request = annotation(
         strategy,
@@ -243,21 +238,29 @@ def witness_of(data: st.DataObject) -> Witness:
         submitted_at=start,
         timeout=data.draw(st.sampled_from([2.5, 75.0, 75.0, 0.1, 0.0]), label="timeout"),
     )
-    state = data.draw(st.sampled_from([RetryState.PENDING, RetryState.IN_FLIGHT]), label="state")
+    state = data.draw(st.sampled_from([couchbase.RetryState.PENDING, couchbase.RetryState.IN_FLIGHT]), label="state")
     drawn = data.draw(st.randoms(use_true_random=False))
-    machine = RetryMachine(request, rng=drawn, error_maps=store, state=state)
-    return Witness(machine, start, unanswered=state is RetryState.IN_FLIGHT)
+    machine = couchbase.RetryMachine(request, rng=drawn, error_maps=store, state=state)
+    return Witness(machine, start, unanswered=state is couchbase.RetryState.IN_FLIGHT)
 
 
-def next_event(data: st.DataObject, state: RetryState) -> RequestEvent:
+def next_event(data: st.DataObject, state: couchbase.RetryState) -> couchbase.RequestEvent:
     """Return an event that can happen in ``state``, more often than not one that moves the request on."""
-    row = events_heard(state)
+    row = couchbase.events_heard(state)
     news = [
-        kind for kind in (Dispatched, DispatchFailed, ResponseReceived, SocketClosed, StrategyAnswered) if kind in row
+        kind
+        for kind in (
+            couchbase.Dispatched,
+            couchbase.DispatchFailed,
+            couchbase.ResponseReceived,
+            couchbase.SocketClosed,
+            couchbase.StrategyAnswered,
+        )
+        if kind in row
     ]
-    kinds: list[type[RequestEvent]] = [*news * 4, ErrorMapLoaded, WakeupReached]
+    kinds: list[type[couchbase.RequestEvent]] = [*news * 4, couchbase.ErrorMapLoaded, couchbase.WakeupReached]
     if data.draw(st.integers(0, 24), label="leaves at 24") == 24:
-        kinds = [Abandoned]
+        kinds = [couchbase.Abandoned]
     return data.draw(EVENTS[data.draw(st.sampled_from(kinds), label="kind")], label="event")
 
 
@@ -270,7 +273,7 @@ def test_any_history(data: st.DataObject) -> None:
         wakeup = machine.wakeup
         if machine.state in ASLEEP and witness.now <= wakeup and data.draw(st.booleans(), label="on time"):
             witness.now = wakeup
-            witness.feed(WakeupReached())
+            witness.feed(couchbase.WakeupReached())
         else:
             witness.now += data.draw(
                 st.sampled_from([0.0, 0.0, 0.0, 0.001, 0.001, 0.01, 0.2, 5.0]), label="time goes by"
@@ -281,7 +284,7 @@ def test_any_history(data: st.DataObject) -> None:
         if machine.state.is_final:
             break
         witness.now = max(witness.now, machine.wakeup)
-        witness.feed(WakeupReached())
+        witness.feed(couchbase.WakeupReached())
 
     note(f"ends {machine.state.value}")
     note(f"dispatched again {min(witness.dispatches, 3)} times")
@@ -298,15 +301,15 @@ def test_left_alone_it_ends_by_the_deadline(data: st.DataObject, server_answers:
     while not machine.state.is_final:
         steps += 1
         match machine.state:
-            case RetryState.PENDING if witness.now < deadline:
-                witness.feed(Dispatched(NODE, steps))
-            case RetryState.IN_FLIGHT if server_answers and steps < 400 and witness.now < deadline:
-                witness.feed(ResponseReceived(KvResponse(data.draw(statuses), NODE)))
-            case RetryState.CONSULTING:
-                witness.feed(StrategyAnswered(data.draw(answers)))
+            case couchbase.RetryState.PENDING if witness.now < deadline:
+                witness.feed(couchbase.Dispatched(NODE, steps))
+            case couchbase.RetryState.IN_FLIGHT if server_answers and steps < 400 and witness.now < deadline:
+                witness.feed(couchbase.ResponseReceived(couchbase.KvResponse(data.draw(statuses), NODE)))
+            case couchbase.RetryState.CONSULTING:
+                witness.feed(couchbase.StrategyAnswered(data.draw(answers)))
             case _:
                 witness.now = machine.wakeup
-                witness.feed(WakeupReached())
+                witness.feed(couchbase.WakeupReached())
 
     note(f"dispatched again {min(witness.dispatches, 3)} times")
     assert witness.now <= deadline

@@ -6,39 +6,16 @@ import pytest
 
 from tests.core.retry.couchbase.request_cases import NODE, annotation, machine_of, map_entry, map_store
 from tests.rows import rows
-from triclinium_core.errors import (
-    FeatureNotAvailableException,
-)
-from triclinium_core.retry.couchbase.actions import Dispatch, Fail, ReportRefusal, ReportRetry, RetryAfter
-from triclinium_core.retry.couchbase.events import (
-    Dispatched,
-    DispatchFailed,
-    HandedOver,
-    KvResponse,
-    ResponseReceived,
-    ServiceResponse,
-    SocketClosed,
-    WakeupReached,
-)
-from triclinium_core.retry.couchbase.retry_machine import RetryMachine
-from triclinium_core.retry.couchbase.states import RetryState
-from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy,
-    BestEffortRetryStrategy,
-    ErrorMapRetryStrategy,
-    FastFailOnTerminalErrorRetryStrategy,
-)
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core import errors
+from triclinium_core.retry import couchbase
 
-R, S = RetryReason, RetryState
+R, S = couchbase.RetryReason, couchbase.RetryState
 
 CONSTANT, LINEAR, EXPONENTIAL, SHORT, OUTSIDE, UNKNOWN = 0xFFF0, 0xFFF1, 0xFFF2, 0xFFF3, 0xFFF4, 0xFFF5
 NOT_MY_VBUCKET, LOCKED, OUTDATED = 0x07, 0x09, 0x88
 
 
-def store() -> ErrorMapStore:
+def store() -> couchbase.ErrorMapStore:
     """Return the map of a node with the schedules of RFC 0013, a short one, and a malformed one."""
     attributes = ("auto-retry", "temp")
     return map_store(
@@ -65,17 +42,17 @@ def store() -> ErrorMapStore:
 
 
 def machine(
-    strategy: AnyRetryStrategy | None = None, *, idempotent: bool = False, timeout: float = 75.0
-) -> RetryMachine:
+    strategy: couchbase.AnyRetryStrategy | None = None, *, idempotent: bool = False, timeout: float = 75.0
+) -> couchbase.RetryMachine:
     """Return a machine in flight that knows the map."""
-    chosen = strategy if strategy is not None else ErrorMapRetryStrategy()
+    chosen = strategy if strategy is not None else couchbase.ErrorMapRetryStrategy()
     return machine_of(annotation(chosen, idempotent=idempotent, submitted_at=0.0, timeout=timeout), error_maps=store())
 
 
 class Run:
     """Answers a machine's attempts one after the other, on its own clock."""
 
-    def __init__(self, retried: RetryMachine, now: float = 0.0) -> None:
+    def __init__(self, retried: couchbase.RetryMachine, now: float = 0.0) -> None:
         self.machine = retried
         self.now = now
         self.delays_ms: list[float] = []
@@ -83,19 +60,19 @@ class Run:
     def answer(self, *statuses: int) -> None:
         """Answer an attempt with each status, wait as ordered, and dispatch again."""
         for status in statuses:
-            self._resume(self.machine.handle(ResponseReceived(KvResponse(status, NODE)), self.now))
+            self._resume(self.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(status, NODE)), self.now))
 
     def close(self) -> None:
         """Close the socket under the attempt, wait as ordered, and dispatch again."""
-        self._resume(self.machine.handle(SocketClosed(HandedOver.ALL), self.now))
+        self._resume(self.machine.handle(couchbase.SocketClosed(couchbase.HandedOver.ALL), self.now))
 
     def _resume(self, actions: object) -> None:
         assert isinstance(actions, list)
-        (order,) = [action for action in actions if isinstance(action, RetryAfter)]
+        (order,) = [action for action in actions if isinstance(action, couchbase.RetryAfter)]
         self.delays_ms.append(round(order.delay * 1000, 6))
         self.now += order.delay
-        assert [Dispatch()] == list(self.machine.handle(WakeupReached(), self.now))
-        self.machine.handle(Dispatched(NODE, 1), self.now)
+        assert [couchbase.Dispatch()] == list(self.machine.handle(couchbase.WakeupReached(), self.now))
+        self.machine.handle(couchbase.Dispatched(NODE, 1), self.now)
 
 
 @pytest.mark.parametrize(
@@ -145,29 +122,33 @@ def test_a_lost_socket_in_between_does_not_restart() -> None:
 
 def test_http_statuses_count_too() -> None:
     """A strategy of the user's own may have schedules for the HTTP services: their statuses restart the count as well."""
-    request = annotation(BestEffortRetryStrategy(), submitted_at=0.0, service=Service.VIEWS)
+    request = annotation(couchbase.BestEffortRetryStrategy(), submitted_at=0.0, service=couchbase.Service.VIEWS)
     retried, now, counted = machine_of(request), 0.0, []
     for http_status in (503, 503, 503, 504, 504, 503):
-        (report, order) = retried.handle(ResponseReceived(ServiceResponse(Service.VIEWS, http_status)), now)
-        assert isinstance(report, ReportRetry)
-        assert isinstance(order, RetryAfter)
+        (report, order) = retried.handle(
+            couchbase.ResponseReceived(couchbase.ServiceResponse(couchbase.Service.VIEWS, http_status)), now
+        )
+        assert isinstance(report, couchbase.ReportRetry)
+        assert isinstance(order, couchbase.RetryAfter)
         counted.append(report.request.attempts_this_status)
         now += order.delay
-        retried.handle(WakeupReached(), now)
-        retried.handle(Dispatched(NODE, 1), now)
+        retried.handle(couchbase.WakeupReached(), now)
+        retried.handle(couchbase.Dispatched(NODE, 1), now)
 
     assert [0, 1, 2, 0, 1, 0] == counted
 
 
 def test_retries_before_the_first_status_do_not_count() -> None:
     """A schedule begins with ``after`` also where the request had to wait for a connection before (decision C17)."""
-    retried = machine_of(annotation(ErrorMapRetryStrategy(), submitted_at=0.0), state=S.PENDING, error_maps=store())
+    retried = machine_of(
+        annotation(couchbase.ErrorMapRetryStrategy(), submitted_at=0.0), state=S.PENDING, error_maps=store()
+    )
     now = 0.0
     for _ in range(3):
-        retried.handle(DispatchFailed(R.SOCKET_NOT_AVAILABLE), now)
+        retried.handle(couchbase.DispatchFailed(R.SOCKET_NOT_AVAILABLE), now)
         now = retried.wakeup
-        retried.handle(WakeupReached(), now)
-    retried.handle(Dispatched(NODE, 1), now)
+        retried.handle(couchbase.WakeupReached(), now)
+    retried.handle(couchbase.Dispatched(NODE, 1), now)
     run = Run(retried, now)
     run.answer(LINEAR, LINEAR, LINEAR)
 
@@ -179,21 +160,21 @@ def test_max_duration_cuts_the_last_delay() -> None:
     """A delay that would reach ``max-duration`` is cut to it, nothing is sent, and the entry's own error surfaces."""
     run = Run(machine())
     run.answer(SHORT, SHORT, SHORT)
-    report, order = run.machine.handle(ResponseReceived(KvResponse(SHORT, NODE)), run.now)
+    report, order = run.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(SHORT, NODE)), run.now)
 
     assert [5, 40, 40] == run.delays_ms
-    assert isinstance(report, ReportRetry)
-    assert isinstance(order, RetryAfter)
+    assert isinstance(report, couchbase.ReportRetry)
+    assert isinstance(order, couchbase.RetryAfter)
     assert (False, False) == (report.dispatches, order.dispatches)
     assert 0.015 == pytest.approx(order.delay)
     assert (S.EXPIRING, 3) == (run.machine.state, run.machine.retry_attempts)
     assert 0.1 == pytest.approx(run.machine.wakeup)
-    assert [] == list(run.machine.handle(WakeupReached(), 0.0999))
+    assert [] == list(run.machine.handle(couchbase.WakeupReached(), 0.0999))
 
-    (fail,) = run.machine.handle(WakeupReached(), run.machine.wakeup)
+    (fail,) = run.machine.handle(couchbase.WakeupReached(), run.machine.wakeup)
 
-    assert isinstance(fail, Fail)
-    assert FeatureNotAvailableException is type(fail.error)
+    assert isinstance(fail, couchbase.Fail)
+    assert errors.FeatureNotAvailableException is type(fail.error)
     assert (3, "KV_ERROR_MAP_RETRY_INDICATED") == (fail.error.context.retry_attempts, fail.error.context.refused_reason)
     assert S.FAILED is run.machine.state
 
@@ -208,43 +189,48 @@ def test_max_duration_counts_from_the_first_answer_with_the_status() -> None:
     run.answer(SHORT)
     run.now = 0.45
     run.answer(SHORT)
-    report, fail = run.machine.handle(ResponseReceived(KvResponse(SHORT, NODE)), 0.5)
+    report, fail = run.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(SHORT, NODE)), 0.5)
 
     assert [1, 5, 10, 5, 40] == run.delays_ms
-    assert isinstance(report, ReportRefusal)
+    assert isinstance(report, couchbase.ReportRefusal)
     assert 0.5 == report.request.since_first_failure
     assert 0.1 == pytest.approx(report.request.since_this_status)
-    assert isinstance(fail, Fail)
+    assert isinstance(fail, couchbase.Fail)
 
 
 def test_a_lost_connection_takes_nothing_from_max_duration_before_the_first_answer() -> None:
     """A request that waited for a connection for longer than ``max-duration`` begins the schedule with its first answer."""
     retried = machine_of(
-        annotation(ErrorMapRetryStrategy(), submitted_at=0.0, timeout=75.0), state=S.PENDING, error_maps=store()
+        annotation(couchbase.ErrorMapRetryStrategy(), submitted_at=0.0, timeout=75.0),
+        state=S.PENDING,
+        error_maps=store(),
     )
-    retried.handle(DispatchFailed(R.SOCKET_NOT_AVAILABLE), 0.0)
-    retried.handle(WakeupReached(), 60.0)
-    retried.handle(Dispatched(NODE, 1), 60.0)
-    _, order = retried.handle(ResponseReceived(KvResponse(SHORT, NODE)), 60.0)
+    retried.handle(couchbase.DispatchFailed(R.SOCKET_NOT_AVAILABLE), 0.0)
+    retried.handle(couchbase.WakeupReached(), 60.0)
+    retried.handle(couchbase.Dispatched(NODE, 1), 60.0)
+    _, order = retried.handle(couchbase.ResponseReceived(couchbase.KvResponse(SHORT, NODE)), 60.0)
 
-    assert RetryAfter(0.005, dispatches=True) == order
+    assert couchbase.RetryAfter(0.005, dispatches=True) == order
 
 
-@rows("strategy", [ErrorMapRetryStrategy(), ErrorMapRetryStrategy(BestEffortRetryStrategy())])
-def test_an_unknown_algorithm_fails_the_request(strategy: ErrorMapRetryStrategy) -> None:
+@rows(
+    "strategy",
+    [couchbase.ErrorMapRetryStrategy(), couchbase.ErrorMapRetryStrategy(couchbase.BestEffortRetryStrategy())],
+)
+def test_an_unknown_algorithm_fails_the_request(strategy: couchbase.ErrorMapRetryStrategy) -> None:
     """Under the strategy that follows the map, a schedule that it does not know gives the caller the status's error."""
-    report, fail = machine(strategy).handle(ResponseReceived(KvResponse(UNKNOWN, NODE)), 0.0)
+    report, fail = machine(strategy).handle(couchbase.ResponseReceived(couchbase.KvResponse(UNKNOWN, NODE)), 0.0)
 
-    assert isinstance(report, ReportRefusal)
-    assert isinstance(fail, Fail)
-    assert FeatureNotAvailableException is type(fail.error)
+    assert isinstance(report, couchbase.ReportRefusal)
+    assert isinstance(fail, couchbase.Fail)
+    assert errors.FeatureNotAvailableException is type(fail.error)
     assert "KV_ERROR_MAP_RETRY_INDICATED" == fail.error.context.refused_reason
     assert "fibonacci" in str(fail.error)
 
 
 def test_an_unknown_algorithm_under_the_default_strategy() -> None:
     """Strategies that do not read the schedule retry the status (decision C14)."""
-    run = Run(machine(FastFailOnTerminalErrorRetryStrategy()))
+    run = Run(machine(couchbase.FastFailOnTerminalErrorRetryStrategy()))
     run.answer(UNKNOWN, UNKNOWN)
 
     assert [1, 2] == run.delays_ms
@@ -254,16 +240,16 @@ def test_max_duration_with_a_driver_that_oversleeps() -> None:
     """The schedule had ended before the deadline came, so the entry's own error surfaces."""
     run = Run(machine(timeout=2.5))
     run.answer(SHORT, SHORT, SHORT)
-    run.machine.handle(ResponseReceived(KvResponse(SHORT, NODE)), run.now)
-    (fail,) = run.machine.handle(WakeupReached(), 99.0)
+    run.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(SHORT, NODE)), run.now)
+    (fail,) = run.machine.handle(couchbase.WakeupReached(), 99.0)
 
-    assert isinstance(fail, Fail)
-    assert FeatureNotAvailableException is type(fail.error)
+    assert isinstance(fail, couchbase.Fail)
+    assert errors.FeatureNotAvailableException is type(fail.error)
 
 
 def test_one_counter_for_both_backoffs() -> None:
     """The controlled backoff and the strategy's go on from the same count (decision C3)."""
-    run = Run(machine(BestEffortRetryStrategy()))
+    run = Run(machine(couchbase.BestEffortRetryStrategy()))
     run.answer(NOT_MY_VBUCKET, LOCKED, NOT_MY_VBUCKET, LOCKED, OUTDATED, NOT_MY_VBUCKET, LOCKED)
 
     assert [1, 2, 50, 8, 500, 1000, 64] == run.delays_ms

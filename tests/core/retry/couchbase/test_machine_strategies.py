@@ -9,58 +9,18 @@ from typing import Any
 
 import pytest
 
-from tests.core.retry.couchbase.request_cases import (
-    NODE,
-    Awaits,
-    Raises,
-    Refusal,
-    Says,
-    Unbuildable,
-    annotation,
-    error_of,
-    machine_of,
-    map_entry,
-    map_store,
-)
+from tests.core.retry.couchbase import request_cases
 from tests.rows import rows
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    DocumentLockedException,
-    InvalidArgumentException,
-    RequestCanceledException,
-    UnambiguousTimeoutException,
-)
+from triclinium_core import errors
+from triclinium_core.errors import InvalidArgumentException
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.couchbase.actions import (
-    AskStrategy,
-    CloseConnection,
-    Fail,
-    Ignore,
-    RefreshTopology,
-    ReportRefusal,
-    ReportRetry,
-    RetryAfter,
-)
-from triclinium_core.retry.couchbase.events import (
-    Dispatched,
-    HandedOver,
-    KvResponse,
-    RequestEvent,
-    ResponseReceived,
-    SocketClosed,
-    StrategyAnswered,
-    WakeupReached,
-)
-from triclinium_core.retry.couchbase.retry_machine import RetryMachine
-from triclinium_core.retry.couchbase.states import RetryState
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction, RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryAction
 
-R, S = RetryReason, RetryState
+R, S = couchbase.RetryReason, couchbase.RetryState
 
-LOCKED = ResponseReceived(KvResponse(0x09, NODE))
-NOT_MY_VBUCKET = ResponseReceived(KvResponse(0x07, NODE))
+LOCKED = couchbase.ResponseReceived(couchbase.KvResponse(0x09, request_cases.NODE))
+NOT_MY_VBUCKET = couchbase.ResponseReceived(couchbase.KvResponse(0x07, request_cases.NODE))
 
 
 class Computes:
@@ -69,7 +29,7 @@ class Computes:
     def __init__(self, compute: Callable[[], object]) -> None:
         self._compute = compute
 
-    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+    def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> RetryAction:
         """Return whatever the function returns."""
         answer: Any = self._compute()
         return answer  # type: ignore[no-any-return]
@@ -79,7 +39,7 @@ class Hides:
     """A thing whose ``retry_after`` cannot even be looked at."""
 
     @property
-    def retry_after(self) -> Callable[[RetryRequest, RetryReason], RetryAction]:
+    def retry_after(self) -> Callable[[couchbase.RetryRequest, couchbase.RetryReason], RetryAction]:
         """Raise, though it is only asked for."""
         raise OSError("hidden")
 
@@ -87,7 +47,7 @@ class Hides:
 class Generates:
     """A strategy whose method is an asynchronous generator by mistake."""
 
-    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> Any:
+    async def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> Any:
         """Yield instead of returning."""
         yield RetryAction.after(0.0)
 
@@ -112,13 +72,17 @@ def backoff_of(delay: object) -> Callable[[int, Random], float]:
 
 
 BROKEN: list[tuple[str, Any, type[BaseException]]] = [
-    ("raises", Raises(ZeroDivisionError("mine")), ZeroDivisionError),
-    ("raises one of ours", Raises(DocumentLockedException("mine")), DocumentLockedException),
-    ("raises StopIteration", Raises(StopIteration()), StopIteration),
-    ("raises a group", Raises(ExceptionGroup("two", [ValueError(), OSError()])), ExceptionGroup),
-    ("answers None", Says(None), TypeError),
-    ("answers a number", Says(0.5), TypeError),
-    ("answers a class", Says(RetryAction), TypeError),
+    ("raises", request_cases.Raises(ZeroDivisionError("mine")), ZeroDivisionError),
+    (
+        "raises one of ours",
+        request_cases.Raises(errors.DocumentLockedException("mine")),
+        errors.DocumentLockedException,
+    ),
+    ("raises StopIteration", request_cases.Raises(StopIteration()), StopIteration),
+    ("raises a group", request_cases.Raises(ExceptionGroup("two", [ValueError(), OSError()])), ExceptionGroup),
+    ("answers None", request_cases.Says(None), TypeError),
+    ("answers a number", request_cases.Says(0.5), TypeError),
+    ("answers a class", request_cases.Says(RetryAction), TypeError),
     ("answers a coroutine", Computes(answer_later), TypeError),
     ("answers a negative delay", Computes(lambda: RetryAction.after(-0.1)), InvalidArgumentException),
     ("answers NaN", Computes(lambda: RetryAction.after(math.nan)), InvalidArgumentException),
@@ -126,11 +90,15 @@ BROKEN: list[tuple[str, Any, type[BaseException]]] = [
     ("builds a negative delay", Computes(lambda: RetryAction(-0.1)), InvalidArgumentException),
     ("builds NaN", Computes(lambda: RetryAction(math.nan)), InvalidArgumentException),
     ("asks for a foreign error", Computes(lambda: RetryAction.no_retry(OSError)), InvalidArgumentException),  # type: ignore[arg-type]
-    ("asks for an error that cannot be built", Says(RetryAction.no_retry(Unbuildable)), TypeError),
-    ("a backoff of NaN", BestEffortRetryStrategy(backoff_of(math.nan)), InvalidArgumentException),
-    ("a backoff below zero", BestEffortRetryStrategy(backoff_of(-1.0)), InvalidArgumentException),
-    ("a backoff of None", BestEffortRetryStrategy(backoff_of(None)), InvalidArgumentException),
-    ("the class, not an object", BestEffortRetryStrategy, TypeError),
+    (
+        "asks for an error that cannot be built",
+        request_cases.Says(RetryAction.no_retry(request_cases.Unbuildable)),
+        TypeError,
+    ),
+    ("a backoff of NaN", couchbase.BestEffortRetryStrategy(backoff_of(math.nan)), InvalidArgumentException),
+    ("a backoff below zero", couchbase.BestEffortRetryStrategy(backoff_of(-1.0)), InvalidArgumentException),
+    ("a backoff of None", couchbase.BestEffortRetryStrategy(backoff_of(None)), InvalidArgumentException),
+    ("the class, not an object", couchbase.BestEffortRetryStrategy, TypeError),
     ("no strategy at all", None, AttributeError),
     ("a name", "best_effort", AttributeError),
     ("hides its method", Hides(), OSError),
@@ -142,70 +110,72 @@ BROKEN: list[tuple[str, Any, type[BaseException]]] = [
 @rows(("what", "strategy", "cause"), BROKEN)
 def test_a_broken_strategy_fails_the_request(what: str, strategy: Any, cause: type[BaseException]) -> None:
     """Whatever goes wrong in it ends the request, with that as the cause and a report; nothing hangs (decision C28)."""
-    request = annotation()
+    request = request_cases.annotation()
     object.__setattr__(request, "strategy", strategy)
-    machine = machine_of(request)
+    machine = request_cases.machine_of(request)
     actions = machine.handle(LOCKED, 100.5)
-    error = error_of(actions)
+    error = request_cases.error_of(actions)
 
-    assert [ReportRefusal, Fail] == [type(action) for action in actions]
-    assert RequestCanceledException is type(error)
+    assert [couchbase.ReportRefusal, couchbase.Fail] == [type(action) for action in actions]
+    assert errors.RequestCanceledException is type(error)
     assert cause is type(error.__cause__)
     assert cause.__name__ in str(error)
     assert ("KV_LOCKED", 0) == (error.context.refused_reason, error.context.retry_attempts)
     assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
-    assert [Ignore()] == list(machine.handle(WakeupReached(), 102.5))
+    assert [couchbase.Ignore()] == list(machine.handle(couchbase.WakeupReached(), 102.5))
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
 def test_what_ends_the_process_passes(error: BaseException) -> None:
     """Whoever wants to stop the program is not stopped by a retry; the request stays where it was."""
-    machine = machine_of(annotation(Raises(error)))
+    machine = request_cases.machine_of(request_cases.annotation(request_cases.Raises(error)))
     with pytest.raises(type(error)):
         machine.handle(LOCKED, 100.5)
 
     assert S.IN_FLIGHT is machine.state
 
 
-@rows("asked", [Refusal, CouchbaseException, DocumentLockedException])
-def test_the_error_that_a_strategy_asks_for(asked: type[CouchbaseException]) -> None:
+@rows("asked", [request_cases.Refusal, errors.CouchbaseException, errors.DocumentLockedException])
+def test_the_error_that_a_strategy_asks_for(asked: type[errors.CouchbaseException]) -> None:
     """It comes before the status's own, with the same context, and by its name in the report."""
-    actions = machine_of(annotation(Says(RetryAction.no_retry(asked)))).handle(LOCKED, 100.5)
-    error, report = error_of(actions), actions[0]
+    actions = request_cases.machine_of(
+        request_cases.annotation(request_cases.Says(RetryAction.no_retry(asked)))
+    ).handle(LOCKED, 100.5)
+    error, report = request_cases.error_of(actions), actions[0]
 
     assert (asked, "KV_LOCKED") == (type(error), error.context.refused_reason)
-    assert isinstance(report, ReportRefusal)
+    assert isinstance(report, couchbase.ReportRefusal)
     assert asked.__name__ == report.error
 
 
-def consulting(*, idempotent: bool = False) -> tuple[RetryMachine, Awaits]:
+def consulting(*, idempotent: bool = False) -> tuple[couchbase.RetryMachine, request_cases.Awaits]:
     """Return a machine that consults about a locked document since 100.5, and its strategy."""
-    strategy = Awaits()
-    machine = machine_of(annotation(strategy, idempotent=idempotent), state=S.PENDING)
-    machine.handle(Dispatched(NODE, 17), 100.0)
+    strategy = request_cases.Awaits()
+    machine = request_cases.machine_of(request_cases.annotation(strategy, idempotent=idempotent), state=S.PENDING)
+    machine.handle(couchbase.Dispatched(request_cases.NODE, 17), 100.0)
     machine.handle(LOCKED, 100.5)
     return machine, strategy
 
 
 def test_an_asynchronous_strategy_is_consulted() -> None:
     """The driver is told whom to await, with which request and reason; until then only the deadline is awaited."""
-    strategy = Awaits()
-    machine = machine_of(annotation(strategy))
+    strategy = request_cases.Awaits()
+    machine = request_cases.machine_of(request_cases.annotation(strategy))
     seen = machine.snapshot(100.5)
     (action,) = machine.handle(LOCKED, 100.5)
 
-    assert AskStrategy(strategy, seen, R.KV_LOCKED) == action
+    assert couchbase.AskStrategy(strategy, seen, R.KV_LOCKED) == action
     assert (S.CONSULTING, 102.5, 0) == (machine.state, machine.wakeup, machine.retry_attempts)
 
 
 def test_an_asynchronous_retry() -> None:
     """The delay counts from the answer, and the report shows the request of then."""
     machine, _ = consulting()
-    report, order = machine.handle(StrategyAnswered(RetryAction.after(0.25)), 101.0)
+    report, order = machine.handle(couchbase.StrategyAnswered(RetryAction.after(0.25)), 101.0)
 
-    assert RetryAfter(0.25, dispatches=True) == order
-    assert isinstance(report, ReportRetry)
-    assert (1.0, 1.5, 0.5, R.KV_LOCKED, NODE) == (
+    assert couchbase.RetryAfter(0.25, dispatches=True) == order
+    assert isinstance(report, couchbase.ReportRetry)
+    assert (1.0, 1.5, 0.5, R.KV_LOCKED, request_cases.NODE) == (
         report.request.age,
         report.request.remaining,
         report.request.since_first_failure,
@@ -218,73 +188,84 @@ def test_an_asynchronous_retry() -> None:
 @pytest.mark.parametrize(
     ("event", "cause"),
     [
-        (StrategyAnswered(None), TypeError),
-        (StrategyAnswered(None, OSError("down")), OSError),
-        (StrategyAnswered(RetryAction.after(0.0), OSError("down")), OSError),
-        (StrategyAnswered(0.5), TypeError),  # type: ignore[arg-type]
-        (StrategyAnswered(RetryAction.no_retry(Unbuildable)), TypeError),
-        (StrategyAnswered(None, KeyboardInterrupt()), KeyboardInterrupt),
+        (couchbase.StrategyAnswered(None), TypeError),
+        (couchbase.StrategyAnswered(None, OSError("down")), OSError),
+        (couchbase.StrategyAnswered(RetryAction.after(0.0), OSError("down")), OSError),
+        (couchbase.StrategyAnswered(0.5), TypeError),  # type: ignore[arg-type]
+        (couchbase.StrategyAnswered(RetryAction.no_retry(request_cases.Unbuildable)), TypeError),
+        (couchbase.StrategyAnswered(None, KeyboardInterrupt()), KeyboardInterrupt),
     ],
 )
-def test_an_asynchronous_failure(event: StrategyAnswered, cause: type[BaseException]) -> None:
+def test_an_asynchronous_failure(event: couchbase.StrategyAnswered, cause: type[BaseException]) -> None:
     """What it raised, or what is no answer, fails the request as the cause (decision C28)."""
     machine, _ = consulting()
     actions = machine.handle(event, 101.0)
 
-    assert [ReportRefusal, Fail] == [type(action) for action in actions]
-    assert cause is type(error_of(actions).__cause__)
-    assert RequestCanceledException is type(error_of(actions))
+    assert [couchbase.ReportRefusal, couchbase.Fail] == [type(action) for action in actions]
+    assert cause is type(request_cases.error_of(actions).__cause__)
+    assert errors.RequestCanceledException is type(request_cases.error_of(actions))
 
 
-@rows("answer", [RetryAction.after(0.0), RetryAction.after(9.0), RetryAction.no_retry(Refusal)])
+@rows("answer", [RetryAction.after(0.0), RetryAction.after(9.0), RetryAction.no_retry(request_cases.Refusal)])
 @rows("now", [102.5, 102.6])
 def test_an_answer_at_the_deadline(answer: RetryAction, now: float) -> None:
     """A strategy that took until the deadline or longer is too late, even if nobody told the machine the time (C23)."""
     machine, _ = consulting()
-    actions = machine.handle(StrategyAnswered(answer), now)
+    actions = machine.handle(couchbase.StrategyAnswered(answer), now)
 
-    assert [ReportRefusal, Fail] == [type(action) for action in actions]
-    assert UnambiguousTimeoutException is type(error_of(actions))
+    assert [couchbase.ReportRefusal, couchbase.Fail] == [type(action) for action in actions]
+    assert errors.UnambiguousTimeoutException is type(request_cases.error_of(actions))
     assert 0 == machine.retry_attempts
 
 
-@rows("late", [StrategyAnswered(RetryAction.after(0.0)), StrategyAnswered(None, OSError())])
+@rows("late", [couchbase.StrategyAnswered(RetryAction.after(0.0)), couchbase.StrategyAnswered(None, OSError())])
 @rows("closed", [True, False])
-def test_the_deadline_before_the_answer(late: StrategyAnswered, closed: bool) -> None:
+def test_the_deadline_before_the_answer(late: couchbase.StrategyAnswered, closed: bool) -> None:
     """A request times out while the strategy thinks, ambiguously where its write was in flight; the failure is reported."""
-    machine = machine_of(annotation(Awaits()))
-    machine.handle(SocketClosed(HandedOver.ALL) if closed else LOCKED, 100.5)
-    actions = machine.handle(WakeupReached(), 102.5)
-    error, (report, _), reason = error_of(actions), actions, R.SOCKET_CLOSED_WHILE_IN_FLIGHT if closed else R.KV_LOCKED
+    machine = request_cases.machine_of(request_cases.annotation(request_cases.Awaits()))
+    machine.handle(couchbase.SocketClosed(couchbase.HandedOver.ALL) if closed else LOCKED, 100.5)
+    actions = machine.handle(couchbase.WakeupReached(), 102.5)
+    error, (report, _), reason = (
+        request_cases.error_of(actions),
+        actions,
+        R.SOCKET_CLOSED_WHILE_IN_FLIGHT if closed else R.KV_LOCKED,
+    )
 
-    assert isinstance(report, ReportRefusal)
+    assert isinstance(report, couchbase.ReportRefusal)
     assert (reason, type(error).__name__, 0.0) == (report.reason, report.error, report.request.remaining)
     assert frozenset({reason}) == error.context.retry_reasons
-    assert (AmbiguousTimeoutException if closed else UnambiguousTimeoutException) is type(error)
-    assert [Ignore()] == list(machine.handle(late, 102.6))
+    assert (errors.AmbiguousTimeoutException if closed else errors.UnambiguousTimeoutException) is type(error)
+    assert [couchbase.Ignore()] == list(machine.handle(late, 102.6))
 
 
 def test_an_asynchronous_strategy_is_not_asked_what_nobody_is_asked() -> None:
     """What is always retried, and what comes too late, needs no answer."""
-    always, late = machine_of(annotation(Awaits())), machine_of(annotation(Awaits()))
+    always, late = (
+        request_cases.machine_of(request_cases.annotation(request_cases.Awaits())),
+        request_cases.machine_of(request_cases.annotation(request_cases.Awaits())),
+    )
 
-    assert [RefreshTopology, ReportRetry, RetryAfter] == [type(a) for a in always.handle(NOT_MY_VBUCKET, 100.5)]
-    assert [ReportRefusal, Fail] == [type(action) for action in late.handle(LOCKED, 102.5)]
+    assert [couchbase.RefreshTopology, couchbase.ReportRetry, couchbase.RetryAfter] == [
+        type(a) for a in always.handle(NOT_MY_VBUCKET, 100.5)
+    ]
+    assert [couchbase.ReportRefusal, couchbase.Fail] == [type(action) for action in late.handle(LOCKED, 102.5)]
 
 
 def test_an_asynchronous_strategy_sees_the_entry() -> None:
     """What the node's map says is there when it is asked and when it has answered; the connection is closed meanwhile."""
-    entry = map_entry("retry-now", "conn-state-invalidated", "temp")
-    machine = machine_of(annotation(Awaits()), error_maps=map_store({0x7FF0: entry}))
-    consult, close = machine.handle(ResponseReceived(KvResponse(0x7FF0, NODE)), 100.5)
+    entry = request_cases.map_entry("retry-now", "conn-state-invalidated", "temp")
+    machine = request_cases.machine_of(
+        request_cases.annotation(request_cases.Awaits()), error_maps=request_cases.map_store({0x7FF0: entry})
+    )
+    consult, close = machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(0x7FF0, request_cases.NODE)), 100.5)
 
-    assert isinstance(consult, AskStrategy)
+    assert isinstance(consult, couchbase.AskStrategy)
     assert entry is consult.request.error_map_entry
-    assert isinstance(close, CloseConnection)
+    assert isinstance(close, couchbase.CloseConnection)
 
-    report, _ = machine.handle(StrategyAnswered(RetryAction.after(0.1)), 100.6)
+    report, _ = machine.handle(couchbase.StrategyAnswered(RetryAction.after(0.1)), 100.6)
 
-    assert isinstance(report, ReportRetry)
+    assert isinstance(report, couchbase.ReportRetry)
     assert entry is report.request.error_map_entry
 
 
@@ -295,15 +276,19 @@ def test_both_kinds_lead_to_the_same() -> None:
         RetryAction.after(99.0),
         RetryAction.after(0.1, within=0.05),
         RetryAction.no_retry(),
-        RetryAction.no_retry(Refusal),
+        RetryAction.no_retry(request_cases.Refusal),
     ]
-    events: list[RequestEvent] = [LOCKED, SocketClosed(HandedOver.ALL), SocketClosed(HandedOver.NOTHING)]
+    events: list[couchbase.RequestEvent] = [
+        LOCKED,
+        couchbase.SocketClosed(couchbase.HandedOver.ALL),
+        couchbase.SocketClosed(couchbase.HandedOver.NOTHING),
+    ]
     for answer, event, idempotent in itertools.product(answers, events, [True, False]):
-        at_once = machine_of(annotation(Says(answer), idempotent=idempotent))
-        awaited = machine_of(annotation(Awaits(), idempotent=idempotent))
+        at_once = request_cases.machine_of(request_cases.annotation(request_cases.Says(answer), idempotent=idempotent))
+        awaited = request_cases.machine_of(request_cases.annotation(request_cases.Awaits(), idempotent=idempotent))
         expected = at_once.handle(event, 100.5)
         awaited.handle(event, 100.5)
-        actual = awaited.handle(StrategyAnswered(answer), 100.5)
+        actual = awaited.handle(couchbase.StrategyAnswered(answer), 100.5)
         assert [type(action) for action in expected] == [type(action) for action in actual]
         assert (at_once.state, at_once.wakeup) == (awaited.state, awaited.wakeup)
         assert at_once.error_context(101.0) == awaited.error_context(101.0)

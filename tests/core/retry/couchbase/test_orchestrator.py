@@ -12,16 +12,8 @@ from hypothesis import given, strategies as st
 from tests.core.retry.couchbase.request_cases import Raises, Refusal, Says, retry_request
 from tests.rows import rows
 from triclinium_core.retry.backoff import RESOLUTION
-from triclinium_core.retry.couchbase.orchestrator import (
-    Refuse,
-    Retry,
-    TimeOut,
-    Verdict,
-    decide_without_strategy,
-    judge,
-)
-from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest, RetryStrategy
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import Retry, RetryAction, RetryReason, RetryRequest, RetryStrategy, judge
+from triclinium_core.retry.couchbase.orchestrator import Refuse, TimeOut, Verdict, decide_without_strategy
 
 R = RetryReason
 

@@ -9,67 +9,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.core.retry.couchbase.request_cases import (
-    NODE,
-    Says,
-    annotation,
-    answer,
-    error_of,
-    hear,
-    machine_of,
-    map_entry,
-    map_store,
-)
+from tests.core.retry.couchbase import request_cases
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    CouchbaseException,
-    DecodingFailureException,
-    RequestCanceledException,
-    UnambiguousTimeoutException,
-)
-from triclinium_core.retry.couchbase.actions import (
-    CloseConnection,
-    Complete,
-    Dispatch,
-    Fail,
-    RefreshCollection,
-    RefreshTopology,
-    ReportRefusal,
-    ReportRetry,
-    RequestAction,
-    RetryAfter,
-)
-from triclinium_core.retry.couchbase.events import (
-    Dispatched,
-    DispatchFailed,
-    ErrorMapLoaded,
-    HandedOver,
-    KvResponse,
-    ResponseReceived,
-    ServiceResponse,
-    SocketClosed,
-    WakeupReached,
-)
-from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
-from triclinium_core.retry.couchbase.states import RetryState
-from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy,
-    BestEffortRetryStrategy,
-    FailFastRetryStrategy,
-    RetryAction,
-)
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMap, ErrorMapStore
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry import couchbase
 
-R, S = RetryReason, RetryState
+R, S = couchbase.RetryReason, couchbase.RetryState
 
 START = 100.0
 LOCKED, TEMPORARY, NOT_MY_VBUCKET, OUTDATED, UNKNOWN = 0x09, 0x86, 0x07, 0x88, 0x7FF0
-DISPATCHED = Dispatched("10.0.0.1:11210", 17)
-LOCKED_ANSWER = ResponseReceived(KvResponse(0x09))
+DISPATCHED = couchbase.Dispatched("10.0.0.1:11210", 17)
+LOCKED_ANSWER = couchbase.ResponseReceived(couchbase.KvResponse(0x09))
 STALE_PLAN = b'{"errors": [{"code": 4040, "msg": "no such plan"}]}'
 """An answer of the query service for which a statement is prepared and sent again."""
 
@@ -77,19 +28,19 @@ STALE_PLAN = b'{"errors": [{"code": 4040, "msg": "no such plan"}]}'
 @pytest.mark.parametrize(
     ("operation", "response"),
     [
-        ("upsert", KvResponse(0x00)),
-        ("exists", KvResponse(0x01)),
-        ("lookup_in", KvResponse(0xCC)),
-        ("range_scan_continue", KvResponse(0xA6)),
-        ("query", ServiceResponse(Service.QUERY, 200, b"{}")),
+        ("upsert", couchbase.KvResponse(0x00)),
+        ("exists", couchbase.KvResponse(0x01)),
+        ("lookup_in", couchbase.KvResponse(0xCC)),
+        ("range_scan_continue", couchbase.KvResponse(0xA6)),
+        ("query", couchbase.ServiceResponse(couchbase.Service.QUERY, 200, b"{}")),
     ],
 )
-def test_success(operation: str, response: KvResponse | ServiceResponse) -> None:
+def test_success(operation: str, response: couchbase.KvResponse | couchbase.ServiceResponse) -> None:
     """An answer that is no failure completes the request with it, and nothing is awaited any more."""
-    machine = machine_of(replace(annotation(), operation=operation), state=S.PENDING)
+    machine = request_cases.machine_of(replace(request_cases.annotation(), operation=operation), state=S.PENDING)
 
-    assert [] == hear(machine, Dispatched(NODE, 17))
-    assert [Complete(response)] == hear(machine, ResponseReceived(response), 100.1)
+    assert [] == request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
+    assert [couchbase.Complete(response)] == request_cases.hear(machine, couchbase.ResponseReceived(response), 100.1)
     assert S.COMPLETED is machine.state
     assert math.inf == machine.wakeup
 
@@ -98,20 +49,22 @@ def test_success(operation: str, response: KvResponse | ServiceResponse) -> None
 @rows("idempotent", [True, False])
 def test_an_answer_that_cannot_be(status: int, idempotent: bool) -> None:
     """A success of another operation tells nothing of this one, which fails with it; nothing else is concerned."""
-    machine = machine_of(annotation(idempotent=idempotent), state=S.PENDING)
-    hear(machine, Dispatched(NODE, 17))
-    (action,) = hear(machine, ResponseReceived(KvResponse(status, NODE)), 100.1)
-    error = error_of([action])
+    machine = request_cases.machine_of(request_cases.annotation(idempotent=idempotent), state=S.PENDING)
+    request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
+    (action,) = request_cases.hear(
+        machine, couchbase.ResponseReceived(couchbase.KvResponse(status, request_cases.NODE)), 100.1
+    )
+    error = request_cases.error_of([action])
 
-    assert (DecodingFailureException, status) == (type(error), error.context.status)
+    assert (errors.DecodingFailureException, status) == (type(error), error.context.status)
 
 
 def test_a_final_answer() -> None:
     """A known status that is not in the list surfaces at once, with everything that is known of the request."""
-    machine = machine_of(annotation(), state=S.PENDING)
-    hear(machine, Dispatched(NODE, 17))
-    response = KvResponse(0x01, NODE, server_context="gone", server_ref="4f-1")
-    error = error_of(hear(machine, ResponseReceived(response), 100.25))
+    machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
+    request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
+    response = couchbase.KvResponse(0x01, request_cases.NODE, server_context="gone", server_ref="4f-1")
+    error = request_cases.error_of(request_cases.hear(machine, couchbase.ResponseReceived(response), 100.25))
 
     assert errors.DocumentNotFoundException is type(error)
     assert "upsert 'airline_10': the server answered KEY_NOT_FOUND [0x01] (gone)" == str(error)
@@ -128,7 +81,7 @@ def test_a_final_answer() -> None:
         status_name="KEY_NOT_FOUND",
         server_context="gone",
         server_ref="4f-1",
-        last_dispatched_to=NODE,
+        last_dispatched_to=request_cases.NODE,
         elapsed=0.25,
         timeout=2.5,
     )
@@ -137,75 +90,84 @@ def test_a_final_answer() -> None:
 
 def test_an_error_tells_what_was_learnt_last() -> None:
     """An empty word about the newest dispatch too, and of the newest answer alone, whoever gave it."""
-    known = replace(annotation(), error_context=ErrorContext(last_dispatch_error="an older one"))
-    machine, now = machine_of(known, state=RetryState.PENDING), START
+    known = replace(request_cases.annotation(), error_context=ErrorContext(last_dispatch_error="an older one"))
+    machine, now = request_cases.machine_of(known, state=couchbase.RetryState.PENDING), START
     assert "an older one" == machine.error_context(now).last_dispatch_error
-    hear(machine, DispatchFailed(R.NODE_NOT_AVAILABLE, ""))
+    request_cases.hear(machine, couchbase.DispatchFailed(R.NODE_NOT_AVAILABLE, ""))
     assert "" == machine.error_context(now).last_dispatch_error
 
     for response, statuses in (
-        (KvResponse(LOCKED, NODE), (LOCKED, None)),
-        (ServiceResponse(Service.SEARCH, 429, b"{}"), (None, 429)),
-        (KvResponse(TEMPORARY, NODE), (TEMPORARY, None)),
+        (couchbase.KvResponse(LOCKED, request_cases.NODE), (LOCKED, None)),
+        (couchbase.ServiceResponse(couchbase.Service.SEARCH, 429, b"{}"), (None, 429)),
+        (couchbase.KvResponse(TEMPORARY, request_cases.NODE), (TEMPORARY, None)),
     ):
         now = machine.wakeup
-        assert [Dispatch()] == hear(machine, WakeupReached(), now)
-        hear(machine, Dispatched(NODE, 1), now)
-        hear(machine, ResponseReceived(response), now)
+        assert [couchbase.Dispatch()] == request_cases.hear(machine, couchbase.WakeupReached(), now)
+        request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 1), now)
+        request_cases.hear(machine, couchbase.ResponseReceived(response), now)
         context = machine.error_context(now)
         assert statuses == (context.status, context.http_status)
 
 
 def test_a_retry_writes_no_record_for_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """What errors tell is written when there is one: of thousands that are retried at once, none needs it."""
-    machine = machine_of(annotation(), state=S.PENDING)
+    machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     written = []
     monkeypatch.setattr(ErrorContext, "__init__", lambda self, **given: written.append(given))
     now = START
     for status in (LOCKED, NOT_MY_VBUCKET, TEMPORARY):
-        hear(machine, Dispatched(NODE, 1, "127.0.0.1:4711"), now)
-        hear(machine, answer(status), now)
+        request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 1, "127.0.0.1:4711"), now)
+        request_cases.hear(machine, request_cases.answer(status), now)
         now = machine.wakeup
-        assert [Dispatch()] == hear(machine, WakeupReached(), now)
+        assert [couchbase.Dispatch()] == request_cases.hear(machine, couchbase.WakeupReached(), now)
 
     assert [] == written
 
 
-@pytest.mark.parametrize(("status", "refresh"), [(NOT_MY_VBUCKET, RefreshTopology()), (OUTDATED, RefreshCollection())])
-def test_always_retried(status: int, refresh: RequestAction) -> None:
+@pytest.mark.parametrize(
+    ("status", "refresh"), [(NOT_MY_VBUCKET, couchbase.RefreshTopology()), (OUTDATED, couchbase.RefreshCollection())]
+)
+def test_always_retried(status: int, refresh: couchbase.RequestAction) -> None:
     """Even under fail-fast, after a refresh, and with a report for the log."""
-    machine = machine_of(annotation(FailFastRetryStrategy()))
+    machine = request_cases.machine_of(request_cases.annotation(couchbase.FailFastRetryStrategy()))
     hear_of = machine.snapshot(START)
-    actions = hear(machine, answer(status))
+    actions = request_cases.hear(machine, request_cases.answer(status))
     reason = machine.last_reason
 
     assert reason is not None
-    assert [refresh, ReportRetry(hear_of, reason, 0.001, True, None), RetryAfter(0.001, True)] == actions
+    assert [
+        refresh,
+        couchbase.ReportRetry(hear_of, reason, 0.001, True, None),
+        couchbase.RetryAfter(0.001, True),
+    ] == actions
     assert (S.WAITING, 100.001) == (machine.state, machine.wakeup)
 
 
 def test_a_retry_is_reported() -> None:
     """The log learns of request, reason, delay and node; the request is what the strategy saw."""
-    strategy = Says(RetryAction.after(0.25))
-    machine = machine_of(annotation(strategy), state=S.PENDING)
-    hear(machine, Dispatched(NODE, 17))
-    actions = hear(machine, answer(LOCKED), 100.5)
+    strategy = request_cases.Says(couchbase.RetryAction.after(0.25))
+    machine = request_cases.machine_of(request_cases.annotation(strategy), state=S.PENDING)
+    request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
+    actions = request_cases.hear(machine, request_cases.answer(LOCKED), 100.5)
     ((seen, reason),) = strategy.asked
 
     assert R.KV_LOCKED is reason
-    assert [ReportRetry(seen, R.KV_LOCKED, 0.25, True, NODE), RetryAfter(0.25, True)] == actions
+    assert [
+        couchbase.ReportRetry(seen, R.KV_LOCKED, 0.25, True, request_cases.NODE),
+        couchbase.RetryAfter(0.25, True),
+    ] == actions
 
 
 def test_a_refusal_is_reported() -> None:
     """The log learns of request, reason, node and the error's name, before the caller does."""
-    strategy = Says(RetryAction.no_retry())
-    machine = machine_of(annotation(strategy), state=S.PENDING)
-    hear(machine, Dispatched(NODE, 17))
-    report, fail = hear(machine, answer(LOCKED), 100.5)
+    strategy = request_cases.Says(couchbase.RetryAction.no_retry())
+    machine = request_cases.machine_of(request_cases.annotation(strategy), state=S.PENDING)
+    request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
+    report, fail = request_cases.hear(machine, request_cases.answer(LOCKED), 100.5)
     ((seen, _),) = strategy.asked
 
-    assert ReportRefusal(seen, R.KV_LOCKED, "DocumentLockedException", NODE) == report
-    assert isinstance(fail, Fail)
+    assert couchbase.ReportRefusal(seen, R.KV_LOCKED, "DocumentLockedException", request_cases.NODE) == report
+    assert isinstance(fail, couchbase.Fail)
     assert (0, frozenset({"KV_LOCKED"}), "KV_LOCKED") == (
         fail.error.context.retry_attempts,
         fail.error.context.retry_reasons,
@@ -215,12 +177,14 @@ def test_a_refusal_is_reported() -> None:
 
 def test_what_a_strategy_sees() -> None:
     """Key, times, attempts, earlier reasons and the application's own context, and no more than that."""
-    strategy = Says(RetryAction.after(0.25))
-    machine = machine_of(annotation(strategy, client_context={"robot": True}), state=S.PENDING)
-    hear(machine, DispatchFailed(R.NODE_NOT_AVAILABLE), 100.25)
-    hear(machine, WakeupReached(), 100.5)
-    hear(machine, Dispatched(NODE, 17), 100.5)
-    hear(machine, answer(LOCKED), 101.5)
+    strategy = request_cases.Says(couchbase.RetryAction.after(0.25))
+    machine = request_cases.machine_of(
+        request_cases.annotation(strategy, client_context={"robot": True}), state=S.PENDING
+    )
+    request_cases.hear(machine, couchbase.DispatchFailed(R.NODE_NOT_AVAILABLE), 100.25)
+    request_cases.hear(machine, couchbase.WakeupReached(), 100.5)
+    request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17), 100.5)
+    request_cases.hear(machine, request_cases.answer(LOCKED), 101.5)
     (first, _), (second, reason) = strategy.asked
 
     assert (0, frozenset(), 0.25, 2.25, 0.0, 0) == (
@@ -239,7 +203,7 @@ def test_what_a_strategy_sees() -> None:
         second.since_first_failure,
         second.attempts_this_status,
     )
-    assert (Service.KV, "upsert", False, "airline_10", {"robot": True}, None) == (
+    assert (couchbase.Service.KV, "upsert", False, "airline_10", {"robot": True}, None) == (
         second.service,
         second.operation,
         second.idempotent,
@@ -252,12 +216,12 @@ def test_what_a_strategy_sees() -> None:
 
 @rows("idempotent", [True, False])
 @rows("reason", [R.SOCKET_NOT_AVAILABLE, R.NODE_NOT_AVAILABLE, R.AUTHENTICATION_ERROR])
-def test_a_socket_that_closed_before_the_frame(idempotent: bool, reason: RetryReason) -> None:
+def test_a_socket_that_closed_before_the_frame(idempotent: bool, reason: couchbase.RetryReason) -> None:
     """A frame that was never begun is as a failed dispatch, for the reason given."""
-    machine = machine_of(annotation(idempotent=idempotent))
-    actions = hear(machine, SocketClosed(HandedOver.NOTHING, "reset", reason))
+    machine = request_cases.machine_of(request_cases.annotation(idempotent=idempotent))
+    actions = request_cases.hear(machine, couchbase.SocketClosed(couchbase.HandedOver.NOTHING, "reset", reason))
 
-    assert RetryAfter(0.001, True) == actions[-1]
+    assert couchbase.RetryAfter(0.001, True) == actions[-1]
     assert {reason} == machine.retry_reasons
     assert "reset" == machine.error_context(START).last_dispatch_error
     assert not machine.is_ambiguous
@@ -266,11 +230,25 @@ def test_a_socket_that_closed_before_the_frame(idempotent: bool, reason: RetryRe
 def test_services() -> None:
     """Answers of the HTTP services take the same way, with their own lists and texts."""
     body = b'{"errors":[{"code":4040,"msg":"stale plan"}]}'
-    request = annotation(FailFastRetryStrategy(), service=Service.QUERY, operation="query")
-    error = error_of(hear(machine_of(request), ResponseReceived(ServiceResponse(Service.QUERY, 400, body))))
-    final = error_of(hear(machine_of(request), ResponseReceived(ServiceResponse(Service.QUERY, 401, b"no"))))
-    retried = machine_of(annotation(service=Service.QUERY, operation="query"))
-    hear(retried, ResponseReceived(ServiceResponse(Service.QUERY, 400, body)))
+    request = request_cases.annotation(
+        couchbase.FailFastRetryStrategy(), service=couchbase.Service.QUERY, operation="query"
+    )
+    error = request_cases.error_of(
+        request_cases.hear(
+            request_cases.machine_of(request),
+            couchbase.ResponseReceived(couchbase.ServiceResponse(couchbase.Service.QUERY, 400, body)),
+        )
+    )
+    final = request_cases.error_of(
+        request_cases.hear(
+            request_cases.machine_of(request),
+            couchbase.ResponseReceived(couchbase.ServiceResponse(couchbase.Service.QUERY, 401, b"no")),
+        )
+    )
+    retried = request_cases.machine_of(request_cases.annotation(service=couchbase.Service.QUERY, operation="query"))
+    request_cases.hear(
+        retried, couchbase.ResponseReceived(couchbase.ServiceResponse(couchbase.Service.QUERY, 400, body))
+    )
 
     assert errors.PreparedStatementFailureException is type(error)
     context = error.context
@@ -282,9 +260,9 @@ def test_services() -> None:
 
 def test_taken_over_at_the_first_failure() -> None:
     """A machine may be made when the first attempt has failed, with what is known from before."""
-    machine = RetryMachine(
-        annotation(Says(RetryAction.after(0.25))),
-        rng=machine_of(annotation()).snapshot(START).rng,
+    machine = couchbase.RetryMachine(
+        request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.25))),
+        rng=request_cases.machine_of(request_cases.annotation()).snapshot(START).rng,
         state=S.IN_FLIGHT,
         retry_attempts=3,
         first_failure_at=99.0,
@@ -294,8 +272,8 @@ def test_taken_over_at_the_first_failure() -> None:
     assert (3, 3, 2.0) == (seen.retry_attempts, seen.attempts_this_status, seen.since_first_failure)
     assert machine.is_ambiguous
 
-    hear(machine, answer(LOCKED), 101.0)
-    hear(machine, WakeupReached(), 101.25)
+    request_cases.hear(machine, request_cases.answer(LOCKED), 101.0)
+    request_cases.hear(machine, couchbase.WakeupReached(), 101.25)
 
     assert 4 == machine.retry_attempts
     assert 4 == machine.error_context(101.0).retry_attempts
@@ -304,8 +282,8 @@ def test_taken_over_at_the_first_failure() -> None:
 
 def test_a_request_that_is_over_leaves_nothing() -> None:
     """Its machine goes with whoever refers to it last, and waits for no collector of garbage."""
-    machine = machine_of(annotation())
-    hear(machine, answer(TEMPORARY))
+    machine = request_cases.machine_of(request_cases.annotation())
+    request_cases.hear(machine, request_cases.answer(TEMPORARY))
     seen = weakref.ref(machine)
     gc.disable()
     try:
@@ -321,45 +299,60 @@ def test_a_request_that_is_over_leaves_nothing() -> None:
 
 def test_the_error_map_of_the_node_decides() -> None:
     """An unknown status is looked up in the map of the node that sent it, and of no other."""
-    store = map_store({UNKNOWN: map_entry("retry-later", "temp")})
-    mapped = machine_of(annotation(), error_maps=store)
-    elsewhere = machine_of(annotation(), error_maps=store)
-    nowhere = machine_of(annotation(), error_maps=store)
+    store = request_cases.map_store({UNKNOWN: request_cases.map_entry("retry-later", "temp")})
+    mapped = request_cases.machine_of(request_cases.annotation(), error_maps=store)
+    elsewhere = request_cases.machine_of(request_cases.annotation(), error_maps=store)
+    nowhere = request_cases.machine_of(request_cases.annotation(), error_maps=store)
 
-    assert RetryAfter(0.001, True) == hear(mapped, answer(UNKNOWN))[-1]
+    assert couchbase.RetryAfter(0.001, True) == request_cases.hear(mapped, request_cases.answer(UNKNOWN))[-1]
     assert {R.KV_ERROR_MAP_RETRY_INDICATED} == mapped.retry_reasons
-    assert CouchbaseException is type(error_of(hear(elsewhere, answer(UNKNOWN, "10.0.0.2:11210"))))
-    assert CouchbaseException is type(error_of(hear(nowhere, answer(UNKNOWN, None))))
+    assert errors.CouchbaseException is type(
+        request_cases.error_of(request_cases.hear(elsewhere, request_cases.answer(UNKNOWN, "10.0.0.2:11210")))
+    )
+    assert errors.CouchbaseException is type(
+        request_cases.error_of(request_cases.hear(nowhere, request_cases.answer(UNKNOWN, None)))
+    )
 
 
 def test_an_error_map_that_comes_later() -> None:
     """A map that is loaded while the request is under way counts from then on, for all who share the store."""
-    store = ErrorMapStore()
-    machine = machine_of(annotation(), state=S.PENDING, error_maps=store)
-    loaded = ErrorMap(2, 1, {UNKNOWN: map_entry("retry-now")})
+    store = couchbase.ErrorMapStore()
+    machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING, error_maps=store)
+    loaded = couchbase.ErrorMap(2, 1, {UNKNOWN: request_cases.map_entry("retry-now")})
 
-    assert [] == hear(machine, ErrorMapLoaded(NODE, loaded))
-    assert loaded.entries[UNKNOWN] == store.entry(NODE, UNKNOWN)
+    assert [] == request_cases.hear(machine, couchbase.ErrorMapLoaded(request_cases.NODE, loaded))
+    assert loaded.entries[UNKNOWN] == store.entry(request_cases.NODE, UNKNOWN)
 
-    hear(machine, Dispatched(NODE, 17))
+    request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
 
-    assert RetryAfter(0.001, True) == hear(machine, answer(UNKNOWN))[-1]
+    assert couchbase.RetryAfter(0.001, True) == request_cases.hear(machine, request_cases.answer(UNKNOWN))[-1]
 
 
 def test_without_a_store_a_machine_has_its_own() -> None:
     """Two machines without a shared store do not see each other's maps."""
-    first, second = machine_of(annotation()), machine_of(annotation())
-    hear(first, ErrorMapLoaded(NODE, ErrorMap(2, 1, {UNKNOWN: map_entry("retry-now")})))
+    first, second = (
+        request_cases.machine_of(request_cases.annotation()),
+        request_cases.machine_of(request_cases.annotation()),
+    )
+    request_cases.hear(
+        first,
+        couchbase.ErrorMapLoaded(
+            request_cases.NODE, couchbase.ErrorMap(2, 1, {UNKNOWN: request_cases.map_entry("retry-now")})
+        ),
+    )
 
-    assert RetryAfter(0.001, True) == hear(first, answer(UNKNOWN))[-1]
-    assert isinstance(hear(second, answer(UNKNOWN))[-1], Fail)
+    assert couchbase.RetryAfter(0.001, True) == request_cases.hear(first, request_cases.answer(UNKNOWN))[-1]
+    assert isinstance(request_cases.hear(second, request_cases.answer(UNKNOWN))[-1], couchbase.Fail)
 
 
 def test_an_entry_without_a_retry_attribute() -> None:
     """The request ends without asking the strategy; the map's name and text go into the context (decision C31)."""
-    strategy = Says(RetryAction.after(0.0))
-    machine = machine_of(annotation(strategy), error_maps=map_store({UNKNOWN: map_entry("auth", "temp")}))
-    error = error_of(hear(machine, answer(UNKNOWN)))
+    strategy = request_cases.Says(couchbase.RetryAction.after(0.0))
+    machine = request_cases.machine_of(
+        request_cases.annotation(strategy),
+        error_maps=request_cases.map_store({UNKNOWN: request_cases.map_entry("auth", "temp")}),
+    )
+    error = request_cases.error_of(request_cases.hear(machine, request_cases.answer(UNKNOWN)))
 
     assert errors.AuthenticationFailureException is type(error)
     assert ("NEWS", "Something new.") == (error.context.status_name, error.context.status_text)
@@ -368,26 +361,31 @@ def test_an_entry_without_a_retry_attribute() -> None:
 
 def test_a_failed_dispatch_is_safe() -> None:
     """Nothing was sent, so a write is sent again, and what was wrong is remembered."""
-    machine = machine_of(annotation(), state=S.PENDING)
-    actions = hear(machine, DispatchFailed(R.SOCKET_NOT_AVAILABLE, "refused"))
+    machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
+    actions = request_cases.hear(machine, couchbase.DispatchFailed(R.SOCKET_NOT_AVAILABLE, "refused"))
 
-    assert RetryAfter(0.001, True) == actions[-1]
+    assert couchbase.RetryAfter(0.001, True) == actions[-1]
     assert "refused" == machine.error_context(START).last_dispatch_error
 
-    hear(machine, WakeupReached(), 100.001)
-    hear(machine, DispatchFailed(R.SOCKET_NOT_AVAILABLE), 100.001)
+    request_cases.hear(machine, couchbase.WakeupReached(), 100.001)
+    request_cases.hear(machine, couchbase.DispatchFailed(R.SOCKET_NOT_AVAILABLE), 100.001)
 
     assert "refused" == machine.error_context(START).last_dispatch_error
 
 
 def test_every_attempt_is_its_own() -> None:
     """The context tells of the newest attempt: its node, its opaque, its answer."""
-    machine = machine_of(annotation(), state=S.PENDING)
-    hear(machine, Dispatched(NODE, 17))
-    hear(machine, ResponseReceived(KvResponse(LOCKED, NODE, server_context="held", server_ref="1")))
-    hear(machine, WakeupReached(), 100.001)
-    hear(machine, Dispatched("10.0.0.2:11210", 18), 100.001)
-    context = error_of(hear(machine, answer(0x01), 100.5)).context
+    machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
+    request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
+    request_cases.hear(
+        machine,
+        couchbase.ResponseReceived(
+            couchbase.KvResponse(LOCKED, request_cases.NODE, server_context="held", server_ref="1")
+        ),
+    )
+    request_cases.hear(machine, couchbase.WakeupReached(), 100.001)
+    request_cases.hear(machine, couchbase.Dispatched("10.0.0.2:11210", 18), 100.001)
+    context = request_cases.error_of(request_cases.hear(machine, request_cases.answer(0x01), 100.5)).context
 
     assert ("10.0.0.2:11210", 18) == (context.last_dispatched_to, context.opaque)
     assert (0x01, "KEY_NOT_FOUND", None, None) == (
@@ -402,22 +400,30 @@ def test_every_attempt_is_its_own() -> None:
 def test_the_connection_is_closed_last() -> None:
     """The request is settled, or waits for its retry, before its connection goes (decision C31)."""
     attributes = ["fetch-config", "conn-state-invalidated", "retry-now"]
-    store = map_store({UNKNOWN: map_entry(*attributes), UNKNOWN + 1: map_entry(*attributes[:2])})
+    store = request_cases.map_store(
+        {UNKNOWN: request_cases.map_entry(*attributes), UNKNOWN + 1: request_cases.map_entry(*attributes[:2])}
+    )
     why = "the error map says conn-state-invalidated of status 0x7ff"
-    retried = hear(machine_of(annotation(), error_maps=store), answer(UNKNOWN))
-    failed = hear(machine_of(annotation(), error_maps=store), answer(UNKNOWN + 1))
+    retried = request_cases.hear(
+        request_cases.machine_of(request_cases.annotation(), error_maps=store), request_cases.answer(UNKNOWN)
+    )
+    failed = request_cases.hear(
+        request_cases.machine_of(request_cases.annotation(), error_maps=store), request_cases.answer(UNKNOWN + 1)
+    )
 
-    assert [RefreshTopology, ReportRetry, RetryAfter, CloseConnection] == [type(action) for action in retried]
-    assert [RefreshTopology, Fail, CloseConnection] == [type(action) for action in failed]
-    assert [CloseConnection(f"{why}0"), CloseConnection(f"{why}1")] == [retried[-1], failed[-1]]
+    assert [couchbase.RefreshTopology, couchbase.ReportRetry, couchbase.RetryAfter, couchbase.CloseConnection] == [
+        type(action) for action in retried
+    ]
+    assert [couchbase.RefreshTopology, couchbase.Fail, couchbase.CloseConnection] == [type(action) for action in failed]
+    assert [couchbase.CloseConnection(f"{why}0"), couchbase.CloseConnection(f"{why}1")] == [retried[-1], failed[-1]]
 
 
 def test_a_known_status_that_invalidates_the_connection() -> None:
     """A few known statuses do so too."""
-    actions = hear(machine_of(annotation()), answer(0x25))
+    actions = request_cases.hear(request_cases.machine_of(request_cases.annotation()), request_cases.answer(0x25))
 
-    assert [Fail, CloseConnection] == [type(action) for action in actions]
-    assert errors.TemporaryFailureException is type(error_of(actions))
+    assert [couchbase.Fail, couchbase.CloseConnection] == [type(action) for action in actions]
+    assert errors.TemporaryFailureException is type(request_cases.error_of(actions))
 
 
 # -- Deadlines and ambiguity: what a request that ran out of time is told, wherever it stood.
@@ -425,54 +431,56 @@ def test_a_known_status_that_invalidates_the_connection() -> None:
 
 def test_an_answer_after_the_deadline() -> None:
     """As long as nobody said that the time is over, an answer is an answer."""
-    machine = machine_of(annotation())
-    machine.handle(ResponseReceived(KvResponse(0x00)), 103.0)
+    machine = request_cases.machine_of(request_cases.annotation())
+    machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(0x00)), 103.0)
 
     assert S.COMPLETED is machine.state
 
 
 def test_the_example_of_the_rfc() -> None:
     """2 s into a life of 2.5 s, a strategy asks for 1 s: it waits 500 ms, then times out and is not sent."""
-    machine = machine_of(annotation(Says(RetryAction.after(1.0)), submitted_at=0.0, timeout=2.5))
+    machine = request_cases.machine_of(
+        request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(1.0)), submitted_at=0.0, timeout=2.5)
+    )
     report, order = machine.handle(LOCKED_ANSWER, 2.0)
 
-    assert RetryAfter(0.5, dispatches=False) == order
-    assert isinstance(report, ReportRetry)
+    assert couchbase.RetryAfter(0.5, dispatches=False) == order
+    assert isinstance(report, couchbase.ReportRetry)
     assert (0.5, False) == (report.delay, report.dispatches)
     assert (S.EXPIRING, 2.5, 0) == (machine.state, machine.wakeup, machine.retry_attempts)
-    assert [] == list(machine.handle(WakeupReached(), 2.4999))
+    assert [] == list(machine.handle(couchbase.WakeupReached(), 2.4999))
 
-    error = error_of(machine.handle(WakeupReached(), 2.5))
+    error = request_cases.error_of(machine.handle(couchbase.WakeupReached(), 2.5))
 
-    assert UnambiguousTimeoutException is type(error)
+    assert errors.UnambiguousTimeoutException is type(error)
     assert (0, frozenset({"KV_LOCKED"})) == (error.context.retry_attempts, error.context.retry_reasons)
 
 
 def test_a_retry_counts_when_its_delay_is_over() -> None:
     """A request that is abandoned while it waits for its retry has not been retried yet."""
-    machine = machine_of(annotation(Says(RetryAction.after(0.25))))
-    hear(machine, answer(LOCKED), 100.5)
+    machine = request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.25))))
+    request_cases.hear(machine, request_cases.answer(LOCKED), 100.5)
     waiting = machine.error_context(100.6).retry_attempts
-    hear(machine, WakeupReached(), 100.75)
-    hear(machine, Dispatched(NODE, 18), 100.75)
+    request_cases.hear(machine, couchbase.WakeupReached(), 100.75)
+    request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 18), 100.75)
 
     assert (0, 1) == (waiting, machine.error_context(100.8).retry_attempts)
 
 
 @rows("now", [100.5, 102.5])
-@rows("strategy", [BestEffortRetryStrategy(), FailFastRetryStrategy()])
-def test_the_context_has_the_reason_of_every_failure(strategy: AnyRetryStrategy, now: float) -> None:
+@rows("strategy", [couchbase.BestEffortRetryStrategy(), couchbase.FailFastRetryStrategy()])
+def test_the_context_has_the_reason_of_every_failure(strategy: couchbase.AnyRetryStrategy, now: float) -> None:
     """A failure that is refused, that comes at the deadline or that waits for its retry has its reason in the context."""
-    machine = machine_of(annotation(strategy))
-    hear(machine, answer(TEMPORARY), now)
+    machine = request_cases.machine_of(request_cases.annotation(strategy))
+    request_cases.hear(machine, request_cases.answer(TEMPORARY), now)
 
     assert frozenset({"KV_TEMPORARY_FAILURE"}) == machine.error_context(now).retry_reasons
 
 
 def test_the_strategy_sees_which_strategy_decides() -> None:
     """The request that a strategy gets has the strategy that the request was submitted with (RFC 0049)."""
-    strategy = Says(RetryAction.no_retry())
-    hear(machine_of(annotation(strategy)), answer(LOCKED))
+    strategy = request_cases.Says(couchbase.RetryAction.no_retry())
+    request_cases.hear(request_cases.machine_of(request_cases.annotation(strategy)), request_cases.answer(LOCKED))
 
     assert strategy is strategy.asked[0][0].retry_strategy
 
@@ -481,66 +489,79 @@ def test_the_strategy_sees_which_strategy_decides() -> None:
     ("event", "error", "reason"),
     [
         (
-            SocketClosed(HandedOver.ALL, "reset", is_partial=True),
-            RequestCanceledException,
+            couchbase.SocketClosed(couchbase.HandedOver.ALL, "reset", is_partial=True),
+            errors.RequestCanceledException,
             R.SOCKET_CLOSED_WHILE_IN_FLIGHT,
         ),
         (
-            ResponseReceived(ServiceResponse(Service.QUERY, 200, STALE_PLAN, is_partial=True)),
+            couchbase.ResponseReceived(
+                couchbase.ServiceResponse(couchbase.Service.QUERY, 200, STALE_PLAN, is_partial=True)
+            ),
             errors.PreparedStatementFailureException,
             R.QUERY_PREPARED_STATEMENT_FAILURE,
         ),
     ],
 )
 def test_a_failure_after_rows_is_reported_as_a_refusal(
-    event: SocketClosed | ResponseReceived, error: type[CouchbaseException], reason: RetryReason
+    event: couchbase.SocketClosed | couchbase.ResponseReceived,
+    error: type[errors.CouchbaseException],
+    reason: couchbase.RetryReason,
 ) -> None:
     """An idempotent request whose rows were handed out is not retried; the report and the context give the reason."""
-    machine = machine_of(annotation(idempotent=True, service=Service.QUERY, operation="query"))
-    report, fail = hear(machine, event, 100.5)
+    machine = request_cases.machine_of(
+        request_cases.annotation(idempotent=True, service=couchbase.Service.QUERY, operation="query")
+    )
+    report, fail = request_cases.hear(machine, event, 100.5)
 
-    assert isinstance(report, ReportRefusal)
-    assert isinstance(fail, Fail)
+    assert isinstance(report, couchbase.ReportRefusal)
+    assert isinstance(fail, couchbase.Fail)
     assert (reason, error.__name__, error) == (report.reason, report.error, type(fail.error))
     assert (reason, frozenset({reason})) == (fail.error.context.refused_reason, fail.error.context.retry_reasons)
     assert not machine.is_answered
 
 
-@rows("handed_over", list(HandedOver))
-def test_rows_count_more_than_what_was_handed_over(handed_over: HandedOver) -> None:
+@rows("handed_over", list(couchbase.HandedOver))
+def test_rows_count_more_than_what_was_handed_over(handed_over: couchbase.HandedOver) -> None:
     """A stream that is lost after rows were handed out refuses the retry, whatever the driver says it handed over."""
-    machine = machine_of(annotation(idempotent=True, service=Service.QUERY, operation="query"))
-    report, fail = hear(machine, SocketClosed(handed_over, "reset", is_partial=True), 100.5)
+    machine = request_cases.machine_of(
+        request_cases.annotation(idempotent=True, service=couchbase.Service.QUERY, operation="query")
+    )
+    report, fail = request_cases.hear(machine, couchbase.SocketClosed(handed_over, "reset", is_partial=True), 100.5)
     reason = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
 
-    assert isinstance(report, ReportRefusal)
-    assert isinstance(fail, Fail)
-    assert (reason, RequestCanceledException) == (report.reason, type(fail.error))
+    assert isinstance(report, couchbase.ReportRefusal)
+    assert isinstance(fail, couchbase.Fail)
+    assert (reason, errors.RequestCanceledException) == (report.reason, type(fail.error))
     assert (reason, frozenset({reason})) == (fail.error.context.refused_reason, fail.error.context.retry_reasons)
     assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
 
 
 def test_a_driver_that_oversleeps() -> None:
     """A retry that is due is sent as long as there is time, and not when the deadline has passed already."""
-    late, too_late = (machine_of(annotation(Says(RetryAction.after(0.1)))) for _ in range(2))
+    late, too_late = (
+        request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.1))))
+        for _ in range(2)
+    )
     for machine in (late, too_late):
         machine.handle(LOCKED_ANSWER, 102.0)
 
-    assert [Dispatch()] == list(late.handle(WakeupReached(), 102.49))
-    assert [Fail] == [type(action) for action in too_late.handle(WakeupReached(), 102.5)]
+    assert [couchbase.Dispatch()] == list(late.handle(couchbase.WakeupReached(), 102.49))
+    assert [couchbase.Fail] == [type(action) for action in too_late.handle(couchbase.WakeupReached(), 102.5)]
 
 
 def test_large_instants() -> None:
     """A clock that has run for thirty years moves in larger steps; retries and deadlines still come to an end."""
     start = 1e9
-    machine = machine_of(annotation(Says(RetryAction.after(0.1)), submitted_at=start, timeout=0.35))
+    machine = request_cases.machine_of(
+        request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.1)), submitted_at=start, timeout=0.35)
+    )
     now, dispatches = start, 0
     while machine.state is not S.FAILED:
         if machine.state is S.IN_FLIGHT:
             machine.handle(LOCKED_ANSWER, now)
         now = machine.wakeup
-        for action in machine.handle(WakeupReached(), now):
-            if isinstance(action, Dispatch):
+        for action in machine.handle(couchbase.WakeupReached(), now):
+            if isinstance(action, couchbase.Dispatch):
                 dispatches += 1
                 machine.handle(DISPATCHED, now)
 
@@ -550,15 +571,15 @@ def test_large_instants() -> None:
 
 def test_the_timeout_of_the_owner_does_not_count() -> None:
     """What the owner put into the context about times is replaced by what the machine knows."""
-    request = RequestAnnotation(
+    request = couchbase.RequestAnnotation(
         operation="get",
         idempotent=True,
-        strategy=BestEffortRetryStrategy(),
+        strategy=couchbase.BestEffortRetryStrategy(),
         submitted_at=0.0,
         deadline=1.0,
         error_context=ErrorContext(operation="other", idempotent=False, timeout=99.0, service="query"),
     )
-    context = machine_of(request).error_context(0.5)
+    context = request_cases.machine_of(request).error_context(0.5)
 
     assert ("get", True, 1.0, "kv", 0.5) == (
         context.operation,
@@ -571,7 +592,7 @@ def test_the_timeout_of_the_owner_does_not_count() -> None:
 
 def test_an_endless_request() -> None:
     """Without a deadline nothing wakes it but its retries, and no timeout is told."""
-    machine = machine_of(annotation(timeout=math.inf))
+    machine = request_cases.machine_of(request_cases.annotation(timeout=math.inf))
 
     assert math.inf == machine.wakeup
     assert machine.error_context(100.0).timeout is None
@@ -579,29 +600,31 @@ def test_an_endless_request() -> None:
     machine.handle(LOCKED_ANSWER, 1e6)
 
     assert 1e6 + 0.001 == machine.wakeup
-    assert [Dispatch()] == list(machine.handle(WakeupReached(), 1e6 + 0.001))
+    assert [couchbase.Dispatch()] == list(machine.handle(couchbase.WakeupReached(), 1e6 + 0.001))
     assert math.inf == machine.wakeup
 
 
 def test_time_that_passes_early_while_waiting() -> None:
     """A delay is waited for to its end, whatever wakes the driver in between."""
-    machine = machine_of(annotation())
+    machine = request_cases.machine_of(request_cases.annotation())
     machine.handle(LOCKED_ANSWER, 100.0)
 
-    assert [] == list(machine.handle(WakeupReached(), 100.0009))
+    assert [] == list(machine.handle(couchbase.WakeupReached(), 100.0009))
     assert (S.WAITING, 100.001) == (machine.state, machine.wakeup)
-    assert [Dispatch()] == list(machine.handle(WakeupReached(), 100.001))
+    assert [couchbase.Dispatch()] == list(machine.handle(couchbase.WakeupReached(), 100.001))
     assert (S.PENDING, 102.5) == (machine.state, machine.wakeup)
 
 
-@rows("handed_over", [HandedOver.PART, HandedOver.ALL])
-def test_a_socket_that_closed_under_a_write(handed_over: HandedOver) -> None:
+@rows("handed_over", [couchbase.HandedOver.PART, couchbase.HandedOver.ALL])
+def test_a_socket_that_closed_under_a_write(handed_over: couchbase.HandedOver) -> None:
     """Nobody knows whether it was applied: it fails, however little was handed over (decision C24)."""
-    machine = machine_of(annotation(), state=S.PENDING)
+    machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     machine.handle(DISPATCHED, 100.0)
-    error = error_of(machine.handle(SocketClosed(handed_over, "reset", R.AUTHENTICATION_ERROR), 100.0))
+    error = request_cases.error_of(
+        machine.handle(couchbase.SocketClosed(handed_over, "reset", R.AUTHENTICATION_ERROR), 100.0)
+    )
 
-    assert RequestCanceledException is type(error)
+    assert errors.RequestCanceledException is type(error)
     assert ("SOCKET_CLOSED_WHILE_IN_FLIGHT", "reset") == (
         error.context.refused_reason,
         error.context.last_dispatch_error,
@@ -611,8 +634,8 @@ def test_a_socket_that_closed_under_a_write(handed_over: HandedOver) -> None:
 @rows("asked", [0.0, 0.0005])
 def test_time_passes_between_two_attempts(asked: float) -> None:
     """A strategy that wants no delay gets a millisecond."""
-    machine = machine_of(annotation(Says(RetryAction.after(asked))))
+    machine = request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(asked))))
     *_, order = machine.handle(LOCKED_ANSWER, 100.0)
 
-    assert RetryAfter(0.001, dispatches=True) == order
+    assert couchbase.RetryAfter(0.001, dispatches=True) == order
     assert 100.001 == pytest.approx(machine.wakeup)

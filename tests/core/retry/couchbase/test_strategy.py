@@ -14,22 +14,10 @@ from tests.core.retry.couchbase.request_cases import Awaits, Refusal, Says, map_
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
 from triclinium_core import errors
-from triclinium_core.errors import CouchbaseException, InvalidArgumentException
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import RESOLUTION, Random, exponential
-from triclinium_core.retry.couchbase.strategy import (
-    TERMINAL_ERRORS,
-    BestEffortRetryStrategy,
-    ErrorMapRetryStrategy,
-    FailFastRetryStrategy,
-    FastFailOnTerminalErrorRetryStrategy,
-    RetryAction,
-    RetryRequest,
-    is_async,
-)
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
-R = RetryReason
+R = couchbase.RetryReason
 
 TERMINAL_TABLE_OF_THE_RFC = {
     "AUTHENTICATION_ERROR": ("AuthenticationFailureException", "AuthenticationFailureException"),
@@ -44,11 +32,11 @@ TERMINAL_TABLE_OF_THE_RFC = {
 def test_the_terminal_errors_are_those_of_the_rfc() -> None:
     """Five reasons with their classes, and none besides; the strategy answers them."""
     assert TERMINAL_TABLE_OF_THE_RFC == {
-        reason.name: (error.rfc_class.__name__, error.__name__) for reason, error in TERMINAL_ERRORS.items()
+        reason.name: (error.rfc_class.__name__, error.__name__) for reason, error in couchbase.TERMINAL_ERRORS.items()
     }
-    assert RetryAction.no_retry(errors.TlsException) == FastFailOnTerminalErrorRetryStrategy().retry_after(
-        retry_request(), R.TLS_ERROR
-    )
+    assert couchbase.RetryAction.no_retry(
+        errors.TlsException
+    ) == couchbase.FastFailOnTerminalErrorRetryStrategy().retry_after(retry_request(), R.TLS_ERROR)
 
 
 def constant(retry_attempts: int, rng: Random, /) -> float:
@@ -56,19 +44,21 @@ def constant(retry_attempts: int, rng: Random, /) -> float:
     return 0.07 + retry_attempts
 
 
-@rows("strategy", [BestEffortRetryStrategy(constant), FastFailOnTerminalErrorRetryStrategy(constant)])
-def test_the_backoff_can_be_replaced(strategy: BestEffortRetryStrategy) -> None:
+@rows(
+    "strategy", [couchbase.BestEffortRetryStrategy(constant), couchbase.FastFailOnTerminalErrorRetryStrategy(constant)]
+)
+def test_the_backoff_can_be_replaced(strategy: couchbase.BestEffortRetryStrategy) -> None:
     """A calculator of the user's own replaces the delays, and nothing else."""
-    assert RetryAction(2.07) == strategy.retry_after(retry_request(retry_attempts=2), R.KV_LOCKED)
-    assert RetryAction(None) == strategy.retry_after(retry_request(retry_attempts=2), R.UNKNOWN)
+    assert couchbase.RetryAction(2.07) == strategy.retry_after(retry_request(retry_attempts=2), R.KV_LOCKED)
+    assert couchbase.RetryAction(None) == strategy.retry_after(retry_request(retry_attempts=2), R.UNKNOWN)
 
 
 def test_jitter_comes_from_the_request() -> None:
     """The randomness of a jittered backoff is the request's own, so a run can be repeated."""
-    strategy = BestEffortRetryStrategy(exponential(jitter=1.0))
+    strategy = couchbase.BestEffortRetryStrategy(exponential(jitter=1.0))
     request = retry_request(retry_attempts=4, rng=Fixed(0.75))
 
-    assert RetryAction(0.004) == strategy.retry_after(request, R.KV_LOCKED)
+    assert couchbase.RetryAction(0.004) == strategy.retry_after(request, R.KV_LOCKED)
 
 
 LINEAR = map_entry(
@@ -82,20 +72,20 @@ ASKED = R.KV_ERROR_MAP_RETRY_INDICATED
 @rows(
     ("since_first_failure", "expected"),
     [
-        (0.0, RetryAction(0.01, within=1.5)),
-        (1.499, RetryAction(0.01, within=1.5 - 1.499)),
-        (1.5 - 2 * RESOLUTION, RetryAction(0.01, within=1.5 - (1.5 - 2 * RESOLUTION))),
-        (1.5 - RESOLUTION / 2, RetryAction(None)),
-        (1.5, RetryAction(None)),
-        (1.501, RetryAction(None)),
-        (99.0, RetryAction(None)),
+        (0.0, couchbase.RetryAction(0.01, within=1.5)),
+        (1.499, couchbase.RetryAction(0.01, within=1.5 - 1.499)),
+        (1.5 - 2 * RESOLUTION, couchbase.RetryAction(0.01, within=1.5 - (1.5 - 2 * RESOLUTION))),
+        (1.5 - RESOLUTION / 2, couchbase.RetryAction(None)),
+        (1.5, couchbase.RetryAction(None)),
+        (1.501, couchbase.RetryAction(None)),
+        (99.0, couchbase.RetryAction(None)),
     ],
 )
-def test_error_map_ends_with_max_duration(since_first_failure: float, expected: RetryAction) -> None:
+def test_error_map_ends_with_max_duration(since_first_failure: float, expected: couchbase.RetryAction) -> None:
     """Once ``max-duration`` has passed since the first failure, nothing is retried (decision C15)."""
     request = retry_request(retry_attempts=1, since_first_failure=since_first_failure, entry=LINEAR)
 
-    assert expected == ErrorMapRetryStrategy().retry_after(request, ASKED)
+    assert expected == couchbase.ErrorMapRetryStrategy().retry_after(request, ASKED)
 
 
 def test_the_time_since_the_status_counts_where_it_is_known() -> None:
@@ -103,40 +93,53 @@ def test_the_time_since_the_status_counts_where_it_is_known() -> None:
     early = replace(retry_request(since_first_failure=99.0, entry=LINEAR), since_this_status=0.25)
     late = replace(early, since_this_status=1.5)
 
-    assert RetryAction(0.005, within=1.25) == ErrorMapRetryStrategy().retry_after(early, ASKED)
-    assert RetryAction(None) == ErrorMapRetryStrategy().retry_after(late, ASKED)
+    assert couchbase.RetryAction(0.005, within=1.25) == couchbase.ErrorMapRetryStrategy().retry_after(early, ASKED)
+    assert couchbase.RetryAction(None) == couchbase.ErrorMapRetryStrategy().retry_after(late, ASKED)
 
 
 def test_an_unknown_algorithm_is_refused() -> None:
     """The strategy that follows the map neither retries nor asks the strategy it wraps (RFC 0013 "Questions")."""
-    otherwise = Says(RetryAction.after(0.0))
+    otherwise = Says(couchbase.RetryAction.after(0.0))
     entry = map_entry("auto-retry", retry={"strategy": "fibonacci", "interval": 1, "after": 1})
-    action = ErrorMapRetryStrategy(otherwise).retry_after(retry_request(entry=entry), ASKED)
+    action = couchbase.ErrorMapRetryStrategy(otherwise).retry_after(retry_request(entry=entry), ASKED)
 
     assert (None, None, []) == (action.delay, action.error, otherwise.asked)
     assert "fibonacci" in (action.because or "")
 
 
 @rows("entry", [None, WITHOUT_SCHEDULE])
-def test_error_map_without_a_schedule(entry: ErrorMapEntry | None) -> None:
+def test_error_map_without_a_schedule(entry: couchbase.ErrorMapEntry | None) -> None:
     """Where the map has no usable schedule, the default strategy decides (decision C16)."""
     request = retry_request(retry_attempts=3, entry=entry)
 
-    assert RetryAction(0.008) == ErrorMapRetryStrategy().retry_after(request, ASKED)
+    assert couchbase.RetryAction(0.008) == couchbase.ErrorMapRetryStrategy().retry_after(request, ASKED)
 
 
 def test_error_map_asks_the_strategy_it_wraps() -> None:
     """Another strategy may be given for everything else."""
-    otherwise = Says(RetryAction.no_retry(Refusal))
+    otherwise = Says(couchbase.RetryAction.no_retry(Refusal))
     request = retry_request(entry=LINEAR)
 
-    assert RetryAction.no_retry(Refusal) == ErrorMapRetryStrategy(otherwise).retry_after(request, R.KV_LOCKED)
+    assert couchbase.RetryAction.no_retry(Refusal) == couchbase.ErrorMapRetryStrategy(otherwise).retry_after(
+        request, R.KV_LOCKED
+    )
     assert [(request, R.KV_LOCKED)] == otherwise.asked
-    assert RetryAction(0.005, within=1.5) == ErrorMapRetryStrategy(otherwise).retry_after(request, ASKED)
+    assert couchbase.RetryAction(0.005, within=1.5) == couchbase.ErrorMapRetryStrategy(otherwise).retry_after(
+        request, ASKED
+    )
 
 
-@rows("strategy", [BestEffortRetryStrategy(), FastFailOnTerminalErrorRetryStrategy(), FailFastRetryStrategy()])
-def test_shipped_strategies_ignore_the_schedule(strategy: BestEffortRetryStrategy | FailFastRetryStrategy) -> None:
+@rows(
+    "strategy",
+    [
+        couchbase.BestEffortRetryStrategy(),
+        couchbase.FastFailOnTerminalErrorRetryStrategy(),
+        couchbase.FailFastRetryStrategy(),
+    ],
+)
+def test_shipped_strategies_ignore_the_schedule(
+    strategy: couchbase.BestEffortRetryStrategy | couchbase.FailFastRetryStrategy,
+) -> None:
     """``interval``, ``ceil`` and ``max-duration`` must not be used by them (RFC 0049 "KV Error Map Handling")."""
     plain = strategy.retry_after(retry_request(retry_attempts=3, since_first_failure=99.0), ASKED)
     mapped = strategy.retry_after(retry_request(retry_attempts=3, since_first_failure=99.0, entry=LINEAR), ASKED)
@@ -145,20 +148,20 @@ def test_shipped_strategies_ignore_the_schedule(strategy: BestEffortRetryStrateg
 
 
 NO_TIME = [-0.001, -math.inf, math.nan, math.inf, True, "1", [], 1j]
-NO_ERROR = [ValueError, Exception, object, "CouchbaseException", CouchbaseException("built"), 1]
+NO_ERROR = [ValueError, Exception, object, "CouchbaseException", errors.CouchbaseException("built"), 1]
 NO_BACKOFF = [0.5, "exponential", (0.001, 0.5)]
 
 
 @rows(
     ("build", "parameter", "values"),
     [
-        (RetryAction, "delay", NO_TIME),
-        (RetryAction.after, "delay", [*NO_TIME, None]),
-        (lambda value: RetryAction.after(0.1, within=value), "within", NO_TIME),
-        (RetryAction.no_retry, "error", NO_ERROR),
-        (functools.partial(RetryAction, None), "error", NO_ERROR),
-        (BestEffortRetryStrategy, "backoff", NO_BACKOFF),
-        (FastFailOnTerminalErrorRetryStrategy, "backoff", NO_BACKOFF),
+        (couchbase.RetryAction, "delay", NO_TIME),
+        (couchbase.RetryAction.after, "delay", [*NO_TIME, None]),
+        (lambda value: couchbase.RetryAction.after(0.1, within=value), "within", NO_TIME),
+        (couchbase.RetryAction.no_retry, "error", NO_ERROR),
+        (functools.partial(couchbase.RetryAction, None), "error", NO_ERROR),
+        (couchbase.BestEffortRetryStrategy, "backoff", NO_BACKOFF),
+        (couchbase.FastFailOnTerminalErrorRetryStrategy, "backoff", NO_BACKOFF),
     ],
 )
 def test_nonsense_is_refused_where_it_is_made(
@@ -166,7 +169,7 @@ def test_nonsense_is_refused_where_it_is_made(
 ) -> None:
     """Not at the first failure in production; a calculator that forgot its return is not taken for a refusal."""
     for value in values:
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             build(value)
 
         assert parameter == caught.value.parameter
@@ -179,8 +182,10 @@ class Partial:
     def __init__(self) -> None:
         self.retry_after = functools.partial(self._retry_after, None)
 
-    async def _retry_after(self, nothing: None, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        return RetryAction.no_retry()
+    async def _retry_after(
+        self, nothing: None, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
+    ) -> couchbase.RetryAction:
+        return couchbase.RetryAction.no_retry()
 
 
 def test_is_async() -> None:
@@ -189,22 +194,24 @@ def test_is_async() -> None:
     class Inherited(Awaits):
         pass
 
-    assert is_async(Awaits())
-    assert is_async(Inherited())
-    assert is_async(Partial())
-    assert not is_async(Says(None))
-    assert not is_async(FailFastRetryStrategy())
+    assert couchbase.is_async(Awaits())
+    assert couchbase.is_async(Inherited())
+    assert couchbase.is_async(Partial())
+    assert not couchbase.is_async(Says(None))
+    assert not couchbase.is_async(couchbase.FailFastRetryStrategy())
 
 
 class _Asks:
-    async def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        return RetryAction.no_retry()
+    async def retry_after(
+        self, request: couchbase.RetryRequest, reason: couchbase.RetryReason
+    ) -> couchbase.RetryAction:
+        return couchbase.RetryAction.no_retry()
 
 
 @rows("otherwise", [42, object(), _Asks()])
 def test_error_map_strategy_wraps_a_strategy_that_answers_at_once(otherwise: object) -> None:
     """What cannot answer for the other reasons is refused when the strategy is made, not at the first failure."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        ErrorMapRetryStrategy(otherwise)  # type: ignore[arg-type]
+    with pytest.raises(errors.InvalidArgumentException) as caught:
+        couchbase.ErrorMapRetryStrategy(otherwise)  # type: ignore[arg-type]
 
     assert "otherwise" == caught.value.parameter

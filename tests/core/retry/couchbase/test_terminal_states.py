@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.rows import rows
-from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.terminal_states import MISSING_MAX, TerminalStates
+from triclinium_core.retry.couchbase import TERMINAL_ERRORS, RetryReason, Service, Status, TerminalStates
+from triclinium_core.retry.couchbase.terminal_states import MISSING_MAX
 
 R = RetryReason
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from triclinium_core.retry.smithy import RetryError, SingleUseToken, StandardRetryStrategy
 from triclinium_core.retry.smithy.base import BaseRetryStrategy
-from triclinium_core.retry.smithy.protocols import RetryError
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.retry.smithy.tokens import SingleUseToken
 
 
 class Fixed:

@@ -10,8 +10,7 @@ import pytest
 from tests.core.retry.smithy.cases import ERRORS, Failure, Fixed, delays_of
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.protocols import RetryError
+from triclinium_core.retry.smithy import AdaptiveRetryStrategy, RetryError
 from triclinium_core.retry.smithy.rate_limiter import WAIT_MAX
 
 

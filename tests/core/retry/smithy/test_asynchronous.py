@@ -10,10 +10,9 @@ import pytest
 from tests.core.retry.smithy.cases import Failure, Fixed
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.smithy.asynchronous import AsyncShape, as_async
-from triclinium_core.retry.smithy.protocols import RetryError, RetryToken, is_async
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry import smithy
+from triclinium_core.retry.smithy import RetryToken
+from triclinium_core.retry.smithy.asynchronous import AsyncShape
 
 
 def answer(question: Coroutine[Any, Any, Any]) -> Any:
@@ -25,8 +24,8 @@ def answer(question: Coroutine[Any, Any, Any]) -> Any:
 
 def test_the_same_answers() -> None:
     """Tokens, delays and quota are those of the strategy, and no event loop is needed."""
-    strategy = StandardRetryStrategy(rng=Fixed(1.0))
-    shape = as_async(strategy)
+    strategy = smithy.StandardRetryStrategy(rng=Fixed(1.0))
+    shape = smithy.as_async(strategy)
 
     token = answer(shape.acquire_initial_retry_token(token_scope="s3"))
     token = answer(shape.refresh_retry_token_for_retry(token_to_renew=token, error=Failure()))
@@ -39,27 +38,27 @@ def test_the_same_answers() -> None:
 
 def test_refusals_come_out() -> None:
     """They are raised where the answer is awaited."""
-    shape = as_async(SimpleRetryStrategy(rng=Fixed(), max_attempts=1))
+    shape = smithy.as_async(smithy.SimpleRetryStrategy(rng=Fixed(), max_attempts=1))
     token = answer(shape.acquire_initial_retry_token())
 
-    with pytest.raises(RetryError, match="max_attempts=1"):
+    with pytest.raises(smithy.RetryError, match="max_attempts=1"):
         shape.refresh_retry_token_for_retry(token_to_renew=token, error=Failure()).send(None)
 
 
 def test_the_shapes() -> None:
     """A strategy that is awaited already stays as it is."""
-    strategy = SimpleRetryStrategy(rng=Fixed())
+    strategy = smithy.SimpleRetryStrategy(rng=Fixed())
     shape = AsyncShape(strategy)
 
-    assert (False, True) == (is_async(strategy), is_async(shape))
+    assert (False, True) == (smithy.is_async(strategy), smithy.is_async(shape))
     assert strategy is shape.strategy
-    assert shape is as_async(shape)
+    assert shape is smithy.as_async(shape)
 
 
 def test_the_attributes_of_the_design() -> None:
     """The awaited shape has the limit and the delays of its strategy, and neither where its strategy has none."""
-    strategy = StandardRetryStrategy(rng=Fixed(), max_attempts=7)
-    full, bare = as_async(strategy), as_async(Plain())
+    strategy = smithy.StandardRetryStrategy(rng=Fixed(), max_attempts=7)
+    full, bare = smithy.as_async(strategy), smithy.as_async(Plain())
 
     assert (7, strategy.backoff_strategy) == (full.max_attempts, full.backoff_strategy)
     assert [False, False] == [hasattr(bare, name) for name in ("max_attempts", "backoff_strategy")]
@@ -67,7 +66,7 @@ def test_the_attributes_of_the_design() -> None:
 
 def test_no_shape_of_a_shape() -> None:
     """It would await nothing but itself."""
-    shape: Any = AsyncShape(SimpleRetryStrategy(rng=Fixed()))
+    shape: Any = AsyncShape(smithy.SimpleRetryStrategy(rng=Fixed()))
 
     with pytest.raises(ArgumentError, match="has to be awaited already"):
         AsyncShape(shape)
@@ -75,7 +74,7 @@ def test_no_shape_of_a_shape() -> None:
 
 def test_a_token_is_abandoned_without_waiting() -> None:
     """As far as the strategy takes tokens back."""
-    strategy = StandardRetryStrategy(rng=Fixed())
+    strategy = smithy.StandardRetryStrategy(rng=Fixed())
     token = strategy.refresh_retry_token_for_retry(
         token_to_renew=strategy.acquire_initial_retry_token(), error=Failure(safe=True)
     )
@@ -115,7 +114,7 @@ class Half:
         """Never asked."""
 
 
-@rows("make", [AsyncShape, as_async])
+@rows("make", [AsyncShape, smithy.as_async])
 @rows(
     ("given", "hint"),
     [

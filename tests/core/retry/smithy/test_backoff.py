@@ -12,14 +12,8 @@ from hypothesis import given, strategies as st
 from tests.core.retry.smithy.cases import Fixed
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.smithy.backoff import (
-    WALK_MAX,
-    DecorrelatedRetryBackoffStrategy,
-    ExponentialRetryBackoffStrategy,
-    Jitter,
-    backoff_delay,
-    check_backoff,
-)
+from triclinium_core.retry.smithy import DecorrelatedRetryBackoffStrategy, ExponentialRetryBackoffStrategy, Jitter
+from triclinium_core.retry.smithy.backoff import WALK_MAX, backoff_delay, check_backoff
 
 seconds = st.one_of(st.floats(0.0, 1e3), st.sampled_from([0.0, 5e-324, 1e-300, 1e300, 1.7e308]))
 attempts = st.one_of(st.integers(1, 40), st.integers(1, 10**9), st.sampled_from([1023, 1024, 1025, 1026, 10**400]))

@@ -9,10 +9,8 @@ import pytest
 from tests.core.retry.smithy.cases import Failure, Fixed
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
+from triclinium_core.retry.smithy import RetryError, SimpleRetryStrategy, SingleUseToken
 from triclinium_core.retry.smithy.base import at_least_retry_after
-from triclinium_core.retry.smithy.protocols import RetryError
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.retry.smithy.tokens import SingleUseToken
 
 
 @rows(

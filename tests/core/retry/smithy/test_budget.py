@@ -9,9 +9,7 @@ import pytest
 from tests.core.retry.smithy.cases import retries_of
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.backoff import ConstantRandom
-from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
-from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo
-from triclinium_core.retry.smithy.protocols import RetryError
+from triclinium_core.retry.smithy import BudgetRetryStrategy, ClassifiedError, ErrorInfo, RetryError
 from triclinium_core.retry.smithy.quota import SCOPES_MAX
 
 ERROR = ClassifiedError(OSError(), ErrorInfo(is_retry_safe=True))

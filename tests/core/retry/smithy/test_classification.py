@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.retry.smithy.classification import ClassifiedError, ErrorInfo, classify
-from triclinium_core.retry.smithy.protocols import ErrorRetryInfo, HasFault
+from triclinium_core.retry.smithy import ClassifiedError, ErrorInfo, ErrorRetryInfo, HasFault, classify
 
 
 def carrying(**attributes: Any) -> Exception:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
+from triclinium_core.retry.smithy import AwsRetryNumbers
 
 
 @rows(

@@ -10,13 +10,12 @@ import pytest
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry.smithy import quota
-from triclinium_core.retry.smithy.quota import RetryQuota
 
 
 def test_full_buckets_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scopes that owe nothing do not count against the number that is remembered."""
     monkeypatch.setattr(quota, "SCOPES_MAX", 2)
-    bucket = RetryQuota(20)
+    bucket = quota.RetryQuota(20)
     bucket.acquire(5, "owes")
 
     for scope in range(100):
@@ -30,7 +29,7 @@ def test_full_buckets_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_oldest_shortage_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """When too many scopes owe something, that whose last retry was longest ago is full again."""
     monkeypatch.setattr(quota, "SCOPES_MAX", 2)
-    bucket = RetryQuota(20)
+    bucket = quota.RetryQuota(20)
     for scope in ("a", "b", "a", "c"):
         bucket.acquire(5, scope)
 
@@ -41,6 +40,6 @@ def test_the_oldest_shortage_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_capacity_that_is_none(capacity: Any) -> None:
     """The error names it."""
     with pytest.raises(ArgumentError, match="quota_capacity=") as caught:
-        RetryQuota(capacity)
+        quota.RetryQuota(capacity)
 
     assert "quota_capacity" == caught.value.parameter

@@ -13,12 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.core.retry.smithy.cases import Failure
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.protocols import RetryError
+from triclinium_core.retry import smithy
 from triclinium_core.retry.smithy.rate_limiter import WAIT_MAX
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.retry.smithy.tokens import SingleUseToken
 
 SCOPES = (None, "a", "b")
 RETRY_AFTER_MAX = 30.0
@@ -36,7 +32,7 @@ errors = st.builds(
 class Request:
     """What the model knows of an attempt that is under way."""
 
-    token: SingleUseToken
+    token: smithy.SingleUseToken
     scope: str | None
     attempts: int = 1
     cost: int = 0
@@ -49,18 +45,18 @@ class SharedStrategy(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         self.open: list[Request] = []
-        self.used: list[SingleUseToken] = []
+        self.used: list[smithy.SingleUseToken] = []
 
     @initialize(
         kind=st.sampled_from(["standard", "adaptive"]),
-        numbers=st.sampled_from([AwsRetryNumbers.OF_2020, AwsRetryNumbers.OF_2026]),
+        numbers=st.sampled_from([smithy.AwsRetryNumbers.OF_2020, smithy.AwsRetryNumbers.OF_2026]),
         capacity=st.sampled_from([0, 4, 14, 30, 500]),
         max_attempts=st.sampled_from([1, 3, 5]),
         clamps=st.booleans(),
         seed=st.integers(0, 9),
     )
     def choose(
-        self, *, kind: str, numbers: AwsRetryNumbers, capacity: int, max_attempts: int, clamps: bool, seed: int
+        self, *, kind: str, numbers: smithy.AwsRetryNumbers, capacity: int, max_attempts: int, clamps: bool, seed: int
     ) -> None:
         """Make a strategy."""
         options: dict[str, Any] = {
@@ -71,9 +67,11 @@ class SharedStrategy(RuleBasedStateMachine):
             "clamp_retry_after": clamps,
         }
         if kind == "adaptive":
-            self.strategy: StandardRetryStrategy = AdaptiveRetryStrategy(clock=lambda: self.now, **options)
+            self.strategy: smithy.StandardRetryStrategy = smithy.AdaptiveRetryStrategy(
+                clock=lambda: self.now, **options
+            )
         else:
-            self.strategy = StandardRetryStrategy(**options)
+            self.strategy = smithy.StandardRetryStrategy(**options)
         self.numbers, self.capacity, self.max_attempts = numbers, capacity, max_attempts
         self.available = dict.fromkeys(SCOPES, capacity)
 
@@ -102,7 +100,7 @@ class SharedStrategy(RuleBasedStateMachine):
         )
         try:
             token = self.strategy.refresh_retry_token_for_retry(token_to_renew=request.token, error=error)
-        except RetryError as refusal:
+        except smithy.RetryError as refusal:
             assert not permitted
             by_quota = error.is_retry_safe is True and request.attempts < self.max_attempts
             assert by_quota is (refusal.retry_after is not None)
@@ -171,7 +169,7 @@ class SharedStrategy(RuleBasedStateMachine):
 
     def cost(self, error: Failure) -> int:
         """Return what a retry after ``error`` costs."""
-        if self.numbers is AwsRetryNumbers.OF_2020:
+        if self.numbers is smithy.AwsRetryNumbers.OF_2020:
             return 10 if error.is_timeout_error else 5
         return 5 if error.is_throttling_error else 14
 

@@ -10,9 +10,7 @@ import pytest
 from tests.core.retry.smithy.cases import Failure, Fixed
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
-from triclinium_core.retry.smithy.protocols import RetryError
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
+from triclinium_core.retry.smithy import ExponentialRetryBackoffStrategy, Jitter, RetryError, SimpleRetryStrategy
 
 
 def delays_until_refused(strategy: SimpleRetryStrategy, error: Exception) -> tuple[list[float], RetryError]:

@@ -11,10 +11,7 @@ import pytest
 from tests.core.retry.smithy.cases import Failure, Fixed, delays_of
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.protocols import RetryError
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.retry.smithy.tokens import SingleUseToken
+from triclinium_core.retry.smithy import AwsRetryNumbers, RetryError, SingleUseToken, StandardRetryStrategy
 
 
 def standard(**options: Any) -> StandardRetryStrategy:

@@ -8,7 +8,8 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.smithy.tokens import SingleUseToken, require_scope, require_token
+from triclinium_core.retry.smithy import SingleUseToken, require_scope
+from triclinium_core.retry.smithy.tokens import require_token
 
 OWNER = object()
 

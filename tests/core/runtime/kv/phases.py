@@ -9,16 +9,9 @@ from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, Recorded, client_opt
 from triclinium_core.contract.neutral import StreamId, Token
 from triclinium_core.kv.operation.document_operations import Get, Keyspace, Operation, Upsert
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.testing.fakes.faults import (
-    Fault,
-    delay,
-    drop_response,
-    hang_up_after_applying,
-    refuse_connection,
-    temporary_failure,
-)
+from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
+from triclinium_core.testing.fakes import faults
+from triclinium_core.testing.fakes.faults import delay
 
 Make = Callable[[Keyspace], Operation]
 Phase = Callable[[Make], tuple[Recorded, Token]]
@@ -84,7 +77,7 @@ def _asking_for_the_collection(make: Make) -> tuple[Recorded, Token]:
     return simulation, token
 
 
-def _struck(make: Make, fault: Fault, **options: Any) -> tuple[Recorded, Token]:
+def _struck(make: Make, fault: faults.Fault, **options: Any) -> tuple[Recorded, Token]:
     """Let a fault strike an operation, and everything flow."""
     simulation = ready(options=client_options(**options))
     simulation.node.faults.next(None, fault)
@@ -99,7 +92,7 @@ def _in_flight(make: Make) -> tuple[Recorded, Token]:
 
 def _in_flight_again(make: Make) -> tuple[Recorded, Token]:
     simulation = ready()
-    simulation.node.faults.next(None, temporary_failure())
+    simulation.node.faults.next(None, faults.temporary_failure())
     simulation.node.faults.next(None, delay(5.0))
     token = simulation.submit(make(TRAVEL))
     simulation.live(0.01)
@@ -108,7 +101,7 @@ def _in_flight_again(make: Make) -> tuple[Recorded, Token]:
 
 def _waiting(make: Make) -> tuple[Recorded, Token]:
     simulation = ready(options=client_options(retry_strategy=Patient()))
-    simulation.node.faults.always(None, temporary_failure())
+    simulation.node.faults.always(None, faults.temporary_failure())
     token = simulation.submit(make(TRAVEL))
     simulation.flow()
     return simulation, token
@@ -116,29 +109,29 @@ def _waiting(make: Make) -> tuple[Recorded, Token]:
 
 def _without_a_connection(make: Make) -> tuple[Recorded, Token]:
     simulation = ready(options=client_options(retry_strategy=Patient()))
-    simulation.node.faults.always(None, refuse_connection())
+    simulation.node.faults.always(None, faults.refuse_connection())
     simulation.lose(StreamId(2))
     return simulation, simulation.submit(make(TRAVEL))
 
 
 def _expiring(make: Make) -> tuple[Recorded, Token]:
-    return _struck(make, temporary_failure(), retry_strategy=Endless())
+    return _struck(make, faults.temporary_failure(), retry_strategy=Endless())
 
 
 def _consulting(make: Make) -> tuple[Recorded, Token]:
-    simulation, token = _struck(make, temporary_failure(), retry_strategy=Asking())
+    simulation, token = _struck(make, faults.temporary_failure(), retry_strategy=Asking())
     assert 1 == len(simulation.consulted)
     return simulation, token
 
 
 def _consulting_after_a_loss(make: Make) -> tuple[Recorded, Token]:
-    simulation, token = _struck(make, hang_up_after_applying(), retry_strategy=Asking())
+    simulation, token = _struck(make, faults.hang_up_after_applying(), retry_strategy=Asking())
     assert 1 == len(simulation.consulted)
     return simulation, token
 
 
 def _answer_lost(make: Make) -> tuple[Recorded, Token]:
-    return _struck(make, drop_response())
+    return _struck(make, faults.drop_response())
 
 
 PHASES: Mapping[str, Phase] = {

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.client.health.statistics import ConnectionStatistics
 from triclinium_core.contract.couchbase import Action, Event
 from triclinium_core.contract.neutral import CloseStream, OpenStream, SendBytes, StreamId, Token
-from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation.document_operations import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import Result
 from triclinium_core.kv.wire.constants import Opcode
@@ -18,7 +18,7 @@ from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.node import FakeNode
@@ -37,7 +37,7 @@ COLLECTIONS: Mapping[str, Mapping[str, int]] = {"_default": {"_default": 0}, "in
 ADDRESS = "couchbase://127.0.0.1:11210"
 TIMEOUT = 2.5
 
-E = TypeVar("E", bound=CouchbaseException)
+E = TypeVar("E", bound=errors.CouchbaseException)
 
 
 def get(key: str = "k", keyspace: Keyspace = TRAVEL) -> Get:

@@ -7,28 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.core.runtime.kv import simulated
 from tests.core.runtime.kv.counting import counted
-from tests.core.runtime.kv.simulated import (
-    HOTEL_ID,
-    HOTELS,
-    TIMEOUT,
-    TRAVEL,
-    Recorded,
-    client_options,
-    found,
-    get,
-    ready,
-    respond,
-    upsert,
-)
+from triclinium_core import errors
 from triclinium_core.contract.neutral import StreamId, Token
-from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import CircuitBreakerOptions, FailFastRetryStrategy, RetryReason
 from triclinium_core.runtime.kv.connection.waiting_line import WAITING_MAX
 from triclinium_core.testing.fakes.faults import drop_response
 
@@ -42,22 +28,24 @@ def small_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", ROOM)
 
 
-def in_flight(simulation: Recorded) -> int:
+def in_flight(simulation: simulated.Recorded) -> int:
     """Return how many requests of the bucket are unanswered."""
     return simulation.connection().in_flight
 
 
-def waiting(simulation: Recorded) -> int:
+def waiting(simulation: simulated.Recorded) -> int:
     """Return how many operations wait for the bucket's connection."""
     return simulation.connection().waiting
 
 
-@pytest.mark.parametrize("keyspace", [TRAVEL, HOTELS], ids=["default-collection", "one-to-be-asked-for"])
-@pytest.mark.parametrize("make", [ready, Recorded], ids=["connected", "connecting"])
-def test_all_are_sent_in_order(make: Callable[[], Recorded], keyspace: Keyspace) -> None:
+@pytest.mark.parametrize(
+    "keyspace", [simulated.TRAVEL, simulated.HOTELS], ids=["default-collection", "one-to-be-asked-for"]
+)
+@pytest.mark.parametrize("make", [simulated.ready, simulated.Recorded], ids=["connected", "connecting"])
+def test_all_are_sent_in_order(make: Callable[[], simulated.Recorded], keyspace: Keyspace) -> None:
     """A burst of many times what a connection takes succeeds, first come, first sent, without a retry."""
     simulation = make()
-    tokens = [simulation.submit(upsert(f"k{position}", keyspace)) for position in range(10 * ROOM)]
+    tokens = [simulation.submit(simulated.upsert(f"k{position}", keyspace)) for position in range(10 * ROOM)]
     most = in_flight(simulation)
     simulation.run()
     sent = [command.key.rpartition(b"k")[2] for command in simulation.commands(Opcode.SET)]
@@ -70,10 +58,10 @@ def test_all_are_sent_in_order(make: Callable[[], Recorded], keyspace: Keyspace)
 
 def test_whoever_comes_later_queues_up() -> None:
     """An operation does not pass those that wait, although there is room for it when it comes."""
-    simulation = ready()
-    first = [simulation.submit(get(f"k{position}")) for position in range(ROOM + 2)]
+    simulation = simulated.ready()
+    first = [simulation.submit(simulated.get(f"k{position}")) for position in range(ROOM + 2)]
     simulation.abandon(first[ROOM])
-    simulation.submit(get("late"))
+    simulation.submit(simulated.get("late"))
     simulation.run()
 
     assert [*(f"k{position}" for position in range(ROOM)), f"k{ROOM + 1}", "late"] == [
@@ -83,12 +71,12 @@ def test_whoever_comes_later_queues_up() -> None:
 
 def test_an_answer_makes_room_for_one() -> None:
     """As many leave as answers came, in the event that brought them."""
-    simulation = ready()
-    _, request = simulation.submit_in_flight(get("first"))
+    simulation = simulated.ready()
+    _, request = simulation.submit_in_flight(simulated.get("first"))
     for position in range(5 * ROOM):
-        simulation.submit(get(f"k{position}"))
+        simulation.submit(simulated.get(f"k{position}"))
     before = waiting(simulation)
-    simulation.inject(found(request))
+    simulation.inject(simulated.found(request))
 
     assert (4 * ROOM + 1, 4 * ROOM, ROOM) == (before, waiting(simulation), in_flight(simulation))
 
@@ -104,14 +92,16 @@ def test_work_of_an_event_does_not_grow_with_the_queue() -> None:
     """Neither an answer, nor whoever comes, leaves or times out, makes the client look at those that wait."""
 
     def work(burst: int) -> list[int]:
-        simulation = ready(options=client_options(circuit_breaker=CircuitBreakerOptions(enabled=False)))
-        _, request = simulation.submit_in_flight(get("first"))
+        simulation = simulated.ready(
+            options=simulated.client_options(circuit_breaker=CircuitBreakerOptions(enabled=False))
+        )
+        _, request = simulation.submit_in_flight(simulated.get("first"))
         for position in range(burst):
-            simulation.submit(get(f"k{position}"))
+            simulation.submit(simulated.get(f"k{position}"))
         newest = max(Token(0), *simulation.clients[0]._lifecycle.open)
         return [
-            calls_in(lambda: simulation.inject(found(request))),
-            calls_in(lambda: simulation.submit(get("late"))),
+            calls_in(lambda: simulation.inject(simulated.found(request))),
+            calls_in(lambda: simulation.submit(simulated.get("late"))),
             calls_in(lambda: simulation.abandon(Token(newest))),
         ]
 
@@ -122,11 +112,11 @@ def test_work_of_an_event_does_not_grow_with_the_queue() -> None:
 def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is beyond it cannot be dispatched, and says how many wait; the queue takes a hundred thousand at least."""
     monkeypatch.setattr("triclinium_core.runtime.kv.dispatcher.WAITING_MAX", 50)
-    simulation = ready()
+    simulation = simulated.ready()
     for position in range(ROOM + 50):
-        simulation.submit(get(str(position)))
-    one_too_many = simulation.submit(upsert(), retry_strategy=FailFastRetryStrategy())
-    error = simulation.error(RequestCanceledException, one_too_many)
+        simulation.submit(simulated.get(str(position)))
+    one_too_many = simulation.submit(simulated.upsert(), retry_strategy=FailFastRetryStrategy())
+    error = simulation.error(errors.RequestCanceledException, one_too_many)
 
     assert RetryReason.SOCKET_NOT_AVAILABLE.name == error.context.refused_reason
     assert (ROOM, 50) == (error.context.in_flight, error.context.waiting)
@@ -135,33 +125,37 @@ def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_time_that_passes_in_the_queue_is_no_failure_of_the_node() -> None:
     """What is in flight at its deadline feeds the breaker; what waited behind it does not, and was not applied."""
-    simulation = ready(options=client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=10 * ROOM)))
+    simulation = simulated.ready(
+        options=simulated.client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=10 * ROOM))
+    )
     simulation.node.faults.always(Opcode.GET, drop_response())
     for position in range(ROOM):
-        simulation.submit(get(str(position)))
-    tokens = [simulation.submit(upsert(f"k{position}")) for position in range(3 * ROOM)]
-    simulation.live(TIMEOUT)
+        simulation.submit(simulated.get(str(position)))
+    tokens = [simulation.submit(simulated.upsert(f"k{position}")) for position in range(3 * ROOM)]
+    simulation.live(simulated.TIMEOUT)
     breaker = simulation.connection().circuit_breaker
 
     assert breaker is not None
     assert ROOM == breaker.failures
-    assert {3 * ROOM} == {simulation.error(UnambiguousTimeoutException, token).context.waiting for token in tokens}
+    assert {3 * ROOM} == {
+        simulation.error(errors.UnambiguousTimeoutException, token).context.waiting for token in tokens
+    }
     assert [] == simulation.commands(Opcode.SET)
 
 
 def test_an_open_breaker_lets_nothing_out_of_the_queue() -> None:
     """Late answers make room, but what waits goes only when the breaker has closed; whoever comes is told."""
-    options = client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=ROOM, sleep_window=0.5))
-    simulation = ready(options=options)
+    options = simulated.client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=ROOM, sleep_window=0.5))
+    simulation = simulated.ready(options=options)
     for position in range(ROOM):
-        simulation.submit(get(str(position)))
+        simulation.submit(simulated.get(str(position)))
     simulation.swallow(TWO)
-    simulation.advance(TIMEOUT - 1.0)
-    tokens = [simulation.submit(upsert(f"k{position}")) for position in range(ROOM)]
+    simulation.advance(simulated.TIMEOUT - 1.0)
+    tokens = [simulation.submit(simulated.upsert(f"k{position}")) for position in range(ROOM)]
     simulation.advance(1.0)
-    refused = simulation.submit(get("late"), retry_strategy=FailFastRetryStrategy())
+    refused = simulation.submit(simulated.get("late"), retry_strategy=FailFastRetryStrategy())
     for request in simulation.requests[TWO][-ROOM:]:
-        simulation.inject(found(request), TWO)
+        simulation.inject(simulated.found(request), TWO)
     held_back = (in_flight(simulation), waiting(simulation))
     simulation.run()
 
@@ -172,8 +166,8 @@ def test_an_open_breaker_lets_nothing_out_of_the_queue() -> None:
 
 def test_a_queue_survives_its_connection() -> None:
     """What waited is dispatched again when the connection is lost, and all of it is sent once."""
-    simulation = ready()
-    tokens = [simulation.submit(get(f"k{position}")) for position in range(5 * ROOM)]
+    simulation = simulated.ready()
+    tokens = [simulation.submit(simulated.get(f"k{position}")) for position in range(5 * ROOM)]
     simulation.hand_over(TWO)
     simulation.lose(TWO)
     simulation.run()
@@ -184,27 +178,27 @@ def test_a_queue_survives_its_connection() -> None:
 
 def test_a_collection_that_becomes_known_passes_nobody() -> None:
     """Whoever waited for its id queues up behind those that waited for room, which came in the same piece of bytes."""
-    simulation = ready()
-    simulation.submit(get("hotel", HOTELS))
+    simulation = simulated.ready()
+    simulation.submit(simulated.get("hotel", simulated.HOTELS))
     question = simulation.requests[TWO][-1]
     simulation.swallow(TWO)
     for position in range(2 * ROOM):
-        simulation.submit(get(f"k{position}"))
+        simulation.submit(simulated.get(f"k{position}"))
     simulation.swallow(TWO)
-    answer = respond(question, extras=struct.pack(">QI", 1, HOTEL_ID))
+    answer = simulated.respond(question, extras=struct.pack(">QI", 1, simulated.HOTEL_ID))
     first = next(request for request in simulation.requests[TWO] if request.opcode == Opcode.GET)
     before = len(simulation.requests[TWO])
-    simulation.inject(found(first) + answer, TWO)
+    simulation.inject(simulated.found(first) + answer, TWO)
 
     assert [b"\0k%d" % (ROOM - 1), b"\0k%d" % ROOM] == [request.key for request in simulation.requests[TWO][before:]]
 
 
 def test_a_burst_that_takes_long_to_make_is_not_held_against_the_node() -> None:
     """While the client is busy it reads nothing, so nobody is late with an answer, however long that lasts."""
-    simulation = ready(options=client_options(timeouts=TimeoutOptions(kv=60.0)))
+    simulation = simulated.ready(options=simulated.client_options(timeouts=TimeoutOptions(kv=60.0)))
     tokens = []
     for position in range(3 * ROOM):
-        tokens.append(simulation.submit(upsert(f"k{position}")))
+        tokens.append(simulation.submit(simulated.upsert(f"k{position}")))
         simulation.now += 30.0 / (3 * ROOM)
     simulation.hand_over(TWO)
     # The driver reads before it tells the time.

@@ -6,29 +6,17 @@ import json
 import struct
 from collections.abc import Iterable
 
-from tests.core.runtime.kv.simulated import (
-    ADDRESS,
-    HOTELS,
-    TRAVEL,
-    Recorded,
-    client_options,
-    get,
-    node_options,
-    respond,
-    upsert,
-)
+from tests.core.runtime.kv import simulated
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.contract.neutral import LossCause, StreamId, Token
-from triclinium_core.errors import DocumentNotFoundException, UnambiguousTimeoutException
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.topology.collections import QUESTION_SECONDS
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request
-from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import FailFastRetryStrategy, RetryReason, Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import delay, drop_response
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
@@ -42,18 +30,18 @@ MUTE = IMPLEMENTED_FEATURES - {HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeatur
 
 def nodes_of(count: int, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES, *, replicas: int = 0) -> FakeNodes:
     """Return a cluster with one bucket."""
-    return FakeNodes(node_options(replicas=replicas, features=features), nodes=count)
+    return FakeNodes(simulated.node_options(replicas=replicas, features=features), nodes=count)
 
 
-class RecordedCluster(Recorded):
+class RecordedCluster(simulated.Recorded):
     """A client of several nodes, which knows one of them at first."""
 
     def __init__(self, count: int = 3, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> None:
-        super().__init__(nodes_of(count, features), client_options(ADDRESS))
+        super().__init__(nodes_of(count, features), simulated.client_options(simulated.ADDRESS))
 
-    def write(self, keys: Iterable[str] = KEYS, keyspace: Keyspace = TRAVEL) -> None:
+    def write(self, keys: Iterable[str] = KEYS, keyspace: Keyspace = simulated.TRAVEL) -> None:
         """Write documents, and see that all of them are acknowledged."""
-        tokens = [self.submit(upsert(key, keyspace)) for key in keys]
+        tokens = [self.submit(simulated.upsert(key, keyspace)) for key in keys]
         self.run()
         assert set(tokens) <= set(self.results)
 
@@ -128,7 +116,7 @@ def leaving(key: str) -> tuple[RecordedCluster, StreamId, Token]:
     simulation = RecordedCluster()
     simulation.write()
     stream = stream_to(simulation, owner_of(simulation, key))
-    token = simulation.submit(upsert(key))
+    token = simulation.submit(simulated.upsert(key))
     simulation.hand_over(stream)
     simulation.nodes.remove_node(owner_of(simulation, key))
     for other in [name for name in simulation.links if name != stream]:
@@ -167,7 +155,7 @@ def test_a_durable_write_on_its_way_to_a_node_that_leaves() -> None:
     simulation.write()
     owner = owner_of(simulation, KEYS[0])
     simulation.nodes[owner].faults.next(Opcode.SET, delay(8.0))
-    token = simulation.submit(upsert(KEYS[0], durability=DurabilityLevel.MAJORITY))
+    token = simulation.submit(simulated.upsert(KEYS[0], durability=DurabilityLevel.MAJORITY))
     simulation.flow()
     simulation.nodes.remove_node(owner)
     simulation.live(8.0)
@@ -182,7 +170,7 @@ def test_a_node_that_leaves_and_breaks_tls() -> None:
     simulation.lose(stream, LossCause.TLS)
     for place in range(3):
         simulation.nodes.kill(place)
-    error = simulation.failure(UnambiguousTimeoutException, get())
+    error = simulation.failure(errors.UnambiguousTimeoutException, simulated.get())
 
     assert "TLS_ERROR" not in error.context.retry_reasons
 
@@ -244,11 +232,11 @@ def test_a_map_of_nobody() -> None:
         "name": "travel",
         "vBucketServerMap": {"serverList": [], "vBucketMap": [[-1]] * 128},
     }
-    _, request = simulation.submit_in_flight(get())
+    _, request = simulation.submit_in_flight(simulated.get())
     simulation.inject(
-        respond(request, Status.NOT_MY_VBUCKET, value=json.dumps(empty).encode()), stream_to(simulation, 0)
+        simulated.respond(request, Status.NOT_MY_VBUCKET, value=json.dumps(empty).encode()), stream_to(simulation, 0)
     )
-    error = simulation.failure(UnambiguousTimeoutException, upsert("late"))
+    error = simulation.failure(errors.UnambiguousTimeoutException, simulated.upsert("late"))
     simulation.nodes.set_config_revision(1, epoch=10)
     simulation.live(1.0)
 
@@ -280,8 +268,8 @@ def test_a_node_that_is_dead_until_it_is_failed_over() -> None:
     alive = next(key for key in KEYS if owner_of(simulation, key) == 1)
     simulation.nodes.kill(2)
     simulation.flow()
-    simulation.result(upsert(alive))
-    error = simulation.failure(UnambiguousTimeoutException, upsert(dead))
+    simulation.result(simulated.upsert(alive))
+    error = simulation.failure(errors.UnambiguousTimeoutException, simulated.upsert(dead))
 
     assert {"SOCKET_NOT_AVAILABLE", "NODE_NOT_AVAILABLE"} >= set(error.context.retry_reasons)
 
@@ -361,7 +349,7 @@ def test_what_else_a_server_may_say(opcode: int, extras: bytes) -> None:
 def test_collections_of_several_nodes() -> None:
     """An id that one node told is good for all."""
     simulation = RecordedCluster()
-    simulation.write(keyspace=HOTELS)
+    simulation.write(keyspace=simulated.HOTELS)
 
     assert {0, 1, 2} == {place for key in KEYS for place in simulation.takers(key)}
     assert 1 == sum(
@@ -387,7 +375,7 @@ def key_of(simulation: RecordedCluster, place: int) -> str:
 def test_a_question_outlives_other_connections() -> None:
     """What one node was asked does not get lost with the connection to another."""
     simulation = connected_to_all()
-    token = simulation.submit(upsert(key_of(simulation, 0), HOTELS))
+    token = simulation.submit(simulated.upsert(key_of(simulation, 0), simulated.HOTELS))
     simulation.lose(stream_to(simulation, 1))
     simulation.flow()
 
@@ -398,7 +386,9 @@ def test_a_question_outlives_other_connections() -> None:
 def test_a_lost_question_is_asked_elsewhere() -> None:
     """Who waits for the answer of one node to ask another is not failed with the connection to the first."""
     simulation = connected_to_all()
-    asker, other = (simulation.submit(upsert(key_of(simulation, place), HOTELS)) for place in (0, 1))
+    asker, other = (
+        simulation.submit(simulated.upsert(key_of(simulation, place), simulated.HOTELS)) for place in (0, 1)
+    )
     simulation.lose(stream_to(simulation, 0))
     simulation.flow()
 
@@ -410,7 +400,7 @@ def test_a_silent_node_is_not_asked_alone() -> None:
     """A question that one node leaves unanswered goes to the next, so that the collection can be used meanwhile."""
     simulation = connected_to_all()
     simulation.nodes[0].faults.always(Opcode.GET_COLLECTION_ID, drop_response())
-    tokens = [simulation.submit(upsert(key_of(simulation, place), HOTELS)) for place in (0, 1)]
+    tokens = [simulation.submit(simulated.upsert(key_of(simulation, place), simulated.HOTELS)) for place in (0, 1)]
     simulation.live(QUESTION_SECONDS)
 
     assert set(tokens) == set(simulation.results) & set(tokens)
@@ -426,10 +416,12 @@ def test_what_waited_for_a_node_that_has_left() -> None:
     simulation.nodes.remove_node(0)
     simulation.tick()
     simulation.flow()
-    operations = [upsert("k1"), upsert("k2", HOTELS), get("k3")]
+    operations = [simulated.upsert("k1"), simulated.upsert("k2", simulated.HOTELS), simulated.get("k3")]
     tokens = [simulation.submit(operation, retry_strategy=FailFastRetryStrategy()) for operation in operations]
     simulation.flow()
 
     assert set(tokens[:2]) == set(simulation.results)
-    assert {tokens[2]: DocumentNotFoundException} == {token: type(error) for token, error in simulation.errors.items()}
+    assert {tokens[2]: errors.DocumentNotFoundException} == {
+        token: type(error) for token, error in simulation.errors.items()
+    }
     assert [] == simulation.retries

@@ -7,37 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.core.runtime.kv.simulated import (
-    HOTEL_ID,
-    HOTELS,
-    Recorded,
-    get,
-    ready,
-    respond,
-    upsert,
-)
+from tests.core.runtime.kv.simulated import HOTEL_ID, HOTELS, Recorded, get, ready, respond, upsert
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.neutral import StreamId, TimePassed
-from triclinium_core.errors import (
-    AuthenticationFailureException,
-    CollectionNotFoundException,
-    CouchbaseException,
-    FeatureNotAvailableException,
-    InvalidArgumentException,
-    ScopeNotFoundException,
-    TemporaryFailureException,
-    UnambiguousTimeoutException,
-    UnsupportedOperationException,
-)
 from triclinium_core.kv.operation.document_operations import Keyspace, Noop, Operation
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.kv.topology.collections import REVIEW_MIN
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import BestEffortRetryStrategy, FailFastRetryStrategy, RetryReason, Status
 from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
 from triclinium_core.testing.fakes.faults import delay, drop_response, refuse_connection, status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
@@ -81,7 +61,7 @@ def test_no_collections_without_the_feature(operation: Operation) -> None:
     """A document in a named collection cannot be reached there, and nothing is sent."""
     simulation = ready(features=NO_COLLECTIONS)
     sent = len(simulation.requests[StreamId(2)])
-    error = simulation.failure(FeatureNotAvailableException, operation)
+    error = simulation.failure(errors.FeatureNotAvailableException, operation)
 
     assert "inventory.hotel" in str(error)
     assert sent == len(simulation.requests[StreamId(2)])
@@ -155,7 +135,7 @@ def test_default_collection_that_was_dropped() -> None:
     """There is no other id to ask for: it is retried until the deadline, and the error says why."""
     simulation = ready()
     simulation.node.collections.drop("_default", "_default")
-    error = simulation.failure(UnambiguousTimeoutException, upsert("ada"))
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert("ada"))
 
     assert frozenset({"KV_COLLECTION_OUTDATED"}) == error.context.retry_reasons
     assert [] == questions(simulation)
@@ -166,7 +146,7 @@ def test_dropped_collection() -> None:
     simulation = ready()
     simulation.result(upsert("ada", HOTELS))
     simulation.node.collections.drop("inventory", "hotel")
-    error = simulation.failure(CollectionNotFoundException, upsert("ada", HOTELS))
+    error = simulation.failure(errors.CollectionNotFoundException, upsert("ada", HOTELS))
 
     assert 1 == error.context.retry_attempts
     assert "COLLECTION_NOT_FOUND" == error.context.refused_reason
@@ -228,7 +208,7 @@ def test_no_manifest_is_requested_on_a_closed_stream() -> None:
     on_closed = [each for each in simulation.requests[StreamId(2)] if each.opcode == Opcode.GET_COLLECTIONS_MANIFEST]
     simulation.result(upsert("ada", job(REVIEW_MIN)))
 
-    simulation.error(AuthenticationFailureException, closing)
+    simulation.error(errors.AuthenticationFailureException, closing)
     assert ASK == question.opcode
     assert asking in simulation.results
     assert [] == on_closed
@@ -263,11 +243,11 @@ def test_a_manifest_that_does_not_help(answer: Callable[[Frame], bytes]) -> None
 @pytest.mark.parametrize(
     ("keyspace", "kind", "reason"),
     [
-        (NOWHERE, CollectionNotFoundException, "COLLECTION_NOT_FOUND"),
-        (NO_SCOPE, ScopeNotFoundException, "SCOPE_NOT_FOUND"),
+        (NOWHERE, errors.CollectionNotFoundException, "COLLECTION_NOT_FOUND"),
+        (NO_SCOPE, errors.ScopeNotFoundException, "SCOPE_NOT_FOUND"),
     ],
 )
-def test_missing(keyspace: Keyspace, kind: type[CouchbaseException], reason: str) -> None:
+def test_missing(keyspace: Keyspace, kind: type[errors.CouchbaseException], reason: str) -> None:
     """Under the default strategy all who wait fail at once (decision C8)."""
     simulation = ready()
     tokens = [simulation.submit(upsert(key, keyspace)) for key in "ab"]
@@ -297,25 +277,25 @@ def test_missing_under_best_effort(keyspace: Keyspace) -> None:
 def test_missing_collection_explains_a_lost_connection() -> None:
     """It is a better reason than the socket while the connection is away, until it is found (decision C6)."""
     simulation = ready()
-    simulation.failure(CollectionNotFoundException, upsert("ada", NOWHERE))
+    simulation.failure(errors.CollectionNotFoundException, upsert("ada", NOWHERE))
     simulation.node.faults.always(None, refuse_connection())
     simulation.lose(StreamId(2))
-    error = simulation.failure(CollectionNotFoundException, upsert("ada", NOWHERE))
+    error = simulation.failure(errors.CollectionNotFoundException, upsert("ada", NOWHERE))
 
     assert 0 == error.context.retry_attempts
-    simulation.failure(UnambiguousTimeoutException, upsert("ada", HOTELS))
+    simulation.failure(errors.UnambiguousTimeoutException, upsert("ada", HOTELS))
 
 
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        (Status.NO_ACCESS, AuthenticationFailureException),
-        (Status.INVALID_ARGUMENTS, InvalidArgumentException),
-        (Status.UNKNOWN_COMMAND, UnsupportedOperationException),
-        (0xABCD, CouchbaseException),
+        (Status.NO_ACCESS, errors.AuthenticationFailureException),
+        (Status.INVALID_ARGUMENTS, errors.InvalidArgumentException),
+        (Status.UNKNOWN_COMMAND, errors.UnsupportedOperationException),
+        (0xABCD, errors.CouchbaseException),
     ],
 )
-def test_question_that_cannot_be_answered(answer: int, kind: type[CouchbaseException]) -> None:
+def test_question_that_cannot_be_answered(answer: int, kind: type[errors.CouchbaseException]) -> None:
     """Who waited gets what the status stands for, with the status in words; the connection stays."""
     simulation = ready()
     simulation.node.faults.next(ASK, status(answer))
@@ -331,7 +311,9 @@ def test_question_that_fails_for_a_moment_under_fail_fast() -> None:
     """The strategy is asked, as for any other failure to dispatch; what it refuses is what the answer says (C32)."""
     simulation = ready()
     simulation.node.faults.next(ASK, status(Status.TEMPORARY_FAILURE))
-    error = simulation.failure(TemporaryFailureException, upsert("ada", HOTELS), retry_strategy=FailFastRetryStrategy())
+    error = simulation.failure(
+        errors.TemporaryFailureException, upsert("ada", HOTELS), retry_strategy=FailFastRetryStrategy()
+    )
 
     assert "KV_TEMPORARY_FAILURE" == error.context.refused_reason
 
@@ -360,7 +342,7 @@ def test_status_that_closes_the_connection(code: int, words: str) -> None:
     """First those who waited are settled, then the connection is closed, whoever asked (decision C31)."""
     simulation = ready(error_map=ODD)
     simulation.node.faults.next(ASK, status(code))
-    simulation.failure(AuthenticationFailureException, upsert("ada", HOTELS))
+    simulation.failure(errors.AuthenticationFailureException, upsert("ada", HOTELS))
 
     assert [True] == [words in reason for reason in simulation.closings()]
 
@@ -391,7 +373,7 @@ def test_a_second_answer() -> None:
     simulation.inject(respond(question, Status.UNKNOWN_COLLECTION) + respond(question, extras=bytes(11) + b"\x08"))
     simulation.inject(respond(request, cas=7))
 
-    simulation.error(CollectionNotFoundException, asking)
+    simulation.error(errors.CollectionNotFoundException, asking)
     assert writing in simulation.results
     assert (1, []) == (simulation.machine.statistics().orphans, simulation.closings())
 
@@ -400,7 +382,7 @@ def test_no_answer() -> None:
     """Those who wait fail in time, and say what they waited for, however often it was asked; the next one asks again."""
     simulation = ready()
     simulation.node.faults.next(ASK, drop_response(), times=5)
-    error = simulation.failure(UnambiguousTimeoutException, upsert("ada", HOTELS))
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert("ada", HOTELS))
 
     assert "has not sent the id of collection inventory.hotel" in str(error)
     assert 5 == len(questions(simulation))
@@ -464,7 +446,7 @@ def test_what_is_said_of_no_document(code: Status) -> None:
     token = simulation.finish(upsert("ada", HOTELS))
 
     assert [] == simulation.retries
-    assert isinstance(simulation.errors[token], CouchbaseException)
+    assert isinstance(simulation.errors[token], errors.CouchbaseException)
 
 
 def test_abandoned_waiters_ask_once() -> None:
@@ -482,7 +464,7 @@ def test_late_answer() -> None:
     """An answer for which nobody waits any more is still worth keeping."""
     simulation = ready()
     simulation.node.faults.always(ASK, delay(3.0))
-    simulation.failure(UnambiguousTimeoutException, upsert("ada", HOTELS))
+    simulation.failure(errors.UnambiguousTimeoutException, upsert("ada", HOTELS))
     simulation.live(1.0)
     simulation.result(upsert("ada", HOTELS))
 
@@ -515,4 +497,4 @@ def test_connection_lost_and_deadline_passed() -> None:
     simulation.lose(StreamId(2))
     simulation.live(5.0)
 
-    simulation.error(UnambiguousTimeoutException, token)
+    simulation.error(errors.UnambiguousTimeoutException, token)

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 
 from tests.core.runtime.kv.simulated import HOTELS, Recorded, get, ready, respond, upsert
-from triclinium_core.errors import DocumentNotFoundException
+from triclinium_core import errors
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.compression import deflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.faults import status
 from triclinium_core.testing.fakes.store.config import encode_config
 
@@ -34,7 +34,7 @@ def test_words_of_an_error() -> None:
     body = json.dumps({"error": {"context": WORDS, "ref": "7"}}).encode()
     token, request = simulation.submit_in_flight(get())
     simulation.inject(respond(request, Status.KEY_NOT_FOUND, value=squeezed(body), datatype=COMPRESSED))
-    error = simulation.error(DocumentNotFoundException, token)
+    error = simulation.error(errors.DocumentNotFoundException, token)
 
     assert (WORDS, "7") == (error.context.server_context, error.context.server_ref)
 

@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.core.runtime.kv.simulated import (
-    Recorded,
-    get,
-    ready,
-    respond,
-    upsert,
-)
+from tests.core.runtime.kv.simulated import Recorded, get, ready, respond, upsert
 from tests.rows import rows
 from triclinium_core.contract.neutral import ReportConnection, StreamId
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.destinations import vbucket_of
 from triclinium_core.testing.fakes.faults import status
 

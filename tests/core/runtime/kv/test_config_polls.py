@@ -12,8 +12,7 @@ from triclinium_core.kv.operation.document_operations import Noop
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason, Status
 from triclinium_core.testing.fakes.faults import not_my_vbucket
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 

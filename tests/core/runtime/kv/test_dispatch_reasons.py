@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from tests.core.runtime.kv.simulated import Recorded, client_options, get, node_options, ready, upsert
 from tests.core.runtime.kv.test_cluster import KEYS, RecordedCluster, owner_of
-from triclinium_core.errors import RequestCanceledException, UnambiguousTimeoutException
+from triclinium_core import errors
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.circuit_breaker import BreakerState, CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import BreakerState, CircuitBreakerOptions, FailFastRetryStrategy, RetryReason
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import drop_response, refuse_connection
 
@@ -22,7 +20,7 @@ def test_socket_not_available() -> None:
     simulation.node.faults.always(None, refuse_connection())
     for stream in tuple(simulation.links):
         simulation.lose(stream)
-    error = simulation.failure(UnambiguousTimeoutException, upsert())
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert())
 
     assert {RetryReason.SOCKET_NOT_AVAILABLE.name} == error.context.retry_reasons
 
@@ -31,7 +29,7 @@ def test_node_not_available() -> None:
     """Nobody was ever reached there."""
     simulation = Recorded()
     simulation.node.faults.always(None, refuse_connection())
-    error = simulation.failure(UnambiguousTimeoutException, upsert())
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert())
 
     assert {RetryReason.NODE_NOT_AVAILABLE.name} == error.context.retry_reasons
 
@@ -51,7 +49,7 @@ def test_service_not_available() -> None:
     there = next(key for key in KEYS if owner_of(simulation, key) == 0)
     not_there = next(key for key in KEYS if owner_of(simulation, key) == 1)
     simulation.result(upsert(there))
-    error = simulation.failure(UnambiguousTimeoutException, upsert(not_there))
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(not_there))
 
     assert {RetryReason.SERVICE_NOT_AVAILABLE.name} == error.context.retry_reasons
     assert "is on node 1 of the map, which has no port for this service" in str(error)
@@ -81,7 +79,7 @@ def test_circuit_breaker_open() -> None:
     simulation.node.faults.always(Opcode.GET, drop_response())
     for key in "ab":
         simulation.finish(get(key))
-    error = simulation.failure(RequestCanceledException, get("c"), retry_strategy=FailFastRetryStrategy())
+    error = simulation.failure(errors.RequestCanceledException, get("c"), retry_strategy=FailFastRetryStrategy())
     breaker = simulation.connection().circuit_breaker
 
     assert RetryReason.CIRCUIT_BREAKER_OPEN.name == error.context.refused_reason

@@ -10,26 +10,15 @@ import pytest
 from tests.core.kv.operation.examples import VALID, make
 from tests.core.runtime.kv.simulated import Recorded, client_options, ready, respond, upsert
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.contract.neutral import BytesReceived
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    DurabilityAmbiguousException,
-    DurabilityImpossibleException,
-    DurabilityLevelNotAvailableException,
-    DurableWriteInProgressException,
-    DurableWriteReCommitInProgressException,
-    FeatureNotAvailableException,
-    UnambiguousTimeoutException,
-)
 from triclinium_core.kv.operation.document_operations import Mutation, Upsert
 from triclinium_core.kv.operation.durability import DURABLE_TIMEOUT_MIN, TIMEOUT_MS_MAX, DurabilityLevel
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, parse_framing_extras
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import BestEffortRetryStrategy, RetryAction, Status
 from triclinium_core.testing.fakes.faults import drop_response, status
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
@@ -78,7 +67,7 @@ def test_every_write_has_the_durable_deadline(kind: type[Mutation]) -> None:
     """Ten seconds, not the two and a half of other operations; in flight, it is ambiguous then."""
     simulation = ready()
     simulation.node.faults.always(None, drop_response())
-    error = simulation.failure(AmbiguousTimeoutException, make(kind, durability=MAJORITY))
+    error = simulation.failure(errors.AmbiguousTimeoutException, make(kind, durability=MAJORITY))
 
     assert 10.0 == simulation.now
     assert 10.0 == error.context.timeout
@@ -112,7 +101,7 @@ def test_the_connection_string_sets_the_deadline() -> None:
     options = client_options("couchbase://127.0.0.1:11210?kv_durable_timeout=4s&kv_timeout=1s")
     simulation = ready(options=options)
     simulation.node.faults.always(Opcode.SET, drop_response())
-    simulation.failure(AmbiguousTimeoutException, durable())
+    simulation.failure(errors.AmbiguousTimeoutException, durable())
 
     assert 4.0 == simulation.now
     assert [3600] == milliseconds_sent(simulation)
@@ -142,13 +131,13 @@ def test_an_attempt_just_before_the_deadline(seconds: float, milliseconds: int) 
 @rows(
     ("code", "error"),
     [
-        (Status.DURABILITY_INVALID_LEVEL, DurabilityLevelNotAvailableException),
-        (Status.DURABILITY_IMPOSSIBLE, DurabilityImpossibleException),
-        (Status.SYNC_WRITE_AMBIGUOUS, DurabilityAmbiguousException),
+        (Status.DURABILITY_INVALID_LEVEL, errors.DurabilityLevelNotAvailableException),
+        (Status.DURABILITY_IMPOSSIBLE, errors.DurabilityImpossibleException),
+        (Status.SYNC_WRITE_AMBIGUOUS, errors.DurabilityAmbiguousException),
     ],
 )
 @rows("kind", MUTATIONS)
-def test_what_is_never_sent_again(kind: type[Mutation], code: Status, error: type[CouchbaseException]) -> None:
+def test_what_is_never_sent_again(kind: type[Mutation], code: Status, error: type[errors.CouchbaseException]) -> None:
     """Whatever the strategy; a write that the server calls ambiguous least of all."""
     simulation = ready()
     token, request = simulation.submit_in_flight(
@@ -165,18 +154,20 @@ def test_what_is_never_sent_again(kind: type[Mutation], code: Status, error: typ
 @pytest.mark.parametrize(
     ("code", "error"),
     [
-        (Status.SYNC_WRITE_IN_PROGRESS, DurableWriteInProgressException),
-        (Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS, DurableWriteReCommitInProgressException),
+        (Status.SYNC_WRITE_IN_PROGRESS, errors.DurableWriteInProgressException),
+        (Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS, errors.DurableWriteReCommitInProgressException),
     ],
 )
 @pytest.mark.parametrize("operation", [upsert(), durable()], ids=["plain", "durable"])
-def test_another_durable_write_is_waited_for(operation: Upsert, code: Status, error: type[CouchbaseException]) -> None:
+def test_another_durable_write_is_waited_for(
+    operation: Upsert, code: Status, error: type[errors.CouchbaseException]
+) -> None:
     """Retried until it is over, or until time is up; a strategy that refuses gets the status's own exception."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SET, status(code), times=3)
     simulation.result(operation)
     simulation.node.faults.always(Opcode.SET, status(code))
-    late = simulation.failure(UnambiguousTimeoutException, operation)
+    late = simulation.failure(errors.UnambiguousTimeoutException, operation)
     refused = simulation.failure(error, operation, retry_strategy=Once(0.001))
 
     assert f"KV_{code.name}" in late.context.retry_reasons
@@ -188,7 +179,7 @@ def test_another_durable_write_is_waited_for(operation: Upsert, code: Status, er
 def test_a_server_without_durable_writes(missing: HelloFeature) -> None:
     """Nothing is sent, nothing retried, and the error says what the server lacks; other writes are done."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {missing})
-    error = simulation.failure(FeatureNotAvailableException, durable(), retry_strategy=BestEffortRetryStrategy())
+    error = simulation.failure(errors.FeatureNotAvailableException, durable(), retry_strategy=BestEffortRetryStrategy())
     unsent = sent(simulation)
     simulation.result(upsert())
 

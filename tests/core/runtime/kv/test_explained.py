@@ -19,17 +19,12 @@ from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
-from triclinium_core.retry.couchbase.strategy import (
-    BestEffortRetryStrategy,
-    FastFailOnTerminalErrorRetryStrategy,
-    RetryStrategy,
-)
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, parse_error_map
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry import couchbase
 
 MAPPED = SMALL_MAP.rows[0].code
-STATUSES = sorted({*map(int, Status), *range(0x0F, 0x100, 0x10), MAPPED, 0x7FF1, 0xFFFF} - {Status.SUCCESS})
+STATUSES = sorted(
+    {*map(int, couchbase.Status), *range(0x0F, 0x100, 0x10), MAPPED, 0x7FF1, 0xFFFF} - {couchbase.Status.SUCCESS}
+)
 """All that are known but success, one that the node's error map has, and some that nobody knows."""
 
 
@@ -43,15 +38,18 @@ class Comparable(NamedTuple):
     closes: bool = False
 
 
-def entry_of(status: int) -> ErrorMapEntry | None:
+def entry_of(status: int) -> couchbase.ErrorMapEntry | None:
     """Return what the node's error map says of a status."""
-    return parse_error_map(SMALL_MAP.encode(2)).entries.get(status)
+    return couchbase.parse_error_map(SMALL_MAP.encode(2)).entries.get(status)
 
 
-def explained(operation: Operation, status: int, strategy: RetryStrategy) -> Comparable:
+def explained(operation: Operation, status: int, strategy: couchbase.RetryStrategy) -> Comparable:
     """Return what ``explain`` says."""
     case = CouchbaseCase(
-        service=Service.KV, operation=operation.name, happened=KvAnswer(status, entry_of(status)), strategy=strategy
+        service=couchbase.Service.KV,
+        operation=operation.name,
+        happened=KvAnswer(status, entry_of(status)),
+        strategy=strategy,
     )
     told: Mapping[str, Any] = explain(case).facts
     closes = any(order.startswith("close the connection") for order in told["orders"])
@@ -96,9 +94,9 @@ def answered(simulation: Recorded, operation: Operation, status: int) -> Compara
     return done(actions)
 
 
-@rows("strategy", [FastFailOnTerminalErrorRetryStrategy(), BestEffortRetryStrategy()])
+@rows("strategy", [couchbase.FastFailOnTerminalErrorRetryStrategy(), couchbase.BestEffortRetryStrategy()])
 @pytest.mark.parametrize("kind", VALID, ids=lambda kind: kind.name)
-def test_the_client_does_what_is_explained(kind: type[Operation], strategy: RetryStrategy) -> None:
+def test_the_client_does_what_is_explained(kind: type[Operation], strategy: couchbase.RetryStrategy) -> None:
     """Retry, error, delay and the end of the connection, answer by answer."""
     operation = make(kind)
     simulation = None

@@ -11,7 +11,7 @@ from tests.core.runtime.kv.test_cluster import KEYS, MUTE, RecordedCluster, node
 from triclinium_core.kv.wire.config_version import COUNTER_MAX
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.known_configs import OLDER_CONFIGS_MAX
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 

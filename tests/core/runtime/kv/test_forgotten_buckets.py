@@ -9,16 +9,14 @@ import pytest
 from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, Recorded, client_options, get, node_options, ready, upsert
 from tests.core.runtime.kv.test_cluster import KEYS, RecordedCluster, stream_to
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.couchbase import OperationAbandoned, PublishTopology, SubscribersChanged
-from triclinium_core.errors import BucketAccessException, InvalidArgumentException, UnambiguousTimeoutException
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.inquiries import WaitForNodes, WaitUntilReady
 from triclinium_core.kv.topology.topology import TopologyChange
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import RetryReason, Service, Status
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.pool.connections import FORGOTTEN_MAX
 from triclinium_core.services.views.view_request import ViewRequest
@@ -66,7 +64,7 @@ def test_a_name_that_is_no_bucket() -> None:
     """A refused bucket is forgotten after its backoff, and leaves nothing but the number of its failures."""
     simulation = ready()
     for number in range(3):
-        simulation.failure(BucketAccessException, get("k", Keyspace(f"nowhere{number}")))
+        simulation.failure(errors.BucketAccessException, get("k", Keyspace(f"nowhere{number}")))
     before = names(simulation)
     simulation.live(SETTLED)
     machine = machine_of(simulation)
@@ -98,7 +96,7 @@ def test_the_next_use_after_forgetting() -> None:
     simulation = ready()
     drop(simulation)
     simulation.live(SETTLED)
-    simulation.failure(BucketAccessException, get())
+    simulation.failure(errors.BucketAccessException, get())
     simulation.live(SETTLED)
     simulation.node.cluster.buckets.create("travel", {})
     began, before = simulation.now, len(changes(simulation))
@@ -129,7 +127,7 @@ def test_a_bucket_that_no_operation_waits_for_any_more() -> None:
     """A bucket that no node has yet is forgotten after the deadline of its only operation, and no more attempts are made."""
     simulation = ready()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
-    simulation.failure(UnambiguousTimeoutException, get("k", OTHER))
+    simulation.failure(errors.UnambiguousTimeoutException, get("k", OTHER))
     simulation.live(SETTLED)
     attempts = selections(simulation)
     simulation.live(10 * SETTLED)
@@ -159,7 +157,7 @@ def test_a_subscriber_keeps_what_it_has_seen() -> None:
     for count in (1, 2):
         simulation.feed(SubscribersChanged(count))
     drop(simulation)
-    simulation.failure(BucketAccessException, get("k", OTHER))
+    simulation.failure(errors.BucketAccessException, get("k", OTHER))
     simulation.live(10 * SETTLED)
     with_two = names(simulation)
     simulation.feed(SubscribersChanged(1))
@@ -190,7 +188,7 @@ def test_a_subscriber_sees_no_gap() -> None:
 def test_a_number_of_subscribers_that_cannot_be(count: object) -> None:
     """Anything but a number of subscribers is refused, and changes nothing."""
     simulation = ready()
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         simulation.feed(SubscribersChanged(count))  # type: ignore[arg-type]
 
     assert "count" == caught.value.parameter
@@ -307,7 +305,7 @@ def test_the_routes_of_a_forgotten_bucket() -> None:
     routes = machine_of(simulation)._connections.routes
     known = set(routes._buckets)
 
-    simulation.error(BucketAccessException, token)
+    simulation.error(errors.BucketAccessException, token)
     assert {None} == known
     assert (None, None, 0, False) == (
         routes.get(("travel", None)),
@@ -324,7 +322,7 @@ def attempts_while_asking(simulation: Recorded, seconds: float, pause: float) ->
     """Return how often the bucket was to be selected, for a program that asks, pauses and asks again."""
     before, end = selections(simulation), simulation.now + seconds
     while simulation.now < end:
-        simulation.failure(BucketAccessException, get("k", OTHER))
+        simulation.failure(errors.BucketAccessException, get("k", OTHER))
         simulation.live(pause)
     return selections(simulation) - before
 
@@ -346,7 +344,7 @@ def test_a_program_that_asks_seldom() -> None:
     kept = set[str | None]()
     for _ in range(20):
         before = selections(simulation)
-        simulation.failure(BucketAccessException, get("k", OTHER))
+        simulation.failure(errors.BucketAccessException, get("k", OTHER))
         simulation.live(SETTLED)
         kept |= names(simulation)
         assert 1 == selections(simulation) - before
@@ -371,7 +369,7 @@ def test_numbers_of_failures_are_bounded() -> None:
     """However many names are refused, the client remembers the failures of some only."""
     simulation = ready()
     for number in range(2 * FORGOTTEN_MAX):
-        simulation.failure(BucketAccessException, get("k", Keyspace(f"nowhere{number}")))
+        simulation.failure(errors.BucketAccessException, get("k", Keyspace(f"nowhere{number}")))
     simulation.live(SETTLED)
 
     assert FORGOTTEN_MAX == len(machine_of(simulation)._connections._failures)

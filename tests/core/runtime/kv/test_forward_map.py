@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.core.runtime.kv.simulated import upsert
 from tests.core.runtime.kv.test_cluster import KEYS, MUTE, RecordedCluster, owner_of
-from triclinium_core.errors import UnambiguousTimeoutException
+from triclinium_core import errors
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.testing.fakes.faults import not_my_vbucket
 
 
@@ -42,7 +42,7 @@ def test_both_nodes_are_tried_in_turn() -> None:
     for node in simulation.nodes:
         node.faults.always(Opcode.SET, not_my_vbucket(with_config=False))
         node.command_log.clear()
-    error = simulation.failure(UnambiguousTimeoutException, upsert(key))
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(key))
     asked = sorted(
         (command.now, place)
         for place, node in enumerate(simulation.nodes)

@@ -12,7 +12,7 @@ from tests.core.runtime.kv.simulated import ADDRESS, TRAVEL, Recorded, client_op
 from triclinium_core.contract.neutral import ReportConnection, ReportLevel
 from triclinium_core.kv.operation.document_operations import Noop
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import status
 

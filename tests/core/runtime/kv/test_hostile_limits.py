@@ -23,14 +23,9 @@ from triclinium_core.kv.operation.manifest.manifest_request import GetCollection
 from triclinium_core.kv.operation.operation_codec import decode_response
 from triclinium_core.kv.topology.cluster_config import HOLDERS_MAX, NODES_MAX, VBUCKETS_MAX, parse_cluster_config
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.couchbase.tables.error_map import (
-    ERROR_MAP_ENTRIES_MAX,
-    ERROR_MAP_SIZE_BYTES_MAX,
-    Attribute,
-    parse_error_map,
-)
+from triclinium_core.retry.couchbase import parse_error_map
+from triclinium_core.retry.couchbase.tables.error_map import ERROR_MAP_ENTRIES_MAX, ERROR_MAP_SIZE_BYTES_MAX, Attribute
 from triclinium_core.runtime.kv.connection import scram
-from triclinium_core.runtime.kv.connection.scram import SALTED_PASSWORDS_MAX, SaltedPasswords
 
 CALLS_MAX = 60_000
 """Some thirty milliseconds."""
@@ -74,7 +69,7 @@ def test_the_largest_answer(prepare: Callable[[], Callable[[], object]]) -> None
     assert CALLS_MAX > calls.total()
 
 
-def bootstrapped(salted_passwords: SaltedPasswords, password: str = "secret") -> int:
+def bootstrapped(salted_passwords: scram.SaltedPasswords, password: str = "secret") -> int:
     """Return how often a connection has a password salted while it is bootstrapped."""
     authenticator = PasswordAuthenticator("ada", password)
     bootstrap = bootstrap_of(plan(authenticator=authenticator, salted_passwords=salted_passwords))
@@ -93,10 +88,12 @@ def bootstrapped(salted_passwords: SaltedPasswords, password: str = "secret") ->
 def test_a_password_is_salted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A password is salted once for many connections; the oldest of many passwords are forgotten."""
     monkeypatch.setattr(scram, "SALTED_BY_SERVERS", Forgetful())
-    remembered = SaltedPasswords()
-    passwords = ["secret", "secret", "other", *map(str, range(SALTED_PASSWORDS_MAX - 1)), "other", "secret"]
+    remembered = scram.SaltedPasswords()
+    passwords = ["secret", "secret", "other", *map(str, range(scram.SALTED_PASSWORDS_MAX - 1)), "other", "secret"]
 
-    assert [1, 0, 1, *[1] * (SALTED_PASSWORDS_MAX - 1), 0, 1] == [bootstrapped(remembered, each) for each in passwords]
+    assert [1, 0, 1, *[1] * (scram.SALTED_PASSWORDS_MAX - 1), 0, 1] == [
+        bootstrapped(remembered, each) for each in passwords
+    ]
 
 
 class Salting(Recorded):
@@ -112,12 +109,12 @@ class Salting(Recorded):
         return actions
 
 
-class Forgetful(SaltedPasswords):
+class Forgetful(scram.SaltedPasswords):
     """A cache of test servers that keeps nothing, so that clients salt passwords themselves."""
 
     def of(self, digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
         """Return a salted password."""
-        return SaltedPasswords().of(digest, password, salt, iterations)
+        return scram.SaltedPasswords().of(digest, password, salt, iterations)
 
 
 def test_a_client_salts_its_password_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import json
 from tests.rows import rows
 from triclinium_core.kv.topology.capabilities import ClusterCapability as C
 from triclinium_core.kv.topology.cluster_config import ClusterConfig, parse_cluster_config
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.runtime.kv.known_configs import OLDER_CONFIGS_MAX, KnownConfigs
 
 

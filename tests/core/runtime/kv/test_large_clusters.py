@@ -17,7 +17,7 @@ from triclinium_core.kv.operation.document_operations import Noop, Operation
 from triclinium_core.kv.operation.inquiries import Inquiry, Ping, WaitForNodes, WaitUntilReady
 from triclinium_core.kv.operation.reports import PingResult
 from triclinium_core.kv.topology.cluster_config import NODES_MAX
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.pool.openings import PLACE_SECONDS_MAX, PLACES_MAX
 
 FEW, MANY = 40, 200

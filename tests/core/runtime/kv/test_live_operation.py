@@ -10,17 +10,7 @@ from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.document_operations import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import ScanPage, ScanResult
 from triclinium_core.kv.operation.scan.scan_requests import RangeScanContinue
-from triclinium_core.retry.couchbase.events import (
-    Dispatched,
-    HandedOver,
-    KvResponse,
-    ResponseReceived,
-    SocketClosed,
-    WakeupReached,
-)
-from triclinium_core.retry.couchbase.states import RetryState
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry import couchbase
 from triclinium_core.runtime.kv.live_operation import PAGE_SIZE_BYTES_FREE, PAGE_SIZE_FACTOR_MAX, LiveOperation
 from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.runtime.lifecycle.stages import Stage
@@ -36,7 +26,7 @@ def live(request: Operation) -> LiveOperation:
     return LiveOperation(
         7,
         request,
-        strategy=BestEffortRetryStrategy(),
+        strategy=couchbase.BestEffortRetryStrategy(),
         client_context=None,
         submitted_at=1.0,
         deadline=3.5,
@@ -64,29 +54,31 @@ def test_ambiguous_with_a_machine() -> None:
     """The machine knows better than whether an opaque is there: an answer settles the question, a new attempt opens it."""
     operation = live(WRITE)
     send(operation)
-    machine = operation.make_retry_machine(rng=RNG, error_maps=ErrorMapStore())
-    machine.handle(ResponseReceived(KvResponse(0x86)), 1.5)
+    machine = operation.make_retry_machine(rng=RNG, error_maps=couchbase.ErrorMapStore())
+    machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(0x86)), 1.5)
 
     assert not operation.is_ambiguous
 
-    machine.handle(WakeupReached(), 1.501)
-    machine.handle(Dispatched("h:1", 6), 1.501)
+    machine.handle(couchbase.WakeupReached(), 1.501)
+    machine.handle(couchbase.Dispatched("h:1", 6), 1.501)
 
     assert operation.is_ambiguous
 
-    machine.handle(SocketClosed(HandedOver.NOTHING), 1.6)
+    machine.handle(couchbase.SocketClosed(couchbase.HandedOver.NOTHING), 1.6)
 
     assert not operation.is_ambiguous
 
 
-@pytest.mark.parametrize(("sent", "state"), [(False, RetryState.PENDING), (True, RetryState.IN_FLIGHT)])
-def test_machine_takes_over_where_the_operation_is(sent: bool, state: RetryState) -> None:
+@pytest.mark.parametrize(
+    ("sent", "state"), [(False, couchbase.RetryState.PENDING), (True, couchbase.RetryState.IN_FLIGHT)]
+)
+def test_machine_takes_over_where_the_operation_is(sent: bool, state: couchbase.RetryState) -> None:
     """A new retry machine has the annotations and the state of the operation."""
     operation = live(WRITE)
     operation.client_context = {"robot": True}
     if sent:
         send(operation)
-    machine = operation.make_retry_machine(rng=RNG, error_maps=ErrorMapStore())
+    machine = operation.make_retry_machine(rng=RNG, error_maps=couchbase.ErrorMapStore())
 
     assert state is machine.state
     assert machine is operation.retry

@@ -10,7 +10,7 @@ from triclinium_core.contract.neutral import LossCause, StreamId
 from triclinium_core.kv.operation.document_operations import Keyspace, Noop
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes, NodePort
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 

@@ -6,12 +6,12 @@ import pytest
 
 from tests.core.runtime.kv.simulated import HOTEL_ID, Recorded, ready
 from tests.core.runtime.kv.test_cluster import RecordedCluster
-from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core import errors
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest
 from triclinium_core.kv.operation.manifest.manifest_request import GetCollectionsManifest
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.testing.fakes.faults import Fault, hang_up_after_applying, temporary_failure
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
@@ -59,6 +59,6 @@ def test_it_may_be_asked_again(fault: Fault, reason: RetryReason) -> None:
 def test_a_server_without_collections() -> None:
     """Nothing is sent."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS})
-    simulation.failure(FeatureNotAvailableException, QUESTION)
+    simulation.failure(errors.FeatureNotAvailableException, QUESTION)
 
     assert [] == simulation.commands(Opcode.GET_COLLECTIONS_MANIFEST)

@@ -8,8 +8,8 @@ import pytest
 
 from tests.core.runtime.kv.simulated import Recorded, client_options, node_options, upsert
 from tests.core.runtime.kv.test_cluster import KEYS
-from triclinium_core.errors import UnambiguousTimeoutException
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core import errors
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 
 EXTERNAL = "ext.example"
@@ -55,7 +55,7 @@ def test_a_node_that_is_not_in_the_network() -> None:
     lost = next(key for key in KEYS if simulation.nodes.owner_of(key) == 1)
     found = next(key for key in KEYS if simulation.nodes.owner_of(key) == 0)
     simulation.result(upsert(found))
-    error = simulation.failure(UnambiguousTimeoutException, upsert(lost))
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(lost))
 
     assert {f"{EXTERNAL}:31210"} == simulation.addresses()
     assert [RetryReason.NODE_NOT_AVAILABLE.name] == list(error.context.retry_reasons)
@@ -68,7 +68,7 @@ def test_a_node_that_is_not_in_the_network() -> None:
 def test_a_network_that_nobody_is_in() -> None:
     """The error names the networks that there are; the connection that told the config stays, and hears of new ones."""
     simulation = Forwarded(INSIDE, network="extern")
-    error = simulation.failure(UnambiguousTimeoutException, upsert())
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert())
 
     assert "no node of the cluster is in network 'extern'" in str(error)
     assert "default, external" in str(error)

@@ -6,19 +6,13 @@ import pytest
 
 from tests.core.runtime.kv.simulated import ADDRESS, HOTELS, TRAVEL, Recorded, client_options, ready
 from tests.core.runtime.kv.test_cluster import RecordedCluster, nodes_of
-from triclinium_core.errors import (
-    DocumentNotFoundException,
-    DocumentUnretrievableException,
-    FeatureNotAvailableException,
-    UnambiguousTimeoutException,
-)
+from triclinium_core import errors
 from triclinium_core.kv.operation.document_operations import GetReplica
 from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.results import GetReplicaResult, LookupInReplicaResult
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason, Status
 from triclinium_core.testing.fakes.faults import drop_response, temporary_failure
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
@@ -72,7 +66,7 @@ def test_in_a_collection() -> None:
     simulation.write(["ada"], HOTELS)
 
     assert isinstance(simulation.result(GetReplica(HOTELS, "ada")), GetReplicaResult)
-    simulation.failure(DocumentNotFoundException, GetReplica(TRAVEL, "ada"))
+    simulation.failure(errors.DocumentNotFoundException, GetReplica(TRAVEL, "ada"))
 
 
 def test_a_replica_may_be_behind(simulation: Replicated) -> None:
@@ -90,7 +84,7 @@ def test_a_replica_that_there_is_not(replicas: int) -> None:
     simulation = Replicated(replicas)
     simulation.write(["ada"])
     began = simulation.now
-    error = simulation.failure(DocumentUnretrievableException, GetReplica(TRAVEL, "ada", 3))
+    error = simulation.failure(errors.DocumentUnretrievableException, GetReplica(TRAVEL, "ada", 3))
 
     assert f"there is no replica 3: the bucket keeps {replicas} of each document" in str(error)
     assert replicas == simulation.clients[0].replica_count("travel")
@@ -104,7 +98,7 @@ def test_a_replica_that_the_map_has_lost(simulation: Replicated) -> None:
     simulation.flow()
 
     assert {} == simulation.read(1).content
-    error = simulation.failure(DocumentUnretrievableException, GetReplica(TRAVEL, "ada", 2))
+    error = simulation.failure(errors.DocumentUnretrievableException, GetReplica(TRAVEL, "ada", 2))
     assert "has no replica 2 on any node now" in str(error)
 
 
@@ -136,7 +130,7 @@ def test_a_dead_node(simulation: Replicated) -> None:
 
     assert {} == simulation.read(2).content
     simulation.run()
-    error = simulation.error(UnambiguousTimeoutException, token)
+    error = simulation.error(errors.UnambiguousTimeoutException, token)
     assert {RetryReason.SOCKET_NOT_AVAILABLE} == set(error.context.retry_reasons)
 
 
@@ -178,7 +172,7 @@ def test_parts_of_what_was_removed_from_a_replica(simulation: Replicated) -> Non
     ask = (LookupInSpec.exists("a"),)
     simulation.nodes.documents.remove("travel", "ada")
 
-    simulation.failure(DocumentNotFoundException, LookupInReplica(TRAVEL, "ada", ask))
+    simulation.failure(errors.DocumentNotFoundException, LookupInReplica(TRAVEL, "ada", ask))
     for _ in range(2):
         left = simulation.result(LookupInReplica(TRAVEL, "ada", ask, access_deleted=True))
         assert isinstance(left, LookupInReplicaResult)
@@ -189,8 +183,10 @@ def test_parts_of_what_was_removed_from_a_replica(simulation: Replicated) -> Non
 def test_a_bucket_that_cannot_read_parts_of_replicas() -> None:
     """Its config does not say that it can: nothing is sent, while whole replicas are read."""
     simulation = ready(replicas=1, features=IMPLEMENTED_FEATURES - {HelloFeature.SUBDOC_REPLICA_READ})
-    error = simulation.failure(FeatureNotAvailableException, LookupInReplica(TRAVEL, "ada", (LookupInSpec.get("a"),)))
+    error = simulation.failure(
+        errors.FeatureNotAvailableException, LookupInReplica(TRAVEL, "ada", (LookupInSpec.get("a"),))
+    )
 
     assert "lookup_in_replica needs the capability subdoc.ReplicaRead" in str(error)
     assert [] == simulation.commands(Opcode.SUBDOC_MULTI_LOOKUP)
-    simulation.failure(DocumentNotFoundException, GetReplica(TRAVEL, "ada"))
+    simulation.failure(errors.DocumentNotFoundException, GetReplica(TRAVEL, "ada"))

@@ -8,24 +8,15 @@ import pytest
 
 from tests.core.runtime.kv.simulated import HOTEL_ID, HOTELS, TRAVEL, Recorded, client_options, get, ready, respond
 from tests.core.runtime.kv.test_cluster import RecordedCluster
+from triclinium_core import errors
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.neutral import BytesReceived
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CollectionNotFoundException,
-    CouchbaseException,
-    DecodingFailureException,
-    DocumentNotFoundException,
-    FeatureNotAvailableException,
-    RequestCanceledException,
-)
 from triclinium_core.kv.operation.results import Done, RangeScanCreated, ScanPage
 from triclinium_core.kv.operation.scan.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
 from triclinium_core.kv.operation.scan.scans import Bounds
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason, Status
 from triclinium_core.runtime.kv.connection.in_flight import is_last
 from triclinium_core.runtime.kv.destinations import vbucket_of
 from triclinium_core.telemetry.defaults import OrphanReporter
@@ -76,7 +67,7 @@ def test_a_scan() -> None:
     assert sorted(KEYS) == [item.id for page in pages if isinstance(page, ScanPage) for item in page.items]
     assert 0 == simulation.node.open_scans
     assert 0 == simulation.machine.statistics().in_flight
-    simulation.failure(DocumentNotFoundException, go_on(scan_id))
+    simulation.failure(errors.DocumentNotFoundException, go_on(scan_id))
 
 
 def test_a_scan_that_is_ended() -> None:
@@ -88,7 +79,7 @@ def test_a_scan_that_is_ended() -> None:
     assert 1 == simulation.node.open_scans
     assert Done() == simulation.result(cancel)
     assert 0 == simulation.node.open_scans
-    simulation.failure(DocumentNotFoundException, cancel)
+    simulation.failure(errors.DocumentNotFoundException, cancel)
 
 
 def test_in_a_collection() -> None:
@@ -103,19 +94,19 @@ def test_in_a_collection() -> None:
     assert sorted(KEYS[:3]) == [item.id for item in page.items]
     assert isinstance(again, RangeScanCreated)
     assert 2 == len(simulation.commands(Opcode.GET_COLLECTION_ID))
-    simulation.failure(DocumentNotFoundException, CREATE)
+    simulation.failure(errors.DocumentNotFoundException, CREATE)
 
 
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        (Status.NOT_MY_VBUCKET, CouchbaseException),
-        (Status.UNKNOWN_COLLECTION, CollectionNotFoundException),
-        (Status.KEY_NOT_FOUND, DocumentNotFoundException),
-        (Status.RANGE_SCAN_CANCELLED, RequestCanceledException),
+        (Status.NOT_MY_VBUCKET, errors.CouchbaseException),
+        (Status.UNKNOWN_COLLECTION, errors.CollectionNotFoundException),
+        (Status.KEY_NOT_FOUND, errors.DocumentNotFoundException),
+        (Status.RANGE_SCAN_CANCELLED, errors.RequestCanceledException),
     ],
 )
-def test_what_going_on_does_not_retry(code: Status, kind: type[CouchbaseException]) -> None:
+def test_what_going_on_does_not_retry(code: Status, kind: type[errors.CouchbaseException]) -> None:
     """Another attempt would not find the scan (decisions C9, C10)."""
     simulation = stored(ready())
     scan_id = open_scan(simulation)
@@ -147,8 +138,8 @@ def test_a_scan_goes_to_the_node_of_its_vbucket() -> None:
     scan_id = open_scan(simulation, RangeScanCreate(TRAVEL, vbucket, Bounds()))
     assert [1 if place == owner else 0 for place in range(3)] == [node.open_scans for node in simulation.nodes]
     simulation.nodes.move([vbucket], to=(owner + 1) % 3)
-    error = simulation.failure(CouchbaseException, go_on(scan_id, vbucket=vbucket))
-    simulation.failure(DocumentNotFoundException, go_on(scan_id, vbucket=vbucket))
+    error = simulation.failure(errors.CouchbaseException, go_on(scan_id, vbucket=vbucket))
+    simulation.failure(errors.DocumentNotFoundException, go_on(scan_id, vbucket=vbucket))
 
     assert Status.NOT_MY_VBUCKET == error.context.status
     assert 0 == sum(node.open_scans for node in simulation.nodes)
@@ -167,7 +158,7 @@ def test_a_vbucket_that_there_is_not() -> None:
 def test_a_bucket_that_cannot_be_scanned() -> None:
     """Its config does not say that it can."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.JSON})
-    error = simulation.failure(FeatureNotAvailableException, CREATE)
+    error = simulation.failure(errors.FeatureNotAvailableException, CREATE)
 
     assert "range_scan_create needs the capability rangeScan" in str(error)
     assert [] == simulation.commands(Opcode.RANGE_SCAN_CREATE)
@@ -187,7 +178,7 @@ def test_its_own_deadline() -> None:
         simulation = stored(ready(options=options))
         simulation.node.faults.next(Opcode.RANGE_SCAN_CREATE, drop_response())
         began = simulation.now
-        simulation.failure(AmbiguousTimeoutException, CREATE)
+        simulation.failure(errors.AmbiguousTimeoutException, CREATE)
 
         assert 20.0 == simulation.now - began
 
@@ -229,7 +220,7 @@ def test_a_failure_after_some_parts() -> None:
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01a"))
     simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
 
-    assert Status.NOT_MY_VBUCKET == simulation.error(CouchbaseException, token).context.status
+    assert Status.NOT_MY_VBUCKET == simulation.error(errors.CouchbaseException, token).context.status
     assert 0 == simulation.machine.statistics().in_flight
 
 
@@ -247,7 +238,7 @@ def test_parts_that_cannot_be(parts: list[bytes], reason: str) -> None:
     token, request = simulation.submit_in_flight(go_on(bytes(16), 2))
     for value in parts:
         simulation.inject(respond(request, extras=KEYS_ONLY, value=value))
-    error = simulation.error(DecodingFailureException, token)
+    error = simulation.error(errors.DecodingFailureException, token)
     simulation.inject(respond(request, MORE))
 
     assert reason in str(error)
@@ -303,7 +294,7 @@ def test_opening_that_is_answered_too_late() -> None:
     simulation = stored(ready(options=client_options(timeouts=TimeoutOptions(kv_scan=1.0))))
     token, request = simulation.submit_in_flight(CREATE)
     simulation.live(2.0)
-    simulation.error(AmbiguousTimeoutException, token)
+    simulation.error(errors.AmbiguousTimeoutException, token)
     simulation.inject(respond(request, value=bytes(16)))
 
     assert simulation.requests[simulation.newest][-1].opcode == Opcode.RANGE_SCAN_CANCEL
@@ -342,7 +333,7 @@ def test_a_late_answer_behind_one_that_could_not_be_read() -> None:
     simulation = ready(options=client_options(orphans=OrphanReporter()))
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"no page"))
-    simulation.error(DecodingFailureException, token)
+    simulation.error(errors.DecodingFailureException, token)
     simulation.inject(respond(request, COMPLETE, extras=KEYS_ONLY))
     (report,) = simulation.clients[0].last_reports()
 
@@ -358,7 +349,7 @@ def test_nonsense_follows_nonsense() -> None:
     token, request = simulation.submit_in_flight(go_on(open_scan(simulation)))
     simulation.inject(respond(request, value=b"no page") * 2)
 
-    simulation.error(DecodingFailureException, token)
+    simulation.error(errors.DecodingFailureException, token)
     assert (1, []) == (simulation.machine.statistics().orphans, simulation.closings())
 
 
@@ -371,7 +362,7 @@ def test_pages_behind_nonsense_on_a_closed_stream() -> None:
     simulation.inject(respond(first, 0x7F09) + page * 2 + respond(request, COMPLETE, extras=KEYS_ONLY))
     simulation.flow()
 
-    simulation.error(DecodingFailureException, token)
+    simulation.error(errors.DecodingFailureException, token)
     assert other in simulation.errors
     assert (2, 1) == (simulation.machine.statistics().orphans, len(simulation.closings()))
     assert 0 == simulation.machine.statistics().in_flight

@@ -12,42 +12,19 @@ from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
 from tests.core.retry.smithy.cases import Fixed
 from tests.core.runtime.kv.simulated import TIMEOUT, TRAVEL, Recorded, client_options, get, upsert
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.argument_error import ArgumentError
+from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import CompleteOperation
-from triclinium_core.contract.neutral import (
-    AcquirePermit,
-    ConsultStrategy,
-    RecordSuccess,
-    SendBytes,
-    StrategyDecided,
-    Token,
-)
-from triclinium_core.errors import (
-    AuthenticationFailureException,
-    DocumentNotFoundException,
-    RequestCanceledException,
-    TemporaryFailureException,
-    UnambiguousTimeoutException,
-)
 from triclinium_core.kv.operation.scan.scan_requests import RangeScanCancel
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import PasswordAuthenticator, TimeoutOptions
 from triclinium_core.retry.combined.permits import AsyncPermit
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, TokenScope
-from triclinium_core.retry.couchbase.strategy import RetryAction
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.protocols import RetryError, RetryToken
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.testing.fakes.faults import (
-    drop_response,
-    hang_up_after_applying,
-    not_my_vbucket,
-    status,
-    temporary_failure,
-)
+from triclinium_core.retry.couchbase import RetryAction, RetryReason, Status
+from triclinium_core.retry.smithy import AdaptiveRetryStrategy, RetryError, RetryToken, StandardRetryStrategy
+from triclinium_core.testing.fakes import faults
 
 
 async def nothing() -> None:
@@ -106,7 +83,7 @@ def test_the_strategy_says_when_to_try_again_and_is_told_why() -> None:
     """What it is shown says what Smithy's strategies read, and has the reason."""
     book = TokenBook(delay=0.3)
     simulation = ready(book)
-    simulation.node.faults.next(Opcode.GET, temporary_failure(), times=2)
+    simulation.node.faults.next(Opcode.GET, faults.temporary_failure(), times=2)
     began = simulation.now
     token = simulation.finish(get())
     first, second = book.errors
@@ -124,8 +101,8 @@ def test_the_strategy_says_when_to_try_again_and_is_told_why() -> None:
 def test_a_refusal_ends_the_operation_with_its_own_error_and_the_words_of_the_strategy() -> None:
     """Whoever reads it learns that the quota is empty."""
     simulation = ready(StandardRetryStrategy(rng=Fixed(), quota_capacity=3))
-    simulation.node.faults.next(Opcode.GET, temporary_failure())
-    error = simulation.failure(TemporaryFailureException, get())
+    simulation.node.faults.next(Opcode.GET, faults.temporary_failure())
+    error = simulation.failure(errors.TemporaryFailureException, get())
 
     assert "KV_TEMPORARY_FAILURE" == error.context.refused_reason
     assert "quota" in str(error)
@@ -135,7 +112,7 @@ def test_what_is_always_retried_costs_nothing_and_needs_no_quota() -> None:
     """The orchestrator decides, and the token that the operation has serves on."""
     book = TokenBook(retries=0)
     simulation = ready(book)
-    simulation.node.faults.next(Opcode.GET, not_my_vbucket(), times=3)
+    simulation.node.faults.next(Opcode.GET, faults.not_my_vbucket(), times=3)
     simulation.result(get())
 
     assert ([], "recorded") == (book.errors, book.ends[-1])
@@ -146,7 +123,7 @@ def test_a_terminal_reason_is_not_retried_and_its_token_goes_back() -> None:
     book = TokenBook()
     wrong = PasswordAuthenticator("Administrator", "wrong")
     simulation = Recorded(options=client_options(authenticator=wrong, retry_strategy=book))
-    simulation.failure(AuthenticationFailureException, get())
+    simulation.failure(errors.AuthenticationFailureException, get())
 
     assert "AUTHENTICATION_ERROR" not in {getattr(error, "reason", None) for error in book.errors}
     assert "abandoned" == book.ends[-1]
@@ -156,13 +133,13 @@ def test_a_write_that_may_have_been_applied_is_not_sent_again() -> None:
     """The strategy would permit it, and is not asked; a read goes on."""
     book = TokenBook()
     simulation = ready(book)
-    simulation.node.faults.next(Opcode.SET, hang_up_after_applying())
-    simulation.failure(RequestCanceledException, upsert())
+    simulation.node.faults.next(Opcode.SET, faults.hang_up_after_applying())
+    simulation.failure(errors.RequestCanceledException, upsert())
 
     assert ([], None) == (book.errors, book.ends[-1])
 
     simulation.result(get())
-    simulation.node.faults.next(Opcode.GET, hang_up_after_applying())
+    simulation.node.faults.next(Opcode.GET, faults.hang_up_after_applying())
     simulation.result(get())
 
     assert "recorded" == book.ends[-1]
@@ -172,8 +149,8 @@ def test_a_strategy_that_permits_what_is_not_safe_is_overruled() -> None:
     """Only what throttles is shown to it then; there is none such, so it is not even asked."""
     book = TokenBook()
     simulation = ready(book)
-    simulation.node.faults.next(Opcode.SET, hang_up_after_applying())
-    simulation.failure(RequestCanceledException, upsert())
+    simulation.node.faults.next(Opcode.SET, faults.hang_up_after_applying())
+    simulation.failure(errors.RequestCanceledException, upsert())
 
     assert book.retries == book.left
 
@@ -182,7 +159,7 @@ def test_a_delay_beyond_the_deadline_is_cut_and_the_token_goes_back_at_once() ->
     """The operation waits for its deadline, as the RFC has it; its part of the quota does not."""
     book = TokenBook(delay=60.0, retries=1)
     simulation = ready(book)
-    simulation.node.faults.always(Opcode.GET, temporary_failure())
+    simulation.node.faults.always(Opcode.GET, faults.temporary_failure())
     simulation.submit(get())
     simulation.flow()
 
@@ -191,14 +168,14 @@ def test_a_delay_beyond_the_deadline_is_cut_and_the_token_goes_back_at_once() ->
     simulation.run()
     (error,) = simulation.errors.values()
 
-    assert isinstance(error, UnambiguousTimeoutException)
+    assert isinstance(error, errors.UnambiguousTimeoutException)
 
 
 def test_an_answer_that_says_nothing_against_the_node_is_a_success() -> None:
     """A cache asks mostly for what is not there, and its quota must fill again."""
     book = TokenBook()
     simulation = ready(book)
-    simulation.failure(DocumentNotFoundException, get("absent"))
+    simulation.failure(errors.DocumentNotFoundException, get("absent"))
 
     assert "recorded" == book.ends[-1]
 
@@ -208,7 +185,7 @@ def test_an_answer_that_does_is_none(answer: int) -> None:
     """The node could not do it, met a limit, or nobody knows what it said."""
     book = TokenBook()
     simulation = ready(book)
-    simulation.node.faults.next(Opcode.GET, status(answer))
+    simulation.node.faults.next(Opcode.GET, faults.status(answer))
     token = simulation.finish(get())
 
     assert token in simulation.errors
@@ -239,7 +216,7 @@ def test_whoever_leaves_during_a_delay_gives_the_next_token_back() -> None:
     """Its attempt will not be made."""
     book = TokenBook(delay=1.0, retries=1)
     simulation = ready(book)
-    simulation.node.faults.always(Opcode.GET, temporary_failure())
+    simulation.node.faults.always(Opcode.GET, faults.temporary_failure())
     token = simulation.submit(get())
     simulation.flow()
     simulation.abandon(token)
@@ -251,9 +228,9 @@ def test_a_retry_that_waits_for_its_connection_at_the_deadline_gives_its_token_b
     """It was granted, and never sent."""
     book = TokenBook(delay=0.2, retries=1)
     simulation = ready(book)
-    simulation.node.faults.next(Opcode.GET, hang_up_after_applying())
-    simulation.node.faults.always(Opcode.HELLO, drop_response())
-    simulation.failure(UnambiguousTimeoutException, get())
+    simulation.node.faults.next(Opcode.GET, faults.hang_up_after_applying())
+    simulation.node.faults.always(Opcode.HELLO, faults.drop_response())
+    simulation.failure(errors.UnambiguousTimeoutException, get())
 
     assert (["renewed", "abandoned"], 1) == (book.ends[1:], book.left)
 
@@ -289,9 +266,9 @@ def test_a_first_attempt_that_is_held_back_beyond_the_deadline_times_out_unsent(
     simulation.run()
     (error,) = simulation.errors.values()
 
-    assert isinstance(error, UnambiguousTimeoutException)
+    assert isinstance(error, errors.UnambiguousTimeoutException)
     assert "60 s" in str(error.context.last_dispatch_error)
-    assert TIMEOUT == simulation.settled_at[Token(2)]
+    assert TIMEOUT == simulation.settled_at[neutral.Token(2)]
 
 
 def test_an_adaptive_strategy_lowers_its_rate_and_then_holds_first_attempts_back() -> None:
@@ -299,7 +276,7 @@ def test_an_adaptive_strategy_lowers_its_rate_and_then_holds_first_attempts_back
     simulation = Recorded()
     simulation.result(upsert())
     strategy = AdaptiveRetryStrategy(rng=Fixed(), clock=lambda: simulation.now)
-    simulation.node.faults.next(Opcode.GET, temporary_failure(), times=1)
+    simulation.node.faults.next(Opcode.GET, faults.temporary_failure(), times=1)
     simulation.result(get(), retry_strategy=strategy)
     held = simulation.submit(get(), retry_strategy=strategy)
     simulation.flow()
@@ -324,10 +301,10 @@ def test_without_a_token_there_is_one_attempt() -> None:
     """What is always retried is retried all the same."""
     simulation = Recorded()
     simulation.result(upsert())
-    simulation.node.faults.next(Opcode.GET, not_my_vbucket())
+    simulation.node.faults.next(Opcode.GET, faults.not_my_vbucket())
     simulation.result(get(), retry_strategy=Refusing())
-    simulation.node.faults.next(Opcode.GET, temporary_failure())
-    simulation.failure(TemporaryFailureException, get(), retry_strategy=Refusing())
+    simulation.node.faults.next(Opcode.GET, faults.temporary_failure())
+    simulation.failure(errors.TemporaryFailureException, get(), retry_strategy=Refusing())
 
 
 def test_a_strategy_that_breaks_before_the_first_attempt_fails_the_operation_unsent() -> None:
@@ -335,17 +312,17 @@ def test_a_strategy_that_breaks_before_the_first_attempt_fails_the_operation_uns
     broken = ZeroDivisionError("a strategy with a defect")
     simulation = Recorded()
     simulation.result(upsert())
-    sent = sum(isinstance(action, SendBytes) for action in simulation.actions)
-    error = simulation.failure(RequestCanceledException, upsert("other"), retry_strategy=Refusing(raises=broken))
+    sent = sum(isinstance(action, neutral.SendBytes) for action in simulation.actions)
+    error = simulation.failure(errors.RequestCanceledException, upsert("other"), retry_strategy=Refusing(raises=broken))
 
     assert broken is error.__cause__
-    assert sent == sum(isinstance(action, SendBytes) for action in simulation.actions)
+    assert sent == sum(isinstance(action, neutral.SendBytes) for action in simulation.actions)
 
 
 def test_a_first_token_with_a_delay_that_makes_no_sense_goes_back() -> None:
     """The operation fails unsent; what was lent for it is not lost."""
     book = TokenBook(first_delay=-1.0)
-    error = ready(TokenBook()).failure(RequestCanceledException, get(), retry_strategy=book)
+    error = ready(TokenBook()).failure(errors.RequestCanceledException, get(), retry_strategy=book)
 
     assert isinstance(error.__cause__, ArgumentError)
     assert ["abandoned"] == book.ends
@@ -370,12 +347,12 @@ class Asked:
     def answer(self) -> None:
         """Have the strategy answer the oldest question."""
         consulted = self.simulation.consulted.pop(0)
-        self.simulation.feed(StrategyDecided(consulted.token, completed(asking(consulted))))
+        self.simulation.feed(neutral.StrategyDecided(consulted.token, completed(asking(consulted))))
 
 
-def asking(consulted: AcquirePermit | ConsultStrategy) -> Callable[[], object]:
+def asking(consulted: neutral.AcquirePermit | neutral.ConsultStrategy) -> Callable[[], object]:
     """Return what the driver awaits."""
-    if isinstance(consulted, AcquirePermit):
+    if isinstance(consulted, neutral.AcquirePermit):
         return consulted.permit.acquire
     return partial(consulted.strategy.retry_after, consulted.request, consulted.reason)
 
@@ -402,16 +379,18 @@ def test_an_asynchronous_strategy_is_awaited_before_the_first_attempt_and_for_ea
 
     assert other in simulation.results
 
-    simulation.node.faults.next(Opcode.GET, temporary_failure())
+    simulation.node.faults.next(Opcode.GET, faults.temporary_failure())
     asked.answer()
     simulation.flow()
     asked.answer()
     simulation.run()
     (recorded,) = simulation.recorded
-    last = [action for action in simulation.actions if isinstance(action, RecordSuccess | CompleteOperation)][-2:]
+    last = [action for action in simulation.actions if isinstance(action, neutral.RecordSuccess | CompleteOperation)][
+        -2:
+    ]
 
     assert token in simulation.results
-    assert [RecordSuccess, CompleteOperation] == [type(action) for action in last]
+    assert [neutral.RecordSuccess, CompleteOperation] == [type(action) for action in last]
     assert ["renewed", None] == book.ends
 
     assert isinstance(recorded.permit, AsyncPermit)
@@ -429,7 +408,7 @@ def test_a_token_that_comes_too_late_goes_back(is_retry: bool) -> None:
     asked.strategy = AwaitedBook(book, moment) if not is_retry else AwaitedBook(book, after_the_first(moment))
     simulation = asked.simulation
     simulation.result(upsert())
-    simulation.node.faults.always(Opcode.GET, temporary_failure())
+    simulation.node.faults.always(Opcode.GET, faults.temporary_failure())
     token = simulation.submit(get(), retry_strategy=asked.strategy)
     if is_retry:
         asked.answer()
@@ -450,9 +429,9 @@ def test_an_awaited_first_token_with_a_delay_that_makes_no_sense_goes_back() -> 
     token = asked.simulation.submit(get(), retry_strategy=asked.strategy)
     with pytest.raises(ArgumentError) as caught:
         completed(asking(asked.simulation.consulted.pop(0)))
-    asked.simulation.feed(StrategyDecided(token, None, caught.value))
+    asked.simulation.feed(neutral.StrategyDecided(token, None, caught.value))
 
-    assert caught.value is asked.simulation.error(RequestCanceledException, token).__cause__
+    assert caught.value is asked.simulation.error(errors.RequestCanceledException, token).__cause__
     assert ["abandoned"] == book.ends
 
 
@@ -461,8 +440,8 @@ def test_an_asynchronous_strategy_that_gives_no_token_fails_the_operation_unsent
     """With what it raised as the cause, if it raised."""
     asked = Asked(TokenBook())
     token = asked.simulation.submit(get(), retry_strategy=asked.strategy)
-    asked.simulation.feed(StrategyDecided(token, None if raised else RetryAction.no_retry(), raised))
-    error = asked.simulation.error(RequestCanceledException, token)
+    asked.simulation.feed(neutral.StrategyDecided(token, None if raised else RetryAction.no_retry(), raised))
+    error = asked.simulation.error(errors.RequestCanceledException, token)
 
     assert raised is error.__cause__
 
@@ -472,7 +451,7 @@ def test_an_asynchronous_strategy_that_thinks_past_the_deadline_times_out_its_op
     asked = Asked(TokenBook())
     token = asked.simulation.submit(upsert(), retry_strategy=asked.strategy)
     asked.simulation.run()
-    error = asked.simulation.error(UnambiguousTimeoutException, token)
+    error = asked.simulation.error(errors.UnambiguousTimeoutException, token)
 
     assert "strategy" in str(error.context.last_dispatch_error)
 
@@ -485,7 +464,7 @@ def test_unawaited_operations_take_no_permit(is_async: bool, end: str) -> None:
     simulation = Recorded(options=client_options(timeouts=TimeoutOptions(kv_scan=TIMEOUT)))
     simulation.result(upsert())
     if end != "success":
-        fault = temporary_failure() if end == "refused" else drop_response()
+        fault = faults.temporary_failure() if end == "refused" else faults.drop_response()
         simulation.node.faults.next(Opcode.RANGE_SCAN_CANCEL, fault)
     strategy = AwaitedBook(book, nothing) if is_async else book
     token = simulation.submit(RangeScanCancel(TRAVEL, 0, bytes(16)), retry_strategy=strategy)

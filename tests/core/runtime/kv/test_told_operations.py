@@ -11,15 +11,7 @@ import pytest
 
 from tests.core.runtime.kv.simulated import TIMEOUT, Recorded, client_options, found, get, ready, respond, upsert
 from tests.rows import rows
-from triclinium_core.contract.couchbase import (
-    AbandonReason,
-    CallEnded,
-    OperationAbandoned,
-    OperationSubmitted,
-    ReportAnswer,
-    ReportDispatch,
-    TelemetryKind,
-)
+from triclinium_core.contract import couchbase
 from triclinium_core.contract.neutral import Token
 from triclinium_core.kv.operation.document_operations import Keyspace, Operation
 from triclinium_core.kv.operation.scan.scan_requests import RangeScanCreate
@@ -27,7 +19,7 @@ from triclinium_core.kv.operation.scan.scans import Bounds
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 from triclinium_core.telemetry.span_names import WrappingCall
 from triclinium_core.testing.fakes.faults import delay, drop_response, temporary_failure
@@ -49,8 +41,8 @@ def test_a_slow_operation_its_duration_and_its_orphan() -> None:
     simulation.live(TIMEOUT + 2)
     told = {report.kind: json.loads(report.text) for report in simulation.clients[0].last_reports()}
 
-    (slow,) = told[TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
-    (orphan,) = told[TelemetryKind.ORPHANS]["kv"]["top_requests"]
+    (slow,) = told[couchbase.TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
+    (orphan,) = told[couchbase.TelemetryKind.ORPHANS]["kv"]["top_requests"]
     assert ("get", 2_500_000, 2_500_000, 2_500) == (
         slow["operation_name"],
         slow["total_duration_us"],
@@ -61,17 +53,17 @@ def test_a_slow_operation_its_duration_and_its_orphan() -> None:
     assert (slow["operation_id"], slow["last_local_id"]) == (orphan["operation_id"], orphan["last_local_id"])
     assert 3_500_000 == orphan["total_duration_us"]
     assert orphan["last_server_duration_us"] > 3_000_000
-    assert 1 == told[TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
+    assert 1 == told[couchbase.TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
 
 
-def recorded_by(simulation: Recorded) -> dict[TelemetryKind, Any]:
+def recorded_by(simulation: Recorded) -> dict[couchbase.TelemetryKind, Any]:
     """Return the last reports of the client as data."""
     return {report.kind: json.loads(report.text) for report in simulation.clients[0].last_reports()}
 
 
-@pytest.mark.parametrize("reason", [AbandonReason.TIMEOUT, AbandonReason.CANCELLED])
+@pytest.mark.parametrize("reason", [couchbase.AbandonReason.TIMEOUT, couchbase.AbandonReason.CANCELLED])
 @pytest.mark.parametrize("retries", [0, 1])
-def test_an_abandoned_operation_is_measured(reason: AbandonReason, retries: int) -> None:
+def test_an_abandoned_operation_is_measured(reason: couchbase.AbandonReason, retries: int) -> None:
     """A slow operation that is abandoned is in the threshold log with the reason, and in the meter."""
     simulation = ready(options=ALL_ON)
     if retries:
@@ -80,13 +72,13 @@ def test_an_abandoned_operation_is_measured(reason: AbandonReason, retries: int)
     token = simulation.submit(get())
     simulation.live(0.75)
 
-    simulation.feed(OperationAbandoned(token, reason=reason))
+    simulation.feed(couchbase.OperationAbandoned(token, reason=reason))
     recorded = recorded_by(simulation)
 
-    (slow,) = recorded[TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
+    (slow,) = recorded[couchbase.TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
     assert ("get", 750_000, reason) == (slow["operation_name"], slow["total_duration_us"], slow["abandoned"])
     assert "last_remote_socket" in slow
-    assert 1 == recorded[TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
+    assert 1 == recorded[couchbase.TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
 
 
 def test_an_abandoned_operation_that_is_fast_is_only_counted() -> None:
@@ -96,11 +88,11 @@ def test_an_abandoned_operation_that_is_fast_is_only_counted() -> None:
     token = simulation.submit(get())
     simulation.live(0.25)
 
-    simulation.feed(OperationAbandoned(token))
+    simulation.feed(couchbase.OperationAbandoned(token))
     recorded = recorded_by(simulation)
 
-    assert {TelemetryKind.DURATIONS} == recorded.keys()
-    assert 1 == recorded[TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
+    assert {couchbase.TelemetryKind.DURATIONS} == recorded.keys()
+    assert 1 == recorded[couchbase.TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
 
 
 def test_an_operation_that_was_never_sent_is_measured() -> None:
@@ -109,9 +101,9 @@ def test_an_operation_that_was_never_sent_is_measured() -> None:
     token = simulation.submit(get())
     simulation.now += 0.75
 
-    simulation.feed(OperationAbandoned(token, reason=AbandonReason.TIMEOUT))
+    simulation.feed(couchbase.OperationAbandoned(token, reason=couchbase.AbandonReason.TIMEOUT))
 
-    (slow,) = recorded_by(simulation)[TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
+    (slow,) = recorded_by(simulation)[couchbase.TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
     assert ("timeout", False) == (slow["abandoned"], "last_remote_socket" in slow)
 
 
@@ -122,28 +114,30 @@ def test_what_is_not_needed_is_not_measured() -> None:
     token = simulation.submit(get())
     simulation.live(0.75)
 
-    simulation.feed(OperationAbandoned(token, reason=AbandonReason.NOT_NEEDED))
+    simulation.feed(couchbase.OperationAbandoned(token, reason=couchbase.AbandonReason.NOT_NEEDED))
     recorded = recorded_by(simulation)
 
-    assert {TelemetryKind.DURATIONS} == recorded.keys()
-    assert {"noop"} == recorded[TelemetryKind.DURATIONS]["operations"]["kv"].keys()
+    assert {couchbase.TelemetryKind.DURATIONS} == recorded.keys()
+    assert {"noop"} == recorded[couchbase.TelemetryKind.DURATIONS]["operations"]["kv"].keys()
 
 
-@pytest.mark.parametrize(("reason", "orphans"), [(AbandonReason.NOT_NEEDED, 0), (AbandonReason.TIMEOUT, 1)])
+@pytest.mark.parametrize(
+    ("reason", "orphans"), [(couchbase.AbandonReason.NOT_NEEDED, 0), (couchbase.AbandonReason.TIMEOUT, 1)]
+)
 @pytest.mark.parametrize("operation", [get(), CREATE])
 def test_late_answers_that_are_not_needed_are_no_orphans(
-    operation: Operation, reason: AbandonReason, orphans: int
+    operation: Operation, reason: couchbase.AbandonReason, orphans: int
 ) -> None:
     """Neither the statistics nor the log has the late answer to an operation whose caller has its result."""
     simulation = ready(options=ALL_ON)
     simulation.node.faults.next(operation.opcode, delay(0.5))
     token = simulation.submit(operation)
     simulation.flow()
-    simulation.feed(OperationAbandoned(token, reason=reason))
+    simulation.feed(couchbase.OperationAbandoned(token, reason=reason))
     simulation.live(1)
 
     assert (orphans, 0) == (simulation.machine.statistics().orphans, simulation.machine.statistics().in_flight)
-    assert bool(orphans) == (TelemetryKind.ORPHANS in recorded_by(simulation))
+    assert bool(orphans) == (couchbase.TelemetryKind.ORPHANS in recorded_by(simulation))
 
 
 @pytest.mark.parametrize("is_late", [False, True])
@@ -153,12 +147,12 @@ def test_the_operations_of_a_call_are_counted_as_one(is_late: bool) -> None:
     for number, operation in enumerate((get(), get("b"), upsert("c"), CREATE)):
         if is_late:
             simulation.node.faults.next(operation.opcode, drop_response())
-        simulation.feed(OperationSubmitted(Token(101 + number), operation, is_part=True))
+        simulation.feed(couchbase.OperationSubmitted(Token(101 + number), operation, is_part=True))
     simulation.live(1)
-    simulation.feed(OperationAbandoned(Token(102)))
+    simulation.feed(couchbase.OperationAbandoned(Token(102)))
     simulation.live(TIMEOUT)
-    simulation.feed(CallEnded(WrappingCall.GET_ALL_REPLICAS, 0.25))
-    counted = recorded_by(simulation)[TelemetryKind.DURATIONS]["operations"]["kv"]
+    simulation.feed(couchbase.CallEnded(WrappingCall.GET_ALL_REPLICAS, 0.25))
+    counted = recorded_by(simulation)[couchbase.TelemetryKind.DURATIONS]["operations"]["kv"]
 
     assert {"get_all_replicas"} == counted.keys() - {"noop"}
     assert 1 == counted["get_all_replicas"]["total_count"]
@@ -168,7 +162,7 @@ def test_the_operations_of_a_call_are_counted_as_one(is_late: bool) -> None:
 def test_without_a_meter_the_end_of_a_call_is_not_counted() -> None:
     """A client whose meter is off has nothing to report."""
     simulation = ready()
-    simulation.feed(CallEnded(WrappingCall.RANGE_SCAN, 0.25))
+    simulation.feed(couchbase.CallEnded(WrappingCall.RANGE_SCAN, 0.25))
 
     assert {} == recorded_by(simulation)
 
@@ -181,9 +175,9 @@ def test_an_abandoned_operation_is_measured_once() -> None:
     simulation.node.faults.always(Opcode.GET, drop_response())
     left = simulation.submit(get())
     for token in (answered, left, left):
-        simulation.feed(OperationAbandoned(token))
+        simulation.feed(couchbase.OperationAbandoned(token))
 
-    assert 2 == recorded_by(simulation)[TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
+    assert 2 == recorded_by(simulation)[couchbase.TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
 
 
 def test_what_is_fast_is_only_counted() -> None:
@@ -195,19 +189,21 @@ def test_what_is_fast_is_only_counted() -> None:
     (report,) = simulation.clients[0].last_reports()
     operations = json.loads(report.text)["operations"]["kv"]
 
-    assert TelemetryKind.DURATIONS is report.kind
+    assert couchbase.TelemetryKind.DURATIONS is report.kind
     assert (1, 2) == (operations["get"]["total_count"], operations["upsert"]["total_count"])
 
 
 def test_attempts_are_told_where_that_is_asked_for() -> None:
     """One operation of two is traced: its attempt is told before it is sent and when it is answered, the other's is not."""
     simulation = ready()
-    simulation.feed(OperationSubmitted(Token(101), get(), is_traced=True))
-    simulation.feed(OperationSubmitted(Token(102), get("other")))
+    simulation.feed(couchbase.OperationSubmitted(Token(101), get(), is_traced=True))
+    simulation.feed(couchbase.OperationSubmitted(Token(102), get("other")))
     simulation.live(1)
-    reports = [action for action in simulation.actions if isinstance(action, ReportDispatch | ReportAnswer)]
+    reports = [
+        action for action in simulation.actions if isinstance(action, couchbase.ReportDispatch | couchbase.ReportAnswer)
+    ]
 
-    assert [ReportDispatch, ReportAnswer] == [type(report) for report in reports]
+    assert [couchbase.ReportDispatch, couchbase.ReportAnswer] == [type(report) for report in reports]
     assert {101} == {report.token for report in reports}
 
 
@@ -217,20 +213,25 @@ def test_late_answer_to_traced_operation_counts_once(operation: Operation, leave
     """The late answer to a traced, slow operation is one orphan in the statistics and in the log, and no attempt ends."""
     simulation = ready(options=replace(ALL_ON, timeouts=TimeoutOptions(kv_scan=TIMEOUT)))
     simulation.node.faults.next(operation.opcode, delay(TIMEOUT + 1))
-    simulation.feed(OperationSubmitted(Token(101), operation, is_traced=True))
+    simulation.feed(couchbase.OperationSubmitted(Token(101), operation, is_traced=True))
     simulation.live(TIMEOUT - 1)
     if leaves:
-        simulation.feed(OperationAbandoned(Token(101)))
+        simulation.feed(couchbase.OperationAbandoned(Token(101)))
     simulation.live(3)
     recorded = recorded_by(simulation)
-    reports = [action for action in simulation.actions if isinstance(action, ReportDispatch | ReportAnswer)]
+    reports = [
+        action for action in simulation.actions if isinstance(action, couchbase.ReportDispatch | couchbase.ReportAnswer)
+    ]
 
-    (orphan,) = recorded[TelemetryKind.ORPHANS]["kv"]["top_requests"]
-    (slow,) = recorded[TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
-    assert (1, 1) == (simulation.machine.statistics().orphans, recorded[TelemetryKind.ORPHANS]["kv"]["total_count"])
+    (orphan,) = recorded[couchbase.TelemetryKind.ORPHANS]["kv"]["top_requests"]
+    (slow,) = recorded[couchbase.TelemetryKind.SLOW_OPERATIONS]["kv"]["top_requests"]
+    assert (1, 1) == (
+        simulation.machine.statistics().orphans,
+        recorded[couchbase.TelemetryKind.ORPHANS]["kv"]["total_count"],
+    )
     assert (3_500_000, 3_500_000) == (orphan["total_duration_us"], orphan["total_dispatch_duration_us"])
     assert (1_500_000 if leaves else 2_500_000) == slow["total_dispatch_duration_us"]
-    assert [ReportDispatch] == [type(report) for report in reports]
+    assert [couchbase.ReportDispatch] == [type(report) for report in reports]
 
 
 ENDS: Mapping[str, Callable[[Recorded, Frame], object]] = {
@@ -252,7 +253,7 @@ def test_an_attempt_ends_with_its_answer(end: str) -> None:
     simulation.is_traced = True
     token, request = simulation.submit_in_flight(get())
     ENDS[end](simulation, request)
-    ended = [action.token for action in simulation.actions if isinstance(action, ReportAnswer)]
+    ended = [action.token for action in simulation.actions if isinstance(action, couchbase.ReportAnswer)]
 
     assert [token] * (end not in ("abandoned", "deadline")) == ended
     assert (end in ("refused for now", "lost")) == bool(simulation.open_operations)

@@ -8,24 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.core.runtime.kv.simulated import (
-    TRAVEL,
-    Recorded,
-    client_options,
-    get,
-    node_options,
-    upsert,
-)
+from tests.core.runtime.kv.simulated import TRAVEL, Recorded, client_options, get, node_options, upsert
 from tests.core.runtime.kv.test_cluster import KEYS, RecordedCluster, nodes_of
+from triclinium_core import errors
 from triclinium_core.contract.neutral import Token
-from triclinium_core.errors import (
-    TimeoutException,
-    UnambiguousTimeoutException,
-    UnsupportedOperationException,
-)
 from triclinium_core.kv.operation.document_operations import Noop
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.pool.connections import NO_CONFIG_SECONDS
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
@@ -63,7 +52,7 @@ def test_seeds_of_which_none_is_couchbase() -> None:
     """Who waits while the last of them says so fails at once, and who waited for another try; both learn what may help."""
     simulation = two_seeds()
     simulation.nodes[1].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
-    early = simulation.failure(UnsupportedOperationException, get())
+    early = simulation.failure(errors.UnsupportedOperationException, get())
     while simulation.connection().state != ConnectionState.CONNECTING.name:
         simulation.now = simulation.machine.wakeup
         simulation.tick()
@@ -71,7 +60,7 @@ def test_seeds_of_which_none_is_couchbase() -> None:
     simulation.flow()
 
     assert "memcached://" in str(early)
-    assert "memcached://" in str(simulation.error(UnsupportedOperationException, late))
+    assert "memcached://" in str(simulation.error(errors.UnsupportedOperationException, late))
 
 
 def test_half_a_cluster_down_at_start() -> None:
@@ -86,7 +75,7 @@ def test_half_a_cluster_down_at_start() -> None:
     lost = next(key for key in KEYS if simulation.nodes.owner_of(key) == 1)
     for key in alive:
         simulation.result(upsert(key))
-    error = simulation.failure(UnambiguousTimeoutException, upsert(lost))
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(lost))
 
     assert "127.0.0.1:11212" in str(error)
     assert ["NODE_NOT_AVAILABLE"] == list(error.context.retry_reasons)
@@ -103,7 +92,7 @@ def test_a_whole_cluster_down_at_start() -> None:
     simulation = RecordedCluster()
     for place in range(3):
         simulation.nodes.kill(place)
-    error = simulation.failure(UnambiguousTimeoutException, get())
+    error = simulation.failure(errors.UnambiguousTimeoutException, get())
 
     assert "127.0.0.1:11210: connection refused" in str(error)
 
@@ -117,7 +106,7 @@ def test_a_first_map_with_zero_nodes() -> None:
     """Nobody has a document, and the error says so; the next map is heard of, and counts."""
     simulation = RecordedCluster(1)
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NOBODY).encode()), times=2)
-    error = simulation.failure(UnambiguousTimeoutException, upsert())
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert())
 
     assert "has no active node now" in str(error)
 
@@ -130,7 +119,7 @@ def test_a_map_with_zero_nodes_that_is_lost() -> None:
     """Who told it is gone as well: the client goes back to its seeds, and takes what it finds there."""
     simulation = RecordedCluster(1)
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NOBODY).encode()), times=2)
-    simulation.failure(UnambiguousTimeoutException, upsert())
+    simulation.failure(errors.UnambiguousTimeoutException, upsert())
     simulation.nodes.kill(0)
     simulation.live(5.0)
     simulation.nodes.revive(0)
@@ -143,7 +132,7 @@ def test_a_memcached_bucket() -> None:
     simulation = Recorded()
     bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
-    error = simulation.failure(UnsupportedOperationException, upsert())
+    error = simulation.failure(errors.UnsupportedOperationException, upsert())
 
     assert simulation.now < 0.1
     assert "'travel' is a memcached bucket" in str(error)
@@ -154,13 +143,13 @@ def test_a_memcached_bucket() -> None:
 
     assert opened == len(simulation.opened_at)
 
-    simulation.failure(UnsupportedOperationException, get())
+    simulation.failure(errors.UnsupportedOperationException, get())
 
 
 def test_a_memcached_bucket_without_a_config() -> None:
     """It is refused once its nodes have said for long enough that it has none, and nobody knocks until asked to."""
     simulation = Recorded(buckets=("beer",), memcached_buckets=("travel",))
-    error = simulation.failure(UnsupportedOperationException, upsert())
+    error = simulation.failure(errors.UnsupportedOperationException, upsert())
     opened = len(simulation.opened_at)
     simulation.live(30.0)
     asked_again_at = simulation.now
@@ -169,7 +158,7 @@ def test_a_memcached_bucket_without_a_config() -> None:
     assert NO_CONFIG_SECONDS <= simulation.settled_at[Token(1)] < NO_CONFIG_SECONDS + 0.5
     assert "'travel'" in str(error)
     assert opened == sum(at < asked_again_at for at, _ in simulation.opened_at)
-    simulation.error(UnsupportedOperationException, again)
+    simulation.error(errors.UnsupportedOperationException, again)
     assert NO_CONFIG_SECONDS <= simulation.settled_at[again] - asked_again_at < NO_CONFIG_SECONDS + 0.5
 
 
@@ -181,7 +170,7 @@ def test_a_memcached_bucket_after_a_long_outage() -> None:
     simulation.live(20.0)
     simulation.node.revive()
     simulation.live(1.2)
-    simulation.failure(UnsupportedOperationException, get())
+    simulation.failure(errors.UnsupportedOperationException, get())
 
     asked = [each.now for each in simulation.commands(Opcode.GET_CLUSTER_CONFIG) if each.bucket == "travel"]
     assert pytest.approx(NO_CONFIG_SECONDS, abs=0.02) == asked[-1] - asked[0]
@@ -200,7 +189,7 @@ def test_a_bucket_that_was_created_a_moment_ago() -> None:
 
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))
     simulation.lose(simulation.newest)
-    simulation.failure(UnambiguousTimeoutException, upsert())
+    simulation.failure(errors.UnambiguousTimeoutException, upsert())
 
 
 @pytest.mark.parametrize("vbuckets", [{"serverList": [], "vBucketMap": []}, None])
@@ -209,7 +198,7 @@ def test_a_first_config_without_vbuckets(vbuckets: object) -> None:
     config = json.dumps({"rev": 1, "name": "travel", "nodeLocator": "vbucket", "vBucketServerMap": vbuckets}).encode()
     simulation = Recorded()
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, config))
-    error = simulation.failure(UnambiguousTimeoutException, upsert())
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert())
     token = simulation.submit(upsert())
     simulation.live(NO_CONFIG_SECONDS)
     simulation.node.faults.clear()
@@ -244,7 +233,7 @@ def test_a_bucket_that_only_one_node_knows_nothing_of(opcode: Opcode) -> None:
     answer = {Opcode.GET_CLUSTER_CONFIG: Status.TEMPORARY_FAILURE, Opcode.SELECT_BUCKET: Status.KEY_NOT_FOUND}
     simulation.nodes[1].faults.always(opcode, status(answer[opcode]))
 
-    simulation.failure(UnambiguousTimeoutException, upsert())
+    simulation.failure(errors.UnambiguousTimeoutException, upsert())
 
 
 def test_a_bucket_without_a_config_beside_a_dead_node() -> None:
@@ -257,7 +246,7 @@ def test_a_bucket_without_a_config_beside_a_dead_node() -> None:
     )
     simulation.nodes.kill(1)
 
-    simulation.failure(UnsupportedOperationException, upsert())
+    simulation.failure(errors.UnsupportedOperationException, upsert())
 
 
 def test_a_bucket_that_was_made_anew() -> None:
@@ -265,7 +254,7 @@ def test_a_bucket_that_was_made_anew() -> None:
     simulation = Recorded()
     bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
-    simulation.failure(UnsupportedOperationException, upsert())
+    simulation.failure(errors.UnsupportedOperationException, upsert())
     simulation.node.faults.clear()
     simulation.live(2.0)
 
@@ -281,7 +270,7 @@ def test_a_clock_that_jumps_forward(hours: float) -> None:
     simulation.now += hours * 3600.0
     simulation.flow()
 
-    assert isinstance(simulation.errors[token], TimeoutException)
+    assert isinstance(simulation.errors[token], errors.TimeoutException)
 
     simulation.live(5.0)
     simulation.write()

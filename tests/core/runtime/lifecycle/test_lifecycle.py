@@ -11,22 +11,13 @@ import pytest
 
 from tests.core.kv.operation.examples import HOTELS
 from tests.core.retry.combined.token_book import AwaitedBook, BookedToken, TokenBook
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import AbandonReason, Action, TimerKind
-from triclinium_core.contract.neutral import (
-    AcquirePermit,
-    RecordSuccess,
-    ReportStrategyError,
-    StrategyDecided,
-    Token,
-)
-from triclinium_core.errors import CouchbaseException, DocumentNotFoundException
+from triclinium_core.contract.neutral import AcquirePermit, RecordSuccess, ReportStrategyError, StrategyDecided, Token
 from triclinium_core.kv.operation.document_operations import Get
 from triclinium_core.options import ClientOptions
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.combined.permits import AnyPermit, AsyncPermit, Permit
-from triclinium_core.retry.couchbase.events import DispatchFailed
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 from triclinium_core.runtime.kv.live_operation import LiveOperation
 from triclinium_core.runtime.lifecycle.carrier import Departure, Refused, Undispatched
 from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
@@ -55,7 +46,7 @@ class Sink:
         self.undispatched: Undispatched | None = None
         self.dispatched: list[float] = []
         self.departures: list[Departure] = []
-        self.failures: list[CouchbaseException] = []
+        self.failures: list[errors.CouchbaseException] = []
 
     def dispatch(self, live: LiveOperation, now: float) -> Undispatched | None:
         """Record the instant."""
@@ -68,7 +59,7 @@ class Sink:
         """Record the departure."""
         self.departures.append(departure)
 
-    def fail(self, live: LiveOperation, error: CouchbaseException, now: float) -> None:
+    def fail(self, live: LiveOperation, error: errors.CouchbaseException, now: float) -> None:
         """Record the failure and settle."""
         assert self.lifecycle is not None
         self.failures.append(error)
@@ -77,7 +68,7 @@ class Sink:
     def attempt_failed(self, live: LiveOperation) -> None:
         """Do nothing."""
 
-    def retry_decided(self, live: LiveOperation, reason: RetryReason) -> None:
+    def retry_decided(self, live: LiveOperation, reason: couchbase.RetryReason) -> None:
         """Do nothing."""
 
 
@@ -90,10 +81,10 @@ class Scene:
         options = ClientOptions(connection_string="couchbase://a.example", tracer=None, meter=None, orphans=None)
         tools = toolkit_of(options, rng=MIDPOINT, emit=self.actions.append)
         self.timers = tools.timers
-        self.lifecycle = self.carrier.lifecycle = Lifecycle(ErrorMapStore(), tools)
+        self.lifecycle = self.carrier.lifecycle = Lifecycle(couchbase.ErrorMapStore(), tools)
         sink: Any = self.carrier
         self.lifecycle.carriers[LiveOperation] = sink
-        strategy = permit if permit is not None else BestEffortRetryStrategy()
+        strategy = permit if permit is not None else couchbase.BestEffortRetryStrategy()
         self.live = LiveOperation(7, Get(HOTELS, "k"), strategy, None, 0.0, deadline, permit=permit)
         self.lifecycle.open[7] = self.live
 
@@ -134,10 +125,14 @@ def awaited(book: TokenBook) -> AsyncPermit:
 
 @pytest.mark.parametrize(
     ("answer", "raised", "dispatched"),
-    [(RetryAction.after(0.0), None, [0.25]), (RetryAction.after(0.5), None, [0.75]), (None, ValueError("no"), [])],
+    [
+        (couchbase.RetryAction.after(0.0), None, [0.25]),
+        (couchbase.RetryAction.after(0.5), None, [0.75]),
+        (None, ValueError("no"), []),
+    ],
 )
 def test_an_awaited_permit_is_acquired_by_the_driver(
-    answer: RetryAction | None, raised: Exception | None, dispatched: list[float]
+    answer: couchbase.RetryAction | None, raised: Exception | None, dispatched: list[float]
 ) -> None:
     """The driver awaits the strategy, and its answer begins or fails the operation."""
     permit = awaited(TokenBook())
@@ -184,7 +179,7 @@ def test_a_success_of_an_awaited_permit_is_recorded_by_the_driver() -> None:
     scene.lifecycle.begin(scene.live, 0.0)
     with contextlib.suppress(StopIteration):
         permit.acquire().__await__().send(None)
-    scene.lifecycle.strategy_decided(StrategyDecided(Token(7), RetryAction.after(0.0)), 0.0)
+    scene.lifecycle.strategy_decided(StrategyDecided(Token(7), couchbase.RetryAction.after(0.0)), 0.0)
     scene.lifecycle.end_permit(scene.live, succeeded=True)
 
     assert RecordSuccess(Token(7), permit) in scene.actions
@@ -193,7 +188,7 @@ def test_a_success_of_an_awaited_permit_is_recorded_by_the_driver() -> None:
 def test_a_dispatch_that_fails_is_retried() -> None:
     """A reason that is always retried leads to a second dispatch, which is counted."""
     scene = Scene(deadline=math.inf)
-    scene.carrier.undispatched = DispatchFailed(RetryReason.KV_NOT_MY_VBUCKET)
+    scene.carrier.undispatched = couchbase.DispatchFailed(couchbase.RetryReason.KV_NOT_MY_VBUCKET)
     scene.lifecycle.begin(scene.live, 0.0)
 
     assert [Stage.BACKING_OFF] == [scene.live.stage]
@@ -203,16 +198,16 @@ def test_a_dispatch_that_fails_is_retried() -> None:
 
     assert [0.0, 1.0] == scene.carrier.dispatched
     assert Stage.IN_FLIGHT is scene.live.stage
-    assert {RetryReason.KV_NOT_MY_VBUCKET: 1} == scene.lifecycle.retries_by_reason
+    assert {couchbase.RetryReason.KV_NOT_MY_VBUCKET: 1} == scene.lifecycle.retries_by_reason
 
 
 def test_a_refused_dispatch_fails() -> None:
     """A dispatch that cannot succeed fails without a question to the strategy."""
     scene = Scene()
-    scene.carrier.undispatched = Refused(DocumentNotFoundException, "gone")
+    scene.carrier.undispatched = Refused(errors.DocumentNotFoundException, "gone")
     scene.lifecycle.begin(scene.live, 0.0)
 
-    assert [DocumentNotFoundException] == [type(error) for error in scene.carrier.failures]
+    assert [errors.DocumentNotFoundException] == [type(error) for error in scene.carrier.failures]
     assert [Departure.FAILED] == scene.carrier.departures
 
 

@@ -6,7 +6,7 @@ import math
 
 from msgspec.structs import replace
 
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.runtime.lifecycle.measured import Measured
 from triclinium_core.telemetry.facts import OperationFacts

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from tests.core.runtime.kv.simulated import node_options
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import Action, Event
 from triclinium_core.contract.neutral import StreamId, Token
-from triclinium_core.errors import CouchbaseException
 from triclinium_core.options import Authenticator, ClientOptions, PasswordAuthenticator
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
@@ -20,7 +20,7 @@ from triclinium_core.testing.simulation import Simulation
 
 RECEIVE_SIZE = 64 * 1024
 
-E = TypeVar("E", bound=CouchbaseException)
+E = TypeVar("E", bound=errors.CouchbaseException)
 
 STATEMENT = "SELECT hotels"
 ADMINISTRATOR = PasswordAuthenticator("Administrator", "password")

@@ -11,48 +11,12 @@ import pytest
 from tests.core.runtime.kv.simulated import upsert
 from tests.core.runtime.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
 from tests.rows import rows
-from triclinium_core.contract.couchbase import (
-    AbandonReason,
-    Action,
-    AuthenticatorChanged,
-    OperationAbandoned,
-    ReportAnswer,
-    ReportDispatch,
-    ReportEnd,
-    ReportRefusal,
-    RequestSubmitted,
-    RowsWanted,
-    TelemetryKind,
-)
-from triclinium_core.contract.neutral import (
-    BytesReceived,
-    CloseStream,
-    OpenStream,
-    PauseReading,
-    ReportConnection,
-    ReportLevel,
-    ResumeReading,
-    SendBytes,
-    StrategyDecided,
-    StreamId,
-    TimePassed,
-    Token,
-)
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    DecodingFailureException,
-    FeatureNotAvailableException,
-    InvalidArgumentException,
-    ParsingFailureException,
-    PreparedStatementFailureException,
-    RequestCanceledException,
-    UnambiguousTimeoutException,
-)
+from triclinium_core import errors
+from triclinium_core.contract import couchbase, neutral
+from triclinium_core.contract.couchbase import RequestSubmitted
+from triclinium_core.contract.neutral import Token
 from triclinium_core.options import PasswordAuthenticator, TimeoutOptions
-from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest, Service
 from triclinium_core.services.answer.incoming_answer import HELD_SIZE_BYTES, HELD_SIZE_BYTES_MAX
 from triclinium_core.services.management.buckets import AllBucketsResult, GetAllBuckets, GetBucket
 from triclinium_core.services.management.users import ChangePassword
@@ -69,8 +33,8 @@ LARGE_ROW = "x" * 1000
 class ReadingOn(Asking):
     """A driver that does not pause."""
 
-    def _carry_out(self, action: Action) -> None:
-        if not isinstance(action, PauseReading):
+    def _carry_out(self, action: couchbase.Action) -> None:
+        if not isinstance(action, neutral.PauseReading):
             super()._carry_out(action)
 
 
@@ -90,9 +54,9 @@ class Never:
         return RetryAction.no_retry()
 
 
-def refusals(simulation: Asking) -> list[ReportRefusal]:
+def refusals(simulation: Asking) -> list[couchbase.ReportRefusal]:
     """Return the refusals that the client reported."""
-    return [action for action in simulation.actions if isinstance(action, ReportRefusal)]
+    return [action for action in simulation.actions if isinstance(action, couchbase.ReportRefusal)]
 
 
 def test_rows_and_then_what_came_after_them() -> None:
@@ -117,19 +81,19 @@ def test_one_connection_carries_one_request_after_the_other() -> None:
     simulation.tick()
 
     assert 1 == len(streams)
-    assert [*streams] == [action.stream for action in simulation.actions if isinstance(action, CloseStream)]
+    assert [*streams] == [action.stream for action in simulation.actions if isinstance(action, neutral.CloseStream)]
 
 
 def test_requests_at_once_share_the_connections_that_are_permitted() -> None:
     """What is beyond the bound waits in order, and nothing is left out."""
     simulation = Asking(max_http_connections=2)
     simulation.run()
-    before = simulation.count(OpenStream)
+    before = simulation.count(neutral.OpenStream)
 
     tokens = [simulation.request(asking()) for _ in range(7)]
     simulation.run()
 
-    assert 2 == simulation.count(OpenStream) - before
+    assert 2 == simulation.count(neutral.OpenStream) - before
     assert tokens == sorted(simulation.answers, key=lambda token: simulation.settled_at[token])
 
 
@@ -142,7 +106,7 @@ def test_requests_wait_for_the_first_config_and_no_longer() -> None:
 
     lost = Asking()
     lost.nodes.kill(0)
-    error = lost.failure(RequestCanceledException, asking(), retry_strategy=Never())
+    error = lost.failure(errors.RequestCanceledException, asking(), retry_strategy=Never())
 
     assert ROWS == simulation.rows[token]
     assert str(RetryReason.NODE_NOT_AVAILABLE) == error.context.refused_reason
@@ -154,7 +118,7 @@ def test_no_node_has_the_service() -> None:
     simulation.run()
     simulation.nodes.set_services(0, {Service.KV})
     simulation.run(5.0)
-    error = simulation.failure(RequestCanceledException, asking(), retry_strategy=Never())
+    error = simulation.failure(errors.RequestCanceledException, asking(), retry_strategy=Never())
     token = simulation.request(asking())
     simulation.advance(1.0)
     simulation.flow()
@@ -202,12 +166,12 @@ def test_refused_connections_beside_a_busy_one_are_backed_off_from() -> None:
     slow = simulation.request(asking("SELECT slow"))
     simulation.run(0.5)
     simulation.nodes[0].faults.always(None, refuse_connection())
-    before = simulation.count(OpenStream)
+    before = simulation.count(neutral.OpenStream)
     tokens = [simulation.request(asking()) for _ in range(3)]
 
     simulation.run(1.0)
 
-    assert 3 <= simulation.count(OpenStream) - before <= 3 * len(simulation.retries)
+    assert 3 <= simulation.count(neutral.OpenStream) - before <= 3 * len(simulation.retries)
     simulation.nodes[0].faults.clear()
     simulation.run()
     assert [ROWS] * 3 == [simulation.rows[token] for token in tokens]
@@ -237,12 +201,12 @@ def test_rows_that_were_handed_out_are_not_handed_out_again() -> None:
     assert 1 == len(simulation.rows[token])
     (stream,) = (each.connection for each in simulation.asked)
 
-    simulation.lose(StreamId(stream))
+    simulation.lose(neutral.StreamId(stream))
     simulation.run()
 
     error, (report,) = simulation.errors[token], refusals(simulation)
 
-    assert isinstance(error, RequestCanceledException)
+    assert isinstance(error, errors.RequestCanceledException)
     assert RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT == report.reason == error.context.refused_reason
     assert (token, "RequestCanceledException") == (report.token, report.error)
     assert 1 == len(simulation.asked)
@@ -259,7 +223,7 @@ def test_an_error_after_rows_is_raised_after_them() -> None:
     error, (report,) = simulation.errors[token], refusals(simulation)
 
     assert [b'{"n":1}'] == simulation.rows[token]
-    assert isinstance(error, CouchbaseException)
+    assert isinstance(error, errors.CouchbaseException)
     assert RetryReason.QUERY_INDEX_NOT_FOUND == report.reason == error.context.refused_reason
     assert 1 == len(simulation.asked)
 
@@ -268,7 +232,7 @@ def test_an_error_without_rows() -> None:
     """The service's code says which exception it is; the context has what it said, and nothing of the parameters."""
     simulation = Asking()
 
-    error = simulation.failure(ParsingFailureException, asking("SELEC"))
+    error = simulation.failure(errors.ParsingFailureException, asking("SELEC"))
 
     assert (400, 3000) == (error.context.http_status, error.context.error_code)
     assert "SELEC" == error.context.statement
@@ -287,9 +251,9 @@ def test_a_retryable_error_without_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("readonly", "kind"), [(True, UnambiguousTimeoutException), (False, AmbiguousTimeoutException)]
+    ("readonly", "kind"), [(True, errors.UnambiguousTimeoutException), (False, errors.AmbiguousTimeoutException)]
 )
-def test_a_service_that_never_answers(readonly: bool, kind: type[CouchbaseException]) -> None:
+def test_a_service_that_never_answers(readonly: bool, kind: type[errors.CouchbaseException]) -> None:
     """The deadline ends the request and its connection; only what is read-only is certainly not applied."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
@@ -298,7 +262,7 @@ def test_a_service_that_never_answers(readonly: bool, kind: type[CouchbaseExcept
     simulation.run()
 
     assert type(simulation.errors[token]) is kind
-    assert 1 <= simulation.count(CloseStream)
+    assert 1 <= simulation.count(neutral.CloseStream)
 
 
 def test_what_was_not_sent_in_time_was_not_applied() -> None:
@@ -310,7 +274,7 @@ def test_what_was_not_sent_in_time_was_not_applied() -> None:
     simulation.run()
 
     error = simulation.errors[token]
-    assert isinstance(error, UnambiguousTimeoutException)
+    assert isinstance(error, errors.UnambiguousTimeoutException)
     assert "no connection" in str(error.context.last_dispatch_error)
 
 
@@ -321,16 +285,16 @@ def test_nobody_takes_the_rows() -> None:
     simulation.takes_rows = False
     token = simulation.request(asking())
     simulation.flow()
-    (stream,) = (StreamId(each.connection) for each in simulation.asked)
+    (stream,) = (neutral.StreamId(each.connection) for each in simulation.asked)
     taken, unread = len(simulation.rows[token]), len(simulation.links[stream].incoming)
 
     simulation.takes_rows = True
-    simulation.feed(RowsWanted(token))
+    simulation.feed(couchbase.RowsWanted(token))
     simulation.run()
 
     assert taken < HELD_SIZE_BYTES // len(LARGE_ROW)
     assert unread > 2000 * len(LARGE_ROW) - 2 * HELD_SIZE_BYTES
-    assert 1 == simulation.count(PauseReading) == simulation.count(ResumeReading)
+    assert 1 == simulation.count(neutral.PauseReading) == simulation.count(neutral.ResumeReading)
     assert [f'"{LARGE_ROW}"'.encode()] * 2000 == simulation.rows[token]
     assert 0 == simulation.open_operations
 
@@ -344,16 +308,16 @@ def test_a_reader_takes_its_time() -> None:
     simulation.live(100.0)
 
     simulation.takes_rows = True
-    simulation.feed(RowsWanted(token))
+    simulation.feed(couchbase.RowsWanted(token))
     simulation.run()
 
     assert 2000 == len(simulation.rows[token])
 
 
 @pytest.mark.parametrize(
-    ("readonly", "kind"), [(True, UnambiguousTimeoutException), (False, AmbiguousTimeoutException)]
+    ("readonly", "kind"), [(True, errors.UnambiguousTimeoutException), (False, errors.AmbiguousTimeoutException)]
 )
-def test_a_service_that_falls_silent_between_rows(readonly: bool, kind: type[CouchbaseException]) -> None:
+def test_a_service_that_falls_silent_between_rows(readonly: bool, kind: type[errors.CouchbaseException]) -> None:
     """Whoever waits for more rows waits no longer than for the first."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{"n": 1}, {"n": 2}], seconds_between_rows=60.0))
@@ -376,7 +340,7 @@ def test_silence_between_rows_is_no_earlier_failure() -> None:
     simulation.run(10.0)
 
     error = simulation.errors[token]
-    assert isinstance(error, UnambiguousTimeoutException)
+    assert isinstance(error, errors.UnambiguousTimeoutException)
     assert 1 == error.context.retry_attempts
     assert RetryReason.QUERY_INDEX_NOT_FOUND.meaning not in str(error)
 
@@ -395,9 +359,9 @@ def test_an_error_behind_rows_waits_for_their_reader() -> None:
     first = len(simulation.rows[token])
 
     for _ in range(2):
-        simulation.feed(RowsWanted(token))
+        simulation.feed(couchbase.RowsWanted(token))
 
-    assert isinstance(simulation.errors[token], DecodingFailureException)
+    assert isinstance(simulation.errors[token], errors.DecodingFailureException)
     assert 0 < first < len(simulation.rows[token]) < 200
 
 
@@ -406,7 +370,7 @@ def test_an_unreadable_first_answer_names_its_node() -> None:
     simulation = Asking()
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n"
     simulation.nodes[0].faults.always(Service.QUERY, faults.raw_answer(head + b'{"results":[1,oops'))
-    error = simulation.failure(DecodingFailureException, asking())
+    error = simulation.failure(errors.DecodingFailureException, asking())
 
     assert "127.0.0.1:8093" == error.context.last_dispatched_to
     assert 0 == error.context.retry_attempts
@@ -429,7 +393,7 @@ def test_tokens_of_operations_are_unknown_to_readers() -> None:
     simulation = Asking()
     simulation.run()
     token = simulation.submit(upsert("k"))
-    simulation.feed(RowsWanted(token))
+    simulation.feed(couchbase.RowsWanted(token))
     simulation.flow()
 
     assert token in simulation.results
@@ -445,10 +409,10 @@ def test_a_driver_that_reads_on_gets_the_request_failed() -> None:
     simulation.run(5.0)
     simulation.takes_rows = True
 
-    simulation.feed(RowsWanted(token))
+    simulation.feed(couchbase.RowsWanted(token))
     simulation.run()
 
-    assert isinstance(simulation.errors[token], DecodingFailureException)
+    assert isinstance(simulation.errors[token], errors.DecodingFailureException)
     assert HELD_SIZE_BYTES_MAX + HELD_SIZE_BYTES >= sum(map(len, simulation.rows[token])) >= HELD_SIZE_BYTES
 
 
@@ -461,7 +425,7 @@ def test_an_answer_that_cannot_be_read(body: str, *, readonly: bool) -> None:
 
     error = simulation.errors[simulation.finish(asking(readonly=readonly))]
 
-    assert isinstance(error, DecodingFailureException)
+    assert isinstance(error, errors.DecodingFailureException)
     assert readonly is not ("may have been applied" in str(error))
 
 
@@ -472,7 +436,7 @@ def test_the_caller_leaves_in_the_middle() -> None:
     token, other = simulation.request(asking("SELECT slow")), simulation.request(asking())
     simulation.run(2.5)
 
-    simulation.feed(OperationAbandoned(token))
+    simulation.feed(couchbase.OperationAbandoned(token))
     simulation.run(2.0)
 
     assert [True] == [each.client_hung_up for each in simulation.asked if each.statement == "SELECT slow"]
@@ -492,7 +456,7 @@ def test_who_leaves_with_rows_in_hand_is_told_that_it_may_be_applied(readonly: b
     assert (not readonly) is simulation.machine.is_ambiguous(token)
 
 
-def recorded_by(simulation: Asking) -> dict[TelemetryKind, Any]:
+def recorded_by(simulation: Asking) -> dict[couchbase.TelemetryKind, Any]:
     """Return the last reports of the client as data."""
     return {report.kind: json.loads(report.text) for report in simulation.clients[0].last_reports()}
 
@@ -505,8 +469,10 @@ def recorded_by(simulation: Asking) -> dict[TelemetryKind, Any]:
         (FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0), False),
     ],
 )
-@pytest.mark.parametrize("reason", AbandonReason)
-def test_an_abandoned_request_is_measured(answer: FakeAnswer, *, takes_rows: bool, reason: AbandonReason) -> None:
+@pytest.mark.parametrize("reason", couchbase.AbandonReason)
+def test_an_abandoned_request_is_measured(
+    answer: FakeAnswer, *, takes_rows: bool, reason: couchbase.AbandonReason
+) -> None:
     """A slow request that is abandoned before its whole answer is in both reports, with the reason of a failure."""
     simulation = Asking(tracer=ThresholdLoggingTracer(), meter=LoggingMeter())
     simulation.takes_rows = takes_rows
@@ -514,14 +480,14 @@ def test_an_abandoned_request_is_measured(answer: FakeAnswer, *, takes_rows: boo
     token = simulation.request(asking("SELECT slow"))
     simulation.live(2.5)
 
-    simulation.feed(OperationAbandoned(token, reason=reason))
+    simulation.feed(couchbase.OperationAbandoned(token, reason=reason))
     recorded = recorded_by(simulation)
 
-    (slow,) = recorded[TelemetryKind.SLOW_OPERATIONS]["query"]["top_requests"]
-    told = None if reason is AbandonReason.NOT_NEEDED else reason.value
+    (slow,) = recorded[couchbase.TelemetryKind.SLOW_OPERATIONS]["query"]["top_requests"]
+    told = None if reason is couchbase.AbandonReason.NOT_NEEDED else reason.value
     assert ("query", 2_500_000, told) == (slow["operation_name"], slow["total_duration_us"], slow.get("abandoned"))
     assert slow["total_dispatch_duration_us"] > 2_000_000
-    assert 1 == recorded[TelemetryKind.DURATIONS]["operations"]["query"]["query"]["total_count"]
+    assert 1 == recorded[couchbase.TelemetryKind.DURATIONS]["operations"]["query"]["query"]["total_count"]
 
 
 def test_a_reader_that_leaves_a_whole_answer_is_measured_once() -> None:
@@ -531,11 +497,11 @@ def test_a_reader_that_leaves_a_whole_answer_is_measured_once() -> None:
     token = simulation.request(asking())
     simulation.live(2.5)
 
-    simulation.feed(OperationAbandoned(token))
+    simulation.feed(couchbase.OperationAbandoned(token))
     recorded = recorded_by(simulation)
 
-    assert {TelemetryKind.DURATIONS} == recorded.keys()
-    assert 1 == recorded[TelemetryKind.DURATIONS]["operations"]["query"]["query"]["total_count"]
+    assert {couchbase.TelemetryKind.DURATIONS} == recorded.keys()
+    assert 1 == recorded[couchbase.TelemetryKind.DURATIONS]["operations"]["query"]["query"]["total_count"]
 
 
 def test_the_caller_leaves_when_all_has_come() -> None:
@@ -545,30 +511,30 @@ def test_the_caller_leaves_when_all_has_come() -> None:
     token = simulation.request(asking())
     simulation.run(0.5)
 
-    simulation.feed(OperationAbandoned(token))
+    simulation.feed(couchbase.OperationAbandoned(token))
 
-    assert 0 == simulation.count(CloseStream)
+    assert 0 == simulation.count(neutral.CloseStream)
     assert 0 == simulation.open_operations
 
 
 @rows(
     ("fault", "kind"),
     [
-        (faults.gzipped(), DecodingFailureException),
-        (faults.gzipped(zeros=2**24), DecodingFailureException),
-        (faults.endless_headers(), DecodingFailureException),
-        (faults.endless_body(), DecodingFailureException),
-        (faults.raw_answer(b"\x15\x03\x01\x00\x02\x02\x46"), DecodingFailureException),
-        (faults.raw_answer(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), DecodingFailureException),
-        (faults.wrong_chunk_size(announced=5), DecodingFailureException),
-        (faults.wrong_chunk_size(announced=2**40), DecodingFailureException),
-        (faults.wrong_content_length(announced=5), DecodingFailureException),
-        (faults.wrong_content_length(announced=2**40), AmbiguousTimeoutException),
-        (faults.redirect("http://127.0.0.2:8093/query/service"), CouchbaseException),
-        (faults.proxy_page(), CouchbaseException),
+        (faults.gzipped(), errors.DecodingFailureException),
+        (faults.gzipped(zeros=2**24), errors.DecodingFailureException),
+        (faults.endless_headers(), errors.DecodingFailureException),
+        (faults.endless_body(), errors.DecodingFailureException),
+        (faults.raw_answer(b"\x15\x03\x01\x00\x02\x02\x46"), errors.DecodingFailureException),
+        (faults.raw_answer(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), errors.DecodingFailureException),
+        (faults.wrong_chunk_size(announced=5), errors.DecodingFailureException),
+        (faults.wrong_chunk_size(announced=2**40), errors.DecodingFailureException),
+        (faults.wrong_content_length(announced=5), errors.DecodingFailureException),
+        (faults.wrong_content_length(announced=2**40), errors.AmbiguousTimeoutException),
+        (faults.redirect("http://127.0.0.2:8093/query/service"), errors.CouchbaseException),
+        (faults.proxy_page(), errors.CouchbaseException),
     ],
 )
-def test_nonsense_costs_only_its_own_request(fault: Fault, kind: type[CouchbaseException]) -> None:
+def test_nonsense_costs_only_its_own_request(fault: Fault, kind: type[errors.CouchbaseException]) -> None:
     """A named error, in bounded memory; the request beside it and the next one are answered."""
     simulation = Asking(timeouts=TimeoutOptions(query=5.0))
     simulation.nodes[0].faults.next(Service.QUERY, fault)
@@ -611,7 +577,7 @@ def test_an_answer_that_repeats_the_credentials(answer: bytes) -> None:
     simulation.nodes[0].faults.always(Service.QUERY, faults.raw_answer(answer))
     token = simulation.finish(asking())
     error = simulation.errors[token]
-    reports = [action.text for action in simulation.actions if isinstance(action, ReportConnection)]
+    reports = [action.text for action in simulation.actions if isinstance(action, neutral.ReportConnection)]
 
     for told in (str(error), error.context.to_json(), repr(error.context), *reports):
         assert "QWRtaW" not in told.replace("%", "")
@@ -650,12 +616,14 @@ def test_nothing_queues_behind_a_request_that_was_answered_unread(answer: bytes,
     simulation.finish(asking())
     large = simulation.request(asking("x" * 1_000_000))
     (stream,) = (stream for stream, link in simulation.links.items() if len(link.outgoing) > 1_000_000)
-    simulation.feed(BytesReceived(stream, answer))
-    simulation.feed(RowsWanted(large))
+    simulation.feed(neutral.BytesReceived(stream, answer))
+    simulation.feed(couchbase.RowsWanted(large))
     simulation.actions.clear()
     after = simulation.finish(asking())
 
-    assert [] == [action for action in simulation.actions if isinstance(action, SendBytes) and action.stream == stream]
+    assert [] == [
+        action for action in simulation.actions if isinstance(action, neutral.SendBytes) and action.stream == stream
+    ]
     assert ROWS == simulation.rows[after]
     assert is_used is (simulation.rows.get(large) == [b"1"])
     assert is_used is not (large in simulation.errors)
@@ -680,7 +648,7 @@ def test_a_redirect_is_not_followed() -> None:
 
     token = simulation.finish(asking())
 
-    assert isinstance(simulation.errors[token], CouchbaseException)
+    assert isinstance(simulation.errors[token], errors.CouchbaseException)
     assert 1 == len(simulation.asked)
 
 
@@ -703,7 +671,7 @@ def test_a_plan_that_went_stale_is_asked_for_again(code: int) -> None:
 
     token = simulation.finish(asking(adhoc=False))
     simulation.nodes.plans.go_stale(code)
-    error = simulation.failure(PreparedStatementFailureException, asking(adhoc=False), retry_strategy=Never())
+    error = simulation.failure(errors.PreparedStatementFailureException, asking(adhoc=False), retry_strategy=Never())
 
     assert ROWS == simulation.rows[token]
     assert [RetryReason.QUERY_PREPARED_STATEMENT_FAILURE] == [retry.reason for retry in simulation.retries]
@@ -735,7 +703,7 @@ def test_plan_is_kept_until_the_strategy_decides(decision: RetryAction) -> None:
     simulation.flow()
     meanwhile = simulation.finish(asking(adhoc=False), retry_strategy=Never())
     before = [b"PREPARE" in each.body for each in simulation.asked]
-    simulation.feed(StrategyDecided(token, decision))
+    simulation.feed(neutral.StrategyDecided(token, decision))
     afterwards = simulation.finish(asking(adhoc=False), retry_strategy=Never())
 
     assert 1 == len(simulation.consulted)
@@ -748,7 +716,7 @@ def test_a_cluster_that_cannot_read_from_replicas() -> None:
     """What a cluster does not offer is not sent."""
     simulation = Asking()
 
-    simulation.failure(FeatureNotAvailableException, asking(use_replica=True))
+    simulation.failure(errors.FeatureNotAvailableException, asking(use_replica=True))
 
     assert not simulation.asked
 
@@ -761,7 +729,7 @@ def test_the_breaker_opens_and_closes_again(status: int) -> None:
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(status))
     for _ in range(20):
         simulation.finish(asking())
-    refused = simulation.failure(RequestCanceledException, asking(), retry_strategy=Never())
+    refused = simulation.failure(errors.RequestCanceledException, asking(), retry_strategy=Never())
 
     simulation.live(6.0)
     token = simulation.finish(asking())
@@ -774,20 +742,22 @@ def test_the_breaker_opens_and_closes_again(status: int) -> None:
 @pytest.mark.parametrize(
     ("failures", "time_of"),
     [
-        (1, lambda stream: TimePassed()),
-        (0, lambda stream: TimePassed(unread={stream})),
-        (1, lambda stream: TimePassed(unread={StreamId(stream + 1)})),
-        (0, lambda stream: TimePassed(unsent={stream: 0})),
+        (1, lambda stream: neutral.TimePassed()),
+        (0, lambda stream: neutral.TimePassed(unread={stream})),
+        (1, lambda stream: neutral.TimePassed(unread={neutral.StreamId(stream + 1)})),
+        (0, lambda stream: neutral.TimePassed(unsent={stream: 0})),
     ],
     ids=["owed", "unread", "another-unread", "unsent"],
 )
-def test_the_breaker_counts_what_the_node_owes(failures: int, time_of: Callable[[StreamId], TimePassed]) -> None:
+def test_the_breaker_counts_what_the_node_owes(
+    failures: int, time_of: Callable[[neutral.StreamId], neutral.TimePassed]
+) -> None:
     """A timeout counts against the endpoint only if the request was sent and its stream was read."""
     simulation = Asking(timeouts=TimeoutOptions(query=1.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
     token = simulation.request(asking())
     simulation.flow()
-    stream = [action.stream for action in simulation.actions if isinstance(action, SendBytes)][-1]
+    stream = [action.stream for action in simulation.actions if isinstance(action, neutral.SendBytes)][-1]
     simulation.now += 1.0
     simulation.feed(time_of(stream))
     (endpoint,) = [each for each in simulation.clients[0].statistics().endpoints if each.service is Service.QUERY]
@@ -802,7 +772,7 @@ def test_what_cannot_be_submitted() -> None:
     simulation = Asking()
     token = simulation.request(asking())
 
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         simulation.machine.handle(RequestSubmitted(Token(99), "SELECT 1"), simulation.now)  # type: ignore[arg-type]
     simulation.run()
 
@@ -834,8 +804,10 @@ def test_whoever_measures_has_the_payload_of_each_attempt_encoded() -> None:
     assert ["encode_duration_us" in entry for entry in told["management"]["top_requests"]] == [False]
 
 
-@pytest.mark.parametrize(("is_abandoned", "expected"), [(False, [ReportAnswer, ReportEnd]), (True, [])])
-def test_traced_request_without_an_answer(is_abandoned: bool, expected: list[type[Action]]) -> None:
+@pytest.mark.parametrize(
+    ("is_abandoned", "expected"), [(False, [couchbase.ReportAnswer, couchbase.ReportEnd]), (True, [])]
+)
+def test_traced_request_without_an_answer(is_abandoned: bool, expected: list[type[couchbase.Action]]) -> None:
     """A deadline ends the attempt of a traced request and then the request; an abandoned request reports neither."""
     simulation = Asking(timeouts=TimeoutOptions(query=1.0))
     simulation.is_traced = True
@@ -843,12 +815,16 @@ def test_traced_request_without_an_answer(is_abandoned: bool, expected: list[typ
     token = simulation.request(asking())
     simulation.live(0.5)
     if is_abandoned:
-        simulation.feed(OperationAbandoned(token))
+        simulation.feed(couchbase.OperationAbandoned(token))
     simulation.live(1.0)
-    reports = [action for action in simulation.actions if isinstance(action, ReportDispatch | ReportAnswer | ReportEnd)]
+    reports = [
+        action
+        for action in simulation.actions
+        if isinstance(action, couchbase.ReportDispatch | couchbase.ReportAnswer | couchbase.ReportEnd)
+    ]
 
     assert 0 == simulation.open_operations
-    assert [ReportDispatch, *expected] == [type(report) for report in reports]
+    assert [couchbase.ReportDispatch, *expected] == [type(report) for report in reports]
 
 
 def test_an_asynchronous_strategy_is_consulted() -> None:
@@ -859,9 +835,9 @@ def test_an_asynchronous_strategy_is_consulted() -> None:
     simulation.flow()
 
     for _ in range(3):
-        simulation.feed(StrategyDecided(simulation.consulted[-1].token, RetryAction.after(0.1)))
+        simulation.feed(neutral.StrategyDecided(simulation.consulted[-1].token, RetryAction.after(0.1)))
         simulation.live(0.2)
-    simulation.feed(StrategyDecided(token, RetryAction.no_retry()))
+    simulation.feed(neutral.StrategyDecided(token, RetryAction.no_retry()))
 
     assert ROWS == simulation.rows[token]
     assert 3 == len(simulation.retries)
@@ -873,7 +849,7 @@ def test_an_asynchronous_strategy_that_thinks_for_too_long() -> None:
     stale = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     simulation.nodes.script.answer(STATEMENT, stale)
 
-    error = simulation.failure(UnambiguousTimeoutException, asking(), retry_strategy=Later())
+    error = simulation.failure(errors.UnambiguousTimeoutException, asking(), retry_strategy=Later())
     (report,) = refusals(simulation)
 
     assert RetryReason.QUERY_INDEX_NOT_FOUND is report.reason
@@ -889,9 +865,9 @@ def test_an_error_with_many_rows() -> None:
     syntax = FakeAnswer(http_status=400, rows=[LARGE_ROW], repeat=size, errors=[{"code": 3000, "msg": "syntax"}])
     simulation.nodes.script.answer(STATEMENT, syntax)
 
-    simulation.failure(ParsingFailureException, asking())
+    simulation.failure(errors.ParsingFailureException, asking())
 
-    assert not simulation.count(PauseReading)
+    assert not simulation.count(neutral.PauseReading)
 
 
 def test_what_errors_tell_of_a_request_that_is_given_up() -> None:
@@ -922,7 +898,7 @@ def test_other_credentials() -> None:
     simulation.flow()
     simulation.nodes.set_credentials(password="another")
 
-    simulation.feed(AuthenticatorChanged(PasswordAuthenticator("Administrator", "another"), "n" * 24))
+    simulation.feed(couchbase.AuthenticatorChanged(PasswordAuthenticator("Administrator", "another"), "n" * 24))
     token = simulation.finish(asking())
     simulation.run()
 
@@ -970,7 +946,7 @@ def test_prepared_statement_that_cannot_be_executed(end: str) -> None:
 
     assert context is not None
     assert ("in_flight", 1) == (context.state, len([each for each in simulation.asked if b"PREPARE" in each.body]))
-    expected = UnambiguousTimeoutException if end == "deadline" else RequestCanceledException
+    expected = errors.UnambiguousTimeoutException if end == "deadline" else errors.RequestCanceledException
     assert expected is type(simulation.errors[token])
     assert {str(RetryReason.SOCKET_NOT_AVAILABLE)} == simulation.errors[token].context.retry_reasons
     assert slow in simulation.errors
@@ -986,7 +962,7 @@ def test_an_answer_that_means_nothing(body: str) -> None:
     token = simulation.finish(asking("SELECT odd"))
     good = simulation.finish(asking())
 
-    assert isinstance(simulation.errors[token], CouchbaseException)
+    assert isinstance(simulation.errors[token], errors.CouchbaseException)
     assert ROWS == simulation.rows[good]
 
 
@@ -1006,7 +982,7 @@ def test_undecodable_answer_has_http_status(request_: ServiceRequest, body: byte
     simulation = Asking(enhanced=False)
     simulation.nodes[0].faults.next(request_.service, faults.http_status(200, body=body))
 
-    error = simulation.failure(DecodingFailureException, request_)
+    error = simulation.failure(errors.DecodingFailureException, request_)
 
     assert 200 == error.context.http_status
 
@@ -1018,7 +994,7 @@ def test_an_unreadable_plan_has_changed_nothing(enhanced: bool) -> None:
     body = b'{"results":[{"name":7}],"status":7}'
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(200, body=body))
 
-    error = simulation.failure(DecodingFailureException, asking(adhoc=False))
+    error = simulation.failure(errors.DecodingFailureException, asking(adhoc=False))
 
     assert enhanced == ("may have been applied" in str(error))
 
@@ -1030,7 +1006,7 @@ def test_an_answer_without_a_head_has_no_status() -> None:
     for fault in (faults.http_status(200, body=plan), faults.raw_answer(b"nonsense\r\n\r\n")):
         simulation.nodes[0].faults.next(Service.QUERY, fault)
 
-    error = simulation.failure(DecodingFailureException, asking(adhoc=False))
+    error = simulation.failure(errors.DecodingFailureException, asking(adhoc=False))
 
     assert 2 == len(simulation.asked)
     assert error.context.http_status is None
@@ -1059,7 +1035,7 @@ def test_a_list_that_is_not_whole() -> None:
     warnings = [
         action.text
         for action in simulation.actions
-        if isinstance(action, ReportConnection) and action.level is ReportLevel.WARNING
+        if isinstance(action, neutral.ReportConnection) and action.level is neutral.ReportLevel.WARNING
     ]
 
     assert isinstance(found, AllBucketsResult)
@@ -1077,11 +1053,11 @@ def test_a_node_that_has_left_is_not_asked_for_ever() -> None:
         simulation.finish(asking())
     simulation.nodes.set_services(1, {Service.KV})
     simulation.live(3.0)
-    before = simulation.count(OpenStream)
+    before = simulation.count(neutral.OpenStream)
 
     simulation.live(60.0)
 
-    assert before == simulation.count(OpenStream)
+    assert before == simulation.count(neutral.OpenStream)
     assert 0 == simulation.open_operations
 
 
@@ -1093,9 +1069,9 @@ def test_wanting_rows_again_and_again() -> None:
 
     for _ in range(5):
         simulation.live(0.5)
-        simulation.feed(RowsWanted(token))
+        simulation.feed(couchbase.RowsWanted(token))
 
-    assert isinstance(simulation.errors[token], AmbiguousTimeoutException)
+    assert isinstance(simulation.errors[token], errors.AmbiguousTimeoutException)
 
 
 def test_other_credentials_while_a_stream_is_opened() -> None:
@@ -1105,7 +1081,7 @@ def test_other_credentials_while_a_stream_is_opened() -> None:
     token = simulation.request(asking())
     (stream,) = (stream for stream, link in simulation.links.items() if not link.is_open)
 
-    simulation.feed(AuthenticatorChanged(PasswordAuthenticator("Administrator", "password"), "n" * 24))
+    simulation.feed(couchbase.AuthenticatorChanged(PasswordAuthenticator("Administrator", "password"), "n" * 24))
     simulation.run()
 
     assert ROWS == simulation.rows[token]

@@ -9,7 +9,7 @@ import h11
 import pytest
 from hypothesis import example, given, strategies as st
 
-from triclinium_core.retry.couchbase.events import HandedOver
+from triclinium_core.retry.couchbase import HandedOver
 from triclinium_core.runtime.services.connection import (
     HEAD_LINES_MAX,
     HEADERS_SIZE_BYTES_MAX,

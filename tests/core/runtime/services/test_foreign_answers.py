@@ -10,24 +10,11 @@ import pytest
 
 from tests.core.runtime.services.asking import ROWS, STATEMENT, Asking, asking
 from tests.rows import rows
+from triclinium_core import errors
+from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import Action, Event, RowsReceived
-from triclinium_core.contract.neutral import (
-    CloseStream,
-    LossCause,
-    ReportConnection,
-    ReportLevel,
-    SendBytes,
-    StreamId,
-    Token,
-)
-from triclinium_core.errors import (
-    BucketNotFoundException,
-    CouchbaseException,
-    RequestCanceledException,
-)
 from triclinium_core.kv.operation.inquiries import Ping
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import RetryReason, Service
 from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
 from triclinium_core.services.management.buckets import DropBucket, GetBucket
 from triclinium_core.services.management.query_indexes import DropIndex
@@ -48,7 +35,7 @@ class Pair(NamedTuple):
     service: Service
     first: ServiceRequest | Ping
     second: ServiceRequest
-    error: type[CouchbaseException] | None = None
+    error: type[errors.CouchbaseException] | None = None
     """Exception of the second request; None if its rows are ``second``."""
 
 
@@ -76,7 +63,7 @@ PAIRS: Sequence[Pair] = [
         Service.MANAGEMENT,
         GetBucket(bucket_name="travel"),
         DropBucket(bucket_name="nowhere"),
-        BucketNotFoundException,
+        errors.BucketNotFoundException,
     ),
     Pair(
         Service.QUERY,
@@ -97,8 +84,8 @@ class Twice(Asking):
     def __init__(self, pair: Pair, size: int) -> None:
         self.pair = pair
         self.size = size
-        self.first: Token | None = None
-        self.second: Token | None = None
+        self.first: neutral.Token | None = None
+        self.second: neutral.Token | None = None
         super().__init__()
         script = self.nodes.script
         for name in ("first", "second"):
@@ -115,11 +102,11 @@ class Twice(Asking):
         """Feed an event, and submit the second request immediately if the event has settled the first."""
         actions = super().feed(event)
         if self.first in self.settled_at and self.second is None:
-            self.second = Token(0)
+            self.second = neutral.Token(0)
             self.second = self.request(self.pair.second)
         return actions
 
-    def deliver(self, stream: StreamId, size: int | None = None) -> None:
+    def deliver(self, stream: neutral.StreamId, size: int | None = None) -> None:
         """Deliver the next piece to the client."""
         super().deliver(stream, self.size)
 
@@ -150,7 +137,7 @@ def test_requests_are_sent_to_silent_connections_only() -> None:
     simulation = Asking()
     simulation.finish(asking())
     simulation.finish(asking())
-    sent = [action for action in simulation.actions if isinstance(action, SendBytes)]
+    sent = [action for action in simulation.actions if isinstance(action, neutral.SendBytes)]
 
     assert {True: 2, False: len(sent) - 2} == {
         flag: sum(action.unless_readable is flag for action in sent) for flag in (True, False)
@@ -158,11 +145,11 @@ def test_requests_are_sent_to_silent_connections_only() -> None:
     assert {True} == {action.unless_readable for action in sent if action.data.startswith(b"POST ")}
 
 
-def unsolicited(simulation: Asking, data: bytes) -> StreamId:
+def unsolicited(simulation: Asking, data: bytes) -> neutral.StreamId:
     """Put unread bytes on the only open connection to a service, and return its stream."""
     [stream] = simulation.nodes[0].request_log[-1:]
-    simulation.links[StreamId(stream.connection)].incoming += data
-    return StreamId(stream.connection)
+    simulation.links[neutral.StreamId(stream.connection)].incoming += data
+    return neutral.StreamId(stream.connection)
 
 
 @pytest.mark.parametrize("readonly", [True, False])
@@ -177,7 +164,7 @@ def test_a_request_that_was_not_sent_is_sent_on_another_connection(readonly: boo
     assert ROWS == simulation.rows[token]
     assert stream != simulation.asked[-1].connection
     assert [RetryReason.SOCKET_NOT_AVAILABLE] == [retry.reason for retry in simulation.retries]
-    assert [LossCause.UNSOLICITED.value in line for line in simulation.log[-1:]] == [True]
+    assert [neutral.LossCause.UNSOLICITED.value in line for line in simulation.log[-1:]] == [True]
 
 
 def test_bytes_in_front_of_the_first_request() -> None:
@@ -198,7 +185,7 @@ def test_a_kept_connection_that_the_node_has_closed() -> None:
     """If the node has closed a kept connection, a request for it was not sent, and is retried even if it writes."""
     simulation = Asking()
     simulation.finish(asking())
-    simulation.links[StreamId(simulation.asked[-1].connection)].is_hung_up = True
+    simulation.links[neutral.StreamId(simulation.asked[-1].connection)].is_hung_up = True
 
     token = simulation.finish(asking())
 
@@ -222,13 +209,17 @@ def test_a_foreign_answer_counts_as_none(request: ServiceRequest, body: bytes) -
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(body=body.decode()), service=request.service)
 
-    error = simulation.failure(RequestCanceledException, request)
-    [report] = [action for action in simulation.actions if isinstance(action, ReportConnection) and action.stream > 1]
+    error = simulation.failure(errors.RequestCanceledException, request)
+    [report] = [
+        action for action in simulation.actions if isinstance(action, neutral.ReportConnection) and action.stream > 1
+    ]
 
     assert str(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT) == error.context.refused_reason
     assert "another" in str(error.context.last_dispatch_error)
-    assert [report.stream] == [action.stream for action in simulation.actions if isinstance(action, CloseStream)]
-    assert ReportLevel.WARNING is report.level
+    assert [report.stream] == [
+        action.stream for action in simulation.actions if isinstance(action, neutral.CloseStream)
+    ]
+    assert neutral.ReportLevel.WARNING is report.level
     assert 0 == simulation.count(RowsReceived)
 
 
@@ -253,7 +244,7 @@ def test_rows_that_were_handed_out_before_a_foreign_id() -> None:
     token = simulation.finish(asking("SELECT 1", readonly=True))
 
     assert [b'"theirs"'] == simulation.rows[token]
-    assert isinstance(simulation.errors[token], RequestCanceledException)
+    assert isinstance(simulation.errors[token], errors.RequestCanceledException)
     assert 1 == len(simulation.asked)
 
 

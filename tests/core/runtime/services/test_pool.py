@@ -14,18 +14,9 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.inquiries import Ping
 from triclinium_core.kv.topology.topology import Topology, TopologyNode
 from triclinium_core.options import Authenticator, ClientOptions, JwtAuthenticator
-from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent, CircuitBreakerOptions
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.runtime.services.pool import (
-    NODES_NAMED_MAX,
-    Endpoint,
-    Pool,
-    addresses_of,
-    choose,
-    obstacle_of,
-    outside_of,
-)
+from triclinium_core.retry.couchbase import BreakerEvent, CircuitBreakerOptions, RetryReason, Service
+from triclinium_core.runtime.services import pool
+from triclinium_core.runtime.services.pool import NODES_NAMED_MAX
 from triclinium_core.runtime.toolkit import toolkit_of
 from triclinium_core.testing.simulation import MIDPOINT
 
@@ -94,7 +85,7 @@ class Changing:
         tools = toolkit_of(options, rng=MIDPOINT, emit=list[Action]().append)
         self.timers = tools.timers
         self.topologies: dict[str | None, Topology] = {None: self._topology(0)}
-        self.pool = Pool(self.topologies, tools, tls=False)
+        self.pool = pool.Pool(self.topologies, tools, tls=False)
 
     def move(self, number: int) -> None:
         """Have another node in the place of the one before."""
@@ -134,10 +125,10 @@ def test_an_endpoint_in_use_is_kept() -> None:
     assert [third] == list(changing.pool.endpoints)
 
 
-def endpoint(host: str, waiting: int = 0) -> Endpoint:
+def endpoint(host: str, waiting: int = 0) -> pool.Endpoint:
     """Return the query service of a node, with so many requests that wait."""
     options = CircuitBreakerOptions(volume_threshold=1)
-    made = Endpoint(Service.QUERY, Address(host, 8093), connections_max=1, circuit_breaker=options)
+    made = pool.Endpoint(Service.QUERY, Address(host, 8093), connections_max=1, circuit_breaker=options)
     made.waiting.update(dict.fromkeys(range(waiting)))
     return made
 
@@ -147,10 +138,10 @@ def test_the_endpoint_with_the_least_to_do() -> None:
     busy, free, broken = endpoint("a", 2), endpoint("b", 1), endpoint("c")
     broken.breaker.handle(BreakerEvent.OPERATION_TIMED_OUT, 0.0)
 
-    assert free is choose([busy, free, broken], avoided=None)
-    assert busy is choose([busy, free, broken], avoided=free.address)
-    assert free is choose([free, broken], avoided=free.address)
-    assert choose([broken], avoided=None) is None
+    assert free is pool.choose([busy, free, broken], avoided=None)
+    assert busy is pool.choose([busy, free, broken], avoided=free.address)
+    assert free is pool.choose([free, broken], avoided=free.address)
+    assert pool.choose([broken], avoided=None) is None
 
 
 def test_streams_as_many_as_are_needed() -> None:
@@ -188,13 +179,13 @@ def by_bucket(*topologies: Topology) -> Mapping[str | None, Topology]:
     ])  # fmt: skip
 def test_nodes(known: Sequence[Topology], service: Service, bucket: str | None, hosts: list[str]) -> None:
     """The nodes are those of the bucket, of the cluster if the bucket is not open, or of the newest topology."""
-    assert hosts == [each.host for each in addresses_of(service, by_bucket(*known), bucket=bucket, tls=False)]
+    assert hosts == [each.host for each in pool.addresses_of(service, by_bucket(*known), bucket=bucket, tls=False)]
 
 
 def test_tls() -> None:
     """It has ports of its own; a node without one for it is passed over."""
-    assert (Address("10.0.0.1", 18092),) == addresses_of(Service.VIEWS, by_bucket(CLUSTER), bucket=None, tls=True)
-    assert (Address("10.0.0.1", 8092), Address("10.0.0.2", 8092)) == addresses_of(
+    assert (Address("10.0.0.1", 18092),) == pool.addresses_of(Service.VIEWS, by_bucket(CLUSTER), bucket=None, tls=True)
+    assert (Address("10.0.0.1", 8092), Address("10.0.0.2", 8092)) == pool.addresses_of(
         Service.VIEWS, by_bucket(CLUSTER), bucket=None, tls=False
     )
 
@@ -203,7 +194,7 @@ def test_nodes_in_no_network_of_the_client() -> None:
     """Nothing is sent to them: where they say that they are, another machine may take the credentials."""
     elsewhere = TopologyNode("10.0.0.2", PORTS, is_reached=False)
 
-    assert (Address("10.0.0.1", 8093),) == addresses_of(
+    assert (Address("10.0.0.1", 8093),) == pool.addresses_of(
         Service.QUERY, by_bucket(Topology(None, (1, 5), (A, elsewhere))), bucket=None, tls=False
     )
 
@@ -240,7 +231,7 @@ def test_why_a_service_is_reached_nowhere(
     """The reason is that no node has the service, or that its nodes have no address in the network of the client."""
     known = by_bucket(Topology("travel", (1, 5), nodes, None, "external", ("default", "other")))
 
-    assert (reason, text) == obstacle_of(Service.QUERY, known, bucket="travel", tls=tls)
+    assert (reason, text) == pool.obstacle_of(Service.QUERY, known, bucket="travel", tls=tls)
 
 
 def test_nodes_outside_the_network() -> None:
@@ -249,13 +240,13 @@ def test_nodes_outside_the_network() -> None:
     known = by_bucket(Topology(None, (1, 5), nodes, None, "external"))
     told = "10.0.0.1:8093: the node has no address in network 'external'"
 
-    assert ((Address("10.0.0.1", 8093), told),) == outside_of(Service.QUERY, known, bucket=None, tls=False)
-    assert () == outside_of(Service.QUERY, known, bucket=None, tls=True)
-    assert () == outside_of(Service.QUERY, {}, bucket=None, tls=False)
+    assert ((Address("10.0.0.1", 8093), told),) == pool.outside_of(Service.QUERY, known, bucket=None, tls=False)
+    assert () == pool.outside_of(Service.QUERY, known, bucket=None, tls=True)
+    assert () == pool.outside_of(Service.QUERY, {}, bucket=None, tls=False)
 
 
 def test_nothing_is_known() -> None:
     """Then no node has it."""
-    assert (RetryReason.SERVICE_NOT_AVAILABLE, "no node has the query service") == obstacle_of(
+    assert (RetryReason.SERVICE_NOT_AVAILABLE, "no node has the query service") == pool.obstacle_of(
         Service.QUERY, {}, bucket=None, tls=True
     )

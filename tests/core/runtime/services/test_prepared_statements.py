@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.runtime.kv.known_configs import KnownConfigs
-from triclinium_core.runtime.services.prepared_statements import (
-    REASONS_TO_PREPARE_AGAIN,
-    PreparedPlans,
-    PreparedStatements,
-)
+from triclinium_core.runtime.services import prepared_statements
 from triclinium_core.services.query.query_request import PlanKey, PreparedPlan, PrepareRequest, QueryRequest
 from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 
@@ -22,7 +18,7 @@ def key(statement: str, context: str = "", *, flex_index: bool = False) -> PlanK
 
 def test_remembering() -> None:
     """By statement, scope and whether search indexes serve it; a newer plan replaces an older one."""
-    plans = PreparedPlans()
+    plans = prepared_statements.PreparedPlans()
     keys = [key("SELECT 1"), key("SELECT 2"), key("SELECT 1", "default:`b`.`s`"), key("SELECT 1", flex_index=True)]
     for number, each in enumerate(keys):
         plans.remember(each, PreparedPlan(f"p{number}"))
@@ -38,7 +34,7 @@ def test_remembering() -> None:
 
 def test_count() -> None:
     """The plan that was used longest ago goes first."""
-    plans = PreparedPlans(count_max=2)
+    plans = prepared_statements.PreparedPlans(count_max=2)
     plans.remember(key("a"), PreparedPlan("a"))
     plans.remember(key("b"), PreparedPlan("b"))
     plans.recall(key("a"))
@@ -49,7 +45,7 @@ def test_count() -> None:
 
 def test_size() -> None:
     """Memory is bounded, but for the newest plan, without which its statement would be prepared for ever."""
-    plans = PreparedPlans(size_max=100)
+    plans = prepared_statements.PreparedPlans(size_max=100)
     plans.remember(key("a"), PreparedPlan("a", "x" * 60))
     plans.remember(key("a"), PreparedPlan("a", "y" * 60))
     plans.remember(key("b"), PreparedPlan("b", "x" * 30))
@@ -70,22 +66,22 @@ QUERY = QueryRequest(statement="SELECT 1", adhoc=False)
 PLAN = HttpResponse(200, b'{"results":[{"name":"p1","encoded_plan":"abc"}]}')
 
 
-def prepared() -> PreparedStatements:
+def prepared() -> prepared_statements.PreparedStatements:
     """Return what knows the plan of the query."""
-    statements = PreparedStatements(KnownConfigs())
+    statements = prepared_statements.PreparedStatements(KnownConfigs())
     statements.learn(statements.message(QUERY), PLAN)
     return statements
 
 
 def test_a_statement_is_planned_once() -> None:
     """A cluster that cannot do both at once is asked for the plan first; then the plan travels."""
-    assert PrepareRequest(query=QUERY) == PreparedStatements(KnownConfigs()).message(QUERY)
+    assert PrepareRequest(query=QUERY) == prepared_statements.PreparedStatements(KnownConfigs()).message(QUERY)
     assert QUERY.with_plan(PreparedPlan("p1", "abc")) == prepared().message(QUERY)
 
 
 def test_what_is_not_to_be_prepared_travels_as_it_is() -> None:
     """And its answer brings no plan."""
-    statements, adhoc = PreparedStatements(KnownConfigs()), QueryRequest(statement="SELECT 1")
+    statements, adhoc = prepared_statements.PreparedStatements(KnownConfigs()), QueryRequest(statement="SELECT 1")
     statements.learn(adhoc, HttpResponse(200, b'{"prepared":"p1"}'))
 
     assert adhoc == statements.message(adhoc)
@@ -94,7 +90,7 @@ def test_what_is_not_to_be_prepared_travels_as_it_is() -> None:
 
 def test_an_enhanced_preparation_brings_the_plan_with_the_rows() -> None:
     """Unless the service did not name one."""
-    statements, enhanced = PreparedStatements(KnownConfigs()), QUERY.preparation(enhanced=True)
+    statements, enhanced = prepared_statements.PreparedStatements(KnownConfigs()), QUERY.preparation(enhanced=True)
     statements.learn(enhanced, HttpResponse(200, b"{}"))
     before = statements.message(QUERY)
     statements.learn(enhanced, HttpResponse(200, b'{"prepared":"p2"}'))
@@ -109,12 +105,14 @@ def test_a_plan_is_forgotten_where_it_may_be_to_blame(reason: RetryReason) -> No
     statements = prepared()
     statements.failed(QUERY, reason)
 
-    assert (reason in REASONS_TO_PREPARE_AGAIN) == isinstance(statements.message(QUERY), PrepareRequest)
+    assert (reason in prepared_statements.REASONS_TO_PREPARE_AGAIN) == isinstance(
+        statements.message(QUERY), PrepareRequest
+    )
 
 
 def test_a_plan_that_is_none() -> None:
     """It is an error, and nothing is remembered."""
-    statements = PreparedStatements(KnownConfigs())
+    statements = prepared_statements.PreparedStatements(KnownConfigs())
 
     with pytest.raises(MalformedAnswer):
         statements.learn(statements.message(QUERY), HttpResponse(200, b'{"results":[]}'))

@@ -8,23 +8,15 @@ from tests.core.retry.combined.token_book import AwaitedBook, TokenBook
 from tests.core.retry.smithy.cases import Fixed
 from tests.core.runtime.kv.test_token_strategies import asking as question, completed, nothing
 from tests.core.runtime.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import OperationAbandoned
 from triclinium_core.contract.neutral import StrategyDecided
-from triclinium_core.errors import (
-    CouchbaseException,
-    IndexNotFoundException,
-    InternalServerFailureException,
-    ParsingFailureException,
-    RequestCanceledException,
-    UnambiguousTimeoutException,
-)
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.combined.permits import AsyncPermit
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
 from triclinium_core.retry.combined.strategies import TokenScope
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.couchbase import RetryReason, Service
+from triclinium_core.retry.smithy import StandardRetryStrategy
 from triclinium_core.testing.fakes.faults import drop_response, hang_up
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
@@ -81,7 +73,7 @@ def test_an_empty_quota_ends_the_request_with_its_own_error() -> None:
     """And with the words of the strategy."""
     simulation = Asking(retry_strategy=StandardRetryStrategy(rng=Fixed(), quota_capacity=0))
     simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
-    error = simulation.failure(IndexNotFoundException, asking())
+    error = simulation.failure(errors.IndexNotFoundException, asking())
 
     assert "quota" in str(error)
 
@@ -91,16 +83,17 @@ def test_what_may_have_changed_something_is_not_sent_again() -> None:
     book = TokenBook()
     simulation = Asking(retry_strategy=book)
     simulation.nodes[0].faults.next(Service.QUERY, hang_up())
-    simulation.failure(RequestCanceledException, asking())
+    simulation.failure(errors.RequestCanceledException, asking())
 
     assert ([], [None]) == (book.errors, book.ends)
 
 
 @pytest.mark.parametrize(
-    ("code", "kind", "end"), [(3000, ParsingFailureException, "recorded"), (5000, InternalServerFailureException, None)]
+    ("code", "kind", "end"),
+    [(3000, errors.ParsingFailureException, "recorded"), (5000, errors.InternalServerFailureException, None)],
 )
 def test_only_an_answer_that_says_nothing_against_the_service_is_a_success(
-    code: int, kind: type[CouchbaseException], end: str | None
+    code: int, kind: type[errors.CouchbaseException], end: str | None
 ) -> None:
     """A wrong statement is its author's fault."""
     book = TokenBook()
@@ -152,7 +145,7 @@ def test_a_delay_beyond_the_deadline_is_cut_and_the_token_goes_back_at_once() ->
 
     simulation.run()
 
-    assert isinstance(simulation.errors[token], UnambiguousTimeoutException)
+    assert isinstance(simulation.errors[token], errors.UnambiguousTimeoutException)
 
 
 @pytest.mark.parametrize(("delay", "ends"), [(0.5, ["recorded"]), (600.0, ["abandoned"])])
@@ -182,7 +175,7 @@ def test_a_strategy_that_breaks_fails_the_request_unsent_or_costs_nobody_the_res
     assert [broken] == [report.error for report in simulation.strategy_errors]
 
     book = TokenBook(first_delay=-1.0)
-    error = simulation.failure(RequestCanceledException, asking(), retry_strategy=book)
+    error = simulation.failure(errors.RequestCanceledException, asking(), retry_strategy=book)
 
     assert error.__cause__ is not None
     assert 1 == len(simulation.asked)

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core import errors
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.analytics.analytics_request import AnalyticsRequest, AnalyticsScanConsistency
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
 from triclinium_core.services.statement.statement_request import QueryContext
@@ -83,7 +83,7 @@ def test_kind() -> None:
 )
 def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
     """They are refused by name when the request is made."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         AnalyticsRequest(**{"statement": STATEMENT, **options})
 
     assert parameter == caught.value.parameter

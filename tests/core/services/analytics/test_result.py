@@ -7,13 +7,8 @@ import json
 import pytest
 
 from tests.rows import rows
+from triclinium_core.services.analytics import result
 from triclinium_core.services.analytics.analytics_request import AnalyticsRequest
-from triclinium_core.services.analytics.result import (
-    AnalyticsMetaData,
-    AnalyticsMetrics,
-    AnalyticsStatus,
-    AnalyticsWarning,
-)
 from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 
 ANSWER = {
@@ -36,20 +31,20 @@ ANSWER = {
 }
 
 
-def told(**changes: object) -> AnalyticsMetaData:
+def told(**changes: object) -> result.AnalyticsMetaData:
     """Return what the answer tells with these members instead."""
     return AnalyticsRequest(statement="SELECT 1").decode(HttpResponse(200, json.dumps(ANSWER | changes).encode()))
 
 
 def test_all_of_it() -> None:
     """Every field, with times in seconds; what is not known is passed over."""
-    expected = AnalyticsMetaData(
+    expected = result.AnalyticsMetaData(
         request_id="a1c4115c",
         client_context_id="c1",
-        status=AnalyticsStatus.SUCCESS,
+        status=result.AnalyticsStatus.SUCCESS,
         signature={"*": "*"},
-        warnings=(AnalyticsWarning(24000, "odd"),),
-        metrics=AnalyticsMetrics(
+        warnings=(result.AnalyticsWarning(24000, "odd"),),
+        metrics=result.AnalyticsMetrics(
             elapsed_time=0.0225,
             execution_time=1.5,
             result_count=1,
@@ -61,19 +56,19 @@ def test_all_of_it() -> None:
     )
 
     assert expected == told()
-    assert AnalyticsMetrics() == told(metrics=None).metrics
+    assert result.AnalyticsMetrics() == told(metrics=None).metrics
 
 
 @rows(
     ("word", "status"),
     [
-        ("running", AnalyticsStatus.RUNNING),
-        ("success", AnalyticsStatus.SUCCESS),
-        ("unknown", AnalyticsStatus.UNKNOWN),
-        ("on holiday", AnalyticsStatus.UNKNOWN),
+        ("running", result.AnalyticsStatus.RUNNING),
+        ("success", result.AnalyticsStatus.SUCCESS),
+        ("unknown", result.AnalyticsStatus.UNKNOWN),
+        ("on holiday", result.AnalyticsStatus.UNKNOWN),
     ],
 )
-def test_status(word: str, status: AnalyticsStatus) -> None:
+def test_status(word: str, status: result.AnalyticsStatus) -> None:
     """By its word in lower case; another word is unknown."""
     assert status is told(status=word).status
 
@@ -87,4 +82,6 @@ def test_what_is_no_answer(changes: dict[str, object]) -> None:
 
 def test_every_status() -> None:
     """The enum has the six of the RFC."""
-    assert ["running", "success", "timeout", "failed", "fatal", "unknown"] == [each.value for each in AnalyticsStatus]
+    assert ["running", "success", "timeout", "failed", "fatal", "unknown"] == [
+        each.value for each in result.AnalyticsStatus
+    ]

@@ -5,41 +5,29 @@ from __future__ import annotations
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import CouchbaseException
-from triclinium_core.services.answer.incoming_answer import (
-    BODY_SIZE_BYTES_MAX,
-    HELD_SIZE_BYTES,
-    HELD_SIZE_BYTES_MAX,
-    HTTP_OK,
-    READER_TRANSITIONS,
-    ROWS_AT_ONCE_MAX,
-    ForeignAnswer,
-    IncomingAnswer,
-    ReaderEvent,
-    ReaderState,
-    UnreadableAnswer,
-)
+from triclinium_core import errors
+from triclinium_core.services.answer import incoming_answer
 from triclinium_core.services.service_request import Acknowledged
 
 ROW = b'"%s"' % (b"x" * 1000)
 
 
-def begun(status: int = HTTP_OK, rows_of: str | None = "results") -> IncomingAnswer:
+def begun(status: int = incoming_answer.HTTP_OK, rows_of: str | None = "results") -> incoming_answer.IncomingAnswer:
     """Return an answer of which the body begins."""
-    answer = IncomingAnswer()
+    answer = incoming_answer.IncomingAnswer()
     answer.begin(status, rows_of=rows_of)
     answer.receive(b'{"results":[' if rows_of is not None else b"")
     return answer
 
 
-def read(answer: IncomingAnswer) -> IncomingAnswer:
+def read(answer: incoming_answer.IncomingAnswer) -> incoming_answer.IncomingAnswer:
     """Return an answer whose reader has had the first row, and has not asked for more."""
     answer.receive(b"1,")
     assert [b"1"] == answer.take()
     return answer
 
 
-def hold(answer: IncomingAnswer, size: int) -> None:
+def hold(answer: incoming_answer.IncomingAnswer, size: int) -> None:
     """Have so many bytes of rows come that nobody takes."""
     answer.receive((ROW + b",") * (size // len(ROW) + 1))
 
@@ -62,7 +50,7 @@ def test_rows_are_handed_out_once_and_the_end_behind_them() -> None:
 def test_many_rows_are_handed_out_in_parts() -> None:
     """More rows than a reader gets together are handed out in parts, in order, and the end follows them."""
     answer = begun()
-    answer.receive(b",".join(b"%d" % number for number in range(2 * ROWS_AT_ONCE_MAX + 1)) + b"]}")
+    answer.receive(b",".join(b"%d" % number for number in range(2 * incoming_answer.ROWS_AT_ONCE_MAX + 1)) + b"]}")
     answer.outcome = Acknowledged()
     parts: list[list[bytes]] = []
     while isinstance(given := answer.take(), list):
@@ -70,15 +58,17 @@ def test_many_rows_are_handed_out_in_parts() -> None:
         answer.want()
 
     assert Acknowledged() == given
-    assert [ROWS_AT_ONCE_MAX, ROWS_AT_ONCE_MAX, 1] == [*map(len, parts)]
-    assert [b"%d" % number for number in range(2 * ROWS_AT_ONCE_MAX + 1)] == [row for part in parts for row in part]
+    assert [incoming_answer.ROWS_AT_ONCE_MAX, incoming_answer.ROWS_AT_ONCE_MAX, 1] == [*map(len, parts)]
+    assert [b"%d" % number for number in range(2 * incoming_answer.ROWS_AT_ONCE_MAX + 1)] == [
+        row for part in parts for row in part
+    ]
     assert not answer.pauses()
 
 
 def test_nothing_is_retried_once_rows_were_handed_out() -> None:
     """An error without rows before it is handed out at once."""
     fresh, taken = begun(), read(begun())
-    fresh.outcome = error = CouchbaseException("no")
+    fresh.outcome = error = errors.CouchbaseException("no")
 
     assert (False, True) == (fresh.has_given_rows, taken.has_given_rows)
     assert error is fresh.take()
@@ -87,7 +77,7 @@ def test_nothing_is_retried_once_rows_were_handed_out() -> None:
 def test_reading_pauses_and_goes_on() -> None:
     """Once each: when too much is held, and when that was taken."""
     answer = read(begun())
-    hold(answer, HELD_SIZE_BYTES)
+    hold(answer, incoming_answer.HELD_SIZE_BYTES)
 
     assert [True, False, False] == [answer.pauses(), answer.pauses(), answer.resumes()]
     answer.want()
@@ -98,7 +88,7 @@ def test_reading_pauses_and_goes_on() -> None:
 def test_the_next_answer_on_the_stream_is_read() -> None:
     """Whatever is held of one that has ended."""
     answer = read(begun())
-    hold(answer, HELD_SIZE_BYTES)
+    hold(answer, incoming_answer.HELD_SIZE_BYTES)
     answer.pauses()
 
     assert [True, False] == [answer.resumes(is_whole=True), answer.resumes(is_whole=True)]
@@ -107,20 +97,20 @@ def test_the_next_answer_on_the_stream_is_read() -> None:
 def test_what_comes_all_the_same_is_bounded() -> None:
     """A driver that does not pause, and a body without an end."""
     paused = read(begun())
-    hold(paused, HELD_SIZE_BYTES)
+    hold(paused, incoming_answer.HELD_SIZE_BYTES)
     paused.pauses()
-    hold(paused, HELD_SIZE_BYTES_MAX)
+    hold(paused, incoming_answer.HELD_SIZE_BYTES_MAX)
 
-    with pytest.raises(UnreadableAnswer, match="nobody has asked for"):
+    with pytest.raises(incoming_answer.UnreadableAnswer, match="nobody has asked for"):
         paused.pauses()
-    with pytest.raises(UnreadableAnswer, match="more than"):
-        begun(rows_of=None).receive(bytes(BODY_SIZE_BYTES_MAX + 1))
+    with pytest.raises(incoming_answer.UnreadableAnswer, match="more than"):
+        begun(rows_of=None).receive(bytes(incoming_answer.BODY_SIZE_BYTES_MAX + 1))
 
 
 def test_the_rows_of_an_error_are_not_held() -> None:
     """Nobody takes them."""
     answer = begun(status=400)
-    hold(answer, 2 * HELD_SIZE_BYTES)
+    hold(answer, 2 * incoming_answer.HELD_SIZE_BYTES)
 
     assert not answer.pauses()
     assert answer.take() is None
@@ -139,7 +129,7 @@ def test_another_attempt_begins_with_nothing() -> None:
     """What came of the answer before it is forgotten."""
     answer = begun(rows_of=None)
     answer.receive(b"first")
-    answer.begin(HTTP_OK, rows_of=None)
+    answer.begin(incoming_answer.HTTP_OK, rows_of=None)
     answer.receive(b"second")
 
     assert b"second" == answer.whole()
@@ -147,21 +137,27 @@ def test_another_attempt_begins_with_nothing() -> None:
 
 def test_every_state_of_a_reader_hears_one_event() -> None:
     """Whoever waits is given rows, and whoever reads wants them."""
-    heard = {state: set(following) for state, following in READER_TRANSITIONS.items()}
+    heard = {state: set(following) for state, following in incoming_answer.READER_TRANSITIONS.items()}
 
-    given, wanted = {ReaderEvent.ROWS_GIVEN}, {ReaderEvent.ROWS_WANTED}
-    assert {ReaderState.NEW: given, ReaderState.WAITING: given, ReaderState.READING: wanted} == heard
+    given, wanted = {incoming_answer.ReaderEvent.ROWS_GIVEN}, {incoming_answer.ReaderEvent.ROWS_WANTED}
+    assert {
+        incoming_answer.ReaderState.NEW: given,
+        incoming_answer.ReaderState.WAITING: given,
+        incoming_answer.ReaderState.READING: wanted,
+    } == heard
 
 
-def identified(rows_of: str | None, context_id: str = "ours", status: int = HTTP_OK) -> IncomingAnswer:
+def identified(
+    rows_of: str | None, context_id: str = "ours", status: int = incoming_answer.HTTP_OK
+) -> incoming_answer.IncomingAnswer:
     """Return an answer without any bytes yet, to a request with a client context id."""
-    answer = IncomingAnswer()
+    answer = incoming_answer.IncomingAnswer()
     answer.context_id = context_id
     answer.begin(status, rows_of=rows_of)
     return answer
 
 
-def receive_in_two(answer: IncomingAnswer, body: bytes, cut: int) -> None:
+def receive_in_two(answer: incoming_answer.IncomingAnswer, body: bytes, cut: int) -> None:
     """Feed an answer in two pieces."""
     answer.receive(body[:cut])
     answer.receive(body[cut:])
@@ -181,7 +177,7 @@ def test_rows_of_another_request_are_never_handed_out(body: bytes, status: int) 
     """An answer with the id of another request is refused however it is split, and its rows are dropped."""
     for cut in range(len(body) + 1):
         answer = identified("results", status=status)
-        with pytest.raises(ForeignAnswer, match="theirs"):
+        with pytest.raises(incoming_answer.ForeignAnswer, match="theirs"):
             receive_in_two(answer, body, cut)
 
         assert answer.take() is None
@@ -193,7 +189,7 @@ def test_an_id_behind_rows_that_were_handed_out() -> None:
     answer.receive(b'{"results":[1,')
     assert [b"1"] == answer.take()
 
-    with pytest.raises(ForeignAnswer):
+    with pytest.raises(incoming_answer.ForeignAnswer):
         answer.receive(b'2],"clientContextID":"theirs"}')
     assert answer.has_given_rows
 
@@ -228,7 +224,7 @@ def test_a_whole_answer_to_another_request() -> None:
         answer.receive(body)
         try:
             answer.check_whole()
-        except ForeignAnswer:
+        except incoming_answer.ForeignAnswer:
             assert is_foreign
         else:
             assert not is_foreign
@@ -238,7 +234,7 @@ def test_a_retry_is_answered_under_its_own_id() -> None:
     """The answer to the next attempt is compared with the id of that attempt."""
     answer = identified("results", "first")
     answer.context_id = "second"
-    answer.begin(HTTP_OK, rows_of="results")
+    answer.begin(incoming_answer.HTTP_OK, rows_of="results")
 
-    with pytest.raises(ForeignAnswer, match="first"):
+    with pytest.raises(incoming_answer.ForeignAnswer, match="first"):
         answer.receive(b'{"clientContextID":"first","results":[1]}')

@@ -15,57 +15,42 @@ from hypothesis import given, settings as hypothesis_settings
 
 from tests.core.services.management.answers import JSON, refuses_nonsense, survives
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.services.management.buckets import (
-    _FORM,
-    BucketSettings,
-    BucketType,
-    CompressionMode,
-    ConflictResolutionType,
-    CreateBucket,
-    CreateBucketSettings,
-    DropBucket,
-    EvictionPolicy,
-    FlushBucket,
-    GetAllBuckets,
-    GetBucket,
-    StorageBackend,
-    UpdateBucket,
-)
+from triclinium_core.services.management import buckets
 from triclinium_core.services.service_request import Acknowledged, HttpRequest, HttpResponse, MalformedAnswer
 
 FORM = "application/x-www-form-urlencoded"
-LEAST = BucketSettings(name="travel", ram_quota_mb=128)
-MOST = CreateBucketSettings(
+LEAST = buckets.BucketSettings(name="travel", ram_quota_mb=128)
+MOST = buckets.CreateBucketSettings(
     name="travel",
     ram_quota_mb=256,
     flush_enabled=True,
     num_replicas=2,
     replica_indexes=True,
-    bucket_type=BucketType.COUCHBASE,
-    eviction_policy=EvictionPolicy.FULL,
+    bucket_type=buckets.BucketType.COUCHBASE,
+    eviction_policy=buckets.EvictionPolicy.FULL,
     max_expiry=timedelta(hours=1),
-    compression_mode=CompressionMode.ACTIVE,
+    compression_mode=buckets.CompressionMode.ACTIVE,
     minimum_durability_level=DurabilityLevel.MAJORITY,
-    storage_backend=StorageBackend.MAGMA,
+    storage_backend=buckets.StorageBackend.MAGMA,
     num_vbuckets=128,
     history_retention_collection_default=True,
     history_retention_bytes=2**64 - 1,
     history_retention_duration=90.5,
-    conflict_resolution_type=ConflictResolutionType.TIMESTAMP,
+    conflict_resolution_type=buckets.ConflictResolutionType.TIMESTAMP,
 )
 
 
 @rows(
     ("request", "expected"),
     [
-        (GetBucket("travel"), HttpRequest("GET", "/pools/default/buckets/travel")),
-        (GetAllBuckets(), HttpRequest("GET", "/pools/default/buckets")),
-        (DropBucket("travel"), HttpRequest("DELETE", "/pools/default/buckets/travel")),
-        (FlushBucket("travel"), HttpRequest("POST", "/pools/default/buckets/travel/controller/doFlush")),
+        (buckets.GetBucket("travel"), HttpRequest("GET", "/pools/default/buckets/travel")),
+        (buckets.GetAllBuckets(), HttpRequest("GET", "/pools/default/buckets")),
+        (buckets.DropBucket("travel"), HttpRequest("DELETE", "/pools/default/buckets/travel")),
+        (buckets.FlushBucket("travel"), HttpRequest("POST", "/pools/default/buckets/travel/controller/doFlush")),
         (
-            CreateBucket(LEAST),
+            buckets.CreateBucket(LEAST),
             HttpRequest(
                 "POST",
                 "/pools/default/buckets",
@@ -74,12 +59,12 @@ MOST = CreateBucketSettings(
             ),
         ),
         (
-            UpdateBucket(LEAST),
+            buckets.UpdateBucket(LEAST),
             HttpRequest("POST", "/pools/default/buckets/travel", b"ramQuotaMB=128&flushEnabled=0", content_type=FORM),
         ),
     ],
 )
-def test_what_travels(request: GetBucket, expected: HttpRequest) -> None:
+def test_what_travels(request: buckets.GetBucket, expected: HttpRequest) -> None:
     """Method, path and form; what is not set is left to the server."""
     assert expected == request.encode(75.0)
     assert bool(expected.body) == request.has_body
@@ -109,8 +94,8 @@ SETTLED = {"name", "bucketType", "replicaIndex", "conflictResolutionType", "numV
 
 def test_all_settings_travel() -> None:
     """Each under the name and in the words of the service; what was settled is sent once."""
-    created = dict(parse_qsl(CreateBucket(MOST).encode(1.0).body.decode()))
-    updated = dict(parse_qsl(UpdateBucket(MOST).encode(1.0).body.decode()))
+    created = dict(parse_qsl(buckets.CreateBucket(MOST).encode(1.0).body.decode()))
+    updated = dict(parse_qsl(buckets.UpdateBucket(MOST).encode(1.0).body.decode()))
 
     assert ALL_FIELDS == created
     assert {key: value for key, value in ALL_FIELDS.items() if key not in SETTLED} == updated
@@ -122,22 +107,30 @@ def test_all_settings_travel() -> None:
         (
             "bucket_type",
             "bucketType",
-            {BucketType.COUCHBASE: "membase", BucketType.MEMCACHED: "memcached", BucketType.EPHEMERAL: "ephemeral"},
+            {
+                buckets.BucketType.COUCHBASE: "membase",
+                buckets.BucketType.MEMCACHED: "memcached",
+                buckets.BucketType.EPHEMERAL: "ephemeral",
+            },
         ),
         (
             "eviction_policy",
             "evictionPolicy",
             {
-                EvictionPolicy.FULL: "fullEviction",
-                EvictionPolicy.VALUE_ONLY: "valueOnly",
-                EvictionPolicy.NOT_RECENTLY_USED: "nruEviction",
-                EvictionPolicy.NO_EVICTION: "noEviction",
+                buckets.EvictionPolicy.FULL: "fullEviction",
+                buckets.EvictionPolicy.VALUE_ONLY: "valueOnly",
+                buckets.EvictionPolicy.NOT_RECENTLY_USED: "nruEviction",
+                buckets.EvictionPolicy.NO_EVICTION: "noEviction",
             },
         ),
         (
             "compression_mode",
             "compressionMode",
-            {CompressionMode.OFF: "off", CompressionMode.PASSIVE: "passive", CompressionMode.ACTIVE: "active"},
+            {
+                buckets.CompressionMode.OFF: "off",
+                buckets.CompressionMode.PASSIVE: "passive",
+                buckets.CompressionMode.ACTIVE: "active",
+            },
         ),
         (
             "minimum_durability_level",
@@ -152,15 +145,15 @@ def test_all_settings_travel() -> None:
         (
             "storage_backend",
             "storageBackend",
-            {StorageBackend.COUCHSTORE: "couchstore", StorageBackend.MAGMA: "magma"},
+            {buckets.StorageBackend.COUCHSTORE: "couchstore", buckets.StorageBackend.MAGMA: "magma"},
         ),
         (
             "conflict_resolution_type",
             "conflictResolutionType",
             {
-                ConflictResolutionType.TIMESTAMP: "lww",
-                ConflictResolutionType.SEQUENCE_NUMBER: "seqno",
-                ConflictResolutionType.CUSTOM: "custom",
+                buckets.ConflictResolutionType.TIMESTAMP: "lww",
+                buckets.ConflictResolutionType.SEQUENCE_NUMBER: "seqno",
+                buckets.ConflictResolutionType.CUSTOM: "custom",
             },
         ),
     ],
@@ -172,7 +165,7 @@ def test_words(setting: str, key: str, words: Mapping[Any, str]) -> None:
     assert set(kind) == set(words)
 
     for value, word in words.items():
-        body = CreateBucket(replace(MOST, **{setting: value})).encode(1.0).body
+        body = buckets.CreateBucket(replace(MOST, **{setting: value})).encode(1.0).body
         assert word == dict(parse_qsl(body.decode()))[key]
 
 
@@ -213,17 +206,17 @@ def test_words(setting: str, key: str, words: Mapping[Any, str]) -> None:
 )
 def test_settings_that_cannot_be(setting: str, value: Any) -> None:
     """Each is refused when the settings are made, and is named."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         replace(MOST, **{setting: value})
 
     assert caught.value.parameter in (setting, "bucket")
 
 
-@rows("make", [CreateBucket, UpdateBucket])
+@rows("make", [buckets.CreateBucket, buckets.UpdateBucket])
 def test_settings_are_settings(make: Callable[[object], object]) -> None:
     """A name or a mapping is refused."""
-    for wrong in ("travel", {"name": "travel"}, None, BucketSettings):
-        with pytest.raises(InvalidArgumentException):
+    for wrong in ("travel", {"name": "travel"}, None, buckets.BucketSettings):
+        with pytest.raises(errors.InvalidArgumentException):
             make(wrong)
 
 
@@ -260,36 +253,38 @@ def answered(body: object) -> HttpResponse:
 
 def test_a_bucket_is_read() -> None:
     """Its quota in mebibytes; whether it can be flushed by where that would be done."""
-    found = GetBucket("travel").decode(answered(bucket()))
-    expected = {field: getattr(MOST, field) for field in BucketSettings.__dataclass_fields__}
+    found = buckets.GetBucket("travel").decode(answered(bucket()))
+    expected = {field: getattr(MOST, field) for field in buckets.BucketSettings.__dataclass_fields__}
 
-    assert BucketSettings(**expected | {"max_expiry": 3600, "history_retention_duration": 91}) == found.settings
+    assert buckets.BucketSettings(**expected | {"max_expiry": 3600, "history_retention_duration": 91}) == found.settings
     assert found.is_healthy
     assert frozenset({"collections", "nonDedupedHistory"}) == found.capabilities
 
 
 def test_what_was_read_can_be_written() -> None:
     """A caller changes one setting of what the service answered."""
-    found = GetBucket("travel").decode(answered(bucket())).settings
-    sent = dict(parse_qsl(UpdateBucket(replace(found, ram_quota_mb=512)).encode(1.0).body.decode()))
+    found = buckets.GetBucket("travel").decode(answered(bucket())).settings
+    sent = dict(parse_qsl(buckets.UpdateBucket(replace(found, ram_quota_mb=512)).encode(1.0).body.decode()))
 
     assert {key: value for key, value in ALL_FIELDS.items() if key not in SETTLED} | {"ramQuotaMB": "512"} == sent
 
 
 def test_a_bucket_of_an_old_server() -> None:
     """What it does not tell is None; no way to flush means that it cannot be."""
-    found = GetBucket("old").decode(answered({"name": "old", "quota": {"rawRAM": 104857600}, "controllers": {}}))
+    found = buckets.GetBucket("old").decode(
+        answered({"name": "old", "quota": {"rawRAM": 104857600}, "controllers": {}})
+    )
 
-    assert BucketSettings(name="old", ram_quota_mb=100) == found.settings
+    assert buckets.BucketSettings(name="old", ram_quota_mb=100) == found.settings
     assert not found.is_healthy
 
 
 def test_an_ephemeral_bucket() -> None:
     """There is no word for its storage."""
     body = bucket(bucketType="ephemeral", storageBackend="undefined", evictionPolicy="noEviction", replicaIndex=None)
-    found = GetBucket("travel").decode(answered(body)).settings
+    found = buckets.GetBucket("travel").decode(answered(body)).settings
 
-    assert (BucketType.EPHEMERAL, None, EvictionPolicy.NO_EVICTION) == (
+    assert (buckets.BucketType.EPHEMERAL, None, buckets.EvictionPolicy.NO_EVICTION) == (
         found.bucket_type,
         found.storage_backend,
         found.eviction_policy,
@@ -301,15 +296,15 @@ def test_a_bucket_that_is_not_ready(states: list[str]) -> None:
     """As long as one node is not healthy, or there is none."""
     body = bucket(nodes=[{"status": state} for state in states])
 
-    assert not GetBucket("travel").decode(answered(body)).is_healthy
+    assert not buckets.GetBucket("travel").decode(answered(body)).is_healthy
 
 
 def test_all_buckets_are_read() -> None:
     """In the order of the service; there may be none."""
-    found = GetAllBuckets().decode(answered([bucket(), bucket(name="other")]))
+    found = buckets.GetAllBuckets().decode(answered([bucket(), bucket(name="other")]))
 
     assert ["travel", "other"] == [each.settings.name for each in found.buckets]
-    assert () == GetAllBuckets().decode(answered([])).buckets
+    assert () == buckets.GetAllBuckets().decode(answered([])).buckets
 
 
 @rows(
@@ -325,9 +320,9 @@ def test_all_buckets_are_read() -> None:
 def test_a_bucket_without_a_usable_name(changes: dict[str, object]) -> None:
     """A bucket without a usable name raises MalformedAnswer if read alone, and is left out of a list."""
     with pytest.raises(MalformedAnswer):
-        GetBucket("travel").decode(answered(bucket(**changes)))
+        buckets.GetBucket("travel").decode(answered(bucket(**changes)))
 
-    found = GetAllBuckets().decode(answered([bucket(**changes), bucket(name="other"), 5]))
+    found = buckets.GetAllBuckets().decode(answered([bucket(**changes), bucket(name="other"), 5]))
 
     assert (["other"], 2) == ([each.settings.name for each in found.buckets], found.unread)
 
@@ -361,10 +356,10 @@ def test_a_bucket_without_a_usable_name(changes: dict[str, object]) -> None:
 def test_an_unknown_value(member: str, value: object, setting: str, expected: object, sent: str | None) -> None:
     """An unknown value is kept or becomes None, other settings are read, and an update sends it back or omits it."""
     body = {name: each for name, each in (bucket() | {member: value}).items() if each is not ...}
-    found = GetAllBuckets().decode(answered([body, bucket(name="other")]))
+    found = buckets.GetAllBuckets().decode(answered([body, bucket(name="other")]))
     settings = found.buckets[0].settings
-    form = dict(parse_qsl(UpdateBucket(replace(settings, history_retention_bytes=5)).encode(1.0).body.decode()))
-    key = {row.setting: row.key for row in _FORM}[setting]
+    form = dict(parse_qsl(buckets.UpdateBucket(replace(settings, history_retention_bytes=5)).encode(1.0).body.decode()))
+    key = {row.setting: row.key for row in buckets._FORM}[setting]
 
     assert (["travel", "other"], 0) == ([each.settings.name for each in found.buckets], found.unread)
     assert (expected, sent if setting != "history_retention_bytes" else "5") == (
@@ -377,17 +372,19 @@ def test_an_unknown_value(member: str, value: object, setting: str, expected: ob
 def test_an_unknown_value_is_only_accepted_as_received() -> None:
     """The caller can change received settings to known values, but not to other unknown values."""
     body = bucket(evictionPolicy="brandNew", replicaNumber=7)
-    found = GetBucket("travel").decode(answered(body)).settings
+    found = buckets.GetBucket("travel").decode(answered(body)).settings
 
-    assert EvictionPolicy.FULL is replace(found, eviction_policy=EvictionPolicy.FULL).eviction_policy
+    assert buckets.EvictionPolicy.FULL is replace(found, eviction_policy=buckets.EvictionPolicy.FULL).eviction_policy
     for change in ({"eviction_policy": "newer"}, {"num_replicas": 8}, {"num_replicas": 7.0}, {"ram_quota_mb": None}):
-        with pytest.raises(InvalidArgumentException):
+        with pytest.raises(errors.InvalidArgumentException):
             replace(found, **change)
 
 
 def test_nodes_of_an_unknown_form() -> None:
     """A node without a readable state is not healthy."""
-    found = GetBucket("travel").decode(answered(bucket(nodes=[{"status": "healthy"}, 7], bucketCapabilities=["a", 7])))
+    found = buckets.GetBucket("travel").decode(
+        answered(bucket(nodes=[{"status": "healthy"}, 7], bucketCapabilities=["a", 7]))
+    )
 
     assert (("a node", "healthy"), ("a node", "")) == found.nodes
     assert not found.is_healthy
@@ -396,21 +393,26 @@ def test_nodes_of_an_unknown_form() -> None:
 
 def test_nonsense() -> None:
     """Whatever is answered raises MalformedAnswer at worst."""
-    refuses_nonsense(GetBucket("b"))
-    refuses_nonsense(GetAllBuckets())
+    refuses_nonsense(buckets.GetBucket("b"))
+    refuses_nonsense(buckets.GetAllBuckets())
 
 
 @hypothesis_settings(max_examples=50)
 @given(JSON, JSON)
 def test_any_json(whole: object, part: object) -> None:
     """Nothing else is raised."""
-    survives(GetBucket("b"), json.dumps(whole).encode())
+    survives(buckets.GetBucket("b"), json.dumps(whole).encode())
     for key in bucket():
-        survives(GetBucket("b"), json.dumps(bucket() | {key: part}).encode())
+        survives(buckets.GetBucket("b"), json.dumps(bucket() | {key: part}).encode())
 
 
 def test_what_is_done_is_done() -> None:
     """A bucket was made, whatever the service says about it."""
-    for request in (CreateBucket(LEAST), UpdateBucket(LEAST), DropBucket("b"), FlushBucket("b")):
+    for request in (
+        buckets.CreateBucket(LEAST),
+        buckets.UpdateBucket(LEAST),
+        buckets.DropBucket("b"),
+        buckets.FlushBucket("b"),
+    ):
         assert Acknowledged() == request.decode(HttpResponse(202, b"whatever"))
         assert request.error_context().bucket in ("travel", "b")

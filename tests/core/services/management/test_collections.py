@@ -11,22 +11,9 @@ from hypothesis import given, settings as hypothesis_settings
 
 from tests.core.services.management.answers import JSON, anything, refuses_nonsense, survives
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest, CollectionSpec, ScopeSpec
-from triclinium_core.services.management.collections import (
-    NEVER_EXPIRES,
-    CreateCollection,
-    CreateCollectionSettings,
-    CreateScope,
-    DropCollection,
-    DropScope,
-    GetAllScopes,
-    ManifestChange,
-    ManifestChanged,
-    ScopesResult,
-    UpdateCollection,
-    UpdateCollectionSettings,
-)
+from triclinium_core.services.management import collections
 from triclinium_core.services.management.management_request import ManagementRequest
 from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 
@@ -36,43 +23,62 @@ SCOPES = "/pools/default/buckets/travel/scopes"
 @rows(
     ("request", "method", "target", "body"),
     [
-        (GetAllScopes("travel"), "GET", SCOPES, b""),
-        (CreateScope("travel", "inventory"), "POST", SCOPES, b"name=inventory"),
-        (DropScope("travel", "inventory"), "DELETE", f"{SCOPES}/inventory", b""),
-        (CreateCollection("travel", "inventory", "hotel"), "POST", f"{SCOPES}/inventory/collections", b"name=hotel"),
+        (collections.GetAllScopes("travel"), "GET", SCOPES, b""),
+        (collections.CreateScope("travel", "inventory"), "POST", SCOPES, b"name=inventory"),
+        (collections.DropScope("travel", "inventory"), "DELETE", f"{SCOPES}/inventory", b""),
         (
-            CreateCollection("travel", "i", "hotel", CreateCollectionSettings(max_expiry=60, history=True)),
+            collections.CreateCollection("travel", "inventory", "hotel"),
+            "POST",
+            f"{SCOPES}/inventory/collections",
+            b"name=hotel",
+        ),
+        (
+            collections.CreateCollection(
+                "travel", "i", "hotel", collections.CreateCollectionSettings(max_expiry=60, history=True)
+            ),
             "POST",
             f"{SCOPES}/i/collections",
             b"name=hotel&maxTTL=60&history=true",
         ),
         (
-            UpdateCollection("travel", "i", "hotel", UpdateCollectionSettings(max_expiry=0.2)),
+            collections.UpdateCollection("travel", "i", "hotel", collections.UpdateCollectionSettings(max_expiry=0.2)),
             "PATCH",
             f"{SCOPES}/i/collections/hotel",
             b"maxTTL=1",
         ),
         (
-            UpdateCollection(
-                "travel", "i", "hotel", UpdateCollectionSettings(max_expiry=timedelta(days=1), history=False)
+            collections.UpdateCollection(
+                "travel",
+                "i",
+                "hotel",
+                collections.UpdateCollectionSettings(max_expiry=timedelta(days=1), history=False),
             ),
             "PATCH",
             f"{SCOPES}/i/collections/hotel",
             b"maxTTL=86400&history=false",
         ),
         (
-            UpdateCollection("travel", "i", "hotel", UpdateCollectionSettings(max_expiry=NEVER_EXPIRES)),
+            collections.UpdateCollection(
+                "travel", "i", "hotel", collections.UpdateCollectionSettings(max_expiry=collections.NEVER_EXPIRES)
+            ),
             "PATCH",
             f"{SCOPES}/i/collections/hotel",
             b"maxTTL=-1",
         ),
         (
-            CreateCollection("travel", "i", "hotel", CreateCollectionSettings(max_expiry=timedelta(seconds=-1))),
+            collections.CreateCollection(
+                "travel", "i", "hotel", collections.CreateCollectionSettings(max_expiry=timedelta(seconds=-1))
+            ),
             "POST",
             f"{SCOPES}/i/collections",
             b"name=hotel&maxTTL=-1",
         ),
-        (DropCollection("travel", "inventory", "hotel"), "DELETE", f"{SCOPES}/inventory/collections/hotel", b""),
+        (
+            collections.DropCollection("travel", "inventory", "hotel"),
+            "DELETE",
+            f"{SCOPES}/inventory/collections/hotel",
+            b"",
+        ),
     ],
 )
 def test_what_travels(request: ManagementRequest, method: str, target: str, body: bytes) -> None:
@@ -86,7 +92,7 @@ def test_what_travels(request: ManagementRequest, method: str, target: str, body
 
 def test_percent_signs_in_names() -> None:
     """They are legal, and each name stays one segment."""
-    target = DropCollection("a%2Fb", "c%2Fd", "e%2Ff").target
+    target = collections.DropCollection("a%2Fb", "c%2Fd", "e%2Ff").target
 
     assert "/pools/default/buckets/a%252Fb/scopes/c%252Fd/collections/e%252Ff" == target
 
@@ -95,14 +101,14 @@ def test_percent_signs_in_names() -> None:
 def test_names_that_cannot_be(name: str) -> None:
     """Scopes and collections have names of few characters."""
     for make in (
-        lambda: CreateScope("b", name),
-        lambda: DropScope("b", name),
-        lambda: CreateCollection("b", name, "c"),
-        lambda: CreateCollection("b", "s", name),
-        lambda: DropCollection("b", "s", name),
-        lambda: UpdateCollection("b", "s", name, UpdateCollectionSettings(history=True)),
+        lambda: collections.CreateScope("b", name),
+        lambda: collections.DropScope("b", name),
+        lambda: collections.CreateCollection("b", name, "c"),
+        lambda: collections.CreateCollection("b", "s", name),
+        lambda: collections.DropCollection("b", "s", name),
+        lambda: collections.UpdateCollection("b", "s", name, collections.UpdateCollectionSettings(history=True)),
     ):
-        with pytest.raises(InvalidArgumentException):
+        with pytest.raises(errors.InvalidArgumentException):
             make()
 
 
@@ -121,8 +127,8 @@ def test_names_that_cannot_be(name: str) -> None:
 )
 def test_settings_that_cannot_be(options: dict[str, Any]) -> None:
     """Each is refused when the settings are made."""
-    for kind in (CreateCollectionSettings, UpdateCollectionSettings):
-        with pytest.raises(InvalidArgumentException) as caught:
+    for kind in (collections.CreateCollectionSettings, collections.UpdateCollectionSettings):
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             kind(**options)
 
         assert next(iter(options)) == caught.value.parameter
@@ -130,25 +136,29 @@ def test_settings_that_cannot_be(options: dict[str, Any]) -> None:
 
 def test_an_update_of_nothing() -> None:
     """It would be a request without a meaning."""
-    with pytest.raises(InvalidArgumentException):
-        UpdateCollectionSettings()
-    with pytest.raises(InvalidArgumentException):
-        UpdateCollection("b", "s", "c", anything(CreateCollectionSettings()))
-    with pytest.raises(InvalidArgumentException):
-        CreateCollection("b", "s", "c", anything({"max_expiry": 1}))
+    with pytest.raises(errors.InvalidArgumentException):
+        collections.UpdateCollectionSettings()
+    with pytest.raises(errors.InvalidArgumentException):
+        collections.UpdateCollection("b", "s", "c", anything(collections.CreateCollectionSettings()))
+    with pytest.raises(errors.InvalidArgumentException):
+        collections.CreateCollection("b", "s", "c", anything({"max_expiry": 1}))
 
 
 def test_errors_tell_the_collection() -> None:
     """With its scope and its bucket."""
-    context = DropCollection("travel", "inventory", "hotel").error_context()
+    context = collections.DropCollection("travel", "inventory", "hotel").error_context()
 
     assert ("travel", "inventory", "hotel") == (context.bucket, context.scope, context.collection)
 
 
 def test_a_change_has_a_manifest() -> None:
     """Its number travels in hexadecimal."""
-    for request in (CreateScope("b", "s"), DropScope("b", "s"), DropCollection("b", "s", "c")):
-        assert ManifestChanged(0x1F) == request.decode(HttpResponse(200, b'{"uid":"1f"}'))
+    for request in (
+        collections.CreateScope("b", "s"),
+        collections.DropScope("b", "s"),
+        collections.DropCollection("b", "s", "c"),
+    ):
+        assert collections.ManifestChanged(0x1F) == request.decode(HttpResponse(200, b'{"uid":"1f"}'))
 
 
 @rows(
@@ -166,7 +176,7 @@ def test_a_change_has_a_manifest() -> None:
 def test_manifests_that_cannot_be(body: bytes) -> None:
     """A number that is missing, none or too long."""
     with pytest.raises(MalformedAnswer):
-        CreateScope("b", "s").decode(HttpResponse(200, body))
+        collections.CreateScope("b", "s").decode(HttpResponse(200, body))
 
 
 def test_scopes_are_read() -> None:
@@ -190,14 +200,16 @@ def test_scopes_are_read() -> None:
     inventory = ScopeSpec(name="inventory", id=8, collections=(hotel, airline))
     expected = CollectionsManifest(uid=42, scopes=(inventory, ScopeSpec(name="_default", id=0, collections=())))
 
-    assert ScopesResult(expected) == GetAllScopes("b").decode(HttpResponse(200, json.dumps(body).encode()))
+    assert collections.ScopesResult(expected) == collections.GetAllScopes("b").decode(
+        HttpResponse(200, json.dumps(body).encode())
+    )
 
 
 def test_nonsense() -> None:
     """Whatever is answered raises MalformedAnswer at worst."""
-    change: ManifestChange = CreateScope("b", "s")
+    change: collections.ManifestChange = collections.CreateScope("b", "s")
     refuses_nonsense(change)
-    refuses_nonsense(GetAllScopes("b"))
+    refuses_nonsense(collections.GetAllScopes("b"))
 
 
 @hypothesis_settings(max_examples=50)
@@ -205,5 +217,5 @@ def test_nonsense() -> None:
 def test_any_json(whole: object) -> None:
     """Nothing else is raised."""
     for body in (whole, {"uid": whole}, {"uid": "1", "scopes": whole}, {"uid": "1", "scopes": [whole]}):
-        survives(GetAllScopes("b"), json.dumps(body).encode())
-        survives(CreateScope("b", "s"), json.dumps(body).encode())
+        survives(collections.GetAllScopes("b"), json.dumps(body).encode())
+        survives(collections.CreateScope("b", "s"), json.dumps(body).encode())

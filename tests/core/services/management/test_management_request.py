@@ -8,81 +8,40 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.services.management.buckets import (
-    BucketSettings,
-    CreateBucket,
-    DropBucket,
-    FlushBucket,
-    GetAllBuckets,
-    GetBucket,
-    UpdateBucket,
-)
-from triclinium_core.services.management.collections import (
-    CreateCollection,
-    CreateScope,
-    DropCollection,
-    DropScope,
-    GetAllScopes,
-    UpdateCollection,
-    UpdateCollectionSettings,
-)
+from triclinium_core import errors
+from triclinium_core.services.management import buckets, collections, search_indexes, users
 from triclinium_core.services.management.management_request import ManagementRequest
-from triclinium_core.services.management.search_indexes import (
-    AnalyzeDocument,
-    GetAllSearchIndexes,
-    GetIndexedDocumentsCount,
-    GetSearchIndex,
-    PauseIngest,
-    SearchIndex,
-    UpsertSearchIndex,
-)
-from triclinium_core.services.management.users import (
-    ChangePassword,
-    DropGroup,
-    DropUser,
-    GetAllGroups,
-    GetAllUsers,
-    GetGroup,
-    GetRoles,
-    GetUser,
-    Group,
-    Role,
-    UpsertGroup,
-    UpsertUser,
-    User,
-)
 from triclinium_core.services.paths import NAME_BYTES_MAX
 
 ONE_OF_EACH: tuple[ManagementRequest, ...] = (
-    CreateBucket(BucketSettings(name="b", ram_quota_mb=100)),
-    UpdateBucket(BucketSettings(name="b", ram_quota_mb=100)),
-    DropBucket("b"),
-    GetBucket("b"),
-    GetAllBuckets(),
-    FlushBucket("b"),
-    CreateScope("b", "s"),
-    DropScope("b", "s"),
-    GetAllScopes("b"),
-    CreateCollection("b", "s", "c"),
-    UpdateCollection("b", "s", "c", UpdateCollectionSettings(max_expiry=1)),
-    DropCollection("b", "s", "c"),
-    UpsertUser(User(username="u")),
-    GetUser("u"),
-    GetAllUsers(),
-    DropUser("u"),
-    ChangePassword("p"),
-    GetRoles(),
-    UpsertGroup(Group(name="g")),
-    GetGroup("g"),
-    GetAllGroups(),
-    DropGroup("g"),
-    UpsertSearchIndex(SearchIndex(name="i")),
-    GetSearchIndex("i"),
-    GetAllSearchIndexes(),
-    GetIndexedDocumentsCount("i"),
-    PauseIngest("i"),
-    AnalyzeDocument("i", {}),
+    buckets.CreateBucket(buckets.BucketSettings(name="b", ram_quota_mb=100)),
+    buckets.UpdateBucket(buckets.BucketSettings(name="b", ram_quota_mb=100)),
+    buckets.DropBucket("b"),
+    buckets.GetBucket("b"),
+    buckets.GetAllBuckets(),
+    buckets.FlushBucket("b"),
+    collections.CreateScope("b", "s"),
+    collections.DropScope("b", "s"),
+    collections.GetAllScopes("b"),
+    collections.CreateCollection("b", "s", "c"),
+    collections.UpdateCollection("b", "s", "c", collections.UpdateCollectionSettings(max_expiry=1)),
+    collections.DropCollection("b", "s", "c"),
+    users.UpsertUser(users.User(username="u")),
+    users.GetUser("u"),
+    users.GetAllUsers(),
+    users.DropUser("u"),
+    users.ChangePassword("p"),
+    users.GetRoles(),
+    users.UpsertGroup(users.Group(name="g")),
+    users.GetGroup("g"),
+    users.GetAllGroups(),
+    users.DropGroup("g"),
+    search_indexes.UpsertSearchIndex(search_indexes.SearchIndex(name="i")),
+    search_indexes.GetSearchIndex("i"),
+    search_indexes.GetAllSearchIndexes(),
+    search_indexes.GetIndexedDocumentsCount("i"),
+    search_indexes.PauseIngest("i"),
+    search_indexes.AnalyzeDocument("i", {}),
 )
 
 
@@ -131,7 +90,7 @@ HOSTILE = (
 @rows("name", HOSTILE)
 def test_a_name_is_one_segment(name: str) -> None:
     """Whatever it is made of, and the server reads it as it was."""
-    target = DropUser(name).target
+    target = users.DropUser(name).target
 
     assert target.isascii()
     assert ["", "settings", "rbac", "users", "local", name] == [unquote(part) for part in target.split("/")]
@@ -142,8 +101,8 @@ def test_a_name_is_one_segment(name: str) -> None:
 def test_any_name_is_refused_or_one_segment(name: str) -> None:
     """Nothing leaves its place in the path."""
     try:
-        target = GetSearchIndex(name).target
-    except InvalidArgumentException:
+        target = search_indexes.GetSearchIndex(name).target
+    except errors.InvalidArgumentException:
         return
 
     assert ["", "api", "index", name] == [unquote(part) for part in target.split("/")]
@@ -159,29 +118,35 @@ def test_any_name_is_refused_or_one_segment(name: str) -> None:
 )
 def test_names_that_cannot_be(name: str) -> None:
     """They are refused before anything is sent."""
-    for make in (GetUser, DropGroup, GetSearchIndex, GetBucket, GetAllScopes):
-        with pytest.raises(InvalidArgumentException):
+    for make in (
+        users.GetUser,
+        users.DropGroup,
+        search_indexes.GetSearchIndex,
+        buckets.GetBucket,
+        collections.GetAllScopes,
+    ):
+        with pytest.raises(errors.InvalidArgumentException):
             make(name)
 
 
 @rows("name", ["a/b", "a b", "ü", "`", ".", "..", "x" * 101, "%2F/"])
 def test_buckets_have_names_of_their_own(name: str) -> None:
     """Of few characters, as key-value has them."""
-    for make in (GetBucket, DropBucket, FlushBucket, GetAllScopes):
-        with pytest.raises(InvalidArgumentException):
+    for make in (buckets.GetBucket, buckets.DropBucket, buckets.FlushBucket, collections.GetAllScopes):
+        with pytest.raises(errors.InvalidArgumentException):
             make(name)
 
 
 def test_a_percent_sign_in_the_name_of_a_bucket() -> None:
     """It is legal, and encoded: the server reads no slash."""
-    assert "/pools/default/buckets/a%252Fb" == GetBucket("a%2Fb").target
-    assert "/pools/default/buckets/a.b-c_d" == GetBucket("a.b-c_d").target
+    assert "/pools/default/buckets/a%252Fb" == buckets.GetBucket("a%2Fb").target
+    assert "/pools/default/buckets/a.b-c_d" == buckets.GetBucket("a.b-c_d").target
 
 
 def test_a_form_holds_any_text() -> None:
     """Ampersands, equals signs and Unicode arrive as they were."""
     password = "a&b=c%41+ü 名"
-    sent = ChangePassword(password).encode(1.0)
+    sent = users.ChangePassword(password).encode(1.0)
 
     assert "application/x-www-form-urlencoded" == sent.content_type
     assert [("password", password)] == parse_qsl(sent.body.decode("ascii"))
@@ -190,8 +155,8 @@ def test_a_form_holds_any_text() -> None:
 @rows("password", ["", None, b"geheim", "geheim\ud800", 7])
 def test_no_message_shows_a_password(password: str) -> None:
     """Not when it is refused, and not in what led to that."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        ChangePassword(password)
+    with pytest.raises(errors.InvalidArgumentException) as caught:
+        users.ChangePassword(password)
 
     assert "geheim" not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -200,10 +165,10 @@ def test_no_message_shows_a_password(password: str) -> None:
 
 def test_no_repr_shows_a_password() -> None:
     """Neither of a user, nor of a request, nor of what travels, nor the context of errors."""
-    role = Role("admin")
+    role = users.Role("admin")
     for request in (
-        ChangePassword("geheim"),
-        UpsertUser(User(username="ada", password="geheim", roles={role})),
+        users.ChangePassword("geheim"),
+        users.UpsertUser(users.User(username="ada", password="geheim", roles={role})),
     ):
         assert "geheim" not in repr(request)
         assert "geheim" not in repr(request.encode(1.0))

@@ -11,26 +11,14 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 from tests.core.services.management.answers import JSON, NONSENSE, anything
 from tests.core.services.statement.grammars import NAMES, query_tokens
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.management.query_indexes import (
-    IndexKeyspace,
-    IndexStatement,
-    QueryIndex,
-    QueryIndexType,
-    all_indexes,
-    build_indexes,
-    create_index,
-    create_primary_index,
-    deferred_indexes,
-    drop_index,
-    drop_primary_index,
-)
+from triclinium_core import errors
+from triclinium_core.retry.couchbase import Service
+from triclinium_core.services.management import query_indexes
 from triclinium_core.services.service_request import Acknowledged, HttpResponse, MalformedAnswer
 
-BUCKET = IndexKeyspace("travel")
-HOTELS = IndexKeyspace("travel", "inventory", "hotel")
-DEFAULT = IndexKeyspace("travel", "_default", "_default")
+BUCKET = query_indexes.IndexKeyspace("travel")
+HOTELS = query_indexes.IndexKeyspace("travel", "inventory", "hotel")
+DEFAULT = query_indexes.IndexKeyspace("travel", "_default", "_default")
 
 NO_COLLECTIONS = "(bucket_id IS MISSING AND keyspace_id = $bucketName)"
 COLLECTION = "(bucket_id = $bucketName AND scope_id = $scopeName AND keyspace_id = $collectionName)"
@@ -43,45 +31,53 @@ IN_DEFAULT = {"$bucketName": "travel", "$scopeName": "_default", "$collectionNam
 @rows(
     ("request", "statement", "parameters"),
     [
-        (all_indexes(BUCKET), ALL.format(f"({NO_COLLECTIONS} OR bucket_id = $bucketName)"), {"$bucketName": "travel"}),
-        (all_indexes(HOTELS), ALL.format(COLLECTION), IN_HOTELS),
-        (all_indexes(DEFAULT), ALL.format(f"({COLLECTION} OR {NO_COLLECTIONS})"), IN_DEFAULT),
-        (create_index(BUCKET, "i", ["a"]), "CREATE INDEX `i` ON `travel` (`a`)", {}),
         (
-            create_index(HOTELS, "i", ("a", "b.c"), num_replicas=2, deferred=True),
+            query_indexes.all_indexes(BUCKET),
+            ALL.format(f"({NO_COLLECTIONS} OR bucket_id = $bucketName)"),
+            {"$bucketName": "travel"},
+        ),
+        (query_indexes.all_indexes(HOTELS), ALL.format(COLLECTION), IN_HOTELS),
+        (query_indexes.all_indexes(DEFAULT), ALL.format(f"({COLLECTION} OR {NO_COLLECTIONS})"), IN_DEFAULT),
+        (query_indexes.create_index(BUCKET, "i", ["a"]), "CREATE INDEX `i` ON `travel` (`a`)", {}),
+        (
+            query_indexes.create_index(HOTELS, "i", ("a", "b.c"), num_replicas=2, deferred=True),
             'CREATE INDEX `i` ON `travel`.`inventory`.`hotel` (`a`, `b.c`) WITH {"num_replica":2,"defer_build":true}',
             {},
         ),
         (
-            create_index(BUCKET, "i", ["a"], deferred=False),
+            query_indexes.create_index(BUCKET, "i", ["a"], deferred=False),
             'CREATE INDEX `i` ON `travel` (`a`) WITH {"defer_build":false}',
             {},
         ),
         (
-            create_index(BUCKET, "i", ["a"], num_replicas=0),
+            query_indexes.create_index(BUCKET, "i", ["a"], num_replicas=0),
             'CREATE INDEX `i` ON `travel` (`a`) WITH {"num_replica":0}',
             {},
         ),
-        (create_primary_index(BUCKET), "CREATE PRIMARY INDEX ON `travel`", {}),
-        (create_primary_index(HOTELS), "CREATE PRIMARY INDEX ON `travel`.`inventory`.`hotel`", {}),
+        (query_indexes.create_primary_index(BUCKET), "CREATE PRIMARY INDEX ON `travel`", {}),
+        (query_indexes.create_primary_index(HOTELS), "CREATE PRIMARY INDEX ON `travel`.`inventory`.`hotel`", {}),
         (
-            create_primary_index(HOTELS, index_name="p", num_replicas=1),
+            query_indexes.create_primary_index(HOTELS, index_name="p", num_replicas=1),
             'CREATE PRIMARY INDEX `p` ON `travel`.`inventory`.`hotel` WITH {"num_replica":1}',
             {},
         ),
-        (drop_index(BUCKET, "i"), "DROP INDEX `travel`.`i`", {}),
-        (drop_index(HOTELS, "i"), "DROP INDEX `i` ON `travel`.`inventory`.`hotel`", {}),
-        (drop_primary_index(BUCKET), "DROP PRIMARY INDEX ON `travel`", {}),
-        (drop_primary_index(HOTELS), "DROP PRIMARY INDEX ON `travel`.`inventory`.`hotel`", {}),
-        (drop_primary_index(BUCKET, index_name="p"), "DROP INDEX `travel`.`p`", {}),
-        (drop_primary_index(HOTELS, index_name="p"), "DROP INDEX `p` ON `travel`.`inventory`.`hotel`", {}),
-        (deferred_indexes(BUCKET), DEFERRED.format(f"({COLLECTION} OR {NO_COLLECTIONS})"), IN_DEFAULT),
-        (deferred_indexes(HOTELS), DEFERRED.format(COLLECTION), IN_HOTELS),
-        (build_indexes(BUCKET, ["a", "b"]), "BUILD INDEX ON `travel` (`a`, `b`)", {}),
-        (build_indexes(HOTELS, ["a"]), "BUILD INDEX ON `travel`.`inventory`.`hotel` (`a`)", {}),
+        (query_indexes.drop_index(BUCKET, "i"), "DROP INDEX `travel`.`i`", {}),
+        (query_indexes.drop_index(HOTELS, "i"), "DROP INDEX `i` ON `travel`.`inventory`.`hotel`", {}),
+        (query_indexes.drop_primary_index(BUCKET), "DROP PRIMARY INDEX ON `travel`", {}),
+        (query_indexes.drop_primary_index(HOTELS), "DROP PRIMARY INDEX ON `travel`.`inventory`.`hotel`", {}),
+        (query_indexes.drop_primary_index(BUCKET, index_name="p"), "DROP INDEX `travel`.`p`", {}),
+        (
+            query_indexes.drop_primary_index(HOTELS, index_name="p"),
+            "DROP INDEX `p` ON `travel`.`inventory`.`hotel`",
+            {},
+        ),
+        (query_indexes.deferred_indexes(BUCKET), DEFERRED.format(f"({COLLECTION} OR {NO_COLLECTIONS})"), IN_DEFAULT),
+        (query_indexes.deferred_indexes(HOTELS), DEFERRED.format(COLLECTION), IN_HOTELS),
+        (query_indexes.build_indexes(BUCKET, ["a", "b"]), "BUILD INDEX ON `travel` (`a`, `b`)", {}),
+        (query_indexes.build_indexes(HOTELS, ["a"]), "BUILD INDEX ON `travel`.`inventory`.`hotel` (`a`)", {}),
     ],
 )
-def test_statements(request: IndexStatement, statement: str, parameters: dict[str, str]) -> None:
+def test_statements(request: query_indexes.IndexStatement, statement: str, parameters: dict[str, str]) -> None:
     """Each in SQL++; what is about a collection runs in its scope, and only what reads is readonly."""
     sent = request.encode(1.0)
     members = json.loads(sent.body)
@@ -96,14 +92,14 @@ def test_statements(request: IndexStatement, statement: str, parameters: dict[st
     assert request.rows_of is None
 
 
-def about(names: list[str]) -> list[IndexStatement]:
+def about(names: list[str]) -> list[query_indexes.IndexStatement]:
     """Return a statement of each kind, with these names of indexes and fields."""
     return [
-        create_index(HOTELS, names[0], names),
-        create_primary_index(BUCKET, index_name=names[0]),
-        drop_index(HOTELS, names[0]),
-        drop_primary_index(BUCKET, index_name=names[0]),
-        build_indexes(BUCKET, names),
+        query_indexes.create_index(HOTELS, names[0], names),
+        query_indexes.create_primary_index(BUCKET, index_name=names[0]),
+        query_indexes.drop_index(HOTELS, names[0]),
+        query_indexes.drop_primary_index(BUCKET, index_name=names[0]),
+        query_indexes.build_indexes(BUCKET, names),
     ]
 
 
@@ -124,33 +120,33 @@ def test_a_name_ends_no_identifier(names: list[str]) -> None:
 @rows(
     "make",
     [
-        lambda: IndexKeyspace(""),
-        lambda: IndexKeyspace("a`b"),
-        lambda: IndexKeyspace("travel", "inventory"),
-        lambda: IndexKeyspace("travel", None, "hotel"),
-        lambda: IndexKeyspace("travel", "a b", "hotel"),
-        lambda: IndexKeyspace("travel", "inventory", ""),
-        lambda: create_index(BUCKET, "", ["a"]),
-        lambda: create_index(BUCKET, anything(None), ["a"]),
-        lambda: create_index(BUCKET, "i", []),
-        lambda: create_index(BUCKET, "i", "abc"),
-        lambda: create_index(BUCKET, "i", [""]),
-        lambda: create_index(BUCKET, "i", [anything(7)]),
-        lambda: create_index(BUCKET, "i", anything({"a": 1})),
-        lambda: create_index(BUCKET, "i", ["\ud800"]),
-        lambda: create_index(BUCKET, "i", ["a"], num_replicas=-1),
-        lambda: create_index(BUCKET, "i", ["a"], deferred=anything("yes")),
-        lambda: create_primary_index(BUCKET, index_name=""),
-        lambda: drop_index(BUCKET, ""),
-        lambda: drop_index(BUCKET, "\ud800"),
-        lambda: create_index(BUCKET, "\ud800", ["a"]),
-        lambda: drop_primary_index(BUCKET, index_name=""),
-        lambda: build_indexes(BUCKET, [""]),
+        lambda: query_indexes.IndexKeyspace(""),
+        lambda: query_indexes.IndexKeyspace("a`b"),
+        lambda: query_indexes.IndexKeyspace("travel", "inventory"),
+        lambda: query_indexes.IndexKeyspace("travel", None, "hotel"),
+        lambda: query_indexes.IndexKeyspace("travel", "a b", "hotel"),
+        lambda: query_indexes.IndexKeyspace("travel", "inventory", ""),
+        lambda: query_indexes.create_index(BUCKET, "", ["a"]),
+        lambda: query_indexes.create_index(BUCKET, anything(None), ["a"]),
+        lambda: query_indexes.create_index(BUCKET, "i", []),
+        lambda: query_indexes.create_index(BUCKET, "i", "abc"),
+        lambda: query_indexes.create_index(BUCKET, "i", [""]),
+        lambda: query_indexes.create_index(BUCKET, "i", [anything(7)]),
+        lambda: query_indexes.create_index(BUCKET, "i", anything({"a": 1})),
+        lambda: query_indexes.create_index(BUCKET, "i", ["\ud800"]),
+        lambda: query_indexes.create_index(BUCKET, "i", ["a"], num_replicas=-1),
+        lambda: query_indexes.create_index(BUCKET, "i", ["a"], deferred=anything("yes")),
+        lambda: query_indexes.create_primary_index(BUCKET, index_name=""),
+        lambda: query_indexes.drop_index(BUCKET, ""),
+        lambda: query_indexes.drop_index(BUCKET, "\ud800"),
+        lambda: query_indexes.create_index(BUCKET, "\ud800", ["a"]),
+        lambda: query_indexes.drop_primary_index(BUCKET, index_name=""),
+        lambda: query_indexes.build_indexes(BUCKET, [""]),
     ],
 )
 def test_what_cannot_be(make: Callable[[], object]) -> None:
     """It raises before there is a statement."""
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         make()
 
 
@@ -187,10 +183,10 @@ NEW = {
 def test_indexes_are_read() -> None:
     """The bucket has one name, whatever the server calls it; without collections there is no scope."""
     assert (
-        QueryIndex(
+        query_indexes.QueryIndex(
             name="by_a",
             is_primary=False,
-            type=QueryIndexType.GSI,
+            type=query_indexes.QueryIndexType.GSI,
             state="online",
             keyspace="travel",
             index_key=("`a`", "(`b`.`c`)"),
@@ -200,10 +196,10 @@ def test_indexes_are_read() -> None:
             scope_name=None,
             collection_name=None,
         ),
-        QueryIndex(
+        query_indexes.QueryIndex(
             name="#primary",
             is_primary=True,
-            type=QueryIndexType.GSI,
+            type=query_indexes.QueryIndexType.GSI,
             state="deferred",
             keyspace="hotel",
             index_key=(),
@@ -213,33 +209,33 @@ def test_indexes_are_read() -> None:
             scope_name="inventory",
             collection_name="hotel",
         ),
-    ) == all_indexes(BUCKET).decode(answered(OLD, NEW)).indexes
+    ) == query_indexes.all_indexes(BUCKET).decode(answered(OLD, NEW)).indexes
 
 
 def test_names_are_read() -> None:
     """And what changes something is done when it is answered."""
-    assert ("a", "b") == deferred_indexes(BUCKET).decode(answered("a", "b")).names
-    assert Acknowledged() == drop_index(BUCKET, "i").decode(answered())
+    assert ("a", "b") == query_indexes.deferred_indexes(BUCKET).decode(answered("a", "b")).names
+    assert Acknowledged() == query_indexes.drop_index(BUCKET, "i").decode(answered())
 
 
 @rows("row", [None, 7, "x", {}, OLD | {"name": None}, OLD | {"name": ""}, OLD | {"keyspace_id": 7}])
 def test_an_index_without_a_name(row: object) -> None:
     """An index without a name raises MalformedAnswer if read alone, and is left out of a list."""
     with pytest.raises(MalformedAnswer):
-        all_indexes(BUCKET).decode(answered(row))
+        query_indexes.all_indexes(BUCKET).decode(answered(row))
 
-    found = all_indexes(BUCKET).decode(answered(row, OLD))
+    found = query_indexes.all_indexes(BUCKET).decode(answered(row, OLD))
 
     assert (["by_a"], 1) == ([index.name for index in found.indexes], found.unread)
 
 
 def test_a_name_that_is_none() -> None:
     """A list of names leaves out rows that are not names, and raises MalformedAnswer if no row is a name."""
-    found = deferred_indexes(BUCKET).decode(answered("a", None, "", {}))
+    found = query_indexes.deferred_indexes(BUCKET).decode(answered("a", None, "", {}))
 
     assert (("a",), 3) == (found.names, found.unread)
     with pytest.raises(MalformedAnswer):
-        deferred_indexes(BUCKET).decode(answered(7))
+        query_indexes.deferred_indexes(BUCKET).decode(answered(7))
 
 
 @rows(
@@ -264,7 +260,7 @@ def test_a_name_that_is_none() -> None:
 )
 def test_an_unknown_value(member: str, value: object, field: str, expected: object) -> None:
     """An unknown value is kept as received or becomes None, and all other members and indexes are read."""
-    found = all_indexes(BUCKET).decode(answered(OLD | {member: value}, NEW)).indexes
+    found = query_indexes.all_indexes(BUCKET).decode(answered(OLD | {member: value}, NEW)).indexes
 
     assert ("by_a", "#primary") == tuple(index.name for index in found)
     assert expected == getattr(found[0], field)
@@ -272,7 +268,11 @@ def test_an_unknown_value(member: str, value: object, field: str, expected: obje
 
 def test_nonsense() -> None:
     """Whatever is answered raises MalformedAnswer at worst."""
-    for request in (all_indexes(BUCKET), deferred_indexes(BUCKET), drop_index(BUCKET, "i")):
+    for request in (
+        query_indexes.all_indexes(BUCKET),
+        query_indexes.deferred_indexes(BUCKET),
+        query_indexes.drop_index(BUCKET, "i"),
+    ):
         for body in NONSENSE:
             with pytest.raises(MalformedAnswer):
                 request.decode(HttpResponse(200, body))
@@ -282,7 +282,7 @@ def test_nonsense() -> None:
 @given(JSON)
 def test_any_json(row: object) -> None:
     """Nothing else is raised."""
-    for request in (all_indexes(BUCKET), deferred_indexes(BUCKET)):
+    for request in (query_indexes.all_indexes(BUCKET), query_indexes.deferred_indexes(BUCKET)):
         for each in (row, *(OLD | {key: row} for key in OLD)):
             try:
                 request.decode(answered(each))

@@ -12,61 +12,64 @@ from hypothesis import given, settings as hypothesis_settings
 
 from tests.core.services.management.answers import JSON, anything, refuses_nonsense, survives
 from tests.rows import rows
-from triclinium_core.errors import EncodingFailureException, InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.topology.capabilities import ClusterCapability
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.answer.decoded_limits import OBJECTS_PARTS_MAX, UNCOUNTED_SIZE_BYTES_MAX
+from triclinium_core.services.management import search_indexes
 from triclinium_core.services.management.management_request import ManagementRequest
-from triclinium_core.services.management.search_indexes import (
-    AllowQuerying,
-    AnalyzedDocument,
-    AnalyzeDocument,
-    DisallowQuerying,
-    DocumentCount,
-    DropSearchIndex,
-    FreezePlan,
-    GetAllSearchIndexes,
-    GetIndexedDocumentsCount,
-    GetSearchIndex,
-    PauseIngest,
-    ResumeIngest,
-    SearchIndex,
-    SearchScope,
-    UnfreezePlan,
-    UpsertSearchIndex,
-)
 from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 
-SCOPE = SearchScope("travel", "inventory")
+SCOPE = search_indexes.SearchScope("travel", "inventory")
 IN_SCOPE = "/api/bucket/travel/scope/inventory/index"
-HOTELS = SearchIndex(name="hotels", source_name="travel")
+HOTELS = search_indexes.SearchIndex(name="hotels", source_name="travel")
 
 
 @rows(
     ("make", "method", "path", "body"),
     [
-        (lambda scope: GetAllSearchIndexes(scope=scope), "GET", "", b""),
-        (lambda scope: GetSearchIndex("hotels", scope=scope), "GET", "/hotels", b""),
+        (lambda scope: search_indexes.GetAllSearchIndexes(scope=scope), "GET", "", b""),
+        (lambda scope: search_indexes.GetSearchIndex("hotels", scope=scope), "GET", "/hotels", b""),
         (
-            lambda scope: UpsertSearchIndex(HOTELS, scope=scope),
+            lambda scope: search_indexes.UpsertSearchIndex(HOTELS, scope=scope),
             "PUT",
             "/hotels",
             b'{"name":"hotels","type":"fulltext-index","sourceType":"couchbase","sourceName":"travel","params":{}}',
         ),
-        (lambda scope: DropSearchIndex("hotels", scope=scope), "DELETE", "/hotels", b""),
-        (lambda scope: GetIndexedDocumentsCount("hotels", scope=scope), "GET", "/hotels/count", b""),
-        (lambda scope: PauseIngest("hotels", scope=scope), "POST", "/hotels/ingestControl/pause", b""),
-        (lambda scope: ResumeIngest("hotels", scope=scope), "POST", "/hotels/ingestControl/resume", b""),
-        (lambda scope: AllowQuerying("hotels", scope=scope), "POST", "/hotels/queryControl/allow", b""),
-        (lambda scope: DisallowQuerying("hotels", scope=scope), "POST", "/hotels/queryControl/disallow", b""),
-        (lambda scope: FreezePlan("hotels", scope=scope), "POST", "/hotels/planFreezeControl/freeze", b""),
-        (lambda scope: UnfreezePlan("hotels", scope=scope), "POST", "/hotels/planFreezeControl/unfreeze", b""),
-        (lambda scope: AnalyzeDocument("hotels", {"a": 1}, scope=scope), "POST", "/hotels/analyzeDoc", b'{"a":1}'),
-        (lambda scope: GetSearchIndex("a/b%2F", scope=scope), "GET", "/a%2Fb%252F", b""),
+        (lambda scope: search_indexes.DropSearchIndex("hotels", scope=scope), "DELETE", "/hotels", b""),
+        (lambda scope: search_indexes.GetIndexedDocumentsCount("hotels", scope=scope), "GET", "/hotels/count", b""),
+        (lambda scope: search_indexes.PauseIngest("hotels", scope=scope), "POST", "/hotels/ingestControl/pause", b""),
+        (lambda scope: search_indexes.ResumeIngest("hotels", scope=scope), "POST", "/hotels/ingestControl/resume", b""),
+        (lambda scope: search_indexes.AllowQuerying("hotels", scope=scope), "POST", "/hotels/queryControl/allow", b""),
+        (
+            lambda scope: search_indexes.DisallowQuerying("hotels", scope=scope),
+            "POST",
+            "/hotels/queryControl/disallow",
+            b"",
+        ),
+        (
+            lambda scope: search_indexes.FreezePlan("hotels", scope=scope),
+            "POST",
+            "/hotels/planFreezeControl/freeze",
+            b"",
+        ),
+        (
+            lambda scope: search_indexes.UnfreezePlan("hotels", scope=scope),
+            "POST",
+            "/hotels/planFreezeControl/unfreeze",
+            b"",
+        ),
+        (
+            lambda scope: search_indexes.AnalyzeDocument("hotels", {"a": 1}, scope=scope),
+            "POST",
+            "/hotels/analyzeDoc",
+            b'{"a":1}',
+        ),
+        (lambda scope: search_indexes.GetSearchIndex("a/b%2F", scope=scope), "GET", "/a%2Fb%252F", b""),
     ],
 )
 def test_what_travels(
-    make: Callable[[SearchScope | None], ManagementRequest], method: str, path: str, body: bytes
+    make: Callable[[search_indexes.SearchScope | None], ManagementRequest], method: str, path: str, body: bytes
 ) -> None:
     """Method, path and body, for the cluster and for a scope, to the nodes with the search service."""
     for scope, root in ((None, "/api/index"), (SCOPE, IN_SCOPE)):
@@ -81,12 +84,12 @@ def test_what_travels(
 
 def test_an_upsert_is_not_cached() -> None:
     """Its header says so."""
-    assert (("cache-control", "no-cache"),) == UpsertSearchIndex(HOTELS).encode(1.0).headers
+    assert (("cache-control", "no-cache"),) == search_indexes.UpsertSearchIndex(HOTELS).encode(1.0).headers
 
 
 def test_a_whole_definition_travels() -> None:
     """Under the names of the service."""
-    whole = SearchIndex(
+    whole = search_indexes.SearchIndex(
         name="hotels",
         source_name="travel",
         type="fulltext-alias",
@@ -108,13 +111,13 @@ def test_a_whole_definition_travels() -> None:
         "sourceUUID": "u2",
         "sourceParams": {"x": [1]},
         "planParams": {"numReplicas": 1},
-    } == json.loads(UpsertSearchIndex(whole).encode(1.0).body)
+    } == json.loads(search_indexes.UpsertSearchIndex(whole).encode(1.0).body)
 
 
 def test_what_is_sent_is_what_was_asked_for() -> None:
     """A caller that changes the parameters afterwards changes no later attempt."""
     params: dict[str, object] = {"a": 1}
-    request = UpsertSearchIndex(replace(HOTELS, params=params))
+    request = search_indexes.UpsertSearchIndex(replace(HOTELS, params=params))
     before = request.encode(1.0)
     params["a"] = object()
 
@@ -141,7 +144,7 @@ def test_what_is_sent_is_what_was_asked_for() -> None:
 )
 def test_definitions_that_cannot_be(field: str, value: Any) -> None:
     """Each is refused when the definition is made, and is named."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         replace(HOTELS, **{field: value})
 
     assert field == caught.value.parameter
@@ -150,37 +153,40 @@ def test_definitions_that_cannot_be(field: str, value: Any) -> None:
 @rows("value", [object(), float("nan"), {"a": float("inf")}, b"bytes"])
 def test_what_json_cannot_say(value: object) -> None:
     """It raises when the request is made."""
-    with pytest.raises(EncodingFailureException):
-        AnalyzeDocument("hotels", value)
+    with pytest.raises(errors.EncodingFailureException):
+        search_indexes.AnalyzeDocument("hotels", value)
     if not isinstance(value, bytes):
-        with pytest.raises(EncodingFailureException):
-            UpsertSearchIndex(replace(HOTELS, params={"a": value}))
+        with pytest.raises(errors.EncodingFailureException):
+            search_indexes.UpsertSearchIndex(replace(HOTELS, params={"a": value}))
 
 
 @rows(
     "make",
     [
-        lambda: UpsertSearchIndex(anything("hotels")),
-        lambda: GetSearchIndex("hotels", scope=anything("inventory")),
-        lambda: GetAllSearchIndexes(scope=anything(("travel", "inventory"))),
-        lambda: SearchScope("a/b", "inventory"),
-        lambda: SearchScope("travel", "a b"),
-        lambda: SearchScope("..", "inventory"),
+        lambda: search_indexes.UpsertSearchIndex(anything("hotels")),
+        lambda: search_indexes.GetSearchIndex("hotels", scope=anything("inventory")),
+        lambda: search_indexes.GetAllSearchIndexes(scope=anything(("travel", "inventory"))),
+        lambda: search_indexes.SearchScope("a/b", "inventory"),
+        lambda: search_indexes.SearchScope("travel", "a b"),
+        lambda: search_indexes.SearchScope("..", "inventory"),
     ],
 )
 def test_requests_that_cannot_be(make: Callable[[], object]) -> None:
     """Scopes and definitions are of their types."""
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         make()
 
 
 def test_errors_tell_the_index() -> None:
     """With its scope, where it has one."""
-    for request in (GetSearchIndex("hotels", scope=SCOPE), UpsertSearchIndex(HOTELS, scope=SCOPE)):
+    for request in (
+        search_indexes.GetSearchIndex("hotels", scope=SCOPE),
+        search_indexes.UpsertSearchIndex(HOTELS, scope=SCOPE),
+    ):
         context = request.error_context()
 
         assert ("travel", "inventory", "hotels") == (context.bucket, context.scope, context.index)
-    assert GetSearchIndex("hotels").error_context().bucket is None
+    assert search_indexes.GetSearchIndex("hotels").error_context().bucket is None
 
 
 def mapping(field: object) -> dict[str, object]:
@@ -208,16 +214,16 @@ def test_vectors(params: dict[str, object], expected: bool) -> None:
     needed = {ClusterCapability.SCOPED_SEARCH_INDEX} | ({ClusterCapability.VECTOR_SEARCH} if expected else set())
 
     assert expected == index.has_vectors
-    assert needed == UpsertSearchIndex(index, scope=SCOPE).required_capabilities
-    assert frozenset() == UpsertSearchIndex(index).required_capabilities
+    assert needed == search_indexes.UpsertSearchIndex(index, scope=SCOPE).required_capabilities
+    assert frozenset() == search_indexes.UpsertSearchIndex(index).required_capabilities
 
 
 def test_scopes_need_a_cluster_that_knows_them() -> None:
     """For all requests alike."""
     for request in (
-        GetAllSearchIndexes(scope=SCOPE),
-        PauseIngest("i", scope=SCOPE),
-        AnalyzeDocument("i", 1, scope=SCOPE),
+        search_indexes.GetAllSearchIndexes(scope=SCOPE),
+        search_indexes.PauseIngest("i", scope=SCOPE),
+        search_indexes.AnalyzeDocument("i", 1, scope=SCOPE),
     ):
         assert frozenset({ClusterCapability.SCOPED_SEARCH_INDEX}) == request.required_capabilities
 
@@ -243,9 +249,11 @@ DEFINITION = {
 def test_an_index_is_read() -> None:
     """And can be written back."""
     found = (
-        GetSearchIndex("hotels").decode(answered({"status": "ok", "indexDef": DEFINITION, "planPIndexes": []})).index
+        search_indexes.GetSearchIndex("hotels")
+        .decode(answered({"status": "ok", "indexDef": DEFINITION, "planPIndexes": []}))
+        .index
     )
-    written = json.loads(UpsertSearchIndex(found).encode(1.0).body)
+    written = json.loads(search_indexes.UpsertSearchIndex(found).encode(1.0).body)
 
     assert {key: value for key, value in DEFINITION.items() if value != {}} == written
 
@@ -253,13 +261,15 @@ def test_an_index_is_read() -> None:
 def test_an_index_of_a_scope_is_read() -> None:
     """The server puts bucket and scope before its name; the user never does, and writes it back under the short one."""
     body = {"indexDef": DEFINITION | {"name": "travel.inventory.hotels"}}
-    found = GetSearchIndex("hotels", scope=SCOPE).decode(answered(body)).index
-    every = GetAllSearchIndexes(scope=SCOPE).decode(answered({"indexDefs": {"indexDefs": {"x": body["indexDef"]}}}))
+    found = search_indexes.GetSearchIndex("hotels", scope=SCOPE).decode(answered(body)).index
+    every = search_indexes.GetAllSearchIndexes(scope=SCOPE).decode(
+        answered({"indexDefs": {"indexDefs": {"x": body["indexDef"]}}})
+    )
 
     assert "hotels" == found.name
     assert (found,) == every.indexes
-    assert f"{IN_SCOPE}/hotels" == UpsertSearchIndex(found, scope=SCOPE).target
-    assert "travel.inventory.hotels" == GetSearchIndex("hotels").decode(answered(body)).index.name
+    assert f"{IN_SCOPE}/hotels" == search_indexes.UpsertSearchIndex(found, scope=SCOPE).target
+    assert "travel.inventory.hotels" == search_indexes.GetSearchIndex("hotels").decode(answered(body)).index.name
 
 
 def test_all_indexes_are_read() -> None:
@@ -269,9 +279,11 @@ def test_all_indexes_are_read() -> None:
         "indexDefs": {"uuid": "x", "indexDefs": {"hotels": DEFINITION, "b": DEFINITION | {"name": "b"}}},
     }
 
-    assert ["hotels", "b"] == [index.name for index in GetAllSearchIndexes().decode(answered(body)).indexes]
+    assert ["hotels", "b"] == [
+        index.name for index in search_indexes.GetAllSearchIndexes().decode(answered(body)).indexes
+    ]
     for none in ({"indexDefs": None}, {"indexDefs": {"indexDefs": None}}, {"status": "ok"}):
-        assert () == GetAllSearchIndexes().decode(answered(none)).indexes
+        assert () == search_indexes.GetAllSearchIndexes().decode(answered(none)).indexes
 
 
 def test_an_alias_is_read() -> None:
@@ -279,28 +291,32 @@ def test_an_alias_is_read() -> None:
     body = {"indexDef": {"type": "fulltext-alias", "name": "a", "sourceType": "", "params": None}}
 
     assert (
-        SearchIndex(name="a", type="fulltext-alias", source_type="nil")
-        == GetSearchIndex("a").decode(answered(body)).index
+        search_indexes.SearchIndex(name="a", type="fulltext-alias", source_type="nil")
+        == search_indexes.GetSearchIndex("a").decode(answered(body)).index
     )
 
 
 def test_the_rest_is_read() -> None:
     """A number of documents; what a document was taken apart into."""
-    assert DocumentCount(7) == GetIndexedDocumentsCount("i").decode(answered({"status": "ok", "count": 7}))
-    assert AnalyzedDocument(({"term": "a"}, {})) == AnalyzeDocument("i", {}).decode(
+    assert search_indexes.DocumentCount(7) == search_indexes.GetIndexedDocumentsCount("i").decode(
+        answered({"status": "ok", "count": 7})
+    )
+    assert search_indexes.AnalyzedDocument(({"term": "a"}, {})) == search_indexes.AnalyzeDocument("i", {}).decode(
         answered({"status": "ok", "analyzed": [{"term": "a"}, None]})
     )
-    assert AnalyzedDocument(()) == AnalyzeDocument("i", {}).decode(answered({"status": "ok", "analyzed": None}))
+    assert search_indexes.AnalyzedDocument(()) == search_indexes.AnalyzeDocument("i", {}).decode(
+        answered({"status": "ok", "analyzed": None})
+    )
 
 
 @rows("body", [{}, {"indexDef": None}, {"indexDef": DEFINITION | {"name": ""}}, {"indexDef": DEFINITION | {"name": 7}}])
 def test_an_index_without_a_usable_name(body: dict[str, object]) -> None:
     """An index without a usable name raises MalformedAnswer if read alone, and is left out of a list."""
     with pytest.raises(MalformedAnswer):
-        GetSearchIndex("hotels").decode(answered(body))
+        search_indexes.GetSearchIndex("hotels").decode(answered(body))
 
     listed = {"a": body.get("indexDef"), "b": DEFINITION}
-    found = GetAllSearchIndexes().decode(answered({"indexDefs": {"indexDefs": listed}}))
+    found = search_indexes.GetAllSearchIndexes().decode(answered({"indexDefs": {"indexDefs": listed}}))
 
     assert (["hotels"], 1) == ([index.name for index in found.indexes], found.unread)
 
@@ -326,16 +342,16 @@ def test_an_index_without_a_usable_name(body: dict[str, object]) -> None:
 def test_an_unknown_value(member: str, value: object, field: str, expected: object, is_lost: bool) -> None:
     """An unknown value is kept or becomes None, and a definition with an unreadable part is not written back."""
     listed = {"a": DEFINITION | {member: value}, "b": DEFINITION}
-    found = GetAllSearchIndexes().decode(answered({"indexDefs": {"indexDefs": listed}}))
+    found = search_indexes.GetAllSearchIndexes().decode(answered({"indexDefs": {"indexDefs": listed}}))
     index = found.indexes[0]
 
     assert (2, 0, expected) == (len(found.indexes), found.unread, getattr(index, field))
     assert is_lost == bool(index.unknown)
     if is_lost:
-        with pytest.raises(InvalidArgumentException, match="unknown"):
-            UpsertSearchIndex(index=index)
+        with pytest.raises(errors.InvalidArgumentException, match="unknown"):
+            search_indexes.UpsertSearchIndex(index=index)
         index = replace(index, unknown=(), type="fulltext-index", source_type="couchbase")
-    assert UpsertSearchIndex(index=index).has_body
+    assert search_indexes.UpsertSearchIndex(index=index).has_body
 
 
 def object_of(values: int) -> bytes:
@@ -351,9 +367,9 @@ WITHIN, BEYOND = object_of(1_000), object_of(OBJECTS_PARTS_MAX)
 def test_parameters_with_many_parts(sent: str, field: str) -> None:
     """Parameters above the limits of decoded JSON count as unreadable, so the definition is not written back."""
 
-    def read(parameters: bytes) -> SearchIndex:
+    def read(parameters: bytes) -> search_indexes.SearchIndex:
         body = b'{"indexDef":{"name":"i","type":"fulltext-index","%b":%b}}' % (sent.encode(), parameters)
-        return GetSearchIndex("i").decode(HttpResponse(200, body)).index
+        return search_indexes.GetSearchIndex("i").decode(HttpResponse(200, body)).index
 
     assert 1_000 == len(getattr(read(WITHIN), field)["list"])
     assert ({}, 1) == (getattr(read(BEYOND), field), len(read(BEYOND).unknown))
@@ -363,12 +379,17 @@ def test_an_analyzed_document_with_many_parts() -> None:
     """A part of an analyzed document above the limits of decoded JSON is left empty, and the others are read."""
     body = b'{"status":"ok","analyzed":[%b,{"term":"a"}]}' % BEYOND
 
-    assert ({}, {"term": "a"}) == AnalyzeDocument("i", {}).decode(HttpResponse(200, body)).analyzed
+    assert ({}, {"term": "a"}) == search_indexes.AnalyzeDocument("i", {}).decode(HttpResponse(200, body)).analyzed
 
 
 def test_nonsense() -> None:
     """Whatever is answered raises MalformedAnswer at worst."""
-    for request in (GetSearchIndex("i"), GetIndexedDocumentsCount("i"), GetAllSearchIndexes(), AnalyzeDocument("i", 1)):
+    for request in (
+        search_indexes.GetSearchIndex("i"),
+        search_indexes.GetIndexedDocumentsCount("i"),
+        search_indexes.GetAllSearchIndexes(),
+        search_indexes.AnalyzeDocument("i", 1),
+    ):
         refuses_nonsense(request)
 
 
@@ -376,8 +397,13 @@ def test_nonsense() -> None:
 @given(JSON)
 def test_any_json(part: object) -> None:
     """Nothing else is raised."""
-    for request in (GetSearchIndex("i"), GetAllSearchIndexes(), GetIndexedDocumentsCount("i"), AnalyzeDocument("i", 1)):
+    for request in (
+        search_indexes.GetSearchIndex("i"),
+        search_indexes.GetAllSearchIndexes(),
+        search_indexes.GetIndexedDocumentsCount("i"),
+        search_indexes.AnalyzeDocument("i", 1),
+    ):
         for body in (part, {"indexDef": part}, {"indexDefs": part}, {"count": part}, {"analyzed": part}):
             survives(request, json.dumps(body).encode())
     for key in DEFINITION:
-        survives(GetSearchIndex("i"), json.dumps({"indexDef": DEFINITION | {key: part}}).encode())
+        survives(search_indexes.GetSearchIndex("i"), json.dumps({"indexDef": DEFINITION | {key: part}}).encode())

@@ -8,79 +8,27 @@ import pytest
 
 from tests.core.services.management.answers import anything
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    AuthenticationFailureException,
-    BucketAccessException,
-    BucketExistsException,
-    BucketNotFoundException,
-    CouchbaseException,
-    FeatureNotAvailableException,
-    IndexExistsException,
-    IndexNotFoundException,
-    InvalidArgumentException,
-    TimeoutException,
-)
 from triclinium_core.kv.operation.inquiries import WaitForNodes
 from triclinium_core.kv.operation.reports import NodesServe
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX
-from triclinium_core.services.management import steps
-from triclinium_core.services.management.buckets import (
-    BucketResult,
-    BucketSettings,
-    BucketType,
-    CreateBucket,
-    DropBucket,
-    GetBucket,
-)
+from triclinium_core.services.management import buckets, collections, query_indexes, steps
 from triclinium_core.services.management.call_time import TimeIsUp
-from triclinium_core.services.management.collections import (
-    CreateCollection,
-    CreateCollectionSettings,
-    CreateScope,
-    DropCollection,
-    ManifestChange,
-    ManifestChanged,
-    UpdateCollection,
-    UpdateCollectionSettings,
-)
-from triclinium_core.services.management.query_indexes import (
-    IndexKeyspace,
-    IndexNamesResult,
-    QueryIndex,
-    QueryIndexesResult,
-    QueryIndexType,
-    all_indexes,
-    build_indexes,
-    create_index,
-    create_primary_index,
-    deferred_indexes,
-    drop_index,
-    drop_primary_index,
-)
-from triclinium_core.services.management.steps import (
-    HEALTH_SECONDS_MAX,
-    REFUSALS_MAX,
-    Pause,
-    Step,
-    Steps,
-    last_words,
-)
 from triclinium_core.services.service_request import Acknowledged
 
-SETTINGS = BucketSettings(name="travel", ram_quota_mb=100)
-HOTELS = IndexKeyspace("travel", "inventory", "hotel")
+SETTINGS = buckets.BucketSettings(name="travel", ram_quota_mb=100)
+HOTELS = query_indexes.IndexKeyspace("travel", "inventory", "hotel")
 
 
 class Driven:
     """A call, driven by a table of answers: each is returned, or raised, whenever such a request is made."""
 
-    def __init__(self, call: Steps[object]) -> None:
-        self._call: Generator[Step, object, object] = call
+    def __init__(self, call: steps.Steps[object]) -> None:
+        self._call: Generator[steps.Step, object, object] = call
         self.asked: list[str] = []
         """The names of the requests, and ``pause``."""
-        self.requests: list[Step] = []
+        self.requests: list[steps.Step] = []
         self.pauses: list[float] = []
 
     def run(self, answers: dict[type, Sequence[object]]) -> object:
@@ -94,7 +42,7 @@ class Driven:
         try:
             while True:
                 self.requests.append(step)
-                if isinstance(step, Pause):
+                if isinstance(step, steps.Pause):
                     self.asked.append("pause")
                     self.pauses.append(step.seconds)
                     assert len(self.pauses) < 50
@@ -108,9 +56,9 @@ class Driven:
             return end.value
 
 
-def bucket(*states: str, capabilities: frozenset[str] = frozenset()) -> BucketResult:
+def bucket(*states: str, capabilities: frozenset[str] = frozenset()) -> buckets.BucketResult:
     """Return a bucket whose nodes are in these states."""
-    return BucketResult(
+    return buckets.BucketResult(
         SETTINGS, tuple((f"node{place}:8091", state) for place, state in enumerate(states)), capabilities
     )
 
@@ -121,20 +69,32 @@ SERVED = NodesServe(("127.0.0.1:11210",))
 def test_a_bucket_is_made() -> None:
     """It can be used when all its nodes are healthy and key-value has selected it on each."""
     driven = Driven(steps.create_bucket(SETTINGS))
-    driven.run({CreateBucket: [Acknowledged()], GetBucket: [bucket("healthy", "healthy")], WaitForNodes: [SERVED]})
+    driven.run(
+        {
+            buckets.CreateBucket: [Acknowledged()],
+            buckets.GetBucket: [bucket("healthy", "healthy")],
+            WaitForNodes: [SERVED],
+        }
+    )
 
     assert [
-        CreateBucket(SETTINGS),
-        GetBucket("travel"),
+        buckets.CreateBucket(SETTINGS),
+        buckets.GetBucket("travel"),
         WaitForNodes("travel"),
     ] == driven.requests
 
 
 def test_a_bucket_takes_its_time() -> None:
     """It is asked for less and less often, until no node warms up."""
-    states = [BucketNotFoundException(), bucket(), bucket("warmup"), bucket("healthy", "warmup"), bucket("healthy")]
+    states = [
+        errors.BucketNotFoundException(),
+        bucket(),
+        bucket("warmup"),
+        bucket("healthy", "warmup"),
+        bucket("healthy"),
+    ]
     driven = Driven(steps.create_bucket(SETTINGS))
-    driven.run({CreateBucket: [Acknowledged()], GetBucket: states, WaitForNodes: [SERVED]})
+    driven.run({buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: states, WaitForNodes: [SERVED]})
 
     assert ["create_bucket", *(["get_bucket", "pause"] * 4), "get_bucket", "wait_for_nodes"] == driven.asked
     assert sorted(driven.pauses) == driven.pauses
@@ -144,8 +104,8 @@ def test_a_bucket_takes_its_time() -> None:
 def test_key_value_is_slow() -> None:
     """A bucket that it refuses is tried again."""
     driven = Driven(steps.create_bucket(SETTINGS))
-    refusals = [BucketAccessException(), BucketAccessException(), SERVED]
-    driven.run({CreateBucket: [Acknowledged()], GetBucket: [bucket("healthy")], WaitForNodes: refusals})
+    refusals = [errors.BucketAccessException(), errors.BucketAccessException(), SERVED]
+    driven.run({buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: [bucket("healthy")], WaitForNodes: refusals})
 
     assert ["wait_for_nodes", "pause", "wait_for_nodes", "pause", "wait_for_nodes"] == driven.asked[2:]
 
@@ -154,30 +114,34 @@ def test_a_bucket_for_others() -> None:
     """Who may make a bucket and not use it is not kept waiting for ever."""
     driven = Driven(steps.create_bucket(SETTINGS))
     driven.run(
-        {CreateBucket: [Acknowledged()], GetBucket: [bucket("healthy")], WaitForNodes: [BucketAccessException()]}
+        {
+            buckets.CreateBucket: [Acknowledged()],
+            buckets.GetBucket: [bucket("healthy")],
+            WaitForNodes: [errors.BucketAccessException()],
+        }
     )
 
-    assert REFUSALS_MAX == driven.asked.count("wait_for_nodes")
+    assert steps.REFUSALS_MAX == driven.asked.count("wait_for_nodes")
 
 
 def test_a_bucket_that_stays_unhealthy() -> None:
     """Key-value decides whether it can be used, after a while; where that is not open to the user, the service does."""
-    for outcome, asks_on in ((SERVED, False), (BucketAccessException(), True)):
+    for outcome, asks_on in ((SERVED, False), (errors.BucketAccessException(), True)):
         driven = Driven(steps.create_bucket(SETTINGS))
         states = [*[bucket("healthy", "unhealthy")] * 20, bucket("healthy")]
-        driven.run({CreateBucket: [Acknowledged()], GetBucket: states, WaitForNodes: [outcome]})
+        driven.run({buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: states, WaitForNodes: [outcome]})
         first = driven.asked.index("wait_for_nodes")
         pauses = driven.pauses[: driven.asked[:first].count("pause")]
 
-        assert HEALTH_SECONDS_MAX <= sum(pauses) <= HEALTH_SECONDS_MAX + CONTROLLED_DELAY_MAX
+        assert steps.HEALTH_SECONDS_MAX <= sum(pauses) <= steps.HEALTH_SECONDS_MAX + CONTROLLED_DELAY_MAX
         assert asks_on is ("get_bucket" in driven.asked[first:])
 
 
 def test_a_memcached_bucket() -> None:
     """Key-value of ours cannot use it, so it is ready when its nodes are."""
-    settings = BucketSettings(name="cache", ram_quota_mb=100, bucket_type=BucketType.MEMCACHED)
+    settings = buckets.BucketSettings(name="cache", ram_quota_mb=100, bucket_type=buckets.BucketType.MEMCACHED)
     driven = Driven(steps.create_bucket(settings))
-    driven.run({CreateBucket: [Acknowledged()], GetBucket: [bucket("healthy")]})
+    driven.run({buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: [bucket("healthy")]})
 
     assert ["create_bucket", "get_bucket"] == driven.asked
 
@@ -185,18 +149,21 @@ def test_a_memcached_bucket() -> None:
 def test_a_bucket_that_is_not_made() -> None:
     """Nothing is waited for."""
     driven = Driven(steps.create_bucket(SETTINGS))
-    with pytest.raises(BucketExistsException):
-        driven.run({CreateBucket: [BucketExistsException()]})
+    with pytest.raises(errors.BucketExistsException):
+        driven.run({buckets.CreateBucket: [errors.BucketExistsException()]})
 
     assert ["create_bucket"] == driven.asked
 
 
-@rows("error", [AuthenticationFailureException("no"), CouchbaseException("no")])
-def test_a_wait_that_fails(error: CouchbaseException) -> None:
+@rows("error", [errors.AuthenticationFailureException("no"), errors.CouchbaseException("no")])
+def test_a_wait_that_fails(error: errors.CouchbaseException) -> None:
     """What a question fails with ends the call."""
-    for call, first in ((steps.create_bucket(SETTINGS), CreateBucket), (steps.drop_bucket("travel"), DropBucket)):
+    for call, first in (
+        (steps.create_bucket(SETTINGS), buckets.CreateBucket),
+        (steps.drop_bucket("travel"), buckets.DropBucket),
+    ):
         with pytest.raises(type(error)) as caught:
-            Driven(call).run({first: [Acknowledged()], GetBucket: [error]})
+            Driven(call).run({first: [Acknowledged()], buckets.GetBucket: [error]})
 
         assert caught.value is error
 
@@ -204,22 +171,27 @@ def test_a_wait_that_fails(error: CouchbaseException) -> None:
 def test_a_bucket_is_dropped() -> None:
     """It is gone when the service does not know it."""
     driven = Driven(steps.drop_bucket("travel"))
-    driven.run({DropBucket: [Acknowledged()], GetBucket: [bucket("healthy"), bucket(), BucketNotFoundException()]})
+    driven.run(
+        {
+            buckets.DropBucket: [Acknowledged()],
+            buckets.GetBucket: [bucket("healthy"), bucket(), errors.BucketNotFoundException()],
+        }
+    )
 
     assert ["drop_bucket", "get_bucket", "pause", "get_bucket", "pause", "get_bucket"] == driven.asked
 
 
 def test_a_bucket_that_was_never_there() -> None:
     """The drop itself says so."""
-    with pytest.raises(BucketNotFoundException):
-        Driven(steps.drop_bucket("travel")).run({DropBucket: [BucketNotFoundException()]})
+    with pytest.raises(errors.BucketNotFoundException):
+        Driven(steps.drop_bucket("travel")).run({buckets.DropBucket: [errors.BucketNotFoundException()]})
 
 
 def test_key_value_learns_of_a_scope() -> None:
     """The call is over when every node has the manifest with the change, or a later one."""
-    change = CreateScope("travel", "inventory")
+    change = collections.CreateScope("travel", "inventory")
     driven = Driven(steps.change_manifest(change))
-    driven.run({CreateScope: [ManifestChanged(5)], WaitForNodes: [SERVED]})
+    driven.run({collections.CreateScope: [collections.ManifestChanged(5)], WaitForNodes: [SERVED]})
 
     assert [change, WaitForNodes("travel", 5)] == driven.requests
 
@@ -228,26 +200,26 @@ def test_key_value_learns_of_a_scope() -> None:
     ("call", "done", "known"),
     [
         (
-            steps.change_manifest(DropCollection("travel", "inventory", "hotel")),
-            {DropCollection: [ManifestChanged(5)]},
+            steps.change_manifest(collections.DropCollection("travel", "inventory", "hotel")),
+            {collections.DropCollection: [collections.ManifestChanged(5)]},
             ("drop_collection", "travel", "inventory", "hotel"),
         ),
         (
             steps.create_bucket(SETTINGS),
-            {CreateBucket: [Acknowledged()], GetBucket: [bucket("healthy")]},
+            {buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: [bucket("healthy")]},
             ("create_bucket", "travel", None, None),
         ),
     ],
 )
 def test_a_node_that_stays_behind(
-    call: Steps[None], done: dict[type, Sequence[object]], known: tuple[str | None, ...]
+    call: steps.Steps[None], done: dict[type, Sequence[object]], known: tuple[str | None, ...]
 ) -> None:
     """The error is that of the call which the user knows, and says how each of the nodes stands."""
     late = ErrorContext(
         operation="wait_for_nodes", bucket="travel", timeout=75.0, elapsed=75.0, connections=("b: down",)
     )
-    with pytest.raises(AmbiguousTimeoutException, match="b: down") as caught:
-        Driven(call).run({**done, WaitForNodes: [AmbiguousTimeoutException("wait_for_nodes: b: down", late)]})
+    with pytest.raises(errors.AmbiguousTimeoutException, match="b: down") as caught:
+        Driven(call).run({**done, WaitForNodes: [errors.AmbiguousTimeoutException("wait_for_nodes: b: down", late)]})
 
     context = caught.value.context
     assert known == (context.operation, context.bucket, context.scope, context.collection)
@@ -257,31 +229,33 @@ def test_a_node_that_stays_behind(
 
 def test_collections_of_others() -> None:
     """Who may change them and not use the bucket waits for nothing."""
-    change = DropCollection("travel", "inventory", "hotel")
+    change = collections.DropCollection("travel", "inventory", "hotel")
     driven = Driven(steps.change_manifest(change))
-    driven.run({DropCollection: [ManifestChanged(5)], WaitForNodes: [BucketAccessException()]})
+    driven.run(
+        {collections.DropCollection: [collections.ManifestChanged(5)], WaitForNodes: [errors.BucketAccessException()]}
+    )
 
     assert ["drop_collection", "wait_for_nodes"] == driven.asked
 
 
-HISTORY: Sequence[ManifestChange] = (
-    CreateCollection("travel", "inventory", "hotel", CreateCollectionSettings(history=False)),
-    UpdateCollection("travel", "inventory", "hotel", UpdateCollectionSettings(history=True)),
+HISTORY: Sequence[collections.ManifestChange] = (
+    collections.CreateCollection("travel", "inventory", "hotel", collections.CreateCollectionSettings(history=False)),
+    collections.UpdateCollection("travel", "inventory", "hotel", collections.UpdateCollectionSettings(history=True)),
 )
 
 
 @rows("change", HISTORY)
-def test_history_needs_a_bucket_that_has_it(change: ManifestChange) -> None:
+def test_history_needs_a_bucket_that_has_it(change: collections.ManifestChange) -> None:
     """The bucket is asked first, and nothing is changed where it has none."""
     able = bucket("healthy", capabilities=frozenset({"nonDedupedHistory"}))
     driven = Driven(steps.change_manifest(change))
-    driven.run({GetBucket: [able], type(change): [ManifestChanged(1)], WaitForNodes: [SERVED]})
+    driven.run({buckets.GetBucket: [able], type(change): [collections.ManifestChanged(1)], WaitForNodes: [SERVED]})
 
     assert ["get_bucket", change.name, "wait_for_nodes"] == driven.asked
 
     unable = Driven(steps.change_manifest(change))
-    with pytest.raises(FeatureNotAvailableException) as caught:
-        unable.run({GetBucket: [bucket("healthy")]})
+    with pytest.raises(errors.FeatureNotAvailableException) as caught:
+        unable.run({buckets.GetBucket: [bucket("healthy")]})
 
     assert change.name == caught.value.context.operation
     assert ["get_bucket"] == unable.asked
@@ -289,49 +263,53 @@ def test_history_needs_a_bucket_that_has_it(change: ManifestChange) -> None:
 
 def test_no_history_is_asked_for() -> None:
     """Then nobody asks the bucket."""
-    change = UpdateCollection("travel", "inventory", "hotel", UpdateCollectionSettings(max_expiry=1))
+    change = collections.UpdateCollection(
+        "travel", "inventory", "hotel", collections.UpdateCollectionSettings(max_expiry=1)
+    )
     driven = Driven(steps.change_manifest(change))
-    driven.run({UpdateCollection: [ManifestChanged(1)], WaitForNodes: [SERVED]})
+    driven.run({collections.UpdateCollection: [collections.ManifestChanged(1)], WaitForNodes: [SERVED]})
 
     assert ["update_collection", "wait_for_nodes"] == driven.asked
 
 
 def test_an_index_that_is_there() -> None:
     """To make it again is a failure, unless the caller does not mind."""
-    for statement in (create_index(HOTELS, "i", ["a"]), create_primary_index(HOTELS)):
-        there: dict[type, Sequence[object]] = {type(statement): [IndexExistsException()]}
+    for statement in (query_indexes.create_index(HOTELS, "i", ["a"]), query_indexes.create_primary_index(HOTELS)):
+        there: dict[type, Sequence[object]] = {type(statement): [errors.IndexExistsException()]}
         Driven(steps.create_index(statement, ignore_if_exists=True)).run(there)
         Driven(steps.create_index(statement, ignore_if_exists=False)).run({type(statement): [Acknowledged()]})
 
-        with pytest.raises(IndexExistsException):
+        with pytest.raises(errors.IndexExistsException):
             Driven(steps.create_index(statement, ignore_if_exists=False)).run(there)
-        with pytest.raises(IndexNotFoundException):
+        with pytest.raises(errors.IndexNotFoundException):
             Driven(steps.create_index(statement, ignore_if_exists=True)).run(
-                {type(statement): [IndexNotFoundException()]}
+                {type(statement): [errors.IndexNotFoundException()]}
             )
 
 
 def test_an_index_that_is_not_there() -> None:
     """To drop it is a failure, unless the caller does not mind."""
-    for statement in (drop_index(HOTELS, "i"), drop_primary_index(HOTELS)):
-        gone: dict[type, Sequence[object]] = {type(statement): [IndexNotFoundException()]}
+    for statement in (query_indexes.drop_index(HOTELS, "i"), query_indexes.drop_primary_index(HOTELS)):
+        gone: dict[type, Sequence[object]] = {type(statement): [errors.IndexNotFoundException()]}
         Driven(steps.drop_index(statement, ignore_if_not_exists=True)).run(gone)
         Driven(steps.drop_index(statement, ignore_if_not_exists=False)).run({type(statement): [Acknowledged()]})
 
-        with pytest.raises(IndexNotFoundException):
+        with pytest.raises(errors.IndexNotFoundException):
             Driven(steps.drop_index(statement, ignore_if_not_exists=False)).run(gone)
-        with pytest.raises(IndexExistsException):
+        with pytest.raises(errors.IndexExistsException):
             Driven(steps.drop_index(statement, ignore_if_not_exists=True)).run(
-                {type(statement): [IndexExistsException()]}
+                {type(statement): [errors.IndexExistsException()]}
             )
 
 
-def index(name: str, state: str = "online", *, is_primary: bool = False, scope: str | None = "inventory") -> QueryIndex:
+def index(
+    name: str, state: str = "online", *, is_primary: bool = False, scope: str | None = "inventory"
+) -> query_indexes.QueryIndex:
     """Return an index on a collection, or on a bucket without any."""
-    return QueryIndex(
+    return query_indexes.QueryIndex(
         name=name,
         is_primary=is_primary,
-        type=QueryIndexType.GSI,
+        type=query_indexes.QueryIndexType.GSI,
         state=state,
         keyspace="travel",
         index_key=(),
@@ -343,12 +321,12 @@ def index(name: str, state: str = "online", *, is_primary: bool = False, scope: 
     )
 
 
-def found(*indexes: QueryIndex) -> QueryIndexesResult:
+def found(*indexes: query_indexes.QueryIndex) -> query_indexes.QueryIndexesResult:
     """Return an answer with these indexes."""
-    return QueryIndexesResult(indexes)
+    return query_indexes.QueryIndexesResult(indexes)
 
 
-ASKED = type(all_indexes(HOTELS))
+ASKED = type(query_indexes.all_indexes(HOTELS))
 
 
 def test_indexes_are_watched() -> None:
@@ -394,10 +372,12 @@ def test_the_primary_index_is_watched() -> None:
         (["a"], False, [index("A")]),
     ],
 )
-def test_indexes_that_are_not_there(names: list[str], watch_primary: bool, there: list[QueryIndex]) -> None:
+def test_indexes_that_are_not_there(
+    names: list[str], watch_primary: bool, there: list[query_indexes.QueryIndex]
+) -> None:
     """Nobody waits for what does not exist."""
     driven = Driven(steps.watch_indexes(HOTELS, names, watch_primary=watch_primary))
-    with pytest.raises(IndexNotFoundException):
+    with pytest.raises(errors.IndexNotFoundException):
         driven.run({ASKED: [found(*there)]})
 
     assert not driven.pauses
@@ -406,7 +386,7 @@ def test_indexes_that_are_not_there(names: list[str], watch_primary: bool, there
 def test_an_index_that_goes() -> None:
     """One that is dropped while it is watched ends the wait."""
     driven = Driven(steps.watch_indexes(HOTELS, ["a"], watch_primary=False))
-    with pytest.raises(IndexNotFoundException) as caught:
+    with pytest.raises(errors.IndexNotFoundException) as caught:
         driven.run({ASKED: [found(index("a", "building")), found()]})
 
     assert "a" == caught.value.context.index
@@ -414,12 +394,12 @@ def test_an_index_that_goes() -> None:
 
 def test_indexes_of_a_bucket() -> None:
     """They are those of its default collection, whatever the server calls that."""
-    bucket_alone = IndexKeyspace("travel")
+    bucket_alone = query_indexes.IndexKeyspace("travel")
     for scope in (None, "_default"):
         Driven(steps.watch_indexes(bucket_alone, ["a"], watch_primary=False)).run(
             {ASKED: [found(index("a", scope=scope))]}
         )
-    with pytest.raises(IndexNotFoundException):
+    with pytest.raises(errors.IndexNotFoundException):
         Driven(steps.watch_indexes(bucket_alone, ["a"], watch_primary=False)).run({ASKED: [found(index("a"))]})
 
 
@@ -431,76 +411,84 @@ def test_indexes_of_a_bucket() -> None:
         lambda: steps.watch_indexes(HOTELS, [""], watch_primary=False),
         lambda: steps.watch_indexes(HOTELS, anything(None), watch_primary=False),
         lambda: steps.watch_indexes(HOTELS, ["a"], watch_primary=anything(1)),
-        lambda: steps.create_index(create_index(HOTELS, "i", ["a"]), ignore_if_exists=anything(1)),
-        lambda: steps.drop_index(drop_index(HOTELS, "i"), ignore_if_not_exists=anything("yes")),
+        lambda: steps.create_index(query_indexes.create_index(HOTELS, "i", ["a"]), ignore_if_exists=anything(1)),
+        lambda: steps.drop_index(query_indexes.drop_index(HOTELS, "i"), ignore_if_not_exists=anything("yes")),
         lambda: steps.create_bucket(anything("travel")),
         lambda: steps.drop_bucket(".."),
     ],
 )
-def test_what_cannot_be(call: Callable[[], Steps[object]]) -> None:
+def test_what_cannot_be(call: Callable[[], steps.Steps[object]]) -> None:
     """It raises instead of a first request."""
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         next(call())
 
 
 def test_deferred_indexes_are_built() -> None:
     """All of them at once; where there are none, nothing is."""
-    asked, built = type(deferred_indexes(HOTELS)), type(build_indexes(HOTELS, ["a"]))
+    asked, built = type(query_indexes.deferred_indexes(HOTELS)), type(query_indexes.build_indexes(HOTELS, ["a"]))
     driven = Driven(steps.build_deferred_indexes(HOTELS))
 
-    assert ("a", "b") == driven.run({asked: [IndexNamesResult(("a", "b"))], built: [Acknowledged()]})
-    assert [deferred_indexes(HOTELS), build_indexes(HOTELS, ["a", "b"])] == driven.requests
+    assert ("a", "b") == driven.run({asked: [query_indexes.IndexNamesResult(("a", "b"))], built: [Acknowledged()]})
+    assert [query_indexes.deferred_indexes(HOTELS), query_indexes.build_indexes(HOTELS, ["a", "b"])] == driven.requests
 
     idle = Driven(steps.build_deferred_indexes(HOTELS))
-    assert () == idle.run({asked: [IndexNamesResult(())]})
+    assert () == idle.run({asked: [query_indexes.IndexNamesResult(())]})
     assert 1 == len(idle.requests)
 
 
-CHANGE = CreateCollection("travel", "inventory", "hotel", CreateCollectionSettings(history=True))
+CHANGE = collections.CreateCollection(
+    "travel", "inventory", "hotel", collections.CreateCollectionSettings(history=True)
+)
 BUILDING = {ASKED: [found(index("a", "building"), index("b"))]}
 HISTORIC = bucket("healthy", capabilities=frozenset({"nonDedupedHistory"}))
 
 
 def stopped(
-    call: Steps[object], answers: dict[type, Sequence[object]], at: int, up: TimeIsUp
-) -> TimeoutException | None:
+    call: steps.Steps[object], answers: dict[type, Sequence[object]], at: int, up: TimeIsUp
+) -> errors.TimeoutException | None:
     """Return what a call says whose time is up at a step."""
     left = {kind: list(each) for kind, each in answers.items()}
     step = next(call)
     for _ in range(at):
-        answer = None if isinstance(step, Pause) else left[type(step)].pop(0)
+        answer = None if isinstance(step, steps.Pause) else left[type(step)].pop(0)
         step = call.throw(answer) if isinstance(answer, Exception) else call.send(answer)
-    return last_words(call, up)
+    return steps.last_words(call, up)
 
 
 @rows(
     ("call", "answers", "at", "ambiguous", "known"),
     [
-        (steps.create_bucket(SETTINGS), {CreateBucket: [Acknowledged()]}, 1, True, ("create_bucket", "travel", ())),
         (
             steps.create_bucket(SETTINGS),
-            {CreateBucket: [Acknowledged()], GetBucket: [BucketNotFoundException()]},
+            {buckets.CreateBucket: [Acknowledged()]},
+            1,
+            True,
+            ("create_bucket", "travel", ()),
+        ),
+        (
+            steps.create_bucket(SETTINGS),
+            {buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: [errors.BucketNotFoundException()]},
             2,
             True,
             ("create_bucket", "travel", ("bucket 'travel' is not known to the node that was asked",)),
         ),
         (
             steps.create_bucket(SETTINGS),
-            {CreateBucket: [Acknowledged()], GetBucket: [bucket()]},
+            {buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: [bucket()]},
             2,
             True,
             ("create_bucket", "travel", ("bucket 'travel' has no nodes yet",)),
         ),
         (
             steps.create_bucket(SETTINGS),
-            {CreateBucket: [Acknowledged()], GetBucket: [bucket("healthy", "warmup")]},
+            {buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: [bucket("healthy", "warmup")]},
             2,
             True,
             ("create_bucket", "travel", ("node1:8091: warmup",)),
         ),
         (
             steps.drop_bucket("travel"),
-            {DropBucket: [Acknowledged()], GetBucket: [bucket("healthy")]},
+            {buckets.DropBucket: [Acknowledged()], buckets.GetBucket: [bucket("healthy")]},
             2,
             True,
             ("drop_bucket", "travel", ("bucket 'travel' is still there",)),
@@ -508,7 +496,7 @@ def stopped(
         (steps.change_manifest(CHANGE), {}, 0, False, ("create_collection", "travel", ())),
         (
             steps.change_manifest(CHANGE),
-            {GetBucket: [HISTORIC], CreateCollection: [ManifestChanged(5)]},
+            {buckets.GetBucket: [HISTORIC], collections.CreateCollection: [collections.ManifestChanged(5)]},
             2,
             True,
             ("create_collection", "travel", ()),
@@ -524,7 +512,7 @@ def stopped(
     ],
 )
 def test_time_is_up(
-    call: Steps[object],
+    call: steps.Steps[object],
     answers: dict[type, Sequence[object]],
     at: int,
     ambiguous: bool,
@@ -535,7 +523,7 @@ def test_time_is_up(
 
     assert error is not None
     context = error.context
-    assert ambiguous is isinstance(error, AmbiguousTimeoutException)
+    assert ambiguous is isinstance(error, errors.AmbiguousTimeoutException)
     assert known == (context.operation, context.bucket, context.awaited)
     assert (5.5, 5.0, None) == (context.elapsed, context.timeout, context.statement)
     assert error.message.startswith(f"{context.operation}: {'done, but' if ambiguous else 'not done'}")
@@ -545,7 +533,10 @@ def test_time_is_up(
 def test_time_is_up_amid_a_step() -> None:
     """What the step has met is told: how often it was retried, and which nodes it waits for."""
     step = ErrorContext(operation="wait_for_nodes", retry_attempts=3, state="in_flight", connections=("b: down",))
-    answers: dict[type, Sequence[object]] = {GetBucket: [HISTORIC], CreateCollection: [ManifestChanged(5)]}
+    answers: dict[type, Sequence[object]] = {
+        buckets.GetBucket: [HISTORIC],
+        collections.CreateCollection: [collections.ManifestChanged(5)],
+    }
     error = stopped(steps.change_manifest(CHANGE), answers, 2, TimeIsUp(5.0, 5.0, step, is_ambiguous=True))
 
     assert error is not None
@@ -563,9 +554,9 @@ def test_time_is_up_amid_a_change(is_ambiguous: bool) -> None:
     """Where nobody knows whether it was applied, the error says so."""
     step = ErrorContext(operation="create_collection")
     up = TimeIsUp(5.0, None, step, is_ambiguous=is_ambiguous)
-    error = stopped(steps.change_manifest(CHANGE), {GetBucket: [HISTORIC]}, 1, up)
+    error = stopped(steps.change_manifest(CHANGE), {buckets.GetBucket: [HISTORIC]}, 1, up)
 
-    assert is_ambiguous is isinstance(error, AmbiguousTimeoutException)
+    assert is_ambiguous is isinstance(error, errors.AmbiguousTimeoutException)
     assert is_ambiguous is ("may have been applied" in str(error))
 
 
@@ -573,7 +564,7 @@ def test_time_is_up_in_a_call_of_one_step() -> None:
     """The step alone says all that there is to say."""
     for call in (
         steps.create_bucket(SETTINGS),
-        steps.create_index(create_index(HOTELS, "i", ["a"]), ignore_if_exists=True),
-        steps.drop_index(drop_index(HOTELS, "i"), ignore_if_not_exists=True),
+        steps.create_index(query_indexes.create_index(HOTELS, "i", ["a"]), ignore_if_exists=True),
+        steps.drop_index(query_indexes.drop_index(HOTELS, "i"), ignore_if_not_exists=True),
     ):
         assert None is stopped(call, {}, 0, TimeIsUp(5.0, None))

@@ -14,38 +14,23 @@ from hypothesis import given, settings as hypothesis_settings
 
 from tests.core.services.management.answers import JSON, anything, refuses_nonsense, survives
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
+from triclinium_core.services.management import users
 from triclinium_core.services.management.management_request import ManagementRequest
-from triclinium_core.services.management.users import (
-    AuthDomain,
-    ChangePassword,
-    DropGroup,
-    DropUser,
-    GetAllGroups,
-    GetAllUsers,
-    GetGroup,
-    GetRoles,
-    GetUser,
-    Group,
-    Origin,
-    Role,
-    RoleAndDescription,
-    RoleAndOrigins,
-    UpsertGroup,
-    UpsertUser,
-    User,
-    UserAndMetadata,
-)
 from triclinium_core.services.received import UNKNOWN_MAX
 from triclinium_core.services.service_request import HttpResponse, Listing, MalformedAnswer
 from triclinium_core.shown import SERVER_TEXT_MAX
 
-EXTERNAL = AuthDomain.EXTERNAL
-ADA = User(
+EXTERNAL = users.AuthDomain.EXTERNAL
+ADA = users.User(
     username="ada",
     display_name="Ada Lovelace",
     groups={"makers", "readers"},
-    roles={Role("admin"), Role("data_reader", "travel", "inventory", "hotel"), Role("bucket_admin", "*")},
+    roles={
+        users.Role("admin"),
+        users.Role("data_reader", "travel", "inventory", "hotel"),
+        users.Role("bucket_admin", "*"),
+    },
     password="geheim",
 )
 
@@ -53,14 +38,14 @@ ADA = User(
 @rows(
     ("request", "method", "target", "form"),
     [
-        (GetUser("ada"), "GET", "/settings/rbac/users/local/ada", {}),
-        (GetUser("ada", EXTERNAL), "GET", "/settings/rbac/users/external/ada", {}),
-        (GetAllUsers(), "GET", "/settings/rbac/users/local", {}),
-        (GetAllUsers(EXTERNAL), "GET", "/settings/rbac/users/external", {}),
-        (DropUser("ada"), "DELETE", "/settings/rbac/users/local/ada", {}),
-        (DropUser("ada", EXTERNAL), "DELETE", "/settings/rbac/users/external/ada", {}),
+        (users.GetUser("ada"), "GET", "/settings/rbac/users/local/ada", {}),
+        (users.GetUser("ada", EXTERNAL), "GET", "/settings/rbac/users/external/ada", {}),
+        (users.GetAllUsers(), "GET", "/settings/rbac/users/local", {}),
+        (users.GetAllUsers(EXTERNAL), "GET", "/settings/rbac/users/external", {}),
+        (users.DropUser("ada"), "DELETE", "/settings/rbac/users/local/ada", {}),
+        (users.DropUser("ada", EXTERNAL), "DELETE", "/settings/rbac/users/external/ada", {}),
         (
-            UpsertUser(ADA),
+            users.UpsertUser(ADA),
             "PUT",
             "/settings/rbac/users/local/ada",
             {
@@ -72,21 +57,21 @@ ADA = User(
         ),
         # RFC 0054 "UpsertUser": no password unless there is a new one, no groups unless there are some.
         (
-            UpsertUser(User(username="bob"), EXTERNAL),
+            users.UpsertUser(users.User(username="bob"), EXTERNAL),
             "PUT",
             "/settings/rbac/users/external/bob",
             {"name": "", "roles": ""},
         ),
-        (GetRoles(), "GET", "/settings/rbac/roles", {}),
-        (GetGroup("makers"), "GET", "/settings/rbac/groups/makers", {}),
-        (GetAllGroups(), "GET", "/settings/rbac/groups", {}),
-        (DropGroup("makers"), "DELETE", "/settings/rbac/groups/makers", {}),
+        (users.GetRoles(), "GET", "/settings/rbac/roles", {}),
+        (users.GetGroup("makers"), "GET", "/settings/rbac/groups/makers", {}),
+        (users.GetAllGroups(), "GET", "/settings/rbac/groups", {}),
+        (users.DropGroup("makers"), "DELETE", "/settings/rbac/groups/makers", {}),
         (
-            UpsertGroup(
-                Group(
+            users.UpsertGroup(
+                users.Group(
                     name="makers",
                     description="They make",
-                    roles=[Role("security_admin"), Role("bucket_full_access", "default")],
+                    roles=[users.Role("security_admin"), users.Role("bucket_full_access", "default")],
                     ldap_group_reference="cn=makers,dc=example",
                 )
             ),
@@ -98,8 +83,8 @@ ADA = User(
                 "ldap_group_ref": "cn=makers,dc=example",
             },
         ),
-        (UpsertGroup(Group(name="g")), "PUT", "/settings/rbac/groups/g", {"description": "", "roles": ""}),
-        (ChangePassword("geheim"), "POST", "/controller/changePassword", {"password": "geheim"}),
+        (users.UpsertGroup(users.Group(name="g")), "PUT", "/settings/rbac/groups/g", {"description": "", "roles": ""}),
+        (users.ChangePassword("geheim"), "POST", "/controller/changePassword", {"password": "geheim"}),
     ],
 )
 def test_what_travels(request: ManagementRequest, method: str, target: str, form: dict[str, str]) -> None:
@@ -115,16 +100,16 @@ def test_what_travels(request: ManagementRequest, method: str, target: str, form
 @rows(
     ("role", "expected"),
     [
-        (Role("admin"), "admin"),
-        (Role("bucket_admin", "*"), "bucket_admin[*]"),
-        (Role("bucket_admin", "travel"), "bucket_admin[travel]"),
-        (Role("data_reader", "travel", "*", "*"), "data_reader[travel]"),
-        (Role("data_reader", "travel", "inventory"), "data_reader[travel:inventory]"),
-        (Role("data_reader", "travel", "inventory", "*"), "data_reader[travel:inventory]"),
-        (Role("data_reader", "travel", "inventory", "hotel"), "data_reader[travel:inventory:hotel]"),
+        (users.Role("admin"), "admin"),
+        (users.Role("bucket_admin", "*"), "bucket_admin[*]"),
+        (users.Role("bucket_admin", "travel"), "bucket_admin[travel]"),
+        (users.Role("data_reader", "travel", "*", "*"), "data_reader[travel]"),
+        (users.Role("data_reader", "travel", "inventory"), "data_reader[travel:inventory]"),
+        (users.Role("data_reader", "travel", "inventory", "*"), "data_reader[travel:inventory]"),
+        (users.Role("data_reader", "travel", "inventory", "hotel"), "data_reader[travel:inventory:hotel]"),
     ],
 )
-def test_roles(role: Role, expected: str) -> None:
+def test_roles(role: users.Role, expected: str) -> None:
     """They travel in the words of the service; a star for scope or collection says what nothing says."""
     assert expected == str(role)
     assert "*" not in (role.scope, role.collection)
@@ -151,8 +136,8 @@ def test_roles(role: Role, expected: str) -> None:
 )
 def test_roles_that_cannot_be(parts: tuple[str, ...]) -> None:
     """No role smuggles in another one, and none has a collection of no scope."""
-    with pytest.raises(InvalidArgumentException):
-        Role(*parts)
+    with pytest.raises(errors.InvalidArgumentException):
+        users.Role(*parts)
 
 
 @rows(
@@ -170,14 +155,14 @@ def test_roles_that_cannot_be(parts: tuple[str, ...]) -> None:
         ("groups", [7]),
         ("roles", "admin"),
         ("roles", ["admin"]),
-        ("roles", Role("admin")),
+        ("roles", users.Role("admin")),
         ("password", ""),
         ("password", b"geheim"),
     ],
 )
 def test_users_that_cannot_be(field: str, value: Any) -> None:
     """Each is refused when the user is made, and is named."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         replace(ADA, **{field: value})
 
     assert field == caught.value.parameter
@@ -198,8 +183,8 @@ def test_users_that_cannot_be(field: str, value: Any) -> None:
 )
 def test_groups_that_cannot_be(field: str, value: Any) -> None:
     """Each is refused when the group is made."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        replace(Group(name="makers"), **{field: value})
+    with pytest.raises(errors.InvalidArgumentException) as caught:
+        replace(users.Group(name="makers"), **{field: value})
 
     assert field == caught.value.parameter
 
@@ -207,20 +192,20 @@ def test_groups_that_cannot_be(field: str, value: Any) -> None:
 @rows(
     "make",
     [
-        lambda: GetUser("ada", anything("local")),
-        lambda: GetAllUsers(anything("all")),
-        lambda: DropUser("ada", anything(None)),
-        lambda: UpsertUser(anything("ada")),
-        lambda: UpsertUser(ADA, anything("local")),
-        lambda: UpsertUser(ADA, EXTERNAL),
-        lambda: UpsertGroup(anything("makers")),
-        lambda: GetGroup("a,b"),
-        lambda: DropGroup(""),
+        lambda: users.GetUser("ada", anything("local")),
+        lambda: users.GetAllUsers(anything("all")),
+        lambda: users.DropUser("ada", anything(None)),
+        lambda: users.UpsertUser(anything("ada")),
+        lambda: users.UpsertUser(ADA, anything("local")),
+        lambda: users.UpsertUser(ADA, EXTERNAL),
+        lambda: users.UpsertGroup(anything("makers")),
+        lambda: users.GetGroup("a,b"),
+        lambda: users.DropGroup(""),
     ],
 )
 def test_requests_that_cannot_be(make: Callable[[], object]) -> None:
     """Domains and values are of their types; a user from elsewhere has no password here."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
     assert "geheim" not in str(caught.value)
@@ -255,33 +240,38 @@ USER = {
 
 def test_a_user_is_read() -> None:
     """Roles of the user's own apart from those of groups."""
-    reader, writer = Role("data_reader", "travel"), Role("data_writer", "*")
-    expected = UserAndMetadata(
-        domain=AuthDomain.LOCAL,
-        user=User(
-            username="ada", display_name="Ada Lovelace", groups=frozenset({"makers"}), roles={Role("admin"), writer}
+    reader, writer = users.Role("data_reader", "travel"), users.Role("data_writer", "*")
+    expected = users.UserAndMetadata(
+        domain=users.AuthDomain.LOCAL,
+        user=users.User(
+            username="ada",
+            display_name="Ada Lovelace",
+            groups=frozenset({"makers"}),
+            roles={users.Role("admin"), writer},
         ),
         effective_roles=(
-            RoleAndOrigins(Role("admin"), (Origin("user"),)),
-            RoleAndOrigins(reader, (Origin("group", "makers"),)),
-            RoleAndOrigins(writer, (Origin("user"), Origin("group", "makers"))),
+            users.RoleAndOrigins(users.Role("admin"), (users.Origin("user"),)),
+            users.RoleAndOrigins(reader, (users.Origin("group", "makers"),)),
+            users.RoleAndOrigins(writer, (users.Origin("user"), users.Origin("group", "makers"))),
         ),
         password_changed=datetime(2019, 9, 26, 23, 58, 55, tzinfo=UTC),
         external_groups=frozenset({"ldap"}),
     )
 
-    assert expected == GetUser("ada").decode(answered(USER)).user
-    assert (expected, expected) == GetAllUsers().decode(answered([USER, USER])).users
+    assert expected == users.GetUser("ada").decode(answered(USER)).user
+    assert (expected, expected) == users.GetAllUsers().decode(answered([USER, USER])).users
 
 
 def test_a_user_of_an_old_server() -> None:
     """Before 6.5 no origins are told: every role is the user's own. So it can be written back."""
     body = {"id": "ada", "domain": "external", "roles": [{"role": "bucket_admin", "bucket_name": "travel"}]}
-    found = GetUser("ada", EXTERNAL).decode(answered(body)).user
+    found = users.GetUser("ada", EXTERNAL).decode(answered(body)).user
 
-    assert frozenset({Role("bucket_admin", "travel")}) == found.user.roles
-    assert (RoleAndOrigins(Role("bucket_admin", "travel"), (Origin("user"),)),) == found.effective_roles
-    assert {"name": "", "roles": "bucket_admin[travel]"} == UpsertUser(found.user, EXTERNAL).form()
+    assert frozenset({users.Role("bucket_admin", "travel")}) == found.user.roles
+    assert (
+        users.RoleAndOrigins(users.Role("bucket_admin", "travel"), (users.Origin("user"),)),
+    ) == found.effective_roles
+    assert {"name": "", "roles": "bucket_admin[travel]"} == users.UpsertUser(found.user, EXTERNAL).form()
 
 
 def test_roles_are_read() -> None:
@@ -292,9 +282,9 @@ def test_roles_are_read() -> None:
     ]
 
     assert (
-        RoleAndDescription(Role("admin"), "Full Admin", "Can do all"),
-        RoleAndDescription(Role("data_reader", "*"), "Reader", ""),
-    ) == GetRoles().decode(answered(body)).roles
+        users.RoleAndDescription(users.Role("admin"), "Full Admin", "Can do all"),
+        users.RoleAndDescription(users.Role("data_reader", "*"), "Reader", ""),
+    ) == users.GetRoles().decode(answered(body)).roles
 
 
 def test_groups_are_read() -> None:
@@ -305,10 +295,12 @@ def test_groups_are_read() -> None:
         "roles": [{"role": "admin"}],
         "ldap_group_ref": "cn=makers",
     }
-    expected = Group(name="makers", description="They make", roles={Role("admin")}, ldap_group_reference="cn=makers")
+    expected = users.Group(
+        name="makers", description="They make", roles={users.Role("admin")}, ldap_group_reference="cn=makers"
+    )
 
-    assert expected == GetGroup("makers").decode(answered(makers)).group
-    assert (expected, Group(name="g")) == GetAllGroups().decode(
+    assert expected == users.GetGroup("makers").decode(answered(makers)).group
+    assert (expected, users.Group(name="g")) == users.GetAllGroups().decode(
         answered([makers, {"id": "g", "roles": [], "ldap_group_ref": ""}])
     ).groups
 
@@ -323,7 +315,7 @@ def test_groups_are_read() -> None:
 )
 def test_a_user_or_group_without_a_usable_name(changes: dict[str, object]) -> None:
     """A user or group without a usable name raises MalformedAnswer if read alone, and is left out of a list."""
-    for one, listing in ((GetUser("ada"), GetAllUsers()), (GetGroup("ada"), GetAllGroups())):
+    for one, listing in ((users.GetUser("ada"), users.GetAllUsers()), (users.GetGroup("ada"), users.GetAllGroups())):
         with pytest.raises(MalformedAnswer):
             one.decode(answered(USER | changes))
 
@@ -331,7 +323,9 @@ def test_a_user_or_group_without_a_usable_name(changes: dict[str, object]) -> No
 
         assert isinstance(found, Listing)
         assert 2 == found.unread
-    assert ["ada"] == [each.user.username for each in GetAllUsers().decode(answered([USER | changes, USER])).users]
+    assert ["ada"] == [
+        each.user.username for each in users.GetAllUsers().decode(answered([USER | changes, USER])).users
+    ]
 
 
 @rows(
@@ -349,20 +343,20 @@ def test_a_user_or_group_without_a_usable_name(changes: dict[str, object]) -> No
 )
 def test_an_unknown_value_of_a_user(member: str, value: object, field: str, expected: object) -> None:
     """An unknown value is kept or becomes None, and the rest of the user and all other users are read."""
-    found = GetAllUsers(EXTERNAL).decode(answered([USER | {member: value}, USER])).users
+    found = users.GetAllUsers(EXTERNAL).decode(answered([USER | {member: value}, USER])).users
 
     assert ["ada", "ada"] == [each.user.username for each in found]
     assert expected == getattr(found[0], field)
-    assert UpsertUser(found[0].user).form()
+    assert users.UpsertUser(found[0].user).form()
 
 
 def test_null_names_and_lists() -> None:
     """Null for a name or a list of a user or group becomes an empty string or list."""
-    user = GetUser("ada").decode(answered({"id": "ada", "name": None, "roles": None, "groups": None})).user.user
-    group = GetGroup("g").decode(answered({"id": "g", "description": None, "roles": None})).group
+    user = users.GetUser("ada").decode(answered({"id": "ada", "name": None, "roles": None, "groups": None})).user.user
+    group = users.GetGroup("g").decode(answered({"id": "g", "description": None, "roles": None})).group
 
-    assert User(username="ada") == user
-    assert Group(name="g") == group
+    assert users.User(username="ada") == user
+    assert users.Group(name="g") == group
 
 
 @rows(
@@ -381,26 +375,26 @@ def test_null_names_and_lists() -> None:
 )
 def test_a_role_or_group_of_an_unknown_form(changes: dict[str, object]) -> None:
     """A user lists an unknown role or group in ``unknown``, and is not written back until the caller drops it."""
-    found = GetUser("ada").decode(answered(USER | changes)).user.user
-    group = GetGroup("g").decode(answered({"id": "g"} | changes)).group
+    found = users.GetUser("ada").decode(answered(USER | changes)).user.user
+    group = users.GetGroup("g").decode(answered({"id": "g"} | changes)).group
 
     assert 1 == len(found.unknown)
     assert ("groups" in changes) == (not group.unknown)
-    with pytest.raises(InvalidArgumentException, match="unknown"):
-        UpsertUser(found)
+    with pytest.raises(errors.InvalidArgumentException, match="unknown"):
+        users.UpsertUser(found)
     if group.unknown:
-        with pytest.raises(InvalidArgumentException, match="unknown"):
-            UpsertGroup(group)
-    assert "name" in UpsertUser(replace(found, unknown=())).form()
+        with pytest.raises(errors.InvalidArgumentException, match="unknown"):
+            users.UpsertGroup(group)
+    assert "name" in users.UpsertUser(replace(found, unknown=())).form()
 
 
 def test_a_reference_of_an_unknown_form() -> None:
     """A group whose reference is not a string is read, but is not written back."""
-    group = GetGroup("g").decode(answered({"id": "g", "ldap_group_ref": {"dn": "x"}})).group
+    group = users.GetGroup("g").decode(answered({"id": "g", "ldap_group_ref": {"dn": "x"}})).group
 
     assert (None, 1) == (group.ldap_group_reference, len(group.unknown))
-    with pytest.raises(InvalidArgumentException):
-        UpsertGroup(group)
+    with pytest.raises(errors.InvalidArgumentException):
+        users.UpsertGroup(group)
 
 
 def test_origins_of_an_unknown_form() -> None:
@@ -409,15 +403,15 @@ def test_origins_of_an_unknown_form() -> None:
         {"role": "admin", "origins": None},
         {"role": "ro_admin", "origins": [{"type": "moon", "name": 7}, 7]},
     ]
-    found = GetUser("ada").decode(answered(USER | {"roles": roles})).user
+    found = users.GetUser("ada").decode(answered(USER | {"roles": roles})).user
 
-    assert frozenset({Role("admin")}) == found.user.roles
-    assert (Origin("moon"),) == found.effective_roles[1].origins
+    assert frozenset({users.Role("admin")}) == found.user.roles
+    assert (users.Origin("moon"),) == found.effective_roles[1].origins
 
 
 def test_many_unknown_roles() -> None:
     """Many unknown roles have few, short texts, and the last text counts the others."""
-    found = GetUser("ada").decode(answered(USER | {"roles": [{"role": "," * 5000}] * 500})).user.user
+    found = users.GetUser("ada").decode(answered(USER | {"roles": [{"role": "," * 5000}] * 500})).user.user
 
     assert UNKNOWN_MAX + 1 == len(found.unknown)
     assert all(len(text) <= SERVER_TEXT_MAX for text in found.unknown)
@@ -426,14 +420,20 @@ def test_many_unknown_roles() -> None:
 
 def test_a_role_that_cannot_be_listed() -> None:
     """A role that cannot be represented is left out of the list of roles."""
-    found = GetRoles().decode(answered([{"role": "a,b"}, {"role": "admin", "name": None, "desc": 7}]))
+    found = users.GetRoles().decode(answered([{"role": "a,b"}, {"role": "admin", "name": None, "desc": 7}]))
 
-    assert ((RoleAndDescription(Role("admin"), "", ""),), 1) == (found.roles, found.unread)
+    assert ((users.RoleAndDescription(users.Role("admin"), "", ""),), 1) == (found.roles, found.unread)
 
 
 def test_nonsense() -> None:
     """Whatever is answered raises MalformedAnswer at worst."""
-    for request in (GetUser("u"), GetAllUsers(), GetRoles(), GetGroup("g"), GetAllGroups()):
+    for request in (
+        users.GetUser("u"),
+        users.GetAllUsers(),
+        users.GetRoles(),
+        users.GetGroup("g"),
+        users.GetAllGroups(),
+    ):
         refuses_nonsense(request)
 
 
@@ -441,9 +441,9 @@ def test_nonsense() -> None:
 @given(JSON)
 def test_any_json(part: object) -> None:
     """Nothing else is raised."""
-    for request in (GetUser("u"), GetGroup("g")):
+    for request in (users.GetUser("u"), users.GetGroup("g")):
         survives(request, json.dumps(part).encode())
         for key in (*USER, "description", "ldap_group_ref"):
             survives(request, json.dumps(USER | {key: part}).encode())
-    for listing in (GetAllUsers(), GetRoles(), GetAllGroups()):
+    for listing in (users.GetAllUsers(), users.GetRoles(), users.GetAllGroups()):
         survives(listing, json.dumps([part]).encode())

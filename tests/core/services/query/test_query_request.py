@@ -10,18 +10,11 @@ import msgspec
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.topology.capabilities import ClusterCapability
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.services.query.query_request import (
-    NUMBERS,
-    PreparedPlan,
-    PrepareRequest,
-    QueryProfile,
-    QueryRequest,
-    QueryScanConsistency,
-)
+from triclinium_core.retry.couchbase import Service
+from triclinium_core.services.query import query_request
 from triclinium_core.services.service_request import HttpResponse, MalformedAnswer, ServiceRequest
 from triclinium_core.services.statement.parameters import Parameters, RawOptions
 from triclinium_core.services.statement.statement_request import QueryContext
@@ -35,9 +28,9 @@ def members(request: ServiceRequest, remaining: float = math.inf) -> dict[str, o
     return decoded
 
 
-def query(**options: Any) -> QueryRequest:
+def query(**options: Any) -> query_request.QueryRequest:
     """Return a query with these options."""
-    return QueryRequest(statement=STATEMENT, **options)
+    return query_request.QueryRequest(statement=STATEMENT, **options)
 
 
 def added(**options: Any) -> dict[str, object]:
@@ -62,8 +55,8 @@ def test_plain() -> None:
 @rows(
     ("options", "expected"),
     [
-        ({"scan_consistency": QueryScanConsistency.REQUEST_PLUS}, {"scan_consistency": "request_plus"}),
-        ({"scan_consistency": QueryScanConsistency.NOT_BOUNDED}, {}),
+        ({"scan_consistency": query_request.QueryScanConsistency.REQUEST_PLUS}, {"scan_consistency": "request_plus"}),
+        ({"scan_consistency": query_request.QueryScanConsistency.NOT_BOUNDED}, {}),
         ({"client_context_id": "foobar"}, {"client_context_id": "foobar"}),
         ({"max_parallelism": 1}, {"max_parallelism": "1"}),
         ({"max_parallelism": 0}, {"max_parallelism": "0"}),
@@ -71,9 +64,9 @@ def test_plain() -> None:
         ({"pipeline_cap": 512}, {"pipeline_cap": "512"}),
         ({"scan_cap": 2**32 - 1}, {"scan_cap": "4294967295"}),
         ({"scan_wait": 1.0}, {"scan_wait": "1000ms"}),
-        ({"profile": QueryProfile.OFF}, {}),
-        ({"profile": QueryProfile.PHASES}, {"profile": "phases"}),
-        ({"profile": QueryProfile.TIMINGS}, {"profile": "timings"}),
+        ({"profile": query_request.QueryProfile.OFF}, {}),
+        ({"profile": query_request.QueryProfile.PHASES}, {"profile": "phases"}),
+        ({"profile": query_request.QueryProfile.TIMINGS}, {"profile": "timings"}),
         ({"readonly": True}, {"readonly": True}),
         ({"readonly": False}, {}),
         ({"metrics": True}, {"metrics": True}),
@@ -117,9 +110,9 @@ def test_timeout(remaining: float, timeout: str | None) -> None:
 def test_row() -> None:
     """It is a query, whose rows leave one by one, and that goes again only where it changes nothing."""
     assert (Service.QUERY, "query", "results", False) == (
-        QueryRequest.service,
-        QueryRequest.name,
-        QueryRequest.rows_of,
+        query_request.QueryRequest.service,
+        query_request.QueryRequest.name,
+        query_request.QueryRequest.rows_of,
         query().idempotent,
     )
     assert query(readonly=True).idempotent
@@ -173,7 +166,7 @@ def test_error_context() -> None:
         ({"scan_consistency": "request_plus"}, "scan_consistency"),
         (
             {
-                "scan_consistency": QueryScanConsistency.NOT_BOUNDED,
+                "scan_consistency": query_request.QueryScanConsistency.NOT_BOUNDED,
                 "consistent_with": (MutationToken("b", 1, 2, 3),),
             },
             "scan_consistency",
@@ -188,13 +181,13 @@ def test_error_context() -> None:
         ({"plan": "p1"}, "plan"),
         ({"use_replica": "on"}, "use_replica"),
         *(({flag: 1}, flag) for flag in ("adhoc", "readonly", "metrics", "flex_index", "preserve_expiry")),
-        *(({number: wrong}, number) for number in NUMBERS for wrong in (-1, 2**32, True, "1", 1.5)),
+        *(({number: wrong}, number) for number in query_request.NUMBERS for wrong in (-1, 2**32, True, "1", 1.5)),
     ],
 )
 def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
     """They are refused by name when the request is made."""
-    with pytest.raises(InvalidArgumentException) as caught:
-        QueryRequest(**{"statement": STATEMENT, **options})
+    with pytest.raises(errors.InvalidArgumentException) as caught:
+        query_request.QueryRequest(**{"statement": STATEMENT, **options})
 
     assert parameter == caught.value.parameter
 
@@ -202,7 +195,7 @@ def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
 @rows("names", [("", "inventory"), ("travel", "a`b"), ("tra`vel", "inventory"), (None, "inventory")])
 def test_wrong_scopes(names: tuple[str, str]) -> None:
     """A name that could end its quotes is refused."""
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         QueryContext(*names)
 
 
@@ -212,7 +205,7 @@ def test_what_raw_may_not_say() -> None:
         client_context_id="c1",
         readonly=True,
         consistent_with=(MutationToken("b", 1, 2, 3),),
-        profile=QueryProfile.TIMINGS,
+        profile=query_request.QueryProfile.TIMINGS,
         flex_index=True,
         preserve_expiry=True,
         use_replica=True,
@@ -220,14 +213,18 @@ def test_what_raw_may_not_say() -> None:
         metrics=True,
         query_context=QueryContext("b", "s"),
         parameters=Parameters([1], {"age": 1}),
-        **dict.fromkeys(NUMBERS, 1),
+        **dict.fromkeys(query_request.NUMBERS, 1),
     )
-    requests = (everything, everything.preparation(enhanced=True), everything.with_plan(PreparedPlan("p1", "plan")))
+    requests = (
+        everything,
+        everything.preparation(enhanced=True),
+        everything.with_plan(query_request.PreparedPlan("p1", "plan")),
+    )
     written = {name for request in requests for name in members(request, 75.0)}
 
-    assert set(QueryRequest.members) | {"$age"} == written
+    assert set(query_request.QueryRequest.members) | {"$age"} == written
     for name in written:
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             query(raw=RawOptions({name: 1}))
         assert "raw" == caught.value.parameter
 
@@ -235,7 +232,7 @@ def test_what_raw_may_not_say() -> None:
 # -- Prepared statements.
 
 
-PREPARABLE = QueryRequest(
+PREPARABLE = query_request.QueryRequest(
     statement=STATEMENT,
     client_context_id="c1",
     adhoc=False,
@@ -265,13 +262,16 @@ def test_enhanced_preparation() -> None:
 @rows(
     ("body", "plan"),
     [
-        ({"status": "success", "results": [], "prepared": "[127.0.0.1:8091]p1"}, PreparedPlan("[127.0.0.1:8091]p1")),
+        (
+            {"status": "success", "results": [], "prepared": "[127.0.0.1:8091]p1"},
+            query_request.PreparedPlan("[127.0.0.1:8091]p1"),
+        ),
         ({"status": "success", "results": []}, None),
         ({"status": "success", "results": [], "prepared": ""}, None),
         ({"status": "success", "results": [], "prepared": 5}, None),
     ],
 )
-def test_plan_of_enhanced_preparation(body: object, plan: PreparedPlan | None) -> None:
+def test_plan_of_enhanced_preparation(body: object, plan: query_request.PreparedPlan | None) -> None:
     """Only a name; where there is none, nothing is remembered."""
     assert plan == PREPARABLE.plan_of(HttpResponse(200, json.dumps(body).encode()))
 
@@ -287,9 +287,11 @@ def test_plain_preparation() -> None:
     preparation = PREPARABLE.preparation(enhanced=False)
     answer = {"results": [{"name": "p1", "encoded_plan": "H4sI", "operator": {}}], "status": "success"}
 
-    assert isinstance(preparation, PrepareRequest)
+    assert isinstance(preparation, query_request.PrepareRequest)
     assert {"statement": f"PREPARE {STATEMENT}", **ALWAYS} == members(preparation, 75.0)
-    assert PreparedPlan("p1", "H4sI") == preparation.decode(HttpResponse(200, json.dumps(answer).encode()))
+    assert query_request.PreparedPlan("p1", "H4sI") == preparation.decode(
+        HttpResponse(200, json.dumps(answer).encode())
+    )
     assert (None, True) == (preparation.rows_of, preparation.idempotent)
     assert PREPARABLE.error_context() == preparation.error_context()
 
@@ -315,11 +317,11 @@ def test_malformed_plan(body: bytes) -> None:
 @rows(
     ("plan", "said"),
     [
-        (PreparedPlan("p1", "H4sI"), {"prepared": "p1", "encoded_plan": "H4sI"}),
-        (PreparedPlan("p1"), {"prepared": "p1"}),
+        (query_request.PreparedPlan("p1", "H4sI"), {"prepared": "p1", "encoded_plan": "H4sI"}),
+        (query_request.PreparedPlan("p1"), {"prepared": "p1"}),
     ],
 )
-def test_with_plan(plan: PreparedPlan, said: dict[str, object]) -> None:
+def test_with_plan(plan: query_request.PreparedPlan, said: dict[str, object]) -> None:
     """The plan is executed with the options and parameters of the query, and the statement does not travel."""
     assert {**said, **ALWAYS} == members(PREPARABLE.with_plan(plan), 75.0)
 
@@ -332,7 +334,7 @@ def test_plan_key() -> None:
         for request in (
             PREPARABLE,
             other,
-            PREPARABLE.with_plan(PreparedPlan("p1")),
+            PREPARABLE.with_plan(query_request.PreparedPlan("p1")),
             msgspec.structs.replace(PREPARABLE, query_context=None),
             msgspec.structs.replace(PREPARABLE, flex_index=True),
             msgspec.structs.replace(PREPARABLE, statement="SELECT 1"),

@@ -10,26 +10,14 @@ import pytest
 
 from tests.core.runtime.services.refusals import refused
 from tests.rows import rows
-from triclinium_core.errors import EncodingFailureException, InvalidArgumentException
-from triclinium_core.services.search.parts import (
-    READERS,
-    Reader,
-    SearchPart,
-    fill,
-    read_choice,
-    read_json_object,
-    read_part,
-    read_positive,
-    read_several,
-    read_word,
-    require_one,
-)
+from triclinium_core import errors
+from triclinium_core.services.search import parts
 from triclinium_core.services.search.queries import MatchOperator
 from triclinium_core.services.search.search_request import SearchOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Inner(SearchPart):
+class Inner(parts.SearchPart):
     """A part with fields that ``READERS`` knows."""
 
     min: float | None = None
@@ -37,15 +25,15 @@ class Inner(SearchPart):
 
 
 @dataclass(frozen=True, slots=True)
-class Outer(SearchPart):
+class Outer(parts.SearchPart):
     """A part with others in it."""
 
-    _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
-        "inner": read_part(Inner),
-        "more": read_several(read_part(Inner), "parts", least=0),
-        "min": read_positive,
-        "operator": read_choice(MatchOperator),
-        "word": read_word("a", "b"),
+    _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
+        "inner": parts.read_part(Inner),
+        "more": parts.read_several(parts.read_part(Inner), "parts", least=0),
+        "min": parts.read_positive,
+        "operator": parts.read_choice(MatchOperator),
+        "word": parts.read_word("a", "b"),
     }
     _JSON_NAMES: ClassVar[Mapping[str, str]] = {"inner": "in"}
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"kind": None}
@@ -57,7 +45,7 @@ class Outer(SearchPart):
     word: str | None = None
 
 
-def kinds_of(kind: type[SearchPart]) -> Iterator[type[SearchPart]]:
+def kinds_of(kind: type[parts.SearchPart]) -> Iterator[type[parts.SearchPart]]:
     """Return a class and all below it."""
     yield kind
     for below in kind.__subclasses__():
@@ -68,13 +56,13 @@ def test_every_field_is_read() -> None:
     """No field of any part is without a rule, so that nothing unchecked travels."""
     unread = {
         f"{kind.__name__}.{spec.name}"
-        for kind in kinds_of(SearchPart)
+        for kind in kinds_of(parts.SearchPart)
         for spec in fields(kind)
-        if spec.name not in kind._OWN_READERS and spec.name not in READERS
+        if spec.name not in kind._OWN_READERS and spec.name not in parts.READERS
     }
 
     assert set() == unread
-    assert SearchOptions in kinds_of(SearchPart)
+    assert SearchOptions in kinds_of(parts.SearchPart)
 
 
 def test_members() -> None:
@@ -95,10 +83,10 @@ def test_members() -> None:
 def test_fill() -> None:
     """A part whose arguments are no list of its fields is checked as well."""
     part = Inner()
-    fill(part, min=1, max=2)
+    parts.fill(part, min=1, max=2)
 
     assert Inner(1, 2) == part
-    refused("min", fill, part, min="1")
+    refused("min", parts.fill, part, min="1")
 
 
 @rows(("parameter", "options"), [
@@ -117,16 +105,16 @@ def test_own_readers(parameter: str, options: Mapping[str, object]) -> None:
 
 def test_require_one() -> None:
     """Any of them will do; the error names all."""
-    require_one(Inner(max=1), "min", "max")
-    with pytest.raises(InvalidArgumentException, match="min or max"):
-        require_one(Inner(), "min", "max")
+    parts.require_one(Inner(max=1), "min", "max")
+    with pytest.raises(errors.InvalidArgumentException, match="min or max"):
+        parts.require_one(Inner(), "min", "max")
 
 
 def test_objects() -> None:
     """They are of JSON's own kinds afterwards, and belong to nobody else."""
     given = {"a": (1, 2), "b": {"c": None}}
 
-    assert {"a": [1, 2], "b": {"c": None}} == read_json_object(given, "raw")
-    with pytest.raises(EncodingFailureException):
-        read_json_object({"a": object()}, "raw")
-    refused("raw", read_json_object, [1], "raw")
+    assert {"a": [1, 2], "b": {"c": None}} == parts.read_json_object(given, "raw")
+    with pytest.raises(errors.EncodingFailureException):
+        parts.read_json_object({"a": object()}, "raw")
+    refused("raw", parts.read_json_object, [1], "raw")

@@ -18,7 +18,7 @@ from hypothesis import given
 from tests.core.runtime.services.refusals import refused
 from tests.core.services.search.grammar import QUERIES, is_query
 from tests.rows import rows
-from triclinium_core.errors import EncodingFailureException
+from triclinium_core import errors
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.services.search.queries import (
     BooleanFieldQuery,
@@ -269,7 +269,7 @@ def test_units_of_distances(unit: str) -> None:
 
 def test_json_that_cannot_be() -> None:
     """A query in JSON has to be JSON."""
-    with pytest.raises(EncodingFailureException):
+    with pytest.raises(errors.EncodingFailureException):
         RawQuery({"boost": math.nan})
 
 

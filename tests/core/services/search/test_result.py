@@ -10,21 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import DecodingFailureException
-from triclinium_core.services.search.result import (
-    UNKNOWN_FORM_LIMITS,
-    SearchDateRangeFacet,
-    SearchFacetResult,
-    SearchMetaData,
-    SearchMetrics,
-    SearchNumericRangeFacet,
-    SearchRow,
-    SearchRowLocation,
-    SearchRowLocations,
-    SearchTermFacet,
-    decode_meta_data,
-    decode_row,
-)
+from triclinium_core import errors
+from triclinium_core.services.search import result
 from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 
 HIT: dict[str, object] = {
@@ -73,16 +60,16 @@ UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """What a row of another form raises."""
 
 
-def hit(**members: object) -> SearchRow:
+def hit(**members: object) -> result.SearchRow:
     """Return the hit with other members; one that is ... is left out."""
     changed = {name: value for name, value in {**HIT, **members}.items() if value is not ...}
-    return decode_row(json.dumps(changed).encode())
+    return result.decode_row(json.dumps(changed).encode())
 
 
-def meta_data(**members: object) -> SearchMetaData:
+def meta_data(**members: object) -> result.SearchMetaData:
     """Return what an answer with other members tells; one that is ... is left out."""
     changed = {name: value for name, value in {**ANSWER, **members}.items() if value is not ...}
-    return decode_meta_data(HttpResponse(200, json.dumps(changed).encode()))
+    return result.decode_meta_data(HttpResponse(200, json.dumps(changed).encode()))
 
 
 class Hotel(msgspec.Struct):
@@ -106,10 +93,10 @@ def test_a_hit() -> None:
 
 def test_the_least_of_a_hit() -> None:
     """What was not asked for is not there."""
-    expected = SearchRow("i", "a")
+    expected = result.SearchRow("i", "a")
 
-    assert expected == decode_row(b'{"index":"i","id":"a"}')
-    assert expected == decode_row(b'{"index":"i","id":"a","score":0,"fields":null,"locations":null,"sort":null}')
+    assert expected == result.decode_row(b'{"index":"i","id":"a"}')
+    assert expected == result.decode_row(b'{"index":"i","id":"a","score":0,"fields":null,"locations":null,"sort":null}')
     assert expected.fields is None
     assert expected.locations is None
 
@@ -117,14 +104,14 @@ def test_the_least_of_a_hit() -> None:
 @rows("as_type", [list[int], Hotel, int, type("Own", (), {})])
 def test_fields_that_do_not_fit(as_type: type[Any]) -> None:
     """The error names the document."""
-    with pytest.raises(DecodingFailureException, match="hotel_1"):
+    with pytest.raises(errors.DecodingFailureException, match="hotel_1"):
         hit(fields={"name": 5}).fields_as(as_type)
 
 
 def test_no_fields_as_a_type() -> None:
     """A type without members that must be there can be made of nothing."""
     assert {} == hit(fields=...).fields_as(dict[str, int])
-    with pytest.raises(DecodingFailureException):
+    with pytest.raises(errors.DecodingFailureException):
         hit(fields=...).fields_as(Hotel)
 
 
@@ -132,9 +119,9 @@ def test_locations() -> None:
     """They can be had by field and by term (SDK-RFC 0052 "SearchRowLocations")."""
     locations = hit().locations
     assert locations is not None
-    in_name = SearchRowLocation("name", "inn", 2, 4, 7)
-    in_review = SearchRowLocation("reviews.text", "inn", 1, 0, 3, (0, 3))
-    bar = SearchRowLocation("reviews.text", "bar", 9, 50, 53, (1, 0))
+    in_name = result.SearchRowLocation("name", "inn", 2, 4, 7)
+    in_review = result.SearchRowLocation("reviews.text", "inn", 1, 0, 3, (0, 3))
+    bar = result.SearchRowLocation("reviews.text", "bar", 9, 50, 53, (1, 0))
 
     assert (in_name, in_review, bar) == locations.get_all()
     assert (in_review, bar) == locations.get("reviews.text")
@@ -152,26 +139,26 @@ def test_locations() -> None:
 def test_what_is_no_hit(data: bytes) -> None:
     """It is told as such."""
     with pytest.raises(UNREADABLE):
-        decode_row(data)
+        result.decode_row(data)
 
 
 @rows(("members", "expected"), [
-        ({"index": 7}, SearchRow("", "a")),
-        ({"score": "1"}, SearchRow("i", "a")),
-        ({"sort": ["x", 7]}, SearchRow("i", "a", sort=("x",))),
-        ({"explanation": []}, SearchRow("i", "a")),
-        ({"fragments": {"f": "x", "g": ["y"]}}, SearchRow("i", "a", fragments={"f": (), "g": ("y",)})),
+        ({"index": 7}, result.SearchRow("", "a")),
+        ({"score": "1"}, result.SearchRow("i", "a")),
+        ({"sort": ["x", 7]}, result.SearchRow("i", "a", sort=("x",))),
+        ({"explanation": []}, result.SearchRow("i", "a")),
+        ({"fragments": {"f": "x", "g": ["y"]}}, result.SearchRow("i", "a", fragments={"f": (), "g": ("y",)})),
         (
             {"locations": {"f": {"t": [{"pos": 1}, {"pos": 1, "start": 2, "end": 3}], "u": 7}, "g": 7}},
-            SearchRow("i", "a", locations=SearchRowLocations((SearchRowLocation("f", "t", 1, 2, 3),))),
+            result.SearchRow("i", "a", locations=result.SearchRowLocations((result.SearchRowLocation("f", "t", 1, 2, 3),))),
         ),
     ])  # fmt: skip
-def test_a_part_of_an_unknown_form(members: dict[str, object], expected: SearchRow) -> None:
+def test_a_part_of_an_unknown_form(members: dict[str, object], expected: result.SearchRow) -> None:
     """A part of an unknown form is left out, and the rest of the hit is read."""
-    assert expected == decode_row(json.dumps({"index": "i", "id": "a", "fields": None} | members).encode())
+    assert expected == result.decode_row(json.dumps({"index": "i", "id": "a", "fields": None} | members).encode())
 
 
-OBJECTS_MAX, PARTS_MAX = UNKNOWN_FORM_LIMITS.objects_max, UNKNOWN_FORM_LIMITS.parts_max
+OBJECTS_MAX, PARTS_MAX = result.UNKNOWN_FORM_LIMITS.objects_max, result.UNKNOWN_FORM_LIMITS.parts_max
 FULL: list[tuple[bytes, int]] = [(b"{}", OBJECTS_MAX - 1), (b"0", PARTS_MAX - 3)]
 """An item of a list, and the number of items up to which a hit of an unknown form is within the limits."""
 
@@ -190,34 +177,34 @@ def answer_with(item: bytes, count: int, took: bytes) -> HttpResponse:
 @rows(("item", "count"), FULL)
 def test_a_hit_of_an_unknown_form_with_many_parts(item: bytes, count: int) -> None:
     """A hit of an unknown form is refused above the limits, and a hit of the known form has no such limits."""
-    assert "a" == decode_row(hit_with(item, count, b"7")).id
-    assert "a" == decode_row(hit_with(item, count + 1, b'"i"')).id
+    assert "a" == result.decode_row(hit_with(item, count, b"7")).id
+    assert "a" == result.decode_row(hit_with(item, count + 1, b'"i"')).id
     with pytest.raises(MalformedAnswer):
-        decode_row(hit_with(item, count + 1, b"7"))
+        result.decode_row(hit_with(item, count + 1, b"7"))
 
 
 @rows(("item", "count"), [(b"{}", OBJECTS_MAX - 2), (b"0", PARTS_MAX - 6)])
 def test_an_answer_of_an_unknown_form_with_many_parts(item: bytes, count: int) -> None:
     """An answer of an unknown form is refused above the limits, and an answer of the known form is not."""
-    assert 0.0 == decode_meta_data(answer_with(item, count, b'"x"')).metrics.took
-    assert 0.0 == decode_meta_data(answer_with(item, count + 1, b"0")).metrics.took
+    assert 0.0 == result.decode_meta_data(answer_with(item, count, b'"x"')).metrics.took
+    assert 0.0 == result.decode_meta_data(answer_with(item, count + 1, b"0")).metrics.took
     with pytest.raises(MalformedAnswer):
-        decode_meta_data(answer_with(item, count + 1, b'"x"'))
+        result.decode_meta_data(answer_with(item, count + 1, b'"x"'))
 
 
 def test_a_long_hit_of_an_unknown_form() -> None:
     """A hit of an unknown form is refused if it has more bytes than the limit."""
-    hit = hit_with(b'"%b"' % (b"x" * UNKNOWN_FORM_LIMITS.size_bytes_max), 1, b"7")
+    hit = hit_with(b'"%b"' % (b"x" * result.UNKNOWN_FORM_LIMITS.size_bytes_max), 1, b"7")
     with pytest.raises(MalformedAnswer):
-        decode_row(hit)
+        result.decode_row(hit)
 
 
 @rows(("members", "expected"), [
-        ({"total_hits": -1, "took": 2**64, "max_score": None}, SearchMetrics(0.0, 0, 0.0, 5, 1)),
-        ({"total_hits": "1", "took": 10**400, "max_score": "x"}, SearchMetrics(0.0, 0, 0.0, 5, 1)),
-        ({"status": {"failed": None, "successful": []}}, SearchMetrics(0.00025, 17, 1.25, 0, 0)),
+        ({"total_hits": -1, "took": 2**64, "max_score": None}, result.SearchMetrics(0.0, 0, 0.0, 5, 1)),
+        ({"total_hits": "1", "took": 10**400, "max_score": "x"}, result.SearchMetrics(0.0, 0, 0.0, 5, 1)),
+        ({"status": {"failed": None, "successful": []}}, result.SearchMetrics(0.00025, 17, 1.25, 0, 0)),
     ])  # fmt: skip
-def test_an_unknown_metric(members: dict[str, object], expected: SearchMetrics) -> None:
+def test_an_unknown_metric(members: dict[str, object], expected: result.SearchMetrics) -> None:
     """A metric of an unknown form is 0."""
     assert expected == meta_data(**members).metrics
 
@@ -233,9 +220,9 @@ def test_an_unknown_facet() -> None:
     found = meta_data(facets=facets, status={"errors": {"p": {"code": 1}}})
 
     assert found.facets == {
-        "a": SearchFacetResult("a", "", 0, 0, 0, terms=(SearchTermFacet("x", 1),)),
-        "b": SearchFacetResult("b", "", 0, 0, 0),
-        "types": SearchFacetResult("types", "type", 3, 0, 0),
+        "a": result.SearchFacetResult("a", "", 0, 0, 0, terms=(result.SearchTermFacet("x", 1),)),
+        "b": result.SearchFacetResult("b", "", 0, 0, 0),
+        "types": result.SearchFacetResult("types", "type", 3, 0, 0),
     }
     assert {"p": '{"code": 1}'} == found.errors
     assert {} == meta_data(facets=[]).facets
@@ -245,17 +232,17 @@ def test_meta_data() -> None:
     """Times are seconds, and counts by facets have the names that they were asked for with."""
     told = meta_data()
 
-    assert SearchMetrics(0.00025, 17, 1.25, 5, 1) == told.metrics
+    assert result.SearchMetrics(0.00025, 17, 1.25, 5, 1) == told.metrics
     assert 6 == told.metrics.total_partition_count
     assert {"hotels_aaaa": "no planPIndexes"} == told.errors
-    terms = (SearchTermFacet("hotel", 10), SearchTermFacet("inn", 5))
-    prices = (SearchNumericRangeFacet("cheap", 2, max=50), SearchNumericRangeFacet("dear", 1, min=50.5))
-    years = (SearchDateRangeFacet("new", 1, "2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z"),)
+    terms = (result.SearchTermFacet("hotel", 10), result.SearchTermFacet("inn", 5))
+    prices = (result.SearchNumericRangeFacet("cheap", 2, max=50), result.SearchNumericRangeFacet("dear", 1, min=50.5))
+    years = (result.SearchDateRangeFacet("new", 1, "2020-01-01T00:00:00Z", "2030-01-01T00:00:00Z"),)
     assert told.facets == {
-        "types": SearchFacetResult("types", "type", 17, 1, 2, terms=terms),
-        "prices": SearchFacetResult("prices", "price", 3, 0, 0, numeric_ranges=prices),
-        "years": SearchFacetResult("years", "built", 1, 16, 0, date_ranges=years),
-        "nothing": SearchFacetResult("nothing", "x", 0, 17, 0),
+        "types": result.SearchFacetResult("types", "type", 17, 1, 2, terms=terms),
+        "prices": result.SearchFacetResult("prices", "price", 3, 0, 0, numeric_ranges=prices),
+        "years": result.SearchFacetResult("years", "built", 1, 16, 0, date_ranges=years),
+        "nothing": result.SearchFacetResult("nothing", "x", 0, 17, 0),
     }
 
 
@@ -285,8 +272,8 @@ JSON = st.recursive(
 @given(data=st.binary(max_size=64), member=JSON, name=st.sampled_from([*HIT, *ANSWER]))
 def test_whatever_the_service_says(data: bytes, member: object, name: str) -> None:
     """It is read, or told to be something else; nothing else ever comes of it."""
-    for read in (lambda: decode_row(data), lambda: hit(**{name: member}), lambda: meta_data(**{name: member})):
+    for read in (lambda: result.decode_row(data), lambda: hit(**{name: member}), lambda: meta_data(**{name: member})):
         try:
-            assert isinstance(read(), SearchRow | SearchMetaData)
+            assert isinstance(read(), result.SearchRow | result.SearchMetaData)
         except (MalformedAnswer, *UNREADABLE):
             continue

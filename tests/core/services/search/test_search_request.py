@@ -12,21 +12,15 @@ from hypothesis import given, strategies as st
 from tests.core.runtime.services.refusals import refused
 from tests.core.services.search.grammar import NAMES, QUERIES, VECTORS, is_query, is_vector_query
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import EncodingFailureException
 from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.topology.capabilities import ClusterCapability
-from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
+from triclinium_core.retry.couchbase import is_idempotent
+from triclinium_core.services.search import search_request
 from triclinium_core.services.search.facets import TermFacet
 from triclinium_core.services.search.queries import MatchAllQuery, SearchQuery, TermQuery
-from triclinium_core.services.search.search_request import (
-    MEMBERS,
-    HighlightStyle,
-    SearchOptions,
-    SearchQueryRequest,
-    SearchRequest,
-    SearchScanConsistency,
-)
+from triclinium_core.services.search.search_request import SearchOptions, SearchQueryRequest, SearchRequest
 from triclinium_core.services.search.sorting import SortID
 from triclinium_core.services.search.vectors import VectorQuery, VectorSearch
 from triclinium_core.services.service_request import HttpResponse
@@ -84,11 +78,11 @@ def test_paths(index: str, bucket: str | None, scope: str | None, path: str) -> 
         ({"explain": False, "include_locations": False, "disable_scoring": False}, {}),
         ({"include_locations": True}, {"includeLocations": True}),
         ({"disable_scoring": True}, {"score": "none"}),
-        ({"highlight_style": HighlightStyle.ANSI}, {"highlight": {"style": "ansi"}}),
+        ({"highlight_style": search_request.HighlightStyle.ANSI}, {"highlight": {"style": "ansi"}}),
         ({"highlight_fields": ["a", "b"]}, {"highlight": {"fields": ["a", "b"]}}),
         ({"highlight_fields": []}, {"highlight": {}}),
         (
-            {"highlight_style": HighlightStyle.HTML, "highlight_fields": ("a",)},
+            {"highlight_style": search_request.HighlightStyle.HTML, "highlight_fields": ("a",)},
             {"highlight": {"style": "html", "fields": ["a"]}},
         ),
         ({"fields": ["*"]}, {"fields": ["*"]}),
@@ -97,7 +91,7 @@ def test_paths(index: str, bucket: str | None, scope: str | None, path: str) -> 
         ({"facets": {"types": TermFacet("type", limit=3)}}, {"facets": {"types": {"field": "type", "size": 3}}}),
         ({"facets": {}}, {}),
         ({"collections": ["hotel"]}, {"collections": ["hotel"]}),
-        ({"scan_consistency": SearchScanConsistency.NOT_BOUNDED}, {}),
+        ({"scan_consistency": search_request.SearchScanConsistency.NOT_BOUNDED}, {}),
         (
             {"consistent_with": TOKENS},
             {"ctl": {"consistency": {"level": "at_plus", "vectors": {"i": {"7/1": 9, "3/18446744073709551615": 4}}}}},
@@ -171,13 +165,16 @@ def test_wrong_options(parameter: str, values: tuple[object, ...]) -> None:
 def test_what_excludes_each_other() -> None:
     """How new the index has to be is said once (SDK-RFC 0052)."""
     refused(
-        "scan_consistency", SearchOptions, scan_consistency=SearchScanConsistency.NOT_BOUNDED, consistent_with=TOKENS
+        "scan_consistency",
+        SearchOptions,
+        scan_consistency=search_request.SearchScanConsistency.NOT_BOUNDED,
+        consistent_with=TOKENS,
     )
 
 
 def test_raw_options_that_cannot_be() -> None:
     """They have to be JSON."""
-    with pytest.raises(EncodingFailureException):
+    with pytest.raises(errors.EncodingFailureException):
         SearchOptions(raw={"a": math.nan})
 
 
@@ -247,7 +244,7 @@ def test_decode() -> None:
             "explain": st.booleans(),
             "fields": st.lists(NAMES),
             "sort": st.lists(NAMES | st.builds(SortID), max_size=2),
-            "raw": st.dictionaries(NAMES.filter(lambda name: name not in MEMBERS), st.integers()),
+            "raw": st.dictionaries(NAMES.filter(lambda name: name not in search_request.MEMBERS), st.integers()),
         },
     ),
     remaining=st.floats(0, 1e9) | st.just(math.inf),

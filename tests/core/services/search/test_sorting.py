@@ -9,32 +9,25 @@ import msgspec
 
 from tests.core.runtime.services.refusals import refused
 from tests.rows import rows
-from triclinium_core.services.search.sorting import (
-    SearchGeoDistanceUnits,
-    Sort,
-    SortField,
-    SortGeoDistance,
-    SortID,
-    SortScore,
-)
+from triclinium_core.services.search import sorting
 
 
 @rows(("order", "expected"), [
-        (SortScore(), {"by": "score"}),
-        (SortScore(desc=True), {"by": "score", "desc": True}),
-        (SortID(desc=False), {"by": "id", "desc": False}),
-        (SortField("name"), {"by": "field", "field": "name"}),
+        (sorting.SortScore(), {"by": "score"}),
+        (sorting.SortScore(desc=True), {"by": "score", "desc": True}),
+        (sorting.SortID(desc=False), {"by": "id", "desc": False}),
+        (sorting.SortField("name"), {"by": "field", "field": "name"}),
         (
-            SortField("name", type="number", mode="max", missing="first", desc=True),
+            sorting.SortField("name", type="number", mode="max", missing="first", desc=True),
             {"by": "field", "field": "name", "type": "number", "mode": "max", "missing": "first", "desc": True},
         ),
-        (SortGeoDistance((2.35, 48.85), "geo"), {"by": "geo_distance", "location": [2.35, 48.85], "field": "geo"}),
+        (sorting.SortGeoDistance((2.35, 48.85), "geo"), {"by": "geo_distance", "location": [2.35, 48.85], "field": "geo"}),
         (
-            SortGeoDistance((0, 0), "geo", unit=SearchGeoDistanceUnits.NAUTICAL_MILES, desc=True),
+            sorting.SortGeoDistance((0, 0), "geo", unit=sorting.SearchGeoDistanceUnits.NAUTICAL_MILES, desc=True),
             {"by": "geo_distance", "location": [0, 0], "field": "geo", "unit": "nauticalmiles", "desc": True},
         ),
     ])  # fmt: skip
-def test_json(order: Sort, expected: object) -> None:
+def test_json(order: sorting.Sort, expected: object) -> None:
     """As SDK-RFC 0052 has it."""
     assert expected == json.loads(msgspec.json.encode(order.members()))
 
@@ -43,19 +36,19 @@ def test_units() -> None:
     """Those of the RFC."""
     units = ["meters", "miles", "centimeters", "millimeters", "nauticalmiles", "kilometers", "feet", "yards", "inch"]
 
-    assert units == [unit.value for unit in SearchGeoDistanceUnits]
+    assert units == [unit.value for unit in sorting.SearchGeoDistanceUnits]
 
 
 @rows(("parameter", "make", "values"), [
-        ("desc", lambda value: SortScore(desc=value), (1, "true")),
-        ("desc", lambda value: SortID(desc=value), (1, "true")),
-        ("field", SortField, (None, "", 5)),
-        ("type", lambda value: SortField("f", type=value), ("", "int", 5)),
-        ("mode", lambda value: SortField("f", mode=value), ("avg", 5)),
-        ("missing", lambda value: SortField("f", missing=value), ("middle", 5)),
-        ("location", lambda value: SortGeoDistance(value, "f"), (None, (0,), "ab", (0, 91))),
-        ("field", lambda value: SortGeoDistance((0, 0), value), (None, "", 5)),
-        ("unit", lambda value: SortGeoDistance((0, 0), "f", unit=value), ("miles", 5)),
+        ("desc", lambda value: sorting.SortScore(desc=value), (1, "true")),
+        ("desc", lambda value: sorting.SortID(desc=value), (1, "true")),
+        ("field", sorting.SortField, (None, "", 5)),
+        ("type", lambda value: sorting.SortField("f", type=value), ("", "int", 5)),
+        ("mode", lambda value: sorting.SortField("f", mode=value), ("avg", 5)),
+        ("missing", lambda value: sorting.SortField("f", missing=value), ("middle", 5)),
+        ("location", lambda value: sorting.SortGeoDistance(value, "f"), (None, (0,), "ab", (0, 91))),
+        ("field", lambda value: sorting.SortGeoDistance((0, 0), value), (None, "", 5)),
+        ("unit", lambda value: sorting.SortGeoDistance((0, 0), "f", unit=value), ("miles", 5)),
     ])  # fmt: skip
 def test_wrong_arguments(parameter: str, make: Callable[..., object], values: tuple[object, ...]) -> None:
     """Nothing is made of them."""

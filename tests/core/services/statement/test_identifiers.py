@@ -7,13 +7,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 
-from tests.core.services.statement.grammars import (
-    NAMES,
-    SyntaxFault,
-    Token,
-    analytics_tokens,
-    query_tokens,
-)
+from tests.core.services.statement.grammars import NAMES, SyntaxFault, Token, analytics_tokens, query_tokens
 from tests.rows import rows
 from triclinium_core.services.statement.identifiers import analytics_identifier, query_identifier
 from triclinium_core.testing.fakes.services.statements.sqlpp import ParameterValues, SqlReader, tokens_of

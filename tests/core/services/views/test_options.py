@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.runtime.services.refusals import refused
 from tests.rows import rows
-from triclinium_core.errors import EncodingFailureException
+from triclinium_core import errors
 from triclinium_core.services.views.options import (
     DesignDocumentNamespace,
     ViewErrorMode,
@@ -106,7 +106,7 @@ def test_wrong_raw_options() -> None:
 def test_keys_that_cannot_be(parameter: str) -> None:
     """Keys have to be JSON."""
     for value in ([math.nan], [object()], ["\ud800"]):
-        with pytest.raises(EncodingFailureException):
+        with pytest.raises(errors.EncodingFailureException):
             ViewOptions(**{parameter: value})  # type: ignore[arg-type]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import DecodingFailureException
+from triclinium_core import errors
 from triclinium_core.services.service_request import HttpResponse, MalformedAnswer
 from triclinium_core.services.views.result import ViewError, ViewMetaData, ViewRow, decode_meta_data, decode_row
 from triclinium_core.shown import SERVER_TEXT_MAX
@@ -45,9 +45,9 @@ def test_what_does_not_fit(as_type: type[Any]) -> None:
     """The error says which of the two."""
     row = ViewRow(b'"a"', b"[1]")
 
-    with pytest.raises(DecodingFailureException, match="key"):
+    with pytest.raises(errors.DecodingFailureException, match="key"):
         row.key_as(as_type)
-    with pytest.raises(DecodingFailureException, match="value"):
+    with pytest.raises(errors.DecodingFailureException, match="value"):
         row.value_as(as_type)
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given, strategies as st
 from tests.core.runtime.services.refusals import refused
 from tests.rows import rows
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.retry.couchbase.tables.idempotency import is_idempotent
+from triclinium_core.retry.couchbase import is_idempotent
 from triclinium_core.services.service_request import HttpRequest, HttpResponse
 from triclinium_core.services.views.options import DesignDocumentNamespace, ViewOptions
 from triclinium_core.services.views.view_request import ViewRequest

@@ -8,25 +8,7 @@ from contextlib import asynccontextmanager
 
 from docs.howto.examples.asyncio_driver import AsyncioClient, Outcome, Rows, Stream
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.contract.couchbase import (
-    Action,
-    Event,
-    LookUpService,
-    OperationAbandoned,
-    RowsReceived,
-    RowsWanted,
-)
-from triclinium_core.contract.neutral import (
-    BytesReceived,
-    ConsultStrategy,
-    LossCause,
-    OpenStream,
-    PauseReading,
-    ResumeReading,
-    SendBytes,
-    TimePassed,
-    Token,
-)
+from triclinium_core.contract import couchbase, neutral
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.testing.driver_laws import LAWS, Law
@@ -35,9 +17,9 @@ from triclinium_core.testing.driver_laws import LAWS, Law
 class WritesTheLastFirst(AsyncioClient):
     """Writes what one event ordered, beginning with the last."""
 
-    def _carry_out(self, ordered: Sequence[Action]) -> None:
-        writes = [order for order in ordered if isinstance(order, SendBytes)]
-        super()._carry_out([writes.pop() if isinstance(order, SendBytes) else order for order in ordered])
+    def _carry_out(self, ordered: Sequence[couchbase.Action]) -> None:
+        writes = [order for order in ordered if isinstance(order, neutral.SendBytes)]
+        super()._carry_out([writes.pop() if isinstance(order, neutral.SendBytes) else order for order in ordered])
 
 
 class KeepsItsAlarm(AsyncioClient):
@@ -51,9 +33,9 @@ class KeepsItsAlarm(AsyncioClient):
 class WritesInTheCallersTask(AsyncioClient):
     """Ends a write halfway when whoever asked for it leaves, and then the stream is good for nothing."""
 
-    def feed(self, event: Event) -> None:
+    def feed(self, event: couchbase.Event) -> None:
         super().feed(event)
-        if isinstance(event, OperationAbandoned):
+        if isinstance(event, couchbase.OperationAbandoned):
             for stream in self._streams.values():
                 if stream._transport is not None and stream._transport.get_write_buffer_size():
                     stream._transport.abort()
@@ -62,8 +44,8 @@ class WritesInTheCallersTask(AsyncioClient):
 class Unfinished(Stream):
     """A stream that leaves the news of its end to the task that connects, which may never have begun."""
 
-    def end(self, cause: LossCause, text: str) -> None:
-        if cause is LossCause.CLOSED_BY_US and self._transport is None:
+    def end(self, cause: neutral.LossCause, text: str) -> None:
+        if cause is neutral.LossCause.CLOSED_BY_US and self._transport is None:
             self._connecting.cancel()
         else:
             super().end(cause, text)
@@ -72,15 +54,15 @@ class Unfinished(Stream):
 class SilentlyCalledOff(AsyncioClient):
     """Says nothing of a connect that is called off."""
 
-    def _open(self, order: OpenStream) -> None:
+    def _open(self, order: neutral.OpenStream) -> None:
         self._streams[order.stream] = Unfinished(self, order)
 
 
 class TellsTooLittle(AsyncioClient):
     """Takes what a peer left unanswered for what it never got."""
 
-    def lost(self, stream: Stream, cause: LossCause, text: str, handed_over: int) -> None:
-        super().lost(stream, cause, text, handed_over if cause is LossCause.CLOSED_BY_US else 0)
+    def lost(self, stream: Stream, cause: neutral.LossCause, text: str, handed_over: int) -> None:
+        super().lost(stream, cause, text, handed_over if cause is neutral.LossCause.CLOSED_BY_US else 0)
 
 
 class Haunted(Stream):
@@ -88,13 +70,13 @@ class Haunted(Stream):
 
     def eof_received(self) -> None:
         super().eof_received()
-        self._client.feed(BytesReceived(self.name, b""))
+        self._client.feed(neutral.BytesReceived(self.name, b""))
 
 
 class ReadsOn(AsyncioClient):
     """Reads when there is nothing left to read from."""
 
-    def _open(self, order: OpenStream) -> None:
+    def _open(self, order: neutral.OpenStream) -> None:
         self._streams[order.stream] = Haunted(self, order)
 
 
@@ -109,7 +91,7 @@ class ForgetsItsCallers(AsyncioClient):
 class CallsBack(AsyncioClient):
     """Tells the machine at once, whatever it is doing."""
 
-    def feed(self, event: Event) -> None:
+    def feed(self, event: couchbase.Event) -> None:
         if not self._is_closed:
             self._handle(event)
 
@@ -120,15 +102,15 @@ class RingsUntilTimeGoesOn(AsyncioClient):
     async def _pass_time(self) -> None:
         await super()._pass_time()
         while self._machine.wakeup <= self.loop.time():
-            self.feed(TimePassed())
+            self.feed(neutral.TimePassed())
 
 
 class LooksAtTheClockFirst(AsyncioClient):
     """Tells the time before anything else that happens after an alarm was due."""
 
-    def feed(self, event: Event) -> None:
-        if isinstance(event, BytesReceived) and self._machine.wakeup <= self.loop.time():
-            super().feed(TimePassed())
+    def feed(self, event: couchbase.Event) -> None:
+        if isinstance(event, neutral.BytesReceived) and self._machine.wakeup <= self.loop.time():
+            super().feed(neutral.TimePassed())
         super().feed(event)
 
 
@@ -145,44 +127,44 @@ class ReadsToTheEnd(AsyncioClient):
             await asyncio.sleep(0)
         await super()._pass_time()
 
-    def feed(self, event: Event) -> None:
-        self.heard += isinstance(event, BytesReceived)
+    def feed(self, event: couchbase.Event) -> None:
+        self.heard += isinstance(event, neutral.BytesReceived)
         super().feed(event)
 
 
 class TellsThatAllWasSent(AsyncioClient):
     """Knows nothing of what waits in its queues."""
 
-    def feed(self, event: Event) -> None:
-        super().feed(TimePassed(unread=event.unread) if isinstance(event, TimePassed) else event)
+    def feed(self, event: couchbase.Event) -> None:
+        super().feed(neutral.TimePassed(unread=event.unread) if isinstance(event, neutral.TimePassed) else event)
 
 
 class NamesNoStreamThatHasMore(AsyncioClient):
     """Driver that stops reading at the bound and does not name the streams in ``unread``."""
 
-    def feed(self, event: Event) -> None:
-        super().feed(TimePassed(event.unsent) if isinstance(event, TimePassed) else event)
+    def feed(self, event: couchbase.Event) -> None:
+        super().feed(neutral.TimePassed(event.unsent) if isinstance(event, neutral.TimePassed) else event)
 
 
 class AsksNoStrategy(AsyncioClient):
     """Knows of no strategy that is asynchronous."""
 
-    def _consult(self, order: ConsultStrategy) -> None:
+    def _consult(self, order: neutral.ConsultStrategy) -> None:
         pass
 
 
 class LooksUpNothing(AsyncioClient):
     """Driver that ignores look-ups."""
 
-    def _look_up(self, order: LookUpService) -> None:
+    def _look_up(self, order: couchbase.LookUpService) -> None:
         pass
 
 
 class ForgetsItsReaders(AsyncioClient):
     """Driver that lets a reader of rows wait for more when it is closed."""
 
-    async def wait(self, name: str, token: Token, event: Event) -> Outcome:
-        if self._is_closed and isinstance(event, RowsWanted):
+    async def wait(self, name: str, token: neutral.Token, event: couchbase.Event) -> Outcome:
+        if self._is_closed and isinstance(event, couchbase.RowsWanted):
             await asyncio.Event().wait()
         return await super().wait(name, token, event)
 
@@ -190,7 +172,7 @@ class ForgetsItsReaders(AsyncioClient):
 class BlamesEverybody(AsyncioClient):
     """Takes a caller's mistake for the end of the client."""
 
-    def _settle(self, token: Token, outcome: Outcome) -> None:
+    def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
         super()._settle(token, outcome)
         if isinstance(outcome, ArgumentError):
             for other in list(self._callers):
@@ -200,10 +182,10 @@ class BlamesEverybody(AsyncioClient):
 class ReadsAhead(AsyncioClient):
     """Wants more rows as soon as there are some, whether anybody takes them or not."""
 
-    def _settle(self, token: Token, outcome: Outcome) -> None:
+    def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
         super()._settle(token, outcome)
-        if isinstance(outcome, RowsReceived):
-            self.feed(RowsWanted(token))
+        if isinstance(outcome, couchbase.RowsReceived):
+            self.feed(couchbase.RowsWanted(token))
 
 
 class KeepsItsRequests(AsyncioClient):
@@ -221,22 +203,22 @@ class KeepsItsRequests(AsyncioClient):
 class ReadsThroughPauses(AsyncioClient):
     """Goes on reading what nobody wants."""
 
-    def _pause(self, order: PauseReading) -> None:
+    def _pause(self, order: neutral.PauseReading) -> None:
         pass
 
 
 class NeverResumes(AsyncioClient):
     """Takes a pause for the end."""
 
-    def _resume(self, order: ResumeReading) -> None:
+    def _resume(self, order: neutral.ResumeReading) -> None:
         pass
 
 
 class SendsWithoutLooking(AsyncioClient):
     """Driver that sends immediately, even if something waits to be read."""
 
-    def _send(self, order: SendBytes) -> None:
-        super()._send(SendBytes(order.stream, order.data))
+    def _send(self, order: neutral.SendBytes) -> None:
+        super()._send(neutral.SendBytes(order.stream, order.data))
 
 
 _BREACHES: Mapping[type[AsyncioClient], str] = {

@@ -7,14 +7,9 @@ import json
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.couchbase.tables.error_map import (
-    Attribute,
-    RetryAlgorithm,
-    RetrySpecification,
-    parse_error_map,
-)
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core import errors
+from triclinium_core.retry.couchbase import Status, parse_error_map
+from triclinium_core.retry.couchbase.tables.error_map import Attribute, RetryAlgorithm, RetrySpecification
 from triclinium_core.testing.fakes.error_map import ERROR_MAP, V2_ATTRIBUTES, ErrorMapDocument, ErrorMapRow
 
 CODES_BY_ATTRIBUTE = {
@@ -80,5 +75,5 @@ def test_version_1_lacks_the_newer_attributes() -> None:
 @pytest.mark.parametrize("codes", [(1, 1), (-1,), (0x10000,)], ids=str)
 def test_refuses_impossible_rows(codes: tuple[int, ...]) -> None:
     """A status that stands twice, or that is not one, fails where the map is made."""
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         ErrorMapDocument(revision=1, rows=tuple(ErrorMapRow(code, "NAME", "temp", "text") for code in codes))

@@ -7,45 +7,38 @@ from collections.abc import Callable
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
+from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
 from triclinium_core.testing.fakes.fault_table import Faults
-from triclinium_core.testing.fakes.faults import (
-    HangUpBeforeApplying,
-    drop_response,
-    garble,
-    hang_up,
-    locked,
-    refuse_connection,
-    temporary_failure,
-)
+from triclinium_core.testing.fakes.faults import HangUpBeforeApplying
 from triclinium_core.testing.fakes.services.faults import cut_body, endless_body
 
 
 @rows(
     ("make", "parameter"),
     [
-        (lambda: Faults().next(256, hang_up()), "opcode"),
-        (lambda: Faults().next("GET", hang_up()), "opcode"),  # type: ignore[arg-type]
-        (lambda: Faults().next(None, hang_up(), times=0), "times"),
+        (lambda: Faults().next(256, faults.hang_up()), "opcode"),
+        (lambda: Faults().next("GET", faults.hang_up()), "opcode"),  # type: ignore[arg-type]
+        (lambda: Faults().next(None, faults.hang_up(), times=0), "times"),
         (lambda: Faults().next(None, 5), "fault"),  # type: ignore[arg-type]
-        (lambda: Faults().next(None, hang_up), "fault"),  # type: ignore[arg-type]
-        (lambda: Faults().next(Opcode.HELLO, refuse_connection()), "opcode"),
-        (lambda: Faults().always(-1, hang_up()), "opcode"),
-        (lambda: Faults().always(Opcode.HELLO, refuse_connection()), "opcode"),
+        (lambda: Faults().next(None, faults.hang_up), "fault"),  # type: ignore[arg-type]
+        (lambda: Faults().next(Opcode.HELLO, faults.refuse_connection()), "opcode"),
+        (lambda: Faults().always(-1, faults.hang_up()), "opcode"),
+        (lambda: Faults().always(Opcode.HELLO, faults.refuse_connection()), "opcode"),
         (lambda: Faults().always(None, HangUpBeforeApplying), "fault"),  # type: ignore[arg-type]
         (lambda: Faults().next(None, endless_body()), "fault"),
         (lambda: Faults().next(Opcode.GET, cut_body(bytes_sent=1)), "fault"),
-        (lambda: Faults().next(Service.QUERY, locked()), "fault"),
-        (lambda: Faults().next(Service.QUERY, refuse_connection()), "opcode"),
-        (lambda: Faults().always(Service.KV, hang_up()), "opcode"),
+        (lambda: Faults().next(Service.QUERY, faults.locked()), "fault"),
+        (lambda: Faults().next(Service.QUERY, faults.refuse_connection()), "opcode"),
+        (lambda: Faults().always(Service.KV, faults.hang_up()), "opcode"),
     ],
 )
 def test_refuses_what_cannot_strike(make: Callable[[], object], parameter: str) -> None:
     """A target that does not exist, what is not a fault or not one for that target, and a refused connection with an opcode."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
     assert parameter == caught.value.parameter
@@ -56,8 +49,8 @@ def test_says_that_the_parentheses_are_missing(method: str) -> None:
     """A function in the place of the fault that it returns is told what to write, and nothing waits."""
     waiting = Faults()
 
-    with pytest.raises(InvalidArgumentException, match=r"call it: temporary_failure\(\)$"):
-        getattr(waiting, method)(Opcode.SET, temporary_failure)
+    with pytest.raises(errors.InvalidArgumentException, match=r"call it: temporary_failure\(\)$"):
+        getattr(waiting, method)(Opcode.SET, faults.temporary_failure)
     assert 0 == waiting.pending
     assert waiting.take(Opcode.SET) is None
 
@@ -65,16 +58,16 @@ def test_says_that_the_parentheses_are_missing(method: str) -> None:
 def test_strikes_in_the_order_asked_for_as_often_as_asked_for() -> None:
     """Faults of ``next`` wait in line, whether they name an opcode or not."""
     waiting = Faults()
-    waiting.next(None, drop_response(), times=2)
-    waiting.next(Opcode.GET, hang_up())
-    waiting.next(Opcode.SET, garble())
+    waiting.next(None, faults.drop_response(), times=2)
+    waiting.next(Opcode.GET, faults.hang_up())
+    waiting.next(Opcode.SET, faults.garble())
     assert 4 == waiting.pending
 
     struck = [waiting.take(Opcode.GET) for _ in range(4)]
 
-    assert [drop_response(), drop_response(), hang_up(), None] == struck
+    assert [faults.drop_response(), faults.drop_response(), faults.hang_up(), None] == struck
     assert 1 == waiting.pending
-    assert garble() == waiting.take(Opcode.SET)
+    assert faults.garble() == waiting.take(Opcode.SET)
     assert 0 == waiting.pending
 
 
@@ -82,10 +75,10 @@ def test_strikes_in_the_order_asked_for_as_often_as_asked_for() -> None:
 def test_without_an_opcode_strikes_documents_only(opcode: int) -> None:
     """A fault for any data operation strikes each of them, and neither NOOP nor the bootstrap nor an unknown opcode."""
     waiting = Faults()
-    waiting.always(None, hang_up())
+    waiting.always(None, faults.hang_up())
 
-    assert (hang_up() if opcode in DATA_OPCODES else None) == waiting.take(opcode)
-    waiting.next(None, hang_up())
+    assert (faults.hang_up() if opcode in DATA_OPCODES else None) == waiting.take(opcode)
+    waiting.next(None, faults.hang_up())
     waiting.take(opcode)
     assert (opcode not in DATA_OPCODES) == waiting.pending
 
@@ -93,25 +86,25 @@ def test_without_an_opcode_strikes_documents_only(opcode: int) -> None:
 def test_stands_until_cleared_and_yields_to_the_next() -> None:
     """A standing fault goes on striking; one for the opcode goes before one for all, one of ``next`` before both."""
     waiting = Faults()
-    waiting.always(None, garble())
-    waiting.always(Opcode.GET, drop_response())
-    waiting.always(Opcode.GET, hang_up())
-    waiting.next(Opcode.GET, locked())
+    waiting.always(None, faults.garble())
+    waiting.always(Opcode.GET, faults.drop_response())
+    waiting.always(Opcode.GET, faults.hang_up())
+    waiting.next(Opcode.GET, faults.locked())
 
-    assert [locked(), hang_up(), hang_up()] == [waiting.take(Opcode.GET) for _ in range(3)]
-    assert garble() == waiting.take(Opcode.SET)
+    assert [faults.locked(), faults.hang_up(), faults.hang_up()] == [waiting.take(Opcode.GET) for _ in range(3)]
+    assert faults.garble() == waiting.take(Opcode.SET)
 
 
 def test_refuses_connections_some_times_or_always() -> None:
     """A refusal is counted by attempts, and strikes no command."""
     waiting = Faults()
-    waiting.next(None, refuse_connection(), times=2)
+    waiting.next(None, faults.refuse_connection(), times=2)
 
     assert 2 == waiting.pending
     assert waiting.take(Opcode.GET) is None
     assert [True, True, False] == [waiting.take_refusal() for _ in range(3)]
 
-    waiting.always(None, refuse_connection())
+    waiting.always(None, faults.refuse_connection())
 
     assert [True, True] == [waiting.take_refusal() for _ in range(2)]
 
@@ -119,7 +112,7 @@ def test_refuses_connections_some_times_or_always() -> None:
 def test_clear_forgets_everything() -> None:
     """After ``clear`` nothing strikes."""
     waiting = Faults()
-    for fault in (hang_up(), refuse_connection()):
+    for fault in (faults.hang_up(), faults.refuse_connection()):
         waiting.next(None, fault)
         waiting.always(None, fault)
     waiting.clear()
@@ -133,9 +126,9 @@ def test_services_and_commands_have_their_own() -> None:
     """What waits for one strikes no other, a fault for any command on a document no request."""
     waiting = Faults()
     waiting.next(Service.QUERY, cut_body(bytes_sent=1))
-    waiting.always(Service.SEARCH, hang_up())
-    waiting.always(None, garble())
+    waiting.always(Service.SEARCH, faults.hang_up())
+    waiting.always(None, faults.garble())
 
-    assert [None, hang_up()] == [waiting.take_of(service) for service in (Service.VIEWS, Service.SEARCH)]
-    assert garble() == waiting.take(Opcode.GET)
+    assert [None, faults.hang_up()] == [waiting.take_of(service) for service in (Service.VIEWS, Service.SEARCH)]
+    assert faults.garble() == waiting.take(Opcode.GET)
     assert [cut_body(bytes_sent=1), None] == [waiting.take_of(Service.QUERY) for _ in range(2)]

@@ -6,23 +6,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors, testing
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.testing import (
-    FakeNodes,
-    Fault,
-    delay,
-    drop_response,
-    garble,
-    hang_up,
-    http_status,
-    locked,
-    redirect,
-    refuse_connection,
-    status,
-    temporary_failure,
-)
+from triclinium_core.retry.couchbase import Service
+from triclinium_core.testing import delay
 from triclinium_core.testing.fakes.fault_names import spelled
 from triclinium_core.testing.fakes.fault_text import TARGETS, PlacedFault, read_fault
 from triclinium_core.testing.fakes.node_troubles import NodeTrouble
@@ -32,21 +19,27 @@ from triclinium_core.testing.fault_catalogue import DATA_FAULTS, SERVICE_FAULTS
 @rows(
     ("text", "expected"),
     [
-        ("temporary_failure", PlacedFault(temporary_failure())),
-        ("any: hang_up", PlacedFault(hang_up())),
+        ("temporary_failure", PlacedFault(testing.temporary_failure())),
+        ("any: hang_up", PlacedFault(testing.hang_up())),
         ("get: delay(0.4)", PlacedFault(delay(0.4), Opcode.GET)),
         ("get:delay(seconds=0.4)  x3 ", PlacedFault(delay(0.4), Opcode.GET, times=3)),
-        ("GET: garble()", PlacedFault(garble(), Opcode.GET)),
-        ("upsert: locked always", PlacedFault(locked(), Opcode.SET, times=None)),
-        ("get-and-lock@2: locked", PlacedFault(locked(), Opcode.GET_AND_LOCK, node=2)),
-        ("@1: drop_response", PlacedFault(drop_response(), node=1)),
-        ("0x09: status(0x86, 'busy')", PlacedFault(status(0x86, b"busy"), 9)),
-        ("9: status(134)", PlacedFault(status(134), 9)),
-        ("query: http_status(503) x2", PlacedFault(http_status(503), Service.QUERY, times=2)),
+        ("GET: garble()", PlacedFault(testing.garble(), Opcode.GET)),
+        ("upsert: locked always", PlacedFault(testing.locked(), Opcode.SET, times=None)),
+        ("get-and-lock@2: locked", PlacedFault(testing.locked(), Opcode.GET_AND_LOCK, node=2)),
+        ("@1: drop_response", PlacedFault(testing.drop_response(), node=1)),
+        ("0x09: status(0x86, 'busy')", PlacedFault(testing.status(0x86, b"busy"), 9)),
+        ("9: status(134)", PlacedFault(testing.status(134), 9)),
+        ("query: http_status(503) x2", PlacedFault(testing.http_status(503), Service.QUERY, times=2)),
         ("query: delay(1)", PlacedFault(delay(1), Service.QUERY)),
-        ("views: redirect('http://a.example/b: c')", PlacedFault(redirect("http://a.example/b: c"), Service.VIEWS)),
-        ("search: http_status(500, body='x2 always')", PlacedFault(http_status(500, b"x2 always"), Service.SEARCH)),
-        ("refuse_connection x3", PlacedFault(refuse_connection(), times=3)),
+        (
+            "views: redirect('http://a.example/b: c')",
+            PlacedFault(testing.redirect("http://a.example/b: c"), Service.VIEWS),
+        ),
+        (
+            "search: http_status(500, body='x2 always')",
+            PlacedFault(testing.http_status(500, b"x2 always"), Service.SEARCH),
+        ),
+        ("refuse_connection x3", PlacedFault(testing.refuse_connection(), times=3)),
         ("learn_late(3)", NodeTrouble("learn_late", 3.0)),
         ("@1: learn_late(seconds=0.5)", NodeTrouble("learn_late", 0.5, node=1)),
         ("@2: kill", NodeTrouble("kill", node=2)),
@@ -96,7 +89,7 @@ def test_read(text: str, expected: PlacedFault | NodeTrouble) -> None:
 )
 def test_what_means_nothing(text: str, words: str) -> None:
     """Is refused with what may stand there."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         read_fault(text)
 
     assert words in caught.value.message
@@ -107,7 +100,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     """Nothing but a refusal leaves, whatever is typed."""
     try:
         read_fault(text)
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         assert error.message
 
 
@@ -118,7 +111,7 @@ def test_what_is_spelled_can_be_read() -> None:
             assert PlacedFault(fault, TARGETS[target]) == read_fault(f"{target}: {spelled(fault)}")
 
 
-def _has_wild_bytes(fault: Fault) -> bool:
+def _has_wild_bytes(fault: testing.Fault) -> bool:
     """Tell whether a fault has bytes that are no text."""
     return not getattr(fault, "data", b"").isascii() or getattr(fault, "headers", None) is not None
 
@@ -132,17 +125,17 @@ def test_a_name_is_one_target() -> None:
 
 def test_placed_at_one_node_or_at_each() -> None:
     """Where no node is named, each node counts for itself; always stays."""
-    nodes = FakeNodes(nodes=3)
+    nodes = testing.FakeNodes(nodes=3)
     for text in ("get@1: garble x2", "set: garble", "touch: locked always"):
         read_fault(text).place(nodes)
 
     assert [1, 3, 1] == [node.faults.pending for node in nodes]
-    assert [locked(), locked()] == [nodes[0].faults.take(Opcode.TOUCH) for _ in range(2)]
-    assert garble() == nodes[1].faults.take(Opcode.GET)
+    assert [testing.locked(), testing.locked()] == [nodes[0].faults.take(Opcode.TOUCH) for _ in range(2)]
+    assert testing.garble() == nodes[1].faults.take(Opcode.GET)
     assert nodes[0].faults.take(Opcode.GET) is None
 
 
 def test_a_node_that_there_is_not() -> None:
     """The message says how they are numbered."""
-    with pytest.raises(InvalidArgumentException, match="from 0 to 2"):
-        read_fault("get@3: garble").place(FakeNodes(nodes=3))
+    with pytest.raises(errors.InvalidArgumentException, match="from 0 to 2"):
+        read_fault("get@3: garble").place(testing.FakeNodes(nodes=3))

@@ -8,15 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
-from triclinium_core.testing.fakes.faults import (
-    delay,
-    hang_up_mid_reply,
-    not_my_vbucket,
-    status,
-    wrong_length,
-)
+from triclinium_core.testing.fakes.faults import delay, hang_up_mid_reply, not_my_vbucket, status, wrong_length
 
 
 @rows(
@@ -41,7 +35,7 @@ from triclinium_core.testing.fakes.faults import (
 )
 def test_refuses_what_cannot_happen(make: Callable[[], object], parameter: str) -> None:
     """Wrong types and numbers out of range name the parameter."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
     assert parameter == caught.value.parameter

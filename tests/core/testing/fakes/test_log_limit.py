@@ -12,7 +12,6 @@ from tests.core.testing.node_client import ready_client
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeNode
 from triclinium_core.testing.fakes import log_limit
-from triclinium_core.testing.fakes.log_limit import LogLimit
 
 SIZE = 1000
 """The limit of the size in these tests."""
@@ -63,7 +62,7 @@ def test_a_log_is_bounded_in_bytes(fill: Callable[[], Logging], monkeypatch: pyt
 def test_the_newest_entry_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry that is larger than the limit is the only one in the log."""
     monkeypatch.setattr(log_limit, "LOG_SIZE_BYTES_MAX", SIZE)
-    limit, log = LogLimit[str](100, len), ["a", "b"]
+    limit, log = log_limit.LogLimit[str](100, len), ["a", "b"]
     limit.add(log, "c" * (SIZE + 1))
 
     assert ["c" * (SIZE + 1)] == log
@@ -72,7 +71,7 @@ def test_the_newest_entry_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_newest_half_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log that exceeds its size keeps its newest entries, up to half of the size."""
     monkeypatch.setattr(log_limit, "LOG_SIZE_BYTES_MAX", SIZE)
-    limit, log = LogLimit[str](100, len), list[str]()
+    limit, log = log_limit.LogLimit[str](100, len), list[str]()
     for number in range(11):
         limit.add(log, f"{number:0100}")
 
@@ -82,7 +81,7 @@ def test_the_newest_half_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_log_that_was_cleared_has_its_whole_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Entries that a test removed from the log do not count towards its size."""
     monkeypatch.setattr(log_limit, "LOG_SIZE_BYTES_MAX", SIZE)
-    limit, log = LogLimit[str](100, len), list[str]()
+    limit, log = log_limit.LogLimit[str](100, len), list[str]()
     for _ in range(3):
         log.clear()
         for number in range(5):

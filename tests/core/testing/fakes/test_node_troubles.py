@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.testing import FakeNodes
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.fault_text import read_fault
@@ -41,7 +41,7 @@ def test_it_begins_at_one_node_or_at_each(text: str, is_in_trouble: Callable[[Fa
 
 def test_a_node_that_there_is_not() -> None:
     """The message names what is wrong."""
-    with pytest.raises(InvalidArgumentException, match="there is no node 3; they are numbered from 0 to 2"):
+    with pytest.raises(errors.InvalidArgumentException, match="there is no node 3; they are numbered from 0 to 2"):
         read_fault("@3: learn_late(1)").place(FakeNodes(nodes=3))
 
 

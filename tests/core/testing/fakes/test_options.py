@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 
@@ -70,7 +70,7 @@ def test_hides_the_password() -> None:
 )
 def test_refuses_what_no_node_can_have(parameter: str, value: object) -> None:
     """A value out of range names the parameter and the value."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         FakeNodeOptions(**{parameter: value})  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter
@@ -78,7 +78,7 @@ def test_refuses_what_no_node_can_have(parameter: str, value: object) -> None:
 
 def test_refuses_a_bucket_without_a_name() -> None:
     """Every bucket has a name."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         FakeNodeOptions(buckets=("default", ""))
 
     assert "bucket" == caught.value.parameter

@@ -7,21 +7,7 @@ import re
 
 import pytest
 
-from tests.core.testing.asked import (
-    HOTELS,
-    Scene,
-    append,
-    at,
-    get,
-    increment,
-    lock,
-    named,
-    prepend,
-    remove,
-    replace,
-    touch,
-    upsert,
-)
+from tests.core.testing import asked
 from tests.rows import rows
 from triclinium_core.kv.operation.document_operations import DocumentOperation, GetAndTouch, Upsert
 from triclinium_core.testing.oracle.submissions import NEVER, Submission, Violation
@@ -34,29 +20,29 @@ REPLACED = "wrote, but that was certainly replaced"
 
 def test_at_first_there_is_no_document() -> None:
     """Who finds none is right, and who finds one is not; the violation names the operation."""
-    scene = Scene()
-    reader = scene.asked(get(), 1, 2)
+    scene = asked.Scene()
+    reader = scene.asked(asked.get(), 1, 2)
     scene.history.check_absent(reader)
 
     with pytest.raises(Violation, match=rf"operation 1 \(get 'ada'\) {NOT_THERE}"):
         scene.history.check_present(reader)
 
 
-@pytest.mark.parametrize("write", [upsert(), replace(), increment(1 << 48)], ids=named)
+@pytest.mark.parametrize("write", [asked.upsert(), asked.replace(), asked.increment(1 << 48)], ids=asked.named)
 def test_absent_after_a_write(write: DocumentOperation) -> None:
     """A document that was certainly made before one asks is there; while it is being made it need not be."""
-    scene = Scene()
+    scene = asked.Scene()
     scene.acknowledged(write, 1, 2).created = True
-    scene.history.check_absent(scene.asked(get(), 2, 4))
+    scene.history.check_absent(scene.asked(asked.get(), 2, 4))
 
     with pytest.raises(Violation, match=THERE):
-        scene.history.check_absent(scene.asked(get(), 2.1, 4))
+        scene.history.check_absent(scene.asked(asked.get(), 2.1, 4))
 
 
 def test_a_write_is_no_witness_against_itself() -> None:
     """An insert found no document, although afterwards there is one: its own."""
-    scene = Scene()
-    scene.history.check_absent(scene.acknowledged(upsert(), 1, 2))
+    scene = asked.Scene()
+    scene.history.check_absent(scene.acknowledged(asked.upsert(), 1, 2))
 
     with pytest.raises(Violation, match=NOT_THERE):
         scene.history.check_present(scene.history.submissions[0])
@@ -64,23 +50,23 @@ def test_a_write_is_no_witness_against_itself() -> None:
 
 def test_absent_after_a_removal() -> None:
     """A removal explains that there is none, until the document is certainly made anew."""
-    scene = Scene()
-    scene.acknowledged(upsert(), 1, 2)
-    scene.acknowledged(remove(), 3, 4)
-    scene.history.check_absent(scene.asked(get(), 5, 6))
-    scene.acknowledged(upsert(), 7, 8)
+    scene = asked.Scene()
+    scene.acknowledged(asked.upsert(), 1, 2)
+    scene.acknowledged(asked.remove(), 3, 4)
+    scene.history.check_absent(scene.asked(asked.get(), 5, 6))
+    scene.acknowledged(asked.upsert(), 7, 8)
 
     with pytest.raises(Violation, match=THERE):
-        scene.history.check_absent(scene.asked(get(), 9, 10))
+        scene.history.check_absent(scene.asked(asked.get(), 9, 10))
 
 
-@pytest.mark.parametrize("end", [{"over_by": at(2)}, {"is_void": True}], ids=["is over", "was refused"])
+@pytest.mark.parametrize("end", [{"over_by": asked.at(2)}, {"is_void": True}], ids=["is over", "was refused"])
 def test_absent_after_a_removal_that_is_still_under_way(end: dict[str, object]) -> None:
     """One of which nobody knows may come to pass at any time, however much was written; once it is over it cannot."""
-    scene = Scene()
-    removal = scene.asked(remove(), 1, 2)
-    scene.acknowledged(upsert(), 3, 4)
-    reader = scene.asked(get(), 5, 6)
+    scene = asked.Scene()
+    removal = scene.asked(asked.remove(), 1, 2)
+    scene.acknowledged(asked.upsert(), 3, 4)
+    reader = scene.asked(asked.get(), 5, 6)
     scene.history.check_absent(reader)
     for name, value in end.items():
         setattr(removal, name, value)
@@ -91,21 +77,21 @@ def test_absent_after_a_removal_that_is_still_under_way(end: dict[str, object]) 
 
 def test_absent_before_the_expiry() -> None:
     """A document that lives for 5 s is there for 5 s after it was asked for, and then need not be."""
-    scene = Scene()
-    scene.acknowledged(upsert(expiry=5), 1, 2)
-    scene.history.check_absent(scene.asked(get(), 3, 6))
+    scene = asked.Scene()
+    scene.acknowledged(asked.upsert(expiry=5), 1, 2)
+    scene.history.check_absent(scene.asked(asked.get(), 3, 6))
 
     with pytest.raises(Violation, match=THERE):
-        scene.history.check_absent(scene.asked(get(), 3, 5.9))
+        scene.history.check_absent(scene.asked(asked.get(), 3, 5.9))
 
 
-@pytest.mark.parametrize("write", [touch(5), GetAndTouch(HOTELS, "ada", 5)], ids=named)
+@pytest.mark.parametrize("write", [asked.touch(5), GetAndTouch(asked.HOTELS, "ada", 5)], ids=asked.named)
 def test_absent_after_a_touch(write: DocumentOperation) -> None:
     """A touch makes a document expire, where it was applied."""
-    scene = Scene()
-    scene.acknowledged(upsert(), 1, 2)
+    scene = asked.Scene()
+    scene.acknowledged(asked.upsert(), 1, 2)
     toucher = scene.asked(write, 2, 3)
-    reader = scene.asked(get(), 8, 9)
+    reader = scene.asked(asked.get(), 8, 9)
     scene.history.check_absent(reader)
     toucher.is_void = True
 
@@ -116,20 +102,20 @@ def test_absent_after_a_touch(write: DocumentOperation) -> None:
 @pytest.mark.parametrize(
     ("operation", "keeps"),
     [
-        (upsert(), False),
-        (touch(), False),
-        (GetAndTouch(HOTELS, "ada", 0), False),
-        (append(), True),
-        (upsert(preserve_expiry=True), True),
+        (asked.upsert(), False),
+        (asked.touch(), False),
+        (GetAndTouch(asked.HOTELS, "ada", 0), False),
+        (asked.append(), True),
+        (asked.upsert(preserve_expiry=True), True),
     ],
-    ids=named,
+    ids=asked.named,
 )
 def test_absent_after_an_expiry_was_taken_away(operation: DocumentOperation, keeps: bool) -> None:
     """Who gives a document another expiry, or none, before it expires, has it live; who keeps the expiry does not."""
-    scene = Scene()
-    scene.acknowledged(upsert(expiry=5), 1, 2)
+    scene = asked.Scene()
+    scene.acknowledged(asked.upsert(expiry=5), 1, 2)
     scene.acknowledged(operation, 3, 4)
-    reader = scene.asked(get(), 7, 8)
+    reader = scene.asked(asked.get(), 7, 8)
 
     if keeps:
         scene.history.check_absent(reader)
@@ -141,20 +127,20 @@ def test_absent_after_an_expiry_was_taken_away(operation: DocumentOperation, kee
 @pytest.mark.parametrize(("begin", "settled"), [(2, 4), (3, 6)], ids=["before it", "after it"])
 def test_absent_after_an_expiry_was_taken_away_perhaps(begin: float, settled: float) -> None:
     """A write that may have come before the one with the expiry, or after the document expired, explains nothing."""
-    scene = Scene()
-    scene.acknowledged(upsert(expiry=5), 1, 2)
-    scene.acknowledged(touch(), begin, settled)
+    scene = asked.Scene()
+    scene.acknowledged(asked.upsert(expiry=5), 1, 2)
+    scene.acknowledged(asked.touch(), begin, settled)
 
-    scene.history.check_absent(scene.asked(get(), 7, 8))
+    scene.history.check_absent(scene.asked(asked.get(), 7, 8))
 
 
 def test_absent_after_the_expiring_document_was_removed() -> None:
     """The document that was made since has an expiry of its own, or none."""
-    scene = Scene()
-    scene.acknowledged(upsert(expiry=5), 1, 2)
-    removal = scene.acknowledged(remove(), 3, 4)
-    scene.acknowledged(upsert(preserve_expiry=True), 4.5, 5)
-    reader = scene.asked(get(), 7, 8)
+    scene = asked.Scene()
+    scene.acknowledged(asked.upsert(expiry=5), 1, 2)
+    removal = scene.acknowledged(asked.remove(), 3, 4)
+    scene.acknowledged(asked.upsert(preserve_expiry=True), 4.5, 5)
+    reader = scene.asked(asked.get(), 7, 8)
 
     with pytest.raises(Violation, match=THERE):
         scene.history.check_absent(reader)
@@ -165,12 +151,12 @@ def test_absent_after_the_expiring_document_was_removed() -> None:
 
 def test_absent_after_a_document_was_made_anew() -> None:
     """What has certainly expired explains nothing of the document that was made after that."""
-    scene = Scene()
-    scene.acknowledged(upsert(expiry=5), 1, 2)
-    scene.acknowledged(upsert(preserve_expiry=True), 7, 8)
-    reader = scene.asked(get(), 9, 10)
+    scene = asked.Scene()
+    scene.acknowledged(asked.upsert(expiry=5), 1, 2)
+    scene.acknowledged(asked.upsert(preserve_expiry=True), 7, 8)
+    reader = scene.asked(asked.get(), 9, 10)
     scene.history.check_absent(reader)
-    scene.acknowledged(upsert(preserve_expiry=True), 7.1, 8.9)
+    scene.acknowledged(asked.upsert(preserve_expiry=True), 7.1, 8.9)
 
     with pytest.raises(Violation, match=THERE):
         scene.history.check_absent(reader)
@@ -178,25 +164,25 @@ def test_absent_after_a_document_was_made_anew() -> None:
 
 def test_present_after_a_removal() -> None:
     """What was removed before one asked is there no more; while it is being removed, or perhaps is not, it may be."""
-    scene = Scene()
-    scene.acknowledged(upsert(), 1, 2)
-    removal = scene.asked(remove(), 3, 4)
-    scene.history.check_present(scene.asked(get(), 5, 6))
-    removal.was_applied(at(4))
-    scene.history.check_present(scene.asked(get(), 4, 5))
+    scene = asked.Scene()
+    scene.acknowledged(asked.upsert(), 1, 2)
+    removal = scene.asked(asked.remove(), 3, 4)
+    scene.history.check_present(scene.asked(asked.get(), 5, 6))
+    removal.was_applied(asked.at(4))
+    scene.history.check_present(scene.asked(asked.get(), 4, 5))
 
     with pytest.raises(Violation, match=NOT_THERE):
-        scene.history.check_present(scene.asked(get(), 4.1, 5))
+        scene.history.check_present(scene.asked(asked.get(), 4.1, 5))
 
 
 def test_present_after_a_write_that_came_late() -> None:
     """A write of which nobody knows may be applied after the removal that was asked for after it."""
-    scene = Scene()
-    write = scene.asked(upsert(), 1, 2)
-    scene.acknowledged(remove(), 3, 4)
-    reader = scene.asked(get(), 5, 6)
+    scene = asked.Scene()
+    write = scene.asked(asked.upsert(), 1, 2)
+    scene.acknowledged(asked.remove(), 3, 4)
+    reader = scene.asked(asked.get(), 5, 6)
     scene.history.check_present(reader)
-    write.over_by = at(2)
+    write.over_by = asked.at(2)
 
     with pytest.raises(Violation, match=NOT_THERE):
         scene.history.check_present(reader)
@@ -204,34 +190,34 @@ def test_present_after_a_write_that_came_late() -> None:
 
 def test_content_of_another_document() -> None:
     """What was written elsewhere is not found here."""
-    scene = Scene()
-    elsewhere = Submission(9, Upsert(HOTELS, "ada", b"<1>", BINARY_FLAGS), at(1))
+    scene = asked.Scene()
+    elsewhere = Submission(9, Upsert(asked.HOTELS, "ada", b"<1>", BINARY_FLAGS), asked.at(1))
 
     with pytest.raises(Violation, match=r"found operation 9 \(upsert 'ada'\), which was never applied"):
-        scene.history.check_content(scene.asked(get(), 5, 6), elsewhere, [])
+        scene.history.check_content(scene.asked(asked.get(), 5, 6), elsewhere, [])
 
 
-@pytest.mark.parametrize("newer", [upsert(), remove()], ids=named)
+@pytest.mark.parametrize("newer", [asked.upsert(), asked.remove()], ids=asked.named)
 def test_stale_content(newer: DocumentOperation) -> None:
     """What was certainly replaced or removed before one asked is not found; while that goes on it may be."""
-    scene = Scene()
-    root = scene.acknowledged(upsert(), 1, 3)
+    scene = asked.Scene()
+    root = scene.acknowledged(asked.upsert(), 1, 3)
     scene.acknowledged(newer, 3, 4)
-    scene.history.check_content(scene.asked(get(), 4, 5), root, [])
+    scene.history.check_content(scene.asked(asked.get(), 4, 5), root, [])
     scene.acknowledged(newer, 3.1, 4)
 
     with pytest.raises(Violation, match=REPLACED):
-        scene.history.check_content(scene.asked(get(), 4.1, 5), root, [])
+        scene.history.check_content(scene.asked(asked.get(), 4.1, 5), root, [])
 
 
-@pytest.mark.parametrize("operation", [append(), prepend(), increment()], ids=named)
+@pytest.mark.parametrize("operation", [asked.append(), asked.prepend(), asked.increment()], ids=asked.named)
 def test_lost_part(operation: DocumentOperation) -> None:
     """What was certainly added since the document was written, and before one asked, is in it; else it need not be."""
-    scene = Scene()
-    root = scene.acknowledged(upsert(), 1, 2)
-    scene.acknowledged(append(b"<5>"), 2, 3)
+    scene = asked.Scene()
+    root = scene.acknowledged(asked.upsert(), 1, 2)
+    scene.acknowledged(asked.append(b"<5>"), 2, 3)
     part = scene.acknowledged(operation, 3, 4)
-    too_early, reader = scene.asked(get(), 4, 5), scene.asked(get(), 4.1, 5)
+    too_early, reader = scene.asked(asked.get(), 4, 5), scene.asked(asked.get(), 4.1, 5)
     scene.history.check_content(too_early, root, [])
     scene.history.check_content(reader, root, [part])
 
@@ -245,22 +231,22 @@ WAS_REPLACED = "succeeded with a CAS that operation 3 .* had replaced"
 NOT_OUTDATED = "was told that its CAS is outdated, but nobody changed the document"
 
 CHANGES = [
-    upsert(),
-    replace(),
-    append(),
-    increment(),
-    remove(),
-    touch(),
-    GetAndTouch(get().keyspace, "ada", 0),
-    lock(),
+    asked.upsert(),
+    asked.replace(),
+    asked.append(),
+    asked.increment(),
+    asked.remove(),
+    asked.touch(),
+    GetAndTouch(asked.get().keyspace, "ada", 0),
+    asked.lock(),
 ]
 each_change = rows("change", CHANGES)
 
 
-def told() -> tuple[Scene, Submission]:
+def told() -> tuple[asked.Scene, Submission]:
     """Return a history of one write, which was told its CAS."""
-    scene = Scene()
-    write = scene.acknowledged(upsert(), 1, 2)
+    scene = asked.Scene()
+    write = scene.acknowledged(asked.upsert(), 1, 2)
     scene.history.learn_cas(write, CAS, None)
     return scene, write
 
@@ -271,22 +257,22 @@ def test_success_with_an_outdated_cas(change: DocumentOperation) -> None:
     scene, _ = told()
     scene.acknowledged(change, 2, 3)
     scene.acknowledged(change, 3, 4)
-    scene.history.check_cas_was_current(scene.asked(replace(CAS), 4, 6))
+    scene.history.check_cas_was_current(scene.asked(asked.replace(CAS), 4, 6))
 
     with pytest.raises(Violation, match=WAS_REPLACED):
-        scene.history.check_cas_was_current(scene.asked(replace(CAS), 4.1, 6))
+        scene.history.check_cas_was_current(scene.asked(asked.replace(CAS), 4.1, 6))
 
 
 def test_mismatch_though_nobody_changed_anything() -> None:
     """The CAS of the newest write is current, unless somebody else may have changed the document; another may be any."""
     scene, _ = told()
-    scene.acknowledged(get(), 3, 4)
-    scene.refused(upsert(), 3, 4)
-    scene.history.check_cas_is_outdated(scene.asked(replace(OTHER_CAS), 4, 5))
+    scene.acknowledged(asked.get(), 3, 4)
+    scene.refused(asked.upsert(), 3, 4)
+    scene.history.check_cas_is_outdated(scene.asked(asked.replace(OTHER_CAS), 4, 5))
     scene.history.submissions.pop()
 
     with pytest.raises(Violation, match=NOT_OUTDATED):
-        scene.history.check_cas_is_outdated(scene.asked(replace(CAS), 5, 6))
+        scene.history.check_cas_is_outdated(scene.asked(asked.replace(CAS), 5, 6))
 
 
 @each_change
@@ -294,9 +280,9 @@ def test_mismatch_after_a_change(change: DocumentOperation) -> None:
     """Whatever changes the document makes a CAS outdated, if it may have come after that."""
     scene, _ = told()
     other = scene.asked(change, 3, 4)
-    reader = scene.asked(replace(CAS), 5, 6)
+    reader = scene.asked(asked.replace(CAS), 5, 6)
     scene.history.check_cas_is_outdated(reader)
-    other.over_by = at(1)
+    other.over_by = asked.at(1)
 
     with pytest.raises(Violation, match=NOT_OUTDATED):
         scene.history.check_cas_is_outdated(reader)
@@ -305,25 +291,25 @@ def test_mismatch_after_a_change(change: DocumentOperation) -> None:
 @pytest.mark.parametrize("is_read_first", [True, False])
 def test_mismatch_with_the_cas_of_a_write_that_was_read(is_read_first: bool) -> None:
     """Whoever else was told the CAS, before the writer or after, it is the writer's."""
-    scene = Scene()
-    write = scene.acknowledged(upsert(), 1, 4)
-    read = scene.acknowledged(get(), 2, 3)
+    scene = asked.Scene()
+    write = scene.acknowledged(asked.upsert(), 1, 4)
+    read = scene.acknowledged(asked.get(), 2, 3)
     for submission in (read, write) if is_read_first else (write, read):
         scene.history.learn_cas(submission, CAS, None)
 
     with pytest.raises(Violation, match=NOT_OUTDATED):
-        scene.history.check_cas_is_outdated(scene.asked(replace(CAS), 5, 6))
+        scene.history.check_cas_is_outdated(scene.asked(asked.replace(CAS), 5, 6))
 
 
 def test_mismatch_with_a_cas_that_was_only_read() -> None:
     """Nobody was told who wrote it, so any write may have replaced it that was not over before it was asked for."""
-    scene = Scene()
-    write = scene.acknowledged(upsert(), 1, 2.5)
-    read = scene.acknowledged(get(), 2, 3)
+    scene = asked.Scene()
+    write = scene.acknowledged(asked.upsert(), 1, 2.5)
+    read = scene.acknowledged(asked.get(), 2, 3)
     scene.history.learn_cas(read, CAS, b"<1>")
-    reader = scene.asked(replace(CAS), 5, 6)
+    reader = scene.asked(asked.replace(CAS), 5, 6)
     scene.history.check_cas_is_outdated(reader)
-    write.over_by = at(2)
+    write.over_by = asked.at(2)
 
     with pytest.raises(Violation, match=NOT_OUTDATED):
         scene.history.check_cas_is_outdated(reader)
@@ -332,7 +318,7 @@ def test_mismatch_with_a_cas_that_was_only_read() -> None:
 def test_two_contents_of_one_cas() -> None:
     """A CAS names one version, so whoever reads it finds the same; who was told it by a write knows no content."""
     scene, _ = told()
-    readers = [scene.acknowledged(get(), second, second + 1) for second in range(3, 7)]
+    readers = [scene.acknowledged(asked.get(), second, second + 1) for second in range(3, 7)]
     scene.history.learn_cas(readers[0], CAS, b"<1>")
     scene.history.learn_cas(readers[1], CAS, b"<1>")
     scene.history.learn_cas(readers[2], CAS, None)
@@ -358,48 +344,48 @@ def test_two_changes_with_one_cas(change: DocumentOperation) -> None:
 )
 def test_locked(begin: float, may_be: bool) -> None:
     """A lock that was applied at 4 s for 5 s may be held until 9 s."""
-    scene = Scene()
-    scene.acknowledged(lock(5), 2, 4)
+    scene = asked.Scene()
+    scene.acknowledged(asked.lock(5), 2, 4)
 
-    assert may_be == scene.history.may_be_locked(scene.asked(get(), begin, 20))
+    assert may_be == scene.history.may_be_locked(scene.asked(asked.get(), begin, 20))
 
 
 @pytest.mark.parametrize(("settled", "may_be"), [(2, False), (2.1, True)])
 def test_locked_later(settled: float, may_be: bool) -> None:
     """A lock that was asked for after one was told is no excuse; meanwhile it is."""
-    scene = Scene()
-    reader = scene.asked(get(), 1, settled)
-    scene.waits(lock(), 2)
+    scene = asked.Scene()
+    reader = scene.asked(asked.get(), 1, settled)
+    scene.waits(asked.lock(), 2)
 
     assert may_be == scene.history.may_be_locked(reader)
 
 
 def test_locked_without_an_answer() -> None:
     """A lock of which nobody knows may be held at any time; one that was refused is not, nor is one's own."""
-    scene = Scene()
-    locker = scene.asked(lock(1), 2, 4)
-    scene.acknowledged(upsert(), 2, 4)
-    scene.acknowledged(get(), 2, 4)
-    reader = scene.waits(get(), 100)
+    scene = asked.Scene()
+    locker = scene.asked(asked.lock(1), 2, 4)
+    scene.acknowledged(asked.upsert(), 2, 4)
+    scene.acknowledged(asked.get(), 2, 4)
+    reader = scene.waits(asked.get(), 100)
 
     assert scene.history.may_be_locked(reader)
     locker.is_void = True
     assert not scene.history.may_be_locked(reader)
-    assert not scene.history.may_be_locked(scene.waits(lock(), 1))
+    assert not scene.history.may_be_locked(scene.waits(asked.lock(), 1))
 
 
 def test_life_of_a_document() -> None:
     """It is sure to live until the first expiry that may still come to pass."""
-    scene = Scene()
+    scene = asked.Scene()
 
-    assert math.inf == scene.history.exists_until(at(0))
+    assert math.inf == scene.history.exists_until(asked.at(0))
 
-    scene.acknowledged(upsert(), 0, 1)
-    scene.acknowledged(touch(30), 1, 2)
-    scene.acknowledged(touch(10), 2, 3)
-    scene.refused(touch(1), 2, 3)
+    scene.acknowledged(asked.upsert(), 0, 1)
+    scene.acknowledged(asked.touch(30), 1, 2)
+    scene.acknowledged(asked.touch(10), 2, 3)
+    scene.refused(asked.touch(1), 2, 3)
 
-    assert 12 == scene.history.exists_until(at(3))
-    assert 12 == scene.history.exists_until(at(12.9))
-    assert 31 == scene.history.exists_until(at(13))
+    assert 12 == scene.history.exists_until(asked.at(3))
+    assert 12 == scene.history.exists_until(asked.at(12.9))
+    assert 31 == scene.history.exists_until(asked.at(13))
     assert math.inf == scene.history.exists_until(NEVER)

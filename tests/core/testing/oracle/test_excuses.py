@@ -10,22 +10,10 @@ from tests.core.testing.asked import at, get
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_response
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import CircuitBreakerOptions, Status
+from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.faults import (
-    AnswerNotMyVbucket,
-    AnswerStatus,
-    CommandFault,
-    Delay,
-    DropResponse,
-    Garble,
-    HangUpAfterApplying,
-    HangUpBeforeApplying,
-    HangUpMidReply,
-    WrongLength,
-)
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fault_catalogue import HARMLESS_STATUSES, INVALIDATING_STATUSES
 from triclinium_core.testing.oracle.excuses import Excuses, Revision
@@ -36,20 +24,20 @@ from triclinium_core.testing.oracle.submissions import Submission, Violation
 STREAM, OTHER_STREAM = 1, 2
 REPLY = encode_response(Opcode.GET, opaque=1, value=b"<1>")
 
-HARMLESS: tuple[CommandFault, ...] = (
-    Delay(2.5),
-    DropResponse(),
-    AnswerNotMyVbucket(),
-    *(AnswerStatus(code) for code in HARMLESS_STATUSES),
+HARMLESS: tuple[faults.CommandFault, ...] = (
+    faults.Delay(2.5),
+    faults.DropResponse(),
+    faults.AnswerNotMyVbucket(),
+    *(faults.AnswerStatus(code) for code in HARMLESS_STATUSES),
 )
-HARMFUL: tuple[CommandFault, ...] = (
-    HangUpBeforeApplying(),
-    HangUpAfterApplying(),
-    HangUpMidReply(),
-    Garble(),
-    WrongLength(),
-    *(AnswerStatus(code) for code in INVALIDATING_STATUSES),
-    AnswerStatus(Status.SUCCESS),
+HARMFUL: tuple[faults.CommandFault, ...] = (
+    faults.HangUpBeforeApplying(),
+    faults.HangUpAfterApplying(),
+    faults.HangUpMidReply(),
+    faults.Garble(),
+    faults.WrongLength(),
+    *(faults.AnswerStatus(code) for code in INVALIDATING_STATUSES),
+    faults.AnswerStatus(Status.SUCCESS),
 )
 
 
@@ -67,7 +55,7 @@ def excuses(nodes: FakeNodes) -> Excuses:
     return Excuses(nodes, Model(), Ledger({}), CircuitBreakerOptions())
 
 
-def command(fault: CommandFault | None, opcode: int = Opcode.GET) -> LoggedCommand:
+def command(fault: faults.CommandFault | None, opcode: int = Opcode.GET) -> LoggedCommand:
     """Return a command on a stream, as the node remembers it."""
     return LoggedCommand(
         connection=STREAM,
@@ -95,7 +83,7 @@ def is_suspect(excuses: Excuses, stream: int = STREAM) -> bool:
 
 
 @rows("fault", HARMLESS)
-def test_fault_that_leaves_the_stream_as_it_is(excuses: Excuses, fault: CommandFault) -> None:
+def test_fault_that_leaves_the_stream_as_it_is(excuses: Excuses, fault: faults.CommandFault) -> None:
     """What strikes one command of a caller excuses nothing else."""
     excuses.struck(command(fault), at(3), 0)
 
@@ -107,10 +95,10 @@ def test_fault_that_leaves_the_stream_as_it_is(excuses: Excuses, fault: CommandF
     ("fault", "opcode"),
     [
         *((fault, Opcode.GET) for fault in HARMFUL),
-        *((DropResponse(), opcode) for opcode in (Opcode.HELLO, Opcode.NOOP, Opcode.GET_COLLECTION_ID, 0x77)),
+        *((faults.DropResponse(), opcode) for opcode in (Opcode.HELLO, Opcode.NOOP, Opcode.GET_COLLECTION_ID, 0x77)),
     ],
 )
-def test_fault_that_spoils_the_stream(excuses: Excuses, fault: CommandFault, opcode: int) -> None:
+def test_fault_that_spoils_the_stream(excuses: Excuses, fault: faults.CommandFault, opcode: int) -> None:
     """Every operation on a stream notices what breaks it, or what strikes the client's own request; others live on."""
     excuses.struck(command(fault, opcode), at(3), 1)
 
@@ -156,7 +144,7 @@ def test_stuck(excuses: Excuses, before: bytes, size: int) -> None:
 
 def test_what_a_fault_has_sent_comes_late(excuses: Excuses) -> None:
     """An operation that was begun after a fault struck notices it, if the rest of the answer is still to come."""
-    excuses.struck(command(WrongLength()), at(1), 1)
+    excuses.struck(command(faults.WrongLength()), at(1), 1)
     excuses.delivered(STREAM, REPLY, 1, at(2))
 
     assert at(1) == excuses.newest_at([1])

@@ -7,15 +7,14 @@ import pytest
 from tests.core.testing.asked import HOTELS, at, exists, get, increment, lock, named, upsert
 from tests.core.testing.books import BUSY, DIALECT, IN_FLIGHT, STREAM, Books, refused
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import AmbiguousTimeoutException, DocumentNotFoundException, UnambiguousTimeoutException
 from triclinium_core.kv.operation.document_operations import DocumentOperation
 from triclinium_core.kv.operation.operation_codec import encode_operation
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request, encode_response
 from triclinium_core.kv.wire.leb128 import encode_unsigned
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason, Status
 from triclinium_core.testing.fakes.faults import AnswerStatus, Delay, DropResponse, Garble, WrongLength
 from triclinium_core.testing.fault_catalogue import RETRIED_BY_MAP
 from triclinium_core.testing.oracle.ledger import NEEDS_A_FRAME, SURVIVABLE_STRIKES
@@ -74,7 +73,7 @@ def test_timeout_of_what_was_not_applied() -> None:
     books = Books()
     write = books.ask(upsert())
     opaque = books.send(write)
-    books.ledger.failed(write, UnambiguousTimeoutException())
+    books.ledger.failed(write, errors.UnambiguousTimeoutException())
 
     with pytest.raises(Violation, match=f"SET.* {DENIED}"):
         books.take_up(Opcode.SET, opaque, applied=True)
@@ -102,11 +101,11 @@ def test_what_was_applied_is_ambiguous() -> None:
     writes = [books.ask(upsert(b"<%d>" % number)) for number in range(4)]
     for write in writes:
         books.apply(write)
-    books.ledger.failed(writes[0], AmbiguousTimeoutException())
+    books.ledger.failed(writes[0], errors.AmbiguousTimeoutException())
     books.ledger.abandoned(writes[1], ambiguous=True)
 
     with pytest.raises(Violation, match=DENIED):
-        books.ledger.failed(writes[2], UnambiguousTimeoutException())
+        books.ledger.failed(writes[2], errors.UnambiguousTimeoutException())
     with pytest.raises(Violation, match=DENIED):
         books.ledger.abandoned(writes[3], ambiguous=False)
 
@@ -224,9 +223,9 @@ def test_answer_without_a_frame() -> None:
     elsewhere = late.ask(get(HOTELS))
     late.retry(elsewhere)
     late.ledger.failed(elsewhere, refused(BUSY, retries=1))
-    late.ledger.failed(late.ask(get(HOTELS)), DocumentNotFoundException("", ErrorContext(status=1)))
+    late.ledger.failed(late.ask(get(HOTELS)), errors.DocumentNotFoundException("", ErrorContext(status=1)))
     late.ledger.check_frames()
-    asked.ledger.failed(asked.ask(get()), DocumentNotFoundException("", ErrorContext(status=1)))
+    asked.ledger.failed(asked.ask(get()), errors.DocumentNotFoundException("", ErrorContext(status=1)))
     successful = Books()
     successful.ledger.completed(successful.ask(get()))
 
@@ -344,10 +343,10 @@ def test_wrong_number_of_attempts() -> None:
     for read in (*reads, reads[1]):
         books.retry(read, RetryReason.CIRCUIT_BREAKER_OPEN)
     books.retry(reads[0], RetryReason.CIRCUIT_BREAKER_OPEN, now=2.0, delay=0.5, dispatches=False)
-    books.ledger.failed(reads[0], DocumentNotFoundException("", ErrorContext(retry_attempts=1)))
+    books.ledger.failed(reads[0], errors.DocumentNotFoundException("", ErrorContext(retry_attempts=1)))
 
     with pytest.raises(Violation, match="reports 1 retries, 2 were ordered"):
-        books.ledger.failed(reads[1], DocumentNotFoundException("", ErrorContext(retry_attempts=1)))
+        books.ledger.failed(reads[1], errors.DocumentNotFoundException("", ErrorContext(retry_attempts=1)))
 
 
 def test_a_collection_that_is_made_anew() -> None:

@@ -8,26 +8,14 @@ from typing import Any
 
 import pytest
 
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRetry
 from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    CouchbaseException,
-    DocumentNotFoundException,
-    RequestCanceledException,
-    TemporaryFailureException,
-    UnambiguousTimeoutException,
-)
+from triclinium_core.retry import smithy
 from triclinium_core.retry.backoff import ConstantRandom
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError, describe
-from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
-from triclinium_core.retry.smithy.classification import ErrorInfo
-from triclinium_core.retry.smithy.protocols import RetryError, RetryStrategy, RetryToken
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
-from triclinium_core.retry.smithy.tokens import SingleUseToken
+from triclinium_core.retry.couchbase import TERMINAL_ERRORS, RetryReason, RetryRequest, Service
 from triclinium_core.testing.oracle.checked_strategies import CheckedStrategy
 from triclinium_core.testing.oracle.loans import LoanBook
 from triclinium_core.testing.oracle.submissions import Violation
@@ -46,8 +34,8 @@ def shown(reason: RetryReason, **changes: Any) -> FailedAttemptError:
 
 
 def refused(
-    reason: RetryReason | None, kind: type[CouchbaseException] = TemporaryFailureException
-) -> CouchbaseException:
+    reason: RetryReason | None, kind: type[errors.CouchbaseException] = errors.TemporaryFailureException
+) -> errors.CouchbaseException:
     """Return what a request fails with whose retry is refused for ``reason``; None for a final answer."""
     name = None if reason is None else str(reason)
     return kind("", ErrorContext(idempotent=True, refused_reason=name))
@@ -59,7 +47,7 @@ class Borrowed:
 
     book: LoanBook
     strategy: CheckedStrategy
-    token: RetryToken
+    token: smithy.RetryToken
 
     def send(self) -> None:
         """Make an attempt."""
@@ -72,7 +60,7 @@ class Borrowed:
 
     def renew_in_vain(self) -> None:
         """Ask about failed attempts until the strategy refuses."""
-        with suppress(RetryError):
+        with suppress(smithy.RetryError):
             while True:
                 self.renew()
 
@@ -88,10 +76,12 @@ class Borrowed:
         self.send()
 
 
-def borrowed(strategy: RetryStrategy | None = None, scope: str | None = None) -> Borrowed:
+def borrowed(strategy: smithy.RetryStrategy | None = None, scope: str | None = None) -> Borrowed:
     """Return a client whose request has its first token."""
     book = LoanBook()
-    checked = CheckedStrategy(book, strategy or StandardRetryStrategy(rng=ConstantRandom(0.5), quota_capacity=40))
+    checked = CheckedStrategy(
+        book, strategy or smithy.StandardRetryStrategy(rng=ConstantRandom(0.5), quota_capacity=40)
+    )
     token = checked.acquire_initial_retry_token(token_scope=scope)
     book.submitted([1])
     book.check()
@@ -137,7 +127,7 @@ def test_always_retried() -> None:
 def test_asking_for_first_tokens() -> None:
     """Once for each request that is submitted, and for nobody else."""
     book = LoanBook()
-    strategy = CheckedStrategy(book, StandardRetryStrategy(rng=ConstantRandom(0.5)))
+    strategy = CheckedStrategy(book, smithy.StandardRetryStrategy(rng=ConstantRandom(0.5)))
     strategy.acquire_initial_retry_token()
     with pytest.raises(Violation, match="1 first tokens were asked for, and nobody was submitted"):
         book.check()
@@ -176,7 +166,7 @@ def test_first_token_refused() -> None:
     """The request is sent once, and is not retried but for what always is."""
     book = LoanBook()
     strategy = CheckedStrategy(book, Unwilling(rng=ConstantRandom(0.5)))
-    with pytest.raises(RetryError):
+    with pytest.raises(smithy.RetryError):
         strategy.acquire_initial_retry_token()
     book.submitted([1])
     book.begun(1)
@@ -189,12 +179,14 @@ def test_first_token_refused() -> None:
 def test_strategy_that_raises() -> None:
     """Its request fails because of it, and that is an excuse."""
 
-    class Raises(StandardRetryStrategy):
-        def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
+    class Raises(smithy.StandardRetryStrategy):
+        def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.SingleUseToken:
             """Fail."""
             raise ZeroDivisionError("a defect")
 
-        def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> SingleUseToken:
+        def refresh_retry_token_for_retry(
+            self, *, token_to_renew: smithy.RetryToken, error: Exception
+        ) -> smithy.SingleUseToken:
             """Fail, too."""
             raise ZeroDivisionError("a defect")
 
@@ -203,7 +195,7 @@ def test_strategy_that_raises() -> None:
     with pytest.raises(ZeroDivisionError):
         strategy.acquire_initial_retry_token()
     book.submitted([1])
-    book.failed(1, refused(None, RequestCanceledException), is_well=False)
+    book.failed(1, refused(None, errors.RequestCanceledException), is_well=False)
     book.check()
 
     assert book[1].is_excuse
@@ -214,7 +206,7 @@ def test_what_strategies_are_not_asked(reason: RetryReason) -> None:
     """About what is terminal, and what is always retried."""
     client = borrowed()
     client.send()
-    with suppress(RetryError):
+    with suppress(smithy.RetryError):
         client.renew(reason)
     with pytest.raises(Violation, match="which is not for it to decide"):
         client.book.check()
@@ -225,13 +217,13 @@ def test_what_strategies_are_told() -> None:
     client = borrowed()
     client.send()
     request = replace(SNAPSHOT, idempotent=False)
-    lie = FailedAttemptError(request, UNKNOWN, ErrorInfo(True))
+    lie = FailedAttemptError(request, UNKNOWN, smithy.ErrorInfo(True))
     client.strategy.refresh_retry_token_for_retry(token_to_renew=client.token, error=lie)
     with pytest.raises(Violation, match="is told that UNKNOWN is safe"):
         client.book.check()
 
     other = borrowed()
-    with pytest.raises(RetryError):
+    with pytest.raises(smithy.RetryError):
         other.strategy.refresh_retry_token_for_retry(token_to_renew=other.token, error=OSError())
     with pytest.raises(Violation, match=r"is shown OSError\(\)"):
         other.book.check()
@@ -265,10 +257,10 @@ def test_successes_that_are_not_told() -> None:
     with pytest.raises(Violation, match="its strategy was told of 0 successes"):
         client.book.completed(1)
     with pytest.raises(Violation, match="was answered, and its strategy was told of 0 successes"):
-        client.book.failed(1, refused(None, DocumentNotFoundException), is_well=True)
+        client.book.failed(1, refused(None, errors.DocumentNotFoundException), is_well=True)
     client.strategy.record_success(token=client.token)
     with pytest.raises(Violation, match="and its strategy was told of a success"):
-        client.book.failed(1, refused(None, UnambiguousTimeoutException), is_well=False)
+        client.book.failed(1, refused(None, errors.UnambiguousTimeoutException), is_well=False)
     with pytest.raises(Violation, match="was left, and its strategy was told of a success"):
         client.book.abandoned(1, has_rows=False)
 
@@ -276,7 +268,7 @@ def test_successes_that_are_not_told() -> None:
 def test_a_refusal_when_time_is_up() -> None:
     """It matters no more, and the request runs out of time; one that has time left fails for the refusal."""
     early, late = (
-        UnambiguousTimeoutException("", ErrorContext(idempotent=True, elapsed=elapsed, timeout=2.5))
+        errors.UnambiguousTimeoutException("", ErrorContext(idempotent=True, elapsed=elapsed, timeout=2.5))
         for elapsed in (2.4, 2.5)
     )
     hasty, patient = borrowed(), borrowed()
@@ -342,22 +334,22 @@ def test_tokens_go_where_they_belong() -> None:
         twice.book.check()
 
     two = borrowed()
-    two.book.lend(two.book[1], SingleUseToken(None))
+    two.book.lend(two.book[1], smithy.SingleUseToken(None))
     with pytest.raises(Violation, match="has a token beside a newer one"):
         two.book.check()
 
 
-class Overflows(StandardRetryStrategy):
+class Overflows(smithy.StandardRetryStrategy):
     """Gives back twice what a retry took."""
 
-    def record_success(self, *, token: RetryToken) -> None:
+    def record_success(self, *, token: smithy.RetryToken) -> None:
         """Do it."""
-        assert isinstance(token, SingleUseToken)
+        assert isinstance(token, smithy.SingleUseToken)
         self._quota.capacity += token.quota_acquired
         super().record_success(token=token)
 
 
-class Overdraws(BudgetRetryStrategy):
+class Overdraws(smithy.BudgetRetryStrategy):
     """Has less than nothing."""
 
     def available_budget(self, token_scope: str | None = None) -> float:
@@ -366,10 +358,10 @@ class Overdraws(BudgetRetryStrategy):
         return left if left == 5.0 else left - 9.0
 
 
-class Leaks(StandardRetryStrategy):
+class Leaks(smithy.StandardRetryStrategy):
     """Never gives anything back."""
 
-    def abandon(self, *, token: RetryToken) -> None:
+    def abandon(self, *, token: smithy.RetryToken) -> None:
         """Do nothing."""
 
 

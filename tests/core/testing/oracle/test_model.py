@@ -21,23 +21,8 @@ from tests.core.testing.asked import (
     upsert,
 )
 from tests.core.testing.callers import Callers, found
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CasMismatchException,
-    CouchbaseException,
-    DocumentExistsException,
-    DocumentNotFoundException,
-    UnambiguousTimeoutException,
-)
-from triclinium_core.kv.operation.document_operations import (
-    DocumentOperation,
-    Increment,
-    Insert,
-    Keyspace,
-    Noop,
-    Operation,
-    Unlock,
-)
+from triclinium_core import errors
+from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.results import Cas, CounterResult, Done, ExistsResult, MutationResult, Result
 from triclinium_core.testing.fakes.store.documents import LOCKED_CAS
 from triclinium_core.testing.oracle.model import Lock, Model
@@ -53,9 +38,9 @@ THERE_IS_NONE = ExistsResult(exists=False, cas=Cas(0))
 CHANGED = MutationResult(Cas(99))
 
 
-def insert(value: bytes = b"<1>") -> Insert:
+def insert(value: bytes = b"<1>") -> document_operations.Insert:
     """Return a write that needs that there is no document."""
-    return Insert(get().keyspace, "ada", value, BINARY_FLAGS)
+    return document_operations.Insert(get().keyspace, "ada", value, BINARY_FLAGS)
 
 
 def test_read_beside_a_write() -> None:
@@ -80,12 +65,12 @@ def test_lost_write() -> None:
     callers.upsert()
     read = callers.ask(get())
     callers.change(remove())
-    callers.miss(read, DocumentNotFoundException())
-    callers.miss(callers.ask(get()), DocumentNotFoundException())
+    callers.miss(read, errors.DocumentNotFoundException())
+    callers.miss(callers.ask(get()), errors.DocumentNotFoundException())
     callers.upsert()
 
     with pytest.raises(Violation, match=THERE):
-        callers.miss(callers.ask(get()), DocumentNotFoundException())
+        callers.miss(callers.ask(get()), errors.DocumentNotFoundException())
 
 
 def test_what_nobody_wrote() -> None:
@@ -116,8 +101,10 @@ def test_order_of_parts() -> None:
         callers.find(before + older + root + behind)
 
 
-@pytest.mark.parametrize("error", [UnambiguousTimeoutException(), DocumentExistsException(), None], ids=named)
-def test_failure_of_what_is_found(error: CouchbaseException | None) -> None:
+@pytest.mark.parametrize(
+    "error", [errors.UnambiguousTimeoutException(), errors.DocumentExistsException(), None], ids=named
+)
+def test_failure_of_what_is_found(error: errors.CouchbaseException | None) -> None:
     """A write that failed for certain, or was certainly not applied when its caller left, is not found afterwards."""
     callers = Callers()
     root = callers.upsert()
@@ -146,7 +133,9 @@ def test_failure_of_what_was_found(is_ambiguous: bool, leaves: bool) -> None:
         if leaves:
             callers.leave(write, ambiguous=is_ambiguous)
         else:
-            callers.miss(write, AmbiguousTimeoutException() if is_ambiguous else UnambiguousTimeoutException())
+            callers.miss(
+                write, errors.AmbiguousTimeoutException() if is_ambiguous else errors.UnambiguousTimeoutException()
+            )
 
 
 @pytest.mark.parametrize(
@@ -162,7 +151,7 @@ def test_failure_of_what_was_found(is_ambiguous: bool, leaves: bool) -> None:
     ],
     ids=named,
 )
-def test_success_without_a_document(operation: DocumentOperation, result: Result) -> None:
+def test_success_without_a_document(operation: document_operations.DocumentOperation, result: Result) -> None:
     """What needs a document does not succeed where certainly none is."""
     callers = Callers()
     callers.model.unique_values.fragment()
@@ -175,7 +164,9 @@ def test_success_without_a_document(operation: DocumentOperation, result: Result
 
 
 @pytest.mark.parametrize(("operation", "result"), [(insert(), CHANGED), (exists(), THERE_IS_NONE)], ids=named)
-def test_success_that_needs_that_there_is_none(operation: DocumentOperation, result: Result) -> None:
+def test_success_that_needs_that_there_is_none(
+    operation: document_operations.DocumentOperation, result: Result
+) -> None:
     """What needs that there is no document does not succeed where certainly one is; beside its removal it may."""
     callers = Callers()
     callers.model.unique_values.fragment()
@@ -183,7 +174,7 @@ def test_success_that_needs_that_there_is_none(operation: DocumentOperation, res
     removal = callers.ask(remove())
     token = callers.ask(operation)
     callers.hear(callers.ask(exists()), THERE_IS_NONE)
-    callers.miss(removal, UnambiguousTimeoutException())
+    callers.miss(removal, errors.UnambiguousTimeoutException())
 
     with pytest.raises(Violation, match=THERE):
         callers.hear(token, result)
@@ -193,25 +184,25 @@ def test_document_exists() -> None:
     """An insert is refused only where a document may be."""
     callers = Callers()
     inserts = [callers.ask(insert(callers.model.unique_values.fragment())) for _ in range(3)]
-    callers.miss(inserts[0], DocumentExistsException())
-    callers.miss(inserts[1], UnambiguousTimeoutException())
+    callers.miss(inserts[0], errors.DocumentExistsException())
+    callers.miss(inserts[1], errors.UnambiguousTimeoutException())
 
     with pytest.raises(Violation, match=NOT_THERE):
-        callers.miss(inserts[2], DocumentExistsException())
+        callers.miss(inserts[2], errors.DocumentExistsException())
 
 
 def test_a_collection_that_is_dropped() -> None:
     """What was in it is gone, and never comes back; what was under way may be there or not. Others stay."""
     callers = Callers()
     older = callers.upsert()
-    callers.model.dropped(Keyspace("travel", "inventory", "another"))
+    callers.model.dropped(document_operations.Keyspace("travel", "inventory", "another"))
     with pytest.raises(Violation, match=THERE):
-        callers.miss(callers.ask(get()), DocumentNotFoundException())
+        callers.miss(callers.ask(get()), errors.DocumentNotFoundException())
     under_way = callers.ask(upsert(callers.model.unique_values.fragment()))
     callers.model.dropped(get().keyspace)
-    callers.miss(callers.ask(get()), DocumentNotFoundException())
+    callers.miss(callers.ask(get()), errors.DocumentNotFoundException())
     callers.hear(under_way, CHANGED)
-    callers.miss(callers.ask(get()), DocumentNotFoundException())
+    callers.miss(callers.ask(get()), errors.DocumentNotFoundException())
 
     with pytest.raises(Violation, match=REPLACED):
         callers.find(older)
@@ -233,7 +224,7 @@ def test_open() -> None:
     callers = Callers()
     tokens = [callers.ask(operation) for operation in (get(), exists(), get(), get(), get())]
     callers.hear(tokens[1], THERE_IS_NONE)
-    callers.miss(tokens[2], DocumentNotFoundException())
+    callers.miss(tokens[2], errors.DocumentNotFoundException())
     callers.leave(tokens[3], ambiguous=True)
 
     assert [tokens[0], tokens[4]] == [submission.token for submission in callers.model.open]
@@ -243,13 +234,13 @@ def test_open() -> None:
 def test_what_concerns_no_document() -> None:
     """It is no part of any history, nor are tokens of which the model has not heard."""
     callers = Callers()
-    token = callers.ask(Noop(get().keyspace))
+    token = callers.ask(document_operations.Noop(get().keyspace))
     callers.hear(token, Done())
-    callers.miss(token, DocumentExistsException())
+    callers.miss(token, errors.DocumentExistsException())
     callers.leave(token, ambiguous=False)
 
     assert {} == callers.model.submissions
-    assert Model().submitted(1, Noop(get().keyspace)) is None
+    assert Model().submitted(1, document_operations.Noop(get().keyspace)) is None
 
 
 def test_instants() -> None:
@@ -274,7 +265,7 @@ def test_instants() -> None:
     ],
     ids=named,
 )
-def test_writes_without_a_mark(operation: Operation, message: str) -> None:
+def test_writes_without_a_mark(operation: document_operations.Operation, message: str) -> None:
     """A value or a delta that would not tell who wrote it is the test's own mistake."""
     callers = Callers()
     callers.upsert()
@@ -292,7 +283,7 @@ def counter() -> tuple[Callers, int]:
     """Return callers of whom one has made a counter, and its number."""
     callers = Callers()
     delta, initial = callers.model.unique_values.counter()
-    callers.count(Increment(TRAVEL, "ada", delta, initial), initial)
+    callers.count(document_operations.Increment(TRAVEL, "ada", delta, initial), initial)
     return callers, initial
 
 
@@ -302,23 +293,23 @@ def test_counter_made_anew() -> None:
     delta, initial = callers.model.unique_values.counter()
 
     with pytest.raises(Violation, match=r"operation 2 \(increment 'ada'\) is not in its own result"):
-        callers.count(Increment(TRAVEL, "ada", delta, initial), number)
+        callers.count(document_operations.Increment(TRAVEL, "ada", delta, initial), number)
     delta, initial = callers.model.unique_values.counter()
     with pytest.raises(Violation, match=r"operation 3 \(increment 'ada'\) found no document"):
-        callers.count(Increment(TRAVEL, "ada", delta, initial), initial)
+        callers.count(document_operations.Increment(TRAVEL, "ada", delta, initial), initial)
     delta, _ = callers.model.unique_values.counter()
     with pytest.raises(Violation, match=r"operation 4 \(increment 'ada'\): counter .* has a count twice"):
-        callers.count(Increment(TRAVEL, "ada", delta), number + 2 * delta)
+        callers.count(document_operations.Increment(TRAVEL, "ada", delta), number + 2 * delta)
 
 
 def test_lost_count() -> None:
     """A count that was acknowledged is in every number after it; one that is under way may be."""
     callers, number = counter()
     first, _ = callers.model.unique_values.counter()
-    callers.ask(Increment(TRAVEL, "ada", first))
+    callers.ask(document_operations.Increment(TRAVEL, "ada", first))
     callers.find(b"%d" % number)
     second, _ = callers.model.unique_values.counter()
-    callers.count(Increment(TRAVEL, "ada", second), number + second)
+    callers.count(document_operations.Increment(TRAVEL, "ada", second), number + second)
     callers.find(b"%d" % (number + second))
     callers.find(b"%d" % (number + first + second))
 
@@ -330,7 +321,7 @@ def test_count_that_makes_a_counter_is_seen_by_its_result() -> None:
     """Before that nobody knows whether it made one, and a reader may tell."""
     callers = Callers()
     delta, initial = callers.model.unique_values.counter()
-    token = callers.ask(Increment(TRAVEL, "ada", delta, initial))
+    token = callers.ask(document_operations.Increment(TRAVEL, "ada", delta, initial))
 
     assert not callers.model.submissions[token].created
 
@@ -344,14 +335,14 @@ def test_mismatch_though_nobody_changed_anything() -> None:
     callers = Callers()
     callers.change(upsert(callers.model.unique_values.fragment()), CAS)
     tokens = [callers.ask(remove(CAS)) for _ in range(2)]
-    callers.miss(tokens[0], CasMismatchException())
-    callers.miss(tokens[1], AmbiguousTimeoutException())
-    callers.miss(callers.ask(remove(CAS)), CasMismatchException())
+    callers.miss(tokens[0], errors.CasMismatchException())
+    callers.miss(tokens[1], errors.AmbiguousTimeoutException())
+    callers.miss(callers.ask(remove(CAS)), errors.CasMismatchException())
     callers.model.quieted()
     callers.change(upsert(callers.model.unique_values.fragment()), CAS + 1)
 
     with pytest.raises(Violation, match="was told that its CAS is outdated, but nobody changed the document"):
-        callers.miss(callers.ask(remove(CAS + 1)), CasMismatchException())
+        callers.miss(callers.ask(remove(CAS + 1)), errors.CasMismatchException())
 
 
 @pytest.mark.parametrize("is_counted", [True, False])
@@ -359,11 +350,11 @@ def test_one_cas_for_two_writes(is_counted: bool) -> None:
     """Each write is told a CAS of its own."""
     callers, number = counter()
     cas = callers.cas
-    operation: DocumentOperation = touch()
+    operation: document_operations.DocumentOperation = touch()
     result: Result = MutationResult(Cas(cas))
     if is_counted:
         delta, _ = callers.model.unique_values.counter()
-        operation, result = Increment(TRAVEL, "ada", delta), CounterResult(number + delta, Cas(cas))
+        operation, result = document_operations.Increment(TRAVEL, "ada", delta), CounterResult(number + delta, Cas(cas))
     token = callers.ask(operation)
 
     with pytest.raises(Violation, match=rf"was told CAS {cas}, which is that of operation 1 \(increment 'ada'\)"):
@@ -426,6 +417,6 @@ def test_lock_that_is_given_up() -> None:
 
     assert [PLACE] == list(callers.model.locks)
 
-    callers.hear(callers.ask(Unlock(TRAVEL, "ada", Cas(CAS))), Done())
+    callers.hear(callers.ask(document_operations.Unlock(TRAVEL, "ada", Cas(CAS))), Done())
 
     assert {} == callers.model.locks

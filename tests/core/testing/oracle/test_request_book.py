@@ -6,13 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRetry
 from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import InternalServerFailureException, UnambiguousTimeoutException
-from triclinium_core.retry.couchbase.strategy import RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import RetryReason, RetryRequest, Service
 from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
 from triclinium_core.testing.oracle.request_book import HELD_SIZE_MAX, RequestBook
@@ -79,13 +77,15 @@ def retry(book: RequestBook, token: Token, reason: RetryReason) -> None:
 
 def fail(book: RequestBook, token: Token) -> None:
     """Have a request fail without a reason."""
-    book.failed(token, InternalServerFailureException("query: refused", ErrorContext(retry_attempts=0)), LONG_AGO)
+    book.failed(
+        token, errors.InternalServerFailureException("query: refused", ErrorContext(retry_attempts=0)), LONG_AGO
+    )
 
 
 def refuse(book: RequestBook, token: Token, reason: RetryReason) -> None:
     """Have a request fail because it is not retried for a reason."""
     context = ErrorContext(retry_attempts=0, refused_reason=str(reason))
-    book.failed(token, InternalServerFailureException("view_query: refused", context), LONG_AGO)
+    book.failed(token, errors.InternalServerFailureException("view_query: refused", context), LONG_AGO)
 
 
 def steps(*each: Callable[[RequestBook], object]) -> Callable[[RequestBook], None]:
@@ -151,6 +151,6 @@ def test_what_the_rules_permit_breaks_none(book: RequestBook) -> None:
     book.completed(CHANGE)
     assert [READ] == [asked.token for asked in book.open]
 
-    error = UnambiguousTimeoutException("query: not done", ErrorContext(retry_attempts=0))
+    error = errors.UnambiguousTimeoutException("query: not done", ErrorContext(retry_attempts=0))
     book.failed(READ, error, (1.0, 0))
     assert [] == book.open

@@ -6,53 +6,20 @@ import math
 
 import pytest
 
-from tests.core.testing.asked import (
-    HOTELS,
-    at,
-    exists,
-    get,
-    increment,
-    lock,
-    named,
-    remove,
-    touch,
-    upsert,
-)
+from tests.core.testing.asked import HOTELS, at, exists, get, increment, lock, named, remove, touch, upsert
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    DocumentNotFoundException,
-    DurabilityAmbiguousException,
-    RequestCanceledException,
-    UnambiguousTimeoutException,
-)
+from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.operation.catalogue import OPERATIONS
-from triclinium_core.kv.operation.document_operations import (
-    DocumentOperation,
-    Exists,
-    Get,
-    GetAndTouch,
-    GetReplica,
-    Increment,
-    Insert,
-    Unlock,
-)
 from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.testing.oracle.submissions import (
-    CHANGES_CAS,
-    NEVER,
-    Place,
-    Submission,
-    may_be_applied,
-)
+from triclinium_core.retry.couchbase import RetryReason
+from triclinium_core.testing.oracle.submissions import CHANGES_CAS, NEVER, Place, Submission, may_be_applied
 
 
-def submission(operation: DocumentOperation) -> Submission:
+def submission(operation: document_operations.DocumentOperation) -> Submission:
     """Return an operation that was submitted at 1 s."""
     return Submission(7, operation, at(1))
 
@@ -72,19 +39,31 @@ def test_begin() -> None:
 
 def test_who_changes_the_cas() -> None:
     """Whatever writes, locks or touches does; to read, to ask and to unlock leaves it as it is."""
-    kinds = [kind for kind in OPERATIONS if issubclass(kind, DocumentOperation)]
+    kinds = [kind for kind in OPERATIONS if issubclass(kind, document_operations.DocumentOperation)]
 
-    reads = {Get, GetReplica, Exists, Unlock, LookupIn, LookupInReplica}
+    reads = {
+        document_operations.Get,
+        document_operations.GetReplica,
+        document_operations.Exists,
+        document_operations.Unlock,
+        LookupIn,
+        LookupInReplica,
+    }
 
     assert reads == {kind for kind in kinds if not issubclass(kind, CHANGES_CAS)}
 
 
 @pytest.mark.parametrize(
     "operation",
-    [upsert(expiry=10), touch(10), GetAndTouch(HOTELS, "ada", 10), Increment(HOTELS, "ada", 1, 1 << 48, 10)],
+    [
+        upsert(expiry=10),
+        touch(10),
+        document_operations.GetAndTouch(HOTELS, "ada", 10),
+        document_operations.Increment(HOTELS, "ada", 1, 1 << 48, 10),
+    ],
     ids=named,
 )
-def test_expiry(operation: DocumentOperation) -> None:
+def test_expiry(operation: document_operations.DocumentOperation) -> None:
     """From when it may expire follows from when it was asked for, and by when it has from when it was applied."""
     begun = submission(operation)
 
@@ -96,7 +75,7 @@ def test_expiry(operation: DocumentOperation) -> None:
 
 
 @pytest.mark.parametrize("operation", [upsert(), touch(), increment(), lock(), get(), exists(), remove()], ids=named)
-def test_no_expiry(operation: DocumentOperation) -> None:
+def test_no_expiry(operation: document_operations.DocumentOperation) -> None:
     """Without a number, or a field for one, nothing expires; nor does what was not applied."""
     refused = submission(upsert(expiry=10))
     refused.is_void = True
@@ -117,7 +96,7 @@ def test_absolute_expiry() -> None:
 
 def test_applied() -> None:
     """The earliest witness counts, whoever comes later; what was applied is over, unless that is known to be earlier."""
-    begun, over = submission(Insert(HOTELS, "ada", b"<1>", 0)), submission(upsert())
+    begun, over = submission(document_operations.Insert(HOTELS, "ada", b"<1>", 0)), submission(upsert())
     for second in (5, 3, 4):
         begun.was_applied(at(second))
     over.over_by = at(2)
@@ -130,20 +109,20 @@ def test_applied() -> None:
 @rows(
     ("error", "may_be"),
     [
-        (AmbiguousTimeoutException(), True),
-        (DurabilityAmbiguousException(), True),
-        (UnambiguousTimeoutException(), False),
-        (DocumentNotFoundException(), False),
-        (RequestCanceledException(), False),
+        (errors.AmbiguousTimeoutException(), True),
+        (errors.DurabilityAmbiguousException(), True),
+        (errors.UnambiguousTimeoutException(), False),
+        (errors.DocumentNotFoundException(), False),
+        (errors.RequestCanceledException(), False),
         *(
             (
-                RequestCanceledException("", ErrorContext(refused_reason=reason)),
+                errors.RequestCanceledException("", ErrorContext(refused_reason=reason)),
                 reason in (RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, RetryReason.UNKNOWN),
             )
             for reason in RetryReason
         ),
     ],
 )
-def test_may_be_applied(error: CouchbaseException, may_be: bool) -> None:
+def test_may_be_applied(error: errors.CouchbaseException, may_be: bool) -> None:
     """Only what was left without its answer may have been applied."""
     assert may_be == may_be_applied(error)

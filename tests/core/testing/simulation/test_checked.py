@@ -4,50 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.testing import distorted
 from tests.core.testing.asked import TRAVEL, append, exists, get, lock, named, upsert
-from tests.core.testing.distorted import (
-    Distorted,
-    acknowledges_at_once,
-    always_finds,
-    content,
-    fails_instead,
-    fails_when_abandoned,
-    fails_with,
-    is_always_ambiguous,
-    loses_answers,
-    never_closes,
-    ready,
-    sends_twice,
-    settles_twice,
-)
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.contract.neutral import CloseStream, LossCause
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    CouchbaseException,
-    RequestCanceledException,
-    TemporaryFailureException,
-    UnambiguousTimeoutException,
-)
 from triclinium_core.kv.operation.document_operations import DocumentOperation, Noop
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import (
-    AnyRetryStrategy,
-    BestEffortRetryStrategy,
-    ErrorMapRetryStrategy,
-    FailFastRetryStrategy,
-)
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.testing.fakes.faults import (
-    Fault,
-    delay,
-    drop_response,
-    garble,
-    refuse_connection,
-    temporary_failure,
-    wrong_length,
-)
+from triclinium_core.retry import couchbase
+from triclinium_core.testing.fakes import faults
+from triclinium_core.testing.fakes.faults import delay
 from triclinium_core.testing.oracle.ledger import SURVIVABLE_DELAY, SURVIVABLE_STRIKES
 from triclinium_core.testing.oracle.submissions import Violation
 
@@ -59,7 +26,7 @@ DENIED = "was applied, and is said not to have been"
 
 def test_the_client_as_it_is() -> None:
     """It keeps the laws while nothing happens and while everything does."""
-    simulation = Distorted()
+    simulation = distorted.Distorted()
     simulation.tick()
     value = simulation.store(upsert)
     part = simulation.store(append)
@@ -67,14 +34,14 @@ def test_the_client_as_it_is() -> None:
     simulation.flow_for(60.0)
     simulation.check_frames()
 
-    assert value + part == content(simulation, token)
+    assert value + part == distorted.content(simulation, token)
     assert simulation.is_healthy
     assert 60 == simulation.now == simulation.model.now
 
 
 def test_noop_that_never_settles() -> None:
     """An operation without a document has a deadline too."""
-    simulation = ready(loses_answers)
+    simulation = distorted.ready(distorted.loses_answers)
     token = simulation.submit(Noop(TRAVEL))
     simulation.flow_for(TIMEOUT + 1.0)
 
@@ -84,8 +51,8 @@ def test_noop_that_never_settles() -> None:
 
 def test_deadline_of_the_connection_string() -> None:
     """It goes before that of the options, for the client and for who watches it."""
-    simulation = ready(connection_string="couchbase://127.0.0.1:11210?kv_timeout=10s")
-    simulation.node.faults.next(Opcode.GET, drop_response())
+    simulation = distorted.ready(connection_string="couchbase://127.0.0.1:11210?kv_timeout=10s")
+    simulation.node.faults.next(Opcode.GET, faults.drop_response())
     token = simulation.submit(get())
     simulation.flow_for(TIMEOUT + 1.0)
     simulation.tick()
@@ -99,9 +66,9 @@ def test_deadline_of_the_connection_string() -> None:
 
 def test_write_is_sent_twice() -> None:
     """Then it is applied twice."""
-    simulation = ready()
+    simulation = distorted.ready()
     simulation.store(upsert)
-    simulation.client.distort = sends_twice
+    simulation.client.distort = distorted.sends_twice
     token = simulation.submit(append(simulation.model.unique_values.fragment()))
 
     with pytest.raises(Violation, match="APPEND.* b'ada' was applied 2 times, and asked for 1 times"):
@@ -111,7 +78,7 @@ def test_write_is_sent_twice() -> None:
 
 def test_write_is_acknowledged_and_lost() -> None:
     """Success is told of what was applied."""
-    simulation = ready(acknowledges_at_once)
+    simulation = distorted.ready(distorted.acknowledges_at_once)
 
     with pytest.raises(Violation, match="is acknowledged, but the node has not applied it"):
         simulation.submit(upsert(simulation.model.unique_values.fragment()))
@@ -120,34 +87,34 @@ def test_write_is_acknowledged_and_lost() -> None:
 @pytest.mark.parametrize("is_quiet", [False, True])
 def test_late_write(is_quiet: bool) -> None:
     """What nobody knows of may still be applied, but not after everything has come to rest."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.SET, drop_response())
+    simulation = distorted.ready()
+    simulation.node.faults.next(Opcode.SET, faults.drop_response())
     simulation.serve(upsert(simulation.model.unique_values.fragment()))
     simulation.flow_for(TIMEOUT)
     if is_quiet:
         simulation.check_frames()
     simulation.store(upsert)
-    simulation.client.distort = always_finds(b"<1>")
+    simulation.client.distort = distorted.always_finds(b"<1>")
 
     if is_quiet:
         with pytest.raises(Violation, match=r"found what operation 2 \(upsert 'ada'\) wrote, but that was certainly"):
             simulation.serve(get())
     else:
-        assert b"<1>" == content(simulation, simulation.serve(get()))
+        assert b"<1>" == distorted.content(simulation, simulation.serve(get()))
 
 
 def test_forged_answer() -> None:
     """An answer whose length was forged may be read as anything; without that fault it must be what was written."""
-    simulation = ready()
+    simulation = distorted.ready()
     simulation.store(upsert)
-    simulation.node.faults.next(Opcode.GET, wrong_length(announced=SERVER_TIME_SIZE + 5))
+    simulation.node.faults.next(Opcode.GET, faults.wrong_length(announced=SERVER_TIME_SIZE + 5))
     token = simulation.serve(get())
     simulation.flow_for(1.0)
 
-    assert b"<" == content(simulation, token)
+    assert b"<" == distorted.content(simulation, token)
     assert not simulation.model.open
 
-    simulation.client.distort = always_finds(b"<")
+    simulation.client.distort = distorted.always_finds(b"<")
 
     with pytest.raises(Violation, match="b'<' is not what was written"):
         simulation.serve(get())
@@ -155,7 +122,7 @@ def test_forged_answer() -> None:
 
 def test_settled_twice() -> None:
     """A caller is told once."""
-    simulation = ready(settles_twice)
+    simulation = distorted.ready(distorted.settles_twice)
 
     with pytest.raises(AssertionError, match="was settled twice"):
         simulation.serve(get())
@@ -163,7 +130,7 @@ def test_settled_twice() -> None:
 
 def test_settled_after_it_was_abandoned() -> None:
     """A caller who has left is told nothing."""
-    simulation = ready(fails_when_abandoned)
+    simulation = distorted.ready(distorted.fails_when_abandoned)
     token = simulation.submit(get())
 
     with pytest.raises(Violation, match=r"operation 2 \(get 'ada'\) is settled although its caller has left"):
@@ -172,7 +139,7 @@ def test_settled_after_it_was_abandoned() -> None:
 
 def test_abandoning_what_was_applied() -> None:
     """The client says that nobody knows."""
-    simulation = ready()
+    simulation = distorted.ready()
     simulation.client.denies = True
     token = simulation.submit(upsert(simulation.model.unique_values.fragment()))
     simulation.hand_over(simulation.newest)
@@ -183,8 +150,8 @@ def test_abandoning_what_was_applied() -> None:
 
 def test_timeout_of_a_read() -> None:
     """A read changes nothing, so nothing about it is ambiguous."""
-    simulation = ready(is_always_ambiguous)
-    simulation.node.faults.next(Opcode.GET_META, drop_response())
+    simulation = distorted.ready(distorted.is_always_ambiguous)
+    simulation.node.faults.next(Opcode.GET_META, faults.drop_response())
     simulation.serve(exists())
 
     with pytest.raises(Violation, match="changes nothing, and still its timeout is called ambiguous"):
@@ -193,7 +160,7 @@ def test_timeout_of_a_read() -> None:
 
 def test_time_that_stands_still() -> None:
     """A client is due when something is due, and once."""
-    simulation = ready()
+    simulation = distorted.ready()
     for _ in range(1_000):
         simulation.tick()
     simulation.now += 0.1
@@ -204,10 +171,10 @@ def test_time_that_stands_still() -> None:
         simulation.flow()
 
 
-@pytest.mark.parametrize("fault", [garble(), wrong_length()], ids=repr)
-def test_reading_on(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", [faults.garble(), faults.wrong_length()], ids=repr)
+def test_reading_on(fault: faults.Fault) -> None:
     """A stream that holds what is no frame is closed."""
-    simulation = ready(never_closes)
+    simulation = distorted.ready(distorted.never_closes)
     simulation.node.faults.next(Opcode.GET, fault)
     simulation.submit(get())
 
@@ -217,7 +184,7 @@ def test_reading_on(fault: Fault) -> None:
 
 def test_closing_for_no_reason() -> None:
     """A stream that works stays."""
-    simulation = ready()
+    simulation = distorted.ready()
     stream = simulation.newest
     simulation.client.distort = lambda event, actions: [*actions, CloseStream(stream, "it was Monday")]
 
@@ -227,7 +194,7 @@ def test_closing_for_no_reason() -> None:
 
 def test_node_that_hangs_up() -> None:
     """A node hangs up because of a fault, or because of what the client sent."""
-    simulation = ready()
+    simulation = distorted.ready()
     stream = simulation.newest
     simulation.links[stream].is_hung_up = True
 
@@ -236,21 +203,26 @@ def test_node_that_hangs_up() -> None:
 
 
 NO_EXCUSE = "failed though nothing was wrong"
-BREAKER = CircuitBreakerOptions(volume_threshold=4)
+BREAKER = couchbase.CircuitBreakerOptions(volume_threshold=4)
 
 
-def refusal(reason: RetryReason) -> CouchbaseException:
+def refusal(reason: couchbase.RetryReason) -> errors.CouchbaseException:
     """Return a failure because a retry was refused."""
-    return RequestCanceledException("", ErrorContext(refused_reason=reason))
+    return errors.RequestCanceledException("", ErrorContext(refused_reason=reason))
 
 
 @rows(
     "error",
-    [UnambiguousTimeoutException(), RequestCanceledException(), TemporaryFailureException(), CouchbaseException("no")],
+    [
+        errors.UnambiguousTimeoutException(),
+        errors.RequestCanceledException(),
+        errors.TemporaryFailureException(),
+        errors.CouchbaseException("no"),
+    ],
 )
-def test_failure_for_no_reason(error: CouchbaseException) -> None:
+def test_failure_for_no_reason(error: errors.CouchbaseException) -> None:
     """Without trouble there is no excuse; the violation names operation and error."""
-    simulation = ready(fails_with(error))
+    simulation = distorted.ready(distorted.fails_with(error))
 
     with pytest.raises(Violation, match=rf"operation 2 \(get 'ada'\) {NO_EXCUSE}: {type(error).__name__}: {error}"):
         simulation.submit(get())
@@ -258,22 +230,26 @@ def test_failure_for_no_reason(error: CouchbaseException) -> None:
 
 def test_what_is_survived_leaves_time_for_an_answer() -> None:
     """As many faults as a patient client has to get over, and a late answer behind them, are no reason to fail."""
-    simulation = ready()
+    simulation = distorted.ready()
     value = simulation.store(upsert)
-    simulation.node.faults.next(Opcode.GET, temporary_failure(), times=SURVIVABLE_STRIKES - 1)
+    simulation.node.faults.next(Opcode.GET, faults.temporary_failure(), times=SURVIVABLE_STRIKES - 1)
     simulation.node.faults.next(Opcode.GET, delay(SURVIVABLE_DELAY))
     token = simulation.serve(get())
     simulation.flow_for(TIMEOUT)
 
-    assert value == content(simulation, token)
+    assert value == distorted.content(simulation, token)
 
 
-@pytest.mark.parametrize("strategy", [None, BestEffortRetryStrategy(), ErrorMapRetryStrategy()], ids=named)
+@pytest.mark.parametrize(
+    "strategy", [None, couchbase.BestEffortRetryStrategy(), couchbase.ErrorMapRetryStrategy()], ids=named
+)
 @pytest.mark.parametrize("times", [1, SURVIVABLE_STRIKES])
-def test_failure_of_a_patient_client(strategy: AnyRetryStrategy | None, times: int) -> None:
+def test_failure_of_a_patient_client(strategy: couchbase.AnyRetryStrategy | None, times: int) -> None:
     """Who is patient gets over some faults that permit a retry."""
-    simulation = ready(fails_instead(TemporaryFailureException("", ErrorContext(retry_attempts=times))))
-    simulation.node.faults.next(Opcode.GET, temporary_failure(), times=times)
+    simulation = distorted.ready(
+        distorted.fails_instead(errors.TemporaryFailureException("", ErrorContext(retry_attempts=times)))
+    )
+    simulation.node.faults.next(Opcode.GET, faults.temporary_failure(), times=times)
     simulation.serve(get(), retry_strategy=strategy)
 
     with pytest.raises(Violation, match=NO_EXCUSE):
@@ -282,46 +258,49 @@ def test_failure_of_a_patient_client(strategy: AnyRetryStrategy | None, times: i
 
 def test_failure_of_an_impatient_client() -> None:
     """Who asks not to be patient fails at the first fault, and without one not at all."""
-    simulation = ready(retry_strategy=FailFastRetryStrategy())
-    simulation.node.faults.next(Opcode.GET, temporary_failure())
+    simulation = distorted.ready(retry_strategy=couchbase.FailFastRetryStrategy())
+    simulation.node.faults.next(Opcode.GET, faults.temporary_failure())
     token = simulation.serve(get())
-    simulation.client.distort = fails_with(TemporaryFailureException())
+    simulation.client.distort = distorted.fails_with(errors.TemporaryFailureException())
 
-    assert isinstance(simulation.errors[token], TemporaryFailureException)
+    assert isinstance(simulation.errors[token], errors.TemporaryFailureException)
     with pytest.raises(Violation, match=NO_EXCUSE):
         simulation.submit(get())
 
 
-@pytest.mark.parametrize("reason", [reason for reason in RetryReason if reason.always_retry])
-def test_refusing_what_must_always_be_retried(reason: RetryReason) -> None:
+@pytest.mark.parametrize("reason", [reason for reason in couchbase.RetryReason if reason.always_retry])
+def test_refusing_what_must_always_be_retried(reason: couchbase.RetryReason) -> None:
     """No excuse helps."""
-    simulation = ready(fails_with(refusal(reason)))
+    simulation = distorted.ready(distorted.fails_with(refusal(reason)))
     simulation.excuses.lost((9.0, 0), 0)
 
     with pytest.raises(Violation, match=f"is not retried for {reason}, which is always retried"):
-        simulation.submit(get(), retry_strategy=FailFastRetryStrategy())
+        simulation.submit(get(), retry_strategy=couchbase.FailFastRetryStrategy())
 
 
 @rows(
     ("operation", "strategy", "reason", "is_lawful"),
     [
-        (get(), BestEffortRetryStrategy(), RetryReason.KV_TEMPORARY_FAILURE, False),
-        (get(), BestEffortRetryStrategy(), RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, False),
-        (get(), BestEffortRetryStrategy(), RetryReason.AUTHENTICATION_ERROR, False),
-        (get(), None, RetryReason.AUTHENTICATION_ERROR, True),
-        (get(), None, RetryReason.NODE_NOT_AVAILABLE, False),
-        (get(), FailFastRetryStrategy(), RetryReason.KV_TEMPORARY_FAILURE, True),
-        (get(), ErrorMapRetryStrategy(), RetryReason.KV_ERROR_MAP_RETRY_INDICATED, True),
-        (upsert(), BestEffortRetryStrategy(), RetryReason.KV_TEMPORARY_FAILURE, False),
-        (upsert(), BestEffortRetryStrategy(), RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, True),
-        (upsert(), None, RetryReason.UNKNOWN, True),
+        (get(), couchbase.BestEffortRetryStrategy(), couchbase.RetryReason.KV_TEMPORARY_FAILURE, False),
+        (get(), couchbase.BestEffortRetryStrategy(), couchbase.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, False),
+        (get(), couchbase.BestEffortRetryStrategy(), couchbase.RetryReason.AUTHENTICATION_ERROR, False),
+        (get(), None, couchbase.RetryReason.AUTHENTICATION_ERROR, True),
+        (get(), None, couchbase.RetryReason.NODE_NOT_AVAILABLE, False),
+        (get(), couchbase.FailFastRetryStrategy(), couchbase.RetryReason.KV_TEMPORARY_FAILURE, True),
+        (get(), couchbase.ErrorMapRetryStrategy(), couchbase.RetryReason.KV_ERROR_MAP_RETRY_INDICATED, True),
+        (upsert(), couchbase.BestEffortRetryStrategy(), couchbase.RetryReason.KV_TEMPORARY_FAILURE, False),
+        (upsert(), couchbase.BestEffortRetryStrategy(), couchbase.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, True),
+        (upsert(), None, couchbase.RetryReason.UNKNOWN, True),
     ],
 )
 def test_refusing_what_the_strategy_wants(
-    operation: DocumentOperation, strategy: AnyRetryStrategy | None, reason: RetryReason, is_lawful: bool
+    operation: DocumentOperation,
+    strategy: couchbase.AnyRetryStrategy | None,
+    reason: couchbase.RetryReason,
+    is_lawful: bool,
 ) -> None:
     """Best effort retries what may be retried, the default does too unless it is terminal, others may refuse."""
-    simulation = ready(fails_with(refusal(reason)))
+    simulation = distorted.ready(distorted.fails_with(refusal(reason)))
     simulation.excuses.lost((9.0, 0), 0)
 
     if is_lawful:
@@ -335,20 +314,20 @@ def test_refusing_what_the_strategy_wants(
 @pytest.mark.parametrize(
     "context",
     [
-        ErrorContext(refused_reason=RetryReason.CIRCUIT_BREAKER_OPEN),
-        ErrorContext(retry_reasons=frozenset({RetryReason.CIRCUIT_BREAKER_OPEN})),
+        ErrorContext(refused_reason=couchbase.RetryReason.CIRCUIT_BREAKER_OPEN),
+        ErrorContext(retry_reasons=frozenset({couchbase.RetryReason.CIRCUIT_BREAKER_OPEN})),
     ],
     ids=["refused", "retried"],
 )
 def test_failure_behind_a_breaker(context: ErrorContext, timeouts: int) -> None:
     """A breaker that opened is an excuse, where enough operations have timed out to open it: half of four."""
-    simulation = ready(retry_strategy=FailFastRetryStrategy(), circuit_breaker=BREAKER)
-    simulation.node.faults.next(Opcode.GET, drop_response(), times=timeouts)
+    simulation = distorted.ready(retry_strategy=couchbase.FailFastRetryStrategy(), circuit_breaker=BREAKER)
+    simulation.node.faults.next(Opcode.GET, faults.drop_response(), times=timeouts)
     for _ in range(timeouts):
         simulation.serve(get())
     # Healthy again, so that nothing else excuses what comes then.
     simulation.flow_for(TIMEOUT + 30.0)
-    simulation.client.distort = fails_with(RequestCanceledException("", context))
+    simulation.client.distort = distorted.fails_with(errors.RequestCanceledException("", context))
 
     assert simulation.is_healthy
     if timeouts >= 2:
@@ -360,12 +339,12 @@ def test_failure_behind_a_breaker(context: ErrorContext, timeouts: int) -> None:
 
 def test_failure_beside_a_breaker() -> None:
     """Who begins while it is open need not have met it; once it is closed, it excuses only those who did."""
-    simulation = ready(retry_strategy=FailFastRetryStrategy(), circuit_breaker=BREAKER)
-    simulation.node.faults.next(Opcode.GET, drop_response(), times=5)
+    simulation = distorted.ready(retry_strategy=couchbase.FailFastRetryStrategy(), circuit_breaker=BREAKER)
+    simulation.node.faults.next(Opcode.GET, faults.drop_response(), times=5)
     for _ in range(5):
         simulation.serve(get())
     simulation.flow_for(TIMEOUT)
-    simulation.client.distort = fails_instead(RequestCanceledException())
+    simulation.client.distort = distorted.fails_instead(errors.RequestCanceledException())
 
     assert simulation.submit(exists()) in simulation.errors
 
@@ -378,7 +357,7 @@ def test_failure_beside_a_breaker() -> None:
 @pytest.mark.parametrize("is_locked", [True, False])
 def test_failure_beside_a_lock(is_locked: bool) -> None:
     """Who waits for a lock of somebody else times out."""
-    simulation = ready()
+    simulation = distorted.ready()
     simulation.store(upsert)
     if is_locked:
         simulation.serve(lock(15))
@@ -388,7 +367,7 @@ def test_failure_beside_a_lock(is_locked: bool) -> None:
     if is_locked:
         simulation.flow_for(TIMEOUT)
 
-        assert isinstance(simulation.errors[token], UnambiguousTimeoutException)
+        assert isinstance(simulation.errors[token], errors.UnambiguousTimeoutException)
     else:
         with pytest.raises(Violation, match=NO_EXCUSE):
             simulation.flow_for(TIMEOUT)
@@ -399,7 +378,7 @@ READY = "None: READY, None; travel: READY, None"
 
 def test_under_way() -> None:
     """Bytes are under way until they were handed over, and answers until they were delivered."""
-    simulation = ready()
+    simulation = distorted.ready()
     steps = [(simulation.is_quiet, simulation.is_healthy)]
     simulation.submit(get())
     steps.append((simulation.is_quiet, simulation.is_healthy))
@@ -414,7 +393,7 @@ def test_under_way() -> None:
 
 def test_within_a_frame() -> None:
     """A client that has part of an answer waits for the rest."""
-    simulation = ready()
+    simulation = distorted.ready()
     simulation.submit(get())
     stream = simulation.newest
     simulation.hand_over(stream)
@@ -434,8 +413,8 @@ def test_within_a_frame() -> None:
 
 def test_without_a_connection() -> None:
     """It is not healthy, and says why."""
-    simulation = ready()
-    simulation.node.faults.always(None, refuse_connection())
+    simulation = distorted.ready()
+    simulation.node.faults.always(None, faults.refuse_connection())
     simulation.lose(simulation.newest, LossCause.RESET)
     simulation.flow()
 
@@ -446,8 +425,8 @@ def test_without_a_connection() -> None:
 
 def test_behind_an_open_breaker() -> None:
     """It serves nobody, until the canary has come back."""
-    simulation = ready(circuit_breaker=CircuitBreakerOptions(volume_threshold=1))
-    simulation.node.faults.next(Opcode.GET, drop_response())
+    simulation = distorted.ready(circuit_breaker=couchbase.CircuitBreakerOptions(volume_threshold=1))
+    simulation.node.faults.next(Opcode.GET, faults.drop_response())
     simulation.serve(get())
     simulation.flow_for(2.5)
 
@@ -462,7 +441,7 @@ def test_behind_an_open_breaker() -> None:
 
 def test_frames_of_a_stream_that_is_lost() -> None:
     """What the driver had begun to hand over has left, wherever it is now."""
-    simulation = ready()
+    simulation = distorted.ready()
     token = simulation.submit(exists())
     link = simulation.links[simulation.newest]
     link.handed_over += len(link.outgoing)
@@ -470,11 +449,11 @@ def test_frames_of_a_stream_that_is_lost() -> None:
     simulation.flow_for(1.0)
 
     assert token in simulation.results
-    assert RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT is simulation.retries[0].reason
+    assert couchbase.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT is simulation.retries[0].reason
     simulation.check_frames()
 
 
-def is_excused(simulation: Distorted, stream: int) -> bool:
+def is_excused(simulation: distorted.Distorted, stream: int) -> bool:
     """Tell whether a stream may end."""
     try:
         simulation.excuses.check_end(stream, "")
@@ -485,7 +464,7 @@ def is_excused(simulation: Distorted, stream: int) -> bool:
 
 def test_withholding() -> None:
     """A stream whose bytes were held back while time passed may end, and others may not."""
-    simulation = ready()
+    simulation = distorted.ready()
     other, stream = sorted(simulation.links)
     simulation.submit(get())
     simulation.advance(1.0)

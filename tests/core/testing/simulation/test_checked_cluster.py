@@ -6,19 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.core.runtime.kv.simulated import (
-    COLLECTIONS,
-    HOTEL_ID,
-    HOTELS,
-    SMALL_MAP,
-    TRAVEL,
-    client_options,
-    get,
-    upsert,
-)
+from tests.core.runtime.kv import simulated
 from tests.core.testing.distorted import DistortedMachine, fails_instead
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import DocumentNotFoundException, UnambiguousTimeoutException
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import hang_up
@@ -35,9 +26,13 @@ class TwoNodes(CheckedSimulation):
     """A client of two nodes, which may fail whatever it is asked."""
 
     def __init__(self) -> None:
-        options = FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP, vbuckets=128)
-        client = client_options("couchbase://127.0.0.1:11210,127.0.0.1:11212")
-        super().__init__(FakeNodes(options, nodes=2), client, {TRAVEL: 0, HOTELS: HOTEL_ID})
+        options = FakeNodeOptions(
+            buckets=("travel",), collections=simulated.COLLECTIONS, error_map=simulated.SMALL_MAP, vbuckets=128
+        )
+        client = simulated.client_options("couchbase://127.0.0.1:11210,127.0.0.1:11212")
+        super().__init__(
+            FakeNodes(options, nodes=2), client, {simulated.TRAVEL: 0, simulated.HOTELS: simulated.HOTEL_ID}
+        )
         self.client = DistortedMachine(self.options, None)
         self.clients = (self.client,)
         self.machine = self.client
@@ -46,10 +41,10 @@ class TwoNodes(CheckedSimulation):
         """Return a key that a node has now."""
         return next(key for key in map(str, range(99)) if self.nodes.owner_of(key) == node)
 
-    def fail(self, node: int = 0, keyspace: Keyspace = TRAVEL) -> None:
+    def fail(self, node: int = 0, keyspace: Keyspace = simulated.TRAVEL) -> None:
         """Ask for a document that a node has, and fail whatever its answer is."""
-        self.client.distort = fails_instead(UnambiguousTimeoutException("", ErrorContext()))
-        self.submit(get(self.key_of(node), keyspace))
+        self.client.distort = fails_instead(errors.UnambiguousTimeoutException("", ErrorContext()))
+        self.submit(simulated.get(self.key_of(node), keyspace))
         self.flow()
         self.client.distort = None
 
@@ -60,9 +55,9 @@ def simulation() -> TwoNodes:
     simulation = TwoNodes()
     simulation.tick()
     for node in (0, 1):
-        for keyspace in (TRAVEL, HOTELS):
+        for keyspace in (simulated.TRAVEL, simulated.HOTELS):
             value = simulation.model.unique_values.fragment()
-            simulation.submit(upsert(simulation.key_of(node), keyspace, value=value))
+            simulation.submit(simulated.upsert(simulation.key_of(node), keyspace, value=value))
     simulation.flow()
     assert 4 == len(simulation.results)
     return simulation
@@ -93,7 +88,7 @@ def test_a_collection_is_everybodys(simulation: TwoNodes) -> None:
     """Any node may have been asked for its id, so the trouble of any is an excuse."""
     simulation.nodes.slow_down(1, 0.001)
     simulation.look_around()
-    simulation.fail(0, HOTELS)
+    simulation.fail(0, simulated.HOTELS)
 
     with pytest.raises(Violation, match=NO_EXCUSE):
         simulation.fail(0)
@@ -104,7 +99,7 @@ def test_a_document_without_a_node(simulation: TwoNodes) -> None:
     lost, kept = simulation.key_of(1), simulation.key_of(0)
     simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=None)
     simulation.look_around()
-    tokens = [simulation.submit(get(key)) for key in (lost, kept)]
+    tokens = [simulation.submit(simulated.get(key)) for key in (lost, kept)]
     simulation.flow_for(3.0)
 
     assert [tokens[0]] == [*simulation.errors]
@@ -127,16 +122,16 @@ def test_an_old_owner_may_still_be_asked(simulation: TwoNodes) -> None:
 def test_a_collection_that_was_dropped(simulation: TwoNodes) -> None:
     """While it is gone operations in it fail; then it is there again, and empty."""
     key = simulation.key_of(0)
-    simulation.drop_collection(HOTELS)
-    simulation.submit(get(key, HOTELS))
+    simulation.drop_collection(simulated.HOTELS)
+    simulation.submit(simulated.get(key, simulated.HOTELS))
     simulation.flow_for(3.0)
-    simulation.create_collection(HOTELS)
+    simulation.create_collection(simulated.HOTELS)
     simulation.flow_for(3.0)
-    token = simulation.submit(get(key, HOTELS))
-    simulation.submit(upsert(key, HOTELS, value=simulation.model.unique_values.fragment()))
+    token = simulation.submit(simulated.get(key, simulated.HOTELS))
+    simulation.submit(simulated.upsert(key, simulated.HOTELS, value=simulation.model.unique_values.fragment()))
     simulation.flow()
     simulation.check_frames()
 
-    assert isinstance(simulation.errors[token], DocumentNotFoundException)
+    assert isinstance(simulation.errors[token], errors.DocumentNotFoundException)
     with pytest.raises(Violation, match=NO_EXCUSE):
-        simulation.fail(0, HOTELS)
+        simulation.fail(0, simulated.HOTELS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triclinium_core.contract.neutral import StrategyDecided, Token
-from triclinium_core.retry.couchbase.strategy import RetryAction
+from triclinium_core.retry.couchbase import RetryAction
 from triclinium_core.testing.oracle.loans import LoanBook
 from triclinium_core.testing.simulation.consultations import Consultations, think
 

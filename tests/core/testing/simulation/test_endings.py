@@ -15,12 +15,7 @@ from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.oracle.submissions import Violation
 from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.endings import has_endings
-from triclinium_core.testing.simulation.history import (
-    COLLECTION_IDS,
-    DEFAULT,
-    NODE_OPTIONS,
-    ClusterHistory,
-)
+from triclinium_core.testing.simulation.history import COLLECTION_IDS, DEFAULT, NODE_OPTIONS, ClusterHistory
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 from triclinium_core.testing.simulation.simulation import client_options
 from triclinium_core.testing.simulation.simulation_command import REGRESSIONS

@@ -5,18 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.core.testing.simulation.played import played
-from triclinium_core.errors import TimeoutException
+from triclinium_core import errors
 from triclinium_core.kv.operation.document_operations import Get, Upsert
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
+from triclinium_core.retry.couchbase import BestEffortRetryStrategy, FailFastRetryStrategy
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.oracle.submissions import Violation
 from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.chaos import late_chance
-from triclinium_core.testing.simulation.history import (
-    COLLECTION_IDS,
-    NAMED,
-    NODE_OPTIONS,
-)
+from triclinium_core.testing.simulation.history import COLLECTION_IDS, NAMED, NODE_OPTIONS
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 from triclinium_core.testing.simulation.simulation import client_options
 from triclinium_core.testing.simulation.simulation_command import REGRESSIONS
@@ -42,7 +38,7 @@ def test_what_takes_longer_than_an_operation_excuses_its_timeout() -> None:
     hasty = simulation.submit(Get(NAMED, "k1"), retry_strategy=FailFastRetryStrategy())
     simulation.flow_for(5.0)
 
-    assert isinstance(simulation.errors[token], TimeoutException)
+    assert isinstance(simulation.errors[token], errors.TimeoutException)
     assert hasty in simulation.errors
 
 

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.runtime.kv.simulated import (
-    COLLECTIONS,
-    HOTEL_ID,
-    HOTELS,
-    SMALL_MAP,
-    TRAVEL,
-    client_options,
-    get,
-    upsert,
-)
+from tests.core.runtime.kv import simulated
 from triclinium_core.kv.operation.document_operations import Exists, Increment, Noop, Operation, Unlock
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.wire.constants import Opcode
@@ -27,12 +18,18 @@ from triclinium_core.testing.simulation.logged import LoggedSimulation
 @pytest.fixture
 def simulation() -> LoggedSimulation:
     """Return a client of a node that is connected."""
-    options = FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS, error_map=SMALL_MAP, vbuckets=128)
+    options = FakeNodeOptions(
+        buckets=("travel",), collections=simulated.COLLECTIONS, error_map=simulated.SMALL_MAP, vbuckets=128
+    )
     simulation = LoggedSimulation(
-        FakeNodes(options, nodes=1), client_options(), {TRAVEL: 0, HOTELS: HOTEL_ID}, rng=MIDPOINT, clients=1
+        FakeNodes(options, nodes=1),
+        simulated.client_options(),
+        {simulated.TRAVEL: 0, simulated.HOTELS: simulated.HOTEL_ID},
+        rng=MIDPOINT,
+        clients=1,
     )
     simulation.tick()
-    simulation.submit(get())
+    simulation.submit(simulated.get())
     simulation.flow()
     simulation.timeline.clear()
     return simulation
@@ -41,11 +38,11 @@ def simulation() -> LoggedSimulation:
 @pytest.mark.parametrize(
     ("operation", "asked", "told"),
     [
-        (upsert("k", value=b"<1>"), "upsert k <1>", "done"),
-        (upsert("k", HOTELS, value=b"<1>"), "upsert hotel/k <1>", "done"),
-        (Increment(TRAVEL, "hits", 1, 1 << 48), "increment hits by 0x1", "0x1000000000000"),
-        (Exists(TRAVEL, "k"), "exists k", "there is none"),
-        (Noop(TRAVEL), "noop ", "done"),
+        (simulated.upsert("k", value=b"<1>"), "upsert k <1>", "done"),
+        (simulated.upsert("k", simulated.HOTELS, value=b"<1>"), "upsert hotel/k <1>", "done"),
+        (Increment(simulated.TRAVEL, "hits", 1, 1 << 48), "increment hits by 0x1", "0x1000000000000"),
+        (Exists(simulated.TRAVEL, "k"), "exists k", "there is none"),
+        (Noop(simulated.TRAVEL), "noop ", "done"),
     ],
 )
 def test_operations_are_told(simulation: LoggedSimulation, operation: Operation, asked: str, told: str) -> None:
@@ -59,7 +56,7 @@ def test_operations_are_told(simulation: LoggedSimulation, operation: Operation,
         simulation.timeline
     )
     value = simulation.model.unique_values.fragment()
-    for later in (upsert("read", value=value), Exists(TRAVEL, "read"), get("read")):
+    for later in (simulated.upsert("read", value=value), Exists(simulated.TRAVEL, "read"), simulated.get("read")):
         simulation.submit(later)
     simulation.flow()
     assert ["it exists", value.decode()] == [line.rpartition(": ")[2] for line in simulation.timeline[-2:]]
@@ -69,17 +66,17 @@ def test_outcomes_are_counted(simulation: LoggedSimulation) -> None:
     """By their kind, in words."""
     before = simulation.figures.outcomes.copy()
     mark = simulation.model.unique_values.fragment
-    simulation.submit(upsert(value=mark()))
-    simulation.submit(Unlock(TRAVEL, "nobody", Cas(7)))
-    simulation.abandon(simulation.submit(get()))
+    simulation.submit(simulated.upsert(value=mark()))
+    simulation.submit(Unlock(simulated.TRAVEL, "nobody", Cas(7)))
+    simulation.abandon(simulation.submit(simulated.get()))
     simulation.flow()
     simulation.node.faults.next(Opcode.GET, drop_response())
     simulation.node.faults.next(Opcode.SET, drop_response())
-    simulation.submit(get())
-    simulation.submit(upsert(value=mark()))
+    simulation.submit(simulated.get())
+    simulation.submit(simulated.upsert(value=mark()))
     simulation.flow_for(3.0)
     simulation.node.faults.next(Opcode.SET, hang_up())
-    simulation.submit(upsert(value=mark()))
+    simulation.submit(simulated.upsert(value=mark()))
     simulation.flow()
 
     assert 1 == before.total()

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.core.testing.simulation.played import played
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.services.management.management_request import ManagementRequest
 from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.testing.simulation.history import ClusterHistory

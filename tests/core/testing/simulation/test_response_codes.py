@@ -7,17 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
+from triclinium_core.retry import couchbase
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.request_templates import SERVICE_REFUSALS, VIEW_FAILURES, RequestTemplates
 from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, NAMED, NODE_OPTIONS, SERVICE_TIMEOUTS
 from triclinium_core.testing.simulation.simulation import client_options
 
-KINDS = {Service.SEARCH: "search refused", Service.ANALYTICS: "analytics refused", Service.VIEWS: "view refused"}
+KINDS = {
+    couchbase.Service.SEARCH: "search refused",
+    couchbase.Service.ANALYTICS: "analytics refused",
+    couchbase.Service.VIEWS: "view refused",
+}
 ROWS = [(service, place) for service, answers in SERVICE_REFUSALS.items() for place in range(len(answers))]
 
 
@@ -39,31 +40,34 @@ def asking(kind: str, place: int) -> tuple[CheckedSimulation, RequestTemplates]:
 
 def test_every_row_is_drawn() -> None:
     """Those of analytics by their codes, those of search and views by the status of HTTP."""
-    codes = {(Service.ANALYTICS, answer.errors[0]["code"]) for answer in SERVICE_REFUSALS[Service.ANALYTICS]}
+    codes = {
+        (couchbase.Service.ANALYTICS, answer.errors[0]["code"])
+        for answer in SERVICE_REFUSALS[couchbase.Service.ANALYTICS]
+    }
     statuses = {
         (service, answer.http_status)
-        for service in (Service.SEARCH, Service.VIEWS)
+        for service in (couchbase.Service.SEARCH, couchbase.Service.VIEWS)
         for answer in SERVICE_REFUSALS[service]
     }
 
-    assert codes == {row for row in RETRYABLE_ERROR_CODES if row[0] is Service.ANALYTICS}
-    assert statuses == set(RETRYABLE_HTTP_STATUSES)
+    assert codes == {row for row in couchbase.RETRYABLE_ERROR_CODES if row[0] is couchbase.Service.ANALYTICS}
+    assert statuses == set(couchbase.RETRYABLE_HTTP_STATUSES)
 
 
 @pytest.mark.parametrize(("service", "place"), ROWS)
-def test_a_refusal_is_retried(service: Service, place: int) -> None:
+def test_a_refusal_is_retried(service: couchbase.Service, place: int) -> None:
     """For the reason of its row, and then the rows come; who fails fast gets the error, but for what is always retried."""
     simulation, templates = asking(KINDS[service], place)
     patient, hasty = templates.draw(), templates.draw()
     first = simulation.ask(patient, reads_slowly=False)
-    second = simulation.ask(hasty, retry_strategy=FailFastRetryStrategy(), reads_slowly=False)
+    second = simulation.ask(hasty, retry_strategy=couchbase.FailFastRetryStrategy(), reads_slowly=False)
     simulation.run()
     reasons = {report.reason for report in simulation.retries if report.token == first}
 
     assert list(patient.rows) == simulation.rows[first]
     assert 1 == len(reasons)
     assert patient.refusals == sum(report.token == first for report in simulation.retries) > 0
-    assert (reasons == {RetryReason.VIEWS_NO_ACTIVE_PARTITION}) == (second in simulation.answers)
+    assert (reasons == {couchbase.RetryReason.VIEWS_NO_ACTIVE_PARTITION}) == (second in simulation.answers)
 
 
 @pytest.mark.parametrize("place", range(len(VIEW_FAILURES)))

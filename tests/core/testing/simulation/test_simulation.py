@@ -7,14 +7,13 @@ import math
 import pytest
 
 from tests.core.runtime.kv.phases import Asking
+from triclinium_core import errors
 from triclinium_core.contract.neutral import ConsultStrategy, LossCause, StrategyDecided, StreamId
-from triclinium_core.errors import InvalidArgumentException, RequestCanceledException, UnambiguousTimeoutException
 from triclinium_core.kv.operation.document_operations import Get, Keyspace, Noop, Operation, Upsert
 from triclinium_core.kv.operation.results import GetResult
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import ClientOptions, PasswordAuthenticator
-from triclinium_core.retry.couchbase.strategy import RetryAction, RetryRequest
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import delay, drop_response, hang_up_mid_reply, refuse_connection
@@ -114,7 +113,7 @@ def test_losing() -> None:
     simulation.lose(stream)
 
     assert stream not in simulation.links
-    assert RequestCanceledException is type(simulation.errors[token])
+    assert errors.RequestCanceledException is type(simulation.errors[token])
 
     simulation.run()
     other = simulation.submit(upsert())
@@ -191,7 +190,7 @@ def test_run_ends_with_the_last_operation() -> None:
     simulation.run()
 
     assert 2.5 == simulation.now == simulation.settled_at[token]
-    assert UnambiguousTimeoutException is type(simulation.errors[token])
+    assert errors.UnambiguousTimeoutException is type(simulation.errors[token])
 
     simulation.run()
 
@@ -328,5 +327,5 @@ def test_a_killed_node_hangs_up() -> None:
 
 def test_one_of_several_is_not_the_peer_of_a_client() -> None:
     """The whole cluster is."""
-    with pytest.raises(InvalidArgumentException, match="FakeNodes"):
+    with pytest.raises(errors.InvalidArgumentException, match="FakeNodes"):
         Simulation(FakeNodes()[0])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.tools.fleet.demand import ClosedLoop, PoissonArrivals, Ramp, Spike, Steady, clock_of, demanded
 
 SPIKE = Spike(start=2.0, end=4.0, factor=3.0)
@@ -65,7 +65,7 @@ def test_a_demand_that_ended_never_comes() -> None:
 )
 def test_nonsense_is_refused(build: Callable[[], object], parameter: str) -> None:
     """By the name of what is wrong."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         build()
 
     assert parameter == caught.value.parameter

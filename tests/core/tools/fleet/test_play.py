@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.core.tools.fleet.recorded import Story, recorded
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.retry.backoff import Random
 from triclinium_core.tools.fleet import (
     STRATEGIES,
@@ -251,7 +251,7 @@ def test_the_queue_of_a_bucket_is_its_longest() -> None:
 
 def test_an_unknown_strategy_is_named() -> None:
     """With those that there are."""
-    with pytest.raises(InvalidArgumentException, match="'hope'.*best_effort"):
+    with pytest.raises(errors.InvalidArgumentException, match="'hope'.*best_effort"):
         run(SMALL, "hope")
 
 

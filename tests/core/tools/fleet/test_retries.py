@@ -9,57 +9,41 @@ import msgspec
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.tools.fleet import (
-    BreakerRetries,
-    BudgetRetries,
-    ClosedLoop,
-    CouchbaseRetries,
-    CountedRetries,
-    DecorrelatedDelays,
-    ExponentialDelays,
-    FixedTime,
-    Fleet,
-    NoDelay,
-    ParallelService,
-    QuotaRetries,
-    Retries,
-    Scenario,
-    simulate,
-)
+from triclinium_core import errors
+from triclinium_core.tools import fleet
 
 
-def attempts_of(retries: Retries, *, operations: int = 1) -> int:
+def attempts_of(retries: fleet.Retries, *, operations: int = 1) -> int:
     """Return how many attempts are made where every one fails after a millisecond."""
-    scenario = Scenario(
-        fleet=Fleet(clients=1, timeout=1.0, arrivals=ClosedLoop(operations=operations)),
-        service=ParallelService(leg=FixedTime(seconds=0.0005)),
+    scenario = fleet.Scenario(
+        fleet=fleet.Fleet(clients=1, timeout=1.0, arrivals=fleet.ClosedLoop(operations=operations)),
+        service=fleet.ParallelService(leg=fleet.FixedTime(seconds=0.0005)),
         failure_rate=1.0,
         strategies=(retries,),
     )
-    return simulate(scenario, retries.name, rng=random.Random(1)).totals.sent
+    return fleet.simulate(scenario, retries.name, rng=random.Random(1)).totals.sent
 
 
 @rows(
     ("retries", "attempts"),
     [
-        (CountedRetries(name="n", max_attempts=4), 4),
-        (CountedRetries(name="n", max_attempts=4, delays=ExponentialDelays(base=9.0, most=9.0)), 1),
-        (CountedRetries(name="n", max_attempts=4, delays=DecorrelatedDelays(base=0.001, most=0.01)), 4),
-        (QuotaRetries(name="n", max_attempts=9, quota=28, delays=NoDelay()), 3),
-        (BudgetRetries(name="n", capacity=3.0), 3),
-        (BreakerRetries(name="n", failure_share=2.0), 3),
-        (CouchbaseRetries(name="n", first=0.3, most=0.3), 4),
+        (fleet.CountedRetries(name="n", max_attempts=4), 4),
+        (fleet.CountedRetries(name="n", max_attempts=4, delays=fleet.ExponentialDelays(base=9.0, most=9.0)), 1),
+        (fleet.CountedRetries(name="n", max_attempts=4, delays=fleet.DecorrelatedDelays(base=0.001, most=0.01)), 4),
+        (fleet.QuotaRetries(name="n", max_attempts=9, quota=28, delays=fleet.NoDelay()), 3),
+        (fleet.BudgetRetries(name="n", capacity=3.0), 3),
+        (fleet.BreakerRetries(name="n", failure_share=2.0), 3),
+        (fleet.CouchbaseRetries(name="n", first=0.3, most=0.3), 4),
     ],
 )
-def test_each_kind_is_a_strategy(retries: Retries, attempts: int) -> None:
+def test_each_kind_is_a_strategy(retries: fleet.Retries, attempts: int) -> None:
     """With the numbers that the scenario gives it."""
     assert attempts == attempts_of(retries)
 
 
 def test_clients_of_a_process_share_their_strategy() -> None:
     """A budget of four retries serves two operations, and not each of them."""
-    assert 2 + 2 == attempts_of(BudgetRetries(name="n", capacity=3.0, deposit=0.0), operations=2)
+    assert 2 + 2 == attempts_of(fleet.BudgetRetries(name="n", capacity=3.0, deposit=0.0), operations=2)
 
 
 def test_a_scenario_is_plain_data() -> None:
@@ -70,31 +54,33 @@ def test_a_scenario_is_plain_data() -> None:
         "failure_rate": 0.1,
         "strategies": [{"type": "breaker", "name": "mine", "delays": {"type": "exponential", "base": 1, "most": 2}}],
     }
-    scenario = msgspec.convert(plain, Scenario)
+    scenario = msgspec.convert(plain, fleet.Scenario)
 
-    assert scenario == msgspec.convert(msgspec.to_builtins(scenario), Scenario)
-    assert (BreakerRetries(name="mine", delays=ExponentialDelays(base=1.0, most=2.0)),) == scenario.strategies
+    assert scenario == msgspec.convert(msgspec.to_builtins(scenario), fleet.Scenario)
+    assert (
+        fleet.BreakerRetries(name="mine", delays=fleet.ExponentialDelays(base=1.0, most=2.0)),
+    ) == scenario.strategies
     with pytest.raises(msgspec.ValidationError):
-        msgspec.convert({**plain, "failure_rates": 0.1}, Scenario)
+        msgspec.convert({**plain, "failure_rates": 0.1}, fleet.Scenario)
 
 
 @rows(
     ("build", "parameter"),
     [
-        (lambda: CountedRetries(name="", max_attempts=1), "name"),
-        (lambda: CountedRetries(name="n", max_attempts=0), "max_attempts"),
-        (lambda: QuotaRetries(name="n", quota=-1), "quota"),
-        (lambda: BudgetRetries(name="n", capacity=-1.0), "capacity"),
-        (lambda: BudgetRetries(name="n", deposit=-1.0), "deposit"),
-        (lambda: BreakerRetries(name="n", failure_share=-1.0), "failure_share"),
-        (lambda: CouchbaseRetries(name="n", first=2.0, most=1.0), "first"),
-        (lambda: ExponentialDelays(base=-1.0, most=1.0), "base"),
-        (lambda: DecorrelatedDelays(base=1.0, most=-1.0), "most"),
+        (lambda: fleet.CountedRetries(name="", max_attempts=1), "name"),
+        (lambda: fleet.CountedRetries(name="n", max_attempts=0), "max_attempts"),
+        (lambda: fleet.QuotaRetries(name="n", quota=-1), "quota"),
+        (lambda: fleet.BudgetRetries(name="n", capacity=-1.0), "capacity"),
+        (lambda: fleet.BudgetRetries(name="n", deposit=-1.0), "deposit"),
+        (lambda: fleet.BreakerRetries(name="n", failure_share=-1.0), "failure_share"),
+        (lambda: fleet.CouchbaseRetries(name="n", first=2.0, most=1.0), "first"),
+        (lambda: fleet.ExponentialDelays(base=-1.0, most=1.0), "base"),
+        (lambda: fleet.DecorrelatedDelays(base=1.0, most=-1.0), "most"),
     ],
 )
 def test_nonsense_is_refused(build: Callable[[], object], parameter: str) -> None:
     """By the name of what is wrong."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         build()
 
     assert parameter == caught.value.parameter

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.tools.fleet import Fleet, Outage, Scenario, SimulatedService
 
 SERVICE = SimulatedService(capacity=10.0)
@@ -52,7 +52,7 @@ SERVICE = SimulatedService(capacity=10.0)
 )
 def test_nonsense_is_refused(build: Callable[[], object], parameter: str, said: str) -> None:
     """The error names the parameter, and the value or the limit that it breaks."""
-    with pytest.raises(InvalidArgumentException, match=said) as caught:
+    with pytest.raises(errors.InvalidArgumentException, match=said) as caught:
         build()
 
     assert parameter == caught.value.parameter

@@ -8,15 +8,7 @@ import random
 import pytest
 
 from triclinium_core.retry.backoff import ConstantRandom
-from triclinium_core.tools.fleet.scenario import (
-    ContendedRow,
-    Outage,
-    OutageKind,
-    Overload,
-    ParallelService,
-    SimulatedService,
-    Work,
-)
+from triclinium_core.tools.fleet import scenario
 from triclinium_core.tools.fleet.service import (
     AttemptOutcome,
     Fate,
@@ -27,10 +19,10 @@ from triclinium_core.tools.fleet.service import (
 )
 from triclinium_core.tools.fleet.times import FixedTime
 
-TEN_A_SECOND = SimulatedService(capacity=10.0, latency=0.01, queue=0.25, rejection_cost=0.5)
+TEN_A_SECOND = scenario.SimulatedService(capacity=10.0, latency=0.01, queue=0.25, rejection_cost=0.5)
 
 
-def queue(service: SimulatedService, outage: Outage | None) -> QueueMachine:
+def queue(service: scenario.SimulatedService, outage: scenario.Outage | None) -> QueueMachine:
     """Return the machine of a service without chance."""
     return QueueMachine(service, outage, rng=ConstantRandom(0.5))
 
@@ -67,7 +59,7 @@ def test_a_full_queue_turns_away() -> None:
 
 def test_a_full_queue_may_be_silent() -> None:
     """Then nobody ever hears of the request."""
-    machine = queue(SimulatedService(capacity=1.0, queue=0.5, overload=Overload.SILENT), None)
+    machine = queue(scenario.SimulatedService(capacity=1.0, queue=0.5, overload=scenario.Overload.SILENT), None)
     machine.receive(0.0)
 
     assert (AttemptOutcome.THROTTLED, math.inf) == machine.receive(0.0)
@@ -76,15 +68,15 @@ def test_a_full_queue_may_be_silent() -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (OutageKind.REFUSES, (AttemptOutcome.REFUSED, 1.01)),
-        (OutageKind.CLOSES, (AttemptOutcome.CLOSED, 1.01)),
-        (OutageKind.DENIES, (AttemptOutcome.DENIED, 1.01)),
-        (OutageKind.SILENT, (AttemptOutcome.TIMED_OUT, math.inf)),
+        (scenario.OutageKind.REFUSES, (AttemptOutcome.REFUSED, 1.01)),
+        (scenario.OutageKind.CLOSES, (AttemptOutcome.CLOSED, 1.01)),
+        (scenario.OutageKind.DENIES, (AttemptOutcome.DENIED, 1.01)),
+        (scenario.OutageKind.SILENT, (AttemptOutcome.TIMED_OUT, math.inf)),
     ],
 )
-def test_what_an_outage_does(kind: OutageKind, expected: tuple[AttemptOutcome, float]) -> None:
+def test_what_an_outage_does(kind: scenario.OutageKind, expected: tuple[AttemptOutcome, float]) -> None:
     """From its first instant up to its last, each kind in its way; then requests are served as if none had waited."""
-    machine = queue(TEN_A_SECOND, Outage(1.0, 2.0, kind))
+    machine = queue(TEN_A_SECOND, scenario.Outage(1.0, 2.0, kind))
 
     assert expected == machine.receive(1.0)
     assert expected[0] is machine.receive(1.999)[0]
@@ -93,8 +85,8 @@ def test_what_an_outage_does(kind: OutageKind, expected: tuple[AttemptOutcome, f
 
 def test_an_outage_takes_what_waits() -> None:
     """Whoever would be answered after its beginning hears that the connection closed; or nothing, if it is silent."""
-    closing = queue(TEN_A_SECOND, Outage(0.15, 0.2, OutageKind.REFUSES))
-    silent = queue(TEN_A_SECOND, Outage(0.15, 0.2, OutageKind.SILENT))
+    closing = queue(TEN_A_SECOND, scenario.Outage(0.15, 0.2, scenario.OutageKind.REFUSES))
+    silent = queue(TEN_A_SECOND, scenario.Outage(0.15, 0.2, scenario.OutageKind.SILENT))
 
     assert [(AttemptOutcome.ANSWERED, 0.11), (AttemptOutcome.CLOSED, 0.15)] == approximately(
         [closing.receive(0.0) for _ in range(2)]
@@ -105,7 +97,7 @@ def test_an_outage_takes_what_waits() -> None:
 
 def test_what_waited_is_lost_with_the_outage() -> None:
     """Who asks after it waits for nobody from before, even where the outage was shorter than the queue."""
-    machine = queue(SimulatedService(capacity=1.0, latency=0.01, queue=9.0), Outage(1.0, 2.0))
+    machine = queue(scenario.SimulatedService(capacity=1.0, latency=0.01, queue=9.0), scenario.Outage(1.0, 2.0))
     for _ in range(5):
         machine.receive(0.0)
 
@@ -123,7 +115,7 @@ def carried_on(machine: ServiceMachine, now: float) -> tuple[AttemptOutcome, flo
 
 def test_a_parallel_service_slows_down_with_what_is_in_flight() -> None:
     """Each takes longer by those that are served when it begins, itself among them; those that are done do not count."""
-    service = ParallelService(base=1.0, growth=0.5, leg=FixedTime(seconds=0.25))
+    service = scenario.ParallelService(base=1.0, growth=0.5, leg=FixedTime(seconds=0.25))
     machine = ParallelMachine(service, None, rng=ConstantRandom(0.5))
 
     assert [(AttemptOutcome.ANSWERED, 2.0), (AttemptOutcome.ANSWERED, 2.5)] == [
@@ -136,7 +128,8 @@ def test_a_parallel_service_slows_down_with_what_is_in_flight() -> None:
 def test_a_share_of_requests_fails() -> None:
     """By chance: below the failure rate."""
     unlucky, lucky = (
-        ParallelMachine(ParallelService(), None, failure_rate=0.5, rng=ConstantRandom(share)) for share in (0.4, 0.5)
+        ParallelMachine(scenario.ParallelService(), None, failure_rate=0.5, rng=ConstantRandom(share))
+        for share in (0.4, 0.5)
     )
 
     assert (AttemptOutcome.FAILED, 0.01) == carried_on(unlucky, 0.0)
@@ -145,7 +138,7 @@ def test_a_share_of_requests_fails() -> None:
 
 def test_a_row_takes_the_first_write() -> None:
     """Who has read before it conflicts, and after reading again does not."""
-    machine = RowMachine(ContendedRow(leg=FixedTime(seconds=1.0)), None, rng=ConstantRandom(0.5))
+    machine = RowMachine(scenario.ContendedRow(leg=FixedTime(seconds=1.0)), None, rng=ConstantRandom(0.5))
     first_read, at = machine.receive(0.0)
     second_read, _ = machine.receive(0.0)
     assert not isinstance(first_read, AttemptOutcome)
@@ -163,9 +156,11 @@ def test_a_row_takes_the_first_write() -> None:
 
 def test_an_outage_takes_what_is_on_its_way() -> None:
     """At any leg, of a service that cannot tell at once what becomes of a request."""
-    row = RowMachine(ContendedRow(leg=FixedTime(seconds=1.0)), Outage(2.5, 9.0), rng=ConstantRandom(0.5))
-    service = ParallelService(base=1.0, growth=0.5, leg=FixedTime(seconds=1.0))
-    parallel = ParallelMachine(service, Outage(0.5, 1.0), rng=ConstantRandom(0.5))
+    row = RowMachine(
+        scenario.ContendedRow(leg=FixedTime(seconds=1.0)), scenario.Outage(2.5, 9.0), rng=ConstantRandom(0.5)
+    )
+    service = scenario.ParallelService(base=1.0, growth=0.5, leg=FixedTime(seconds=1.0))
+    parallel = ParallelMachine(service, scenario.Outage(0.5, 1.0), rng=ConstantRandom(0.5))
 
     assert (AttemptOutcome.CLOSED, 2.5) == carried_on(row, 0.0)
     assert (AttemptOutcome.REFUSED, 5.0) == carried_on(row, 3.0)
@@ -175,7 +170,7 @@ def test_an_outage_takes_what_is_on_its_way() -> None:
 
 def test_random_work_is_as_long_on_average() -> None:
     """An exponential time for each request, in the order in which they come."""
-    service = SimulatedService(capacity=10.0, latency=0.0, queue=1e9, work=Work.EXPONENTIAL)
+    service = scenario.SimulatedService(capacity=10.0, latency=0.0, queue=1e9, work=scenario.Work.EXPONENTIAL)
     machine = QueueMachine(service, None, rng=random.Random(1))
     ends = [at for _, at in (machine.receive(0.0) for _ in range(10_000))]
 

@@ -11,10 +11,8 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.retry.backoff import Random
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.couchbase import BestEffortRetryStrategy
+from triclinium_core.retry.smithy import AdaptiveRetryStrategy, AwsRetryNumbers, StandardRetryStrategy
 from triclinium_core.tools.fleet.scenario import Fleet
 from triclinium_core.tools.fleet.service import AttemptOutcome
 from triclinium_core.tools.fleet.strategies import Process, SmithyCall, SmithyProcess, couchbase_clients

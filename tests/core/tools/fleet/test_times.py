@@ -9,14 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.tools.fleet.times import (
-    ExponentialTime,
-    FixedTime,
-    NormalTime,
-    UniformTime,
-    sampler,
-)
+from triclinium_core import errors
+from triclinium_core.tools.fleet.times import ExponentialTime, FixedTime, NormalTime, UniformTime, sampler
 
 DRAWS = 20_000
 
@@ -60,7 +54,7 @@ def test_a_normal_time_has_no_sign() -> None:
 )
 def test_nonsense_is_refused(build: Callable[[], object], parameter: str) -> None:
     """By the name of what is wrong."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         build()
 
     assert parameter == caught.value.parameter

@@ -5,31 +5,20 @@ from __future__ import annotations
 import pytest
 
 from tests.rows import rows
+from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra import errors as e
-from triclinium_core.retry.cassandra.consistency import WriteType
-from triclinium_core.retry.cassandra.requests.actions import Complete, Fail
-from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
-from triclinium_core.retry.cassandra.requests.events import (
-    AttemptAborted,
-    ConnectionMissed,
-    ErrorReceived,
-    ResultReceived,
-    StatementPrepared,
-    TimerFired,
-)
-from triclinium_core.retry.cassandra.verdicts import RETHROW, RETRY_NEXT, RETRY_SAME, RetryVerdict
 from triclinium_core.tools.vectors.cassandra_script import FixedPolicy, UnusableScript, play, read_answer
 
 
-def end_of(verdict: RetryVerdict | None, *script: tuple[str, str], idempotent: bool = True) -> object:
+def end_of(verdict: cassandra.RetryVerdict | None, *script: tuple[str, str], idempotent: bool = True) -> object:
     """Return how a request ends whose policy always answers ``verdict``."""
-    return play(CassandraRequest(policy=FixedPolicy(verdict), idempotent=idempotent), script)
+    return play(cassandra.CassandraRequest(policy=FixedPolicy(verdict), idempotent=idempotent), script)
 
 
 @rows("text", ["rows", " Rows ", "empty"])
 def test_results(text: str) -> None:
     """They are handed on by name."""
-    assert ResultReceived(7, text.strip().lower()) == read_answer(text).event(7, b"")
+    assert cassandra.ResultReceived(7, text.strip().lower()) == read_answer(text).event(7, b"")
 
 
 @rows(
@@ -50,7 +39,7 @@ def test_aborts(text: str, kind: type[e.CassandraError], handed_over: int | None
     """Why there is no answer, and whether anything was sent; the error has the script's name as its note."""
     event = read_answer(text).event(7, b"")
 
-    assert isinstance(event, AttemptAborted)
+    assert isinstance(event, cassandra.AttemptAborted)
     assert (7, kind, handed_over) == (event.attempt, type(event.error), event.handed_over)
     assert [text] == event.error.__notes__
 
@@ -70,29 +59,32 @@ def test_errors(text: str, kind: type[e.CassandraError]) -> None:
     """They come from the coordinator, and have the script's name as their note."""
     event = read_answer(text).event(7, b"")
 
-    assert isinstance(event, ErrorReceived)
+    assert isinstance(event, cassandra.ErrorReceived)
     assert (7, kind, [text]) == (event.attempt, type(event.error), event.error.__notes__)
 
 
 @rows(
     ("text", "write_type"),
-    [("WriteTimeout", WriteType.SIMPLE), *((f"WriteTimeout({write_type})", write_type) for write_type in WriteType)],
+    [
+        ("WriteTimeout", cassandra.WriteType.SIMPLE),
+        *((f"WriteTimeout({write_type})", write_type) for write_type in cassandra.WriteType),
+    ],
 )
-def test_write_timeouts(text: str, write_type: WriteType) -> None:
+def test_write_timeouts(text: str, write_type: cassandra.WriteType) -> None:
     """They say what kind of write it was."""
     event = read_answer(text).event(7, b"")
 
-    assert isinstance(event, ErrorReceived)
+    assert isinstance(event, cassandra.ErrorReceived)
     assert isinstance(event.error, e.WriteTimeout)
     assert write_type is event.error.write_type
 
 
 def test_other_answers() -> None:
     """No connection, no answer at all, and the two answers to a PREPARE."""
-    assert ConnectionMissed(7) == read_answer("NodeUnavailable").event(7, b"")
-    assert TimerFired() == read_answer("timeout").event(7, b"")
-    assert StatementPrepared(7, b"id") == read_answer("prepared").event(7, b"id")
-    assert StatementPrepared(7, b"id") != read_answer("prepared(other)").event(7, b"id")
+    assert cassandra.ConnectionMissed(7) == read_answer("NodeUnavailable").event(7, b"")
+    assert cassandra.TimerFired() == read_answer("timeout").event(7, b"")
+    assert cassandra.StatementPrepared(7, b"id") == read_answer("prepared").event(7, b"id")
+    assert cassandra.StatementPrepared(7, b"id") != read_answer("prepared(other)").event(7, b"id")
 
 
 @rows(
@@ -108,27 +100,29 @@ def test_refuses_what_is_no_answer(text: str) -> None:
 
 def test_each_node_gives_its_answers_in_order() -> None:
     """The plan is the nodes in the order in which they first occur; what is left goes unused."""
-    end = end_of(RETRY_NEXT, ("a", "Overloaded"), ("b", "ServerError"), ("a", "rows"), ("c", "rows"), ("c", "INVALID"))
+    end = end_of(
+        cassandra.RETRY_NEXT, ("a", "Overloaded"), ("b", "ServerError"), ("a", "rows"), ("c", "rows"), ("c", "INVALID")
+    )
 
-    assert isinstance(end, Complete)
+    assert isinstance(end, cassandra.Complete)
     assert ("rows", "c") == (end.result, end.info.coordinator)
     assert [("a", e.Overloaded), ("b", e.ServerError)] == [(node, type(error)) for node, error in end.info.errors]
 
 
 def test_the_same_node_is_asked_again() -> None:
     """Its next answer may stand anywhere behind."""
-    end = end_of(RETRY_SAME, ("a", "Overloaded"), ("b", "rows"), ("a", "empty"))
+    end = end_of(cassandra.RETRY_SAME, ("a", "Overloaded"), ("b", "rows"), ("a", "empty"))
 
-    assert isinstance(end, Complete)
+    assert isinstance(end, cassandra.Complete)
     assert ("empty", "a") == (end.result, end.info.coordinator)
 
 
 @rows(
     ("answers", "expected"),
     [
-        (["rows"], Complete),
-        (["prepared", "rows"], Complete),
-        (["UNPREPARED", "prepared", "rows"], Complete),
+        (["rows"], cassandra.Complete),
+        (["prepared", "rows"], cassandra.Complete),
+        (["UNPREPARED", "prepared", "rows"], cassandra.Complete),
         (["prepared(other)", "rows"], e.RepreparationFailed),
         (["INVALID(prepare)", "rows"], e.InvalidQuery),
         (["ServerError(prepare)", "rows"], e.AllNodesFailed),
@@ -137,9 +131,9 @@ def test_the_same_node_is_asked_again() -> None:
 )
 def test_a_node_that_does_not_know_the_statement(answers: list[str], expected: type) -> None:
     """It has prepared it, unless its next answer is one to a PREPARE."""
-    end = end_of(RETHROW, ("a", "UNPREPARED"), *(("a", answer) for answer in answers))
+    end = end_of(cassandra.RETHROW, ("a", "UNPREPARED"), *(("a", answer) for answer in answers))
 
-    assert expected is type(end.error if isinstance(end, Fail) else end)
+    assert expected is type(end.error if isinstance(end, cassandra.Fail) else end)
 
 
 @rows(
@@ -154,6 +148,6 @@ def test_a_node_that_does_not_know_the_statement(answers: list[str], expected: t
 def test_refuses_a_script_that_does_not_fit(script: list[tuple[str, str]], message: str) -> None:
     """An answer is missing, or nobody asked for it."""
     with pytest.raises(UnusableScript) as caught:
-        end_of(RETRY_SAME, *script)
+        end_of(cassandra.RETRY_SAME, *script)
 
     assert str(caught.value).startswith(message)

@@ -10,22 +10,13 @@ from typing import cast
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.tools.vectors.sample_questions import (
-    CAP,
-    ENTRIES,
-    EVENTS,
-    HUGE,
-    IDEMPOTENT,
-    JSON_VALUES,
-    QUESTIONS,
-    TERMINAL,
-)
+from tests.core.tools.vectors import sample_questions
 from tests.rows import rows
 from triclinium_core.tools.vectors.fields import MalformedQuestion
 from triclinium_core.tools.vectors.questions import answer, answer_lines
 
 
-@rows("question", QUESTIONS)
+@rows("question", sample_questions.QUESTIONS)
 def test_every_field_is_needed(question: dict[str, object]) -> None:
     """A question that lacks a field is refused, and the field is named."""
     for name in question:
@@ -43,7 +34,7 @@ def test_refuses_what_is_no_object() -> None:
 @pytest.mark.parametrize("encode", [str, str.encode], ids=["text", "bytes"])
 def test_a_byte_order_mark_is_no_part_of_a_question(mark: str, encode: Callable[[str], str | bytes]) -> None:
     """Editors put one in front of the first line, which may be blank; elsewhere it is part of the line."""
-    question = json.dumps(IDEMPOTENT)
+    question = json.dumps(sample_questions.IDEMPOTENT)
     first = [understood for _, understood in answer_lines([encode(mark + question), encode(mark + question)])]
     blank = list(answer_lines([encode(f"{mark}\n")]))
 
@@ -54,12 +45,12 @@ def test_a_byte_order_mark_is_no_part_of_a_question(mark: str, encode: Callable[
 def test_lines_are_answered_in_order() -> None:
     """Each line gets its own answer or error, with its id and number; blank lines get nothing, but count."""
     lines: list[str | bytes] = [
-        json.dumps({"id": "first"} | CAP),
+        json.dumps({"id": "first"} | sample_questions.CAP),
         "",
-        json.dumps({"id": 2} | IDEMPOTENT).encode() + b"\n",
-        json.dumps(TERMINAL),
+        json.dumps({"id": 2} | sample_questions.IDEMPOTENT).encode() + b"\n",
+        json.dumps(sample_questions.TERMINAL),
         b" \t\r\n",
-        json.dumps({"id": "bad", "expect": None} | CAP | {"elapsed_ms": "1"}),
+        json.dumps({"id": "bad", "expect": None} | sample_questions.CAP | {"elapsed_ms": "1"}),
     ]
 
     answers = [(json.loads(text), understood) for text, understood in answer_lines(lines)]
@@ -81,9 +72,12 @@ def test_lines_are_answered_in_order() -> None:
         ('{"id": ' + "9" * 5_000 + "}", "line 1: not JSON: "),
         ('{"id": NaN}', "line 1: not JSON: JSON has no NaN"),
         ("[1]", "line 1: a question is an object, not an array"),
-        (json.dumps({"id": [1]} | CAP), "line 1: id is an array, expected a string or a whole number"),
-        (json.dumps({"id": True} | CAP), "line 1: id is a boolean, expected a string or a whole number"),
-        (json.dumps({"id": 0.5} | CAP), "line 1: id is a number, expected a string or a whole number"),
+        (json.dumps({"id": [1]} | sample_questions.CAP), "line 1: id is an array, expected a string or a whole number"),
+        (
+            json.dumps({"id": True} | sample_questions.CAP),
+            "line 1: id is a boolean, expected a string or a whole number",
+        ),
+        (json.dumps({"id": 0.5} | sample_questions.CAP), "line 1: id is a number, expected a string or a whole number"),
     ],
     ids=range(9),
 )
@@ -98,7 +92,7 @@ def test_lines_without_a_usable_id(line: str | bytes, message: str) -> None:
 
 def test_lines_are_read_one_at_a_time() -> None:
     """An endless stream is answered as it comes."""
-    lines = itertools.repeat(json.dumps({"id": 7} | CAP))
+    lines = itertools.repeat(json.dumps({"id": 7} | sample_questions.CAP))
 
     answers = list(itertools.islice(answer_lines(lines), 3))
 
@@ -108,16 +102,18 @@ def test_lines_are_read_one_at_a_time() -> None:
 @st.composite
 def nearly_questions(draw: st.DrawFn) -> dict[str, object]:
     """Return a question of which some fields are replaced, dropped or added."""
-    question = dict(draw(st.sampled_from(QUESTIONS)))
+    question = dict(draw(st.sampled_from(sample_questions.QUESTIONS)))
     for name in draw(st.lists(st.sampled_from([*question, "id", "error_map_entry", "readonly", "events"]), max_size=3)):
-        value = draw(JSON_VALUES | HUGE | ENTRIES | EVENTS)
+        value = draw(
+            sample_questions.JSON_VALUES | sample_questions.HUGE | sample_questions.ENTRIES | sample_questions.EVENTS
+        )
         question[name] = value
     for name in draw(st.lists(st.sampled_from(list(question)), max_size=1)):
         del question[name]
     return question
 
 
-LINES = st.text() | st.binary() | JSON_VALUES.map(json.dumps) | nearly_questions().map(json.dumps)
+LINES = st.text() | st.binary() | sample_questions.JSON_VALUES.map(json.dumps) | nearly_questions().map(json.dumps)
 
 
 def refuse_constant(name: str) -> object:

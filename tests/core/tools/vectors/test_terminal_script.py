@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.rows import rows
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.tools.vectors.fields import MalformedQuestion
 from triclinium_core.tools.vectors.terminal_script import EVENT_FORM, OPERATION_FORM, terminal_reason
 

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.rows import rows
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.tools.vectors.questions import FAMILIES, answer, answer_lines
 
 DATA = Path(__file__).parents[3] / "data"

@@ -19,21 +19,14 @@ from triclinium._cli import main
 from triclinium._cli.demo import demo_command as demo_module
 from triclinium._cli.demo.scenarios import SCENARIOS, DemoScenario
 from triclinium._cluster_driver.log import Log, connection_logger, retry_logger
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRetry, TimerKind
 from triclinium_core.contract.neutral import TimerId, Timers
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.operation import document_operations
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.couchbase import orchestrator, retry_machine
-from triclinium_core.retry.couchbase.orchestrator import Retry, Verdict
-from triclinium_core.retry.couchbase.retry_machine import RetryMachine
-from triclinium_core.retry.couchbase.strategy import TERMINAL_ERRORS, RetryRequest
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore, RetrySpecification
-from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_KV_OPERATIONS
-from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES
+from triclinium_core.retry.couchbase.tables.error_map import RetrySpecification
 from triclinium_core.runtime.lifecycle.lifecycle import Lifecycle
 from triclinium_core.runtime.services.prepared_statements import PreparedPlans
 from triclinium_core.services.query.query_request import PreparedPlan
@@ -138,33 +131,33 @@ def forbid_a_retry_of_writes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget_that_reads_are_idempotent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the line on Get out of the idempotent list."""
-    monkeypatch.setattr(document_operations, "IDEMPOTENT_KV_OPERATIONS", IDEMPOTENT_KV_OPERATIONS - {"get"})
+    monkeypatch.setattr(document_operations, "IDEMPOTENT_KV_OPERATIONS", couchbase.IDEMPOTENT_KV_OPERATIONS - {"get"})
 
 
 def trust_every_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the orchestrator's own look at what may be sent twice."""
 
-    def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict:
+    def judge(request: couchbase.RetryRequest, reason: RetryReason, answer: object) -> orchestrator.Verdict:
         assert isinstance(answer, RetryAction)
-        return orchestrator.Refuse() if answer.delay is None else Retry(answer.delay, dispatches=True)
+        return orchestrator.Refuse() if answer.delay is None else couchbase.Retry(answer.delay, dispatches=True)
 
     monkeypatch.setattr(retry_machine, "judge", judge)
 
 
-def forget_a_status(status: Status) -> Break:
+def forget_a_status(status: couchbase.Status) -> Break:
     """Take a line out of the list of statuses that are retried."""
-    return lambda monkeypatch: monkeypatch.delitem(RETRYABLE_STATUSES, status)
+    return lambda monkeypatch: monkeypatch.delitem(couchbase.RETRYABLE_STATUSES, status)
 
 
 def exclude_replace_from_locked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exclude one operation too many."""
-    line = replace(RETRYABLE_STATUSES[Status.LOCKED], excluded=frozenset({"replace"}))
-    monkeypatch.setitem(RETRYABLE_STATUSES, Status.LOCKED, line)
+    line = replace(couchbase.RETRYABLE_STATUSES[couchbase.Status.LOCKED], excluded=frozenset({"replace"}))
+    monkeypatch.setitem(couchbase.RETRYABLE_STATUSES, couchbase.Status.LOCKED, line)
 
 
 def ignore_the_error_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Find no entry for any status."""
-    monkeypatch.setattr(ErrorMapStore, "entry", lambda *_: None)
+    monkeypatch.setattr(couchbase.ErrorMapStore, "entry", lambda *_: None)
 
 
 def ignore_after(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +172,7 @@ def ask_about_vbuckets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget_that_plans_go_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the line on error 4050 out of the list of codes that are retried."""
-    monkeypatch.delitem(RETRYABLE_ERROR_CODES, (Service.QUERY, 4050))
+    monkeypatch.delitem(couchbase.RETRYABLE_ERROR_CODES, (couchbase.Service.QUERY, 4050))
 
 
 def remember_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +186,7 @@ def remember_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def retry_refused_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the terminal reason fail with another class than its own."""
-    monkeypatch.setitem(TERMINAL_ERRORS, RetryReason.AUTHENTICATION_ERROR, CouchbaseException)
+    monkeypatch.setitem(couchbase.TERMINAL_ERRORS, RetryReason.AUTHENTICATION_ERROR, errors.CouchbaseException)
 
 
 def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,20 +219,20 @@ def count_no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def count_attempts_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put one retry too many into the errors."""
-    context_of = RetryMachine.error_context
+    context_of = couchbase.RetryMachine.error_context
 
-    def wrong(machine: RetryMachine, now: float) -> ErrorContext:
+    def wrong(machine: couchbase.RetryMachine, now: float) -> ErrorContext:
         context = context_of(machine, now)
         return replace(context, retry_attempts=context.retry_attempts + 1)
 
-    monkeypatch.setattr(RetryMachine, "error_context", wrong)
+    monkeypatch.setattr(couchbase.RetryMachine, "error_context", wrong)
 
 
 SABOTAGES: Sequence[Sabotage] = (
     Sabotage("unsent is safe", "before dispatch", "outcome", forbid_a_retry_of_writes),
     Sabotage("reads are idempotent", "in flight, a read", "outcome", forget_that_reads_are_idempotent),
     Sabotage("no strategy can bend it", "a reckless strategy", "times applied", trust_every_strategy),
-    Sabotage("0x86", "temporary failure", "reasons", forget_a_status(Status.TEMPORARY_FAILURE)),
+    Sabotage("0x86", "temporary failure", "reasons", forget_a_status(couchbase.Status.TEMPORARY_FAILURE)),
     Sabotage("waiting", "the map's own plan", "waits by the node's clock", retry_at_once),
     Sabotage("logging", "temporary failure", "retries", report_half_of_the_retries),
     Sabotage("counting", "temporary failure", "statistics", count_no_retries),

@@ -16,16 +16,9 @@ from triclinium._cli.demo.scenarios import QUERY, SCENARIOS
 from triclinium._cli.demo.show import REASON_WIDTH, Judged, Screen
 from triclinium._cli.demo.timeline import ClientDecision, Source, TimelineRow, rows_of
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service, Status
 from triclinium_core.testing import LoggedCommand
-from triclinium_core.testing.fakes.faults import (
-    Delay,
-    DropResponse,
-    HangUpAfterApplying,
-    HangUpBeforeApplying,
-    HangUpMidReply,
-)
+from triclinium_core.testing.fakes import faults
 
 GOOD: Judged = (PLAY, check(PLAY))
 WORSE = replace(PLAY, answer="undone")
@@ -91,11 +84,14 @@ def test_refused_credentials_are_told_though_they_are_no_operation() -> None:
         (frame(0.0, Status.SUCCESS), " and answers SUCCESS"),
         (frame(0.0, 0x7FF0), " and answers RETRY_CONSTANT [0x7ff0]"),
         (frame(0.0, 0x7FFF), " and answers an unknown status [0x7fff]"),
-        (frame(0.0, Status.SUCCESS, applied=True, fault=Delay(1.0)), ", applies it and answers SUCCESS"),
-        (frame(0.0, None, fault=HangUpBeforeApplying()), " and hangs up"),
-        (frame(0.0, None, applied=True, fault=HangUpAfterApplying()), ", applies it and hangs up without an answer"),
-        (frame(0.0, None, fault=HangUpMidReply()), " and hangs up in the middle of its reply"),
-        (frame(0.0, None, applied=True, fault=DropResponse()), ", applies it and does not answer"),
+        (frame(0.0, Status.SUCCESS, applied=True, fault=faults.Delay(1.0)), ", applies it and answers SUCCESS"),
+        (frame(0.0, None, fault=faults.HangUpBeforeApplying()), " and hangs up"),
+        (
+            frame(0.0, None, applied=True, fault=faults.HangUpAfterApplying()),
+            ", applies it and hangs up without an answer",
+        ),
+        (frame(0.0, None, fault=faults.HangUpMidReply()), " and hangs up in the middle of its reply"),
+        (frame(0.0, None, applied=True, fault=faults.DropResponse()), ", applies it and does not answer"),
     ],
 )
 def test_what_the_node_does_in_words(command: LoggedCommand, expected: str) -> None:

@@ -14,10 +14,7 @@ from triclinium._cli import main
 from triclinium._cli.explain import telling
 from triclinium._cli.explain.cassandra import LEVELS
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain as explain_case
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.errors import ReadTimeout
-from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
-from triclinium_core.retry.cassandra.verdicts import RETHROW
+from triclinium_core.retry import cassandra
 
 READ_TIMEOUT = "read-timeout --received 2 --block-for 2"
 
@@ -74,8 +71,10 @@ def test_a_case_in_words() -> None:
     """Where nobody sees colours, the sentences of the core stand one to a line."""
     result = explain(f"{READ_TIMEOUT} --policy downgrading --retry-count 2")
 
-    error = ReadTimeout(consistency=ConsistencyLevel.QUORUM, block_for=2, received=2, data_present=False)
-    case = CassandraCase(error=error, policy=ConsistencyDowngradingRetryPolicy(), retry_count=2)
+    error = cassandra.ReadTimeout(
+        consistency=cassandra.ConsistencyLevel.QUORUM, block_for=2, received=2, data_present=False
+    )
+    case = CassandraCase(error=error, policy=cassandra.ConsistencyDowngradingRetryPolicy(), retry_count=2)
     happened, *steps = explain_case(case).sentences()
     first, circumstances, *others = result.output.splitlines()
     assert [happened, *steps] == [first, *others]
@@ -109,7 +108,7 @@ def test_the_outcome_stands_out(monkeypatch: pytest.MonkeyPatch, arguments: str,
 
 def test_a_changed_policy_changes_the_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command holds no rule of its own."""
-    monkeypatch.setattr(DefaultRetryPolicy, "on_unavailable", lambda *_, **__: RETHROW)
+    monkeypatch.setattr(cassandra.DefaultRetryPolicy, "on_unavailable", lambda *_, **__: cassandra.RETHROW)
 
     actual = json.loads(explain("unavailable --required 2 --alive 1 --json").output)
 

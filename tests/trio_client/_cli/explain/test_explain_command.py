@@ -16,15 +16,11 @@ from rich.console import Console
 from tests.rows import rows
 from triclinium._cli import main
 from triclinium._cli.explain import couchbase, telling
-from triclinium._cli.explain.couchbase import EXAMPLE_OF_ENTRY
 from triclinium._cli.explain.explain_command import FAMILIES
 from triclinium_core.explain.couchbase.explain import CouchbaseCase, explain as explain_case
 from triclinium_core.explain.couchbase.happenings import KvAnswer
-from triclinium_core.retry.couchbase.events import HandedOver, SocketClosed
+from triclinium_core.retry.couchbase import RETRYABLE_STATUSES, HandedOver, Service, SocketClosed, Status
 from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENCY
-from triclinium_core.retry.couchbase.tables.kv_responses import RETRYABLE_STATUSES
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.service import Service
 
 ROOT = Path(__file__).parents[4]
 DECISIONS = ROOT / "tests" / "data" / "decisions.jsonl"
@@ -228,7 +224,7 @@ def test_a_changed_table_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
         ("kv get --status 0x1 --error-map-entry {", "--error-map-entry is not JSON"),
         (f"kv get --status 0x1 --error-map-entry {'[' * 100_000}", "--error-map-entry is not JSON"),
         ("kv get --status 0x1 --error-map-entry @nowhere", "@nowhere: No such file or directory"),
-        ("kv get --status 0x1 --error-map-entry {}", f"write it like {EXAMPLE_OF_ENTRY}"),
+        ("kv get --status 0x1 --error-map-entry {}", f"write it like {couchbase.EXAMPLE_OF_ENTRY}"),
         ("kv get --status 0x1 --error-map-entry []", "is an array, expected an object"),
         (
             'kv get --status 0x1 --error-map-entry {"attrs":"temp"}',

@@ -14,21 +14,12 @@ import trustme
 from click.testing import CliRunner, Result
 
 from tests.rows import rows
-from tests.trio_client._cli.listeners import (
-    Handler,
-    hang_up,
-    listening,
-    refuse_hello,
-    shake_hands,
-    speak_http,
-    speak_text_memcached,
-    stay_silent,
-)
+from tests.trio_client._cli import listeners
 from triclinium._cli import _target, main
 from triclinium._cli.ping.pinging import NOOPS
 from triclinium.testing import FakeCluster, open_tcp_cluster
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNode, FakeNodeOptions, drop_response
 from triclinium_core.testing.fakes.services.faults import http_status
 
@@ -149,7 +140,7 @@ async def test_every_service_is_asked(fake: FakeCluster) -> None:
 
 async def test_every_node_is_asked_on_its_own(fake: FakeCluster) -> None:
     """One that answers is told of, although the one before it does not."""
-    async with listening(hang_up) as port:
+    async with listeners.listening(listeners.hang_up) as port:
         result = await ping(f"couchbase://127.0.0.1:{port},{fake.connection_string[12:]}", *CREDENTIALS, "--json")
 
     bad, good = json.loads(result.stdout)["nodes"]
@@ -237,7 +228,7 @@ async def test_tls_is_needed_by_some_other_server(authority: trustme.CA) -> None
     """Also one that is no Couchbase node."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    async with listening(shake_hands, context) as port:
+    async with listeners.listening(listeners.shake_hands, context) as port:
         result = await ping(f"couchbase://127.0.0.1:{port}", *CREDENTIALS)
 
     assert_problem(result, "before it answered HELLO", "; if the port speaks TLS, with couchbases://")
@@ -264,17 +255,17 @@ def assert_problem(result: Result, *parts: str) -> None:
 @rows(
     ("handler", "parts"),
     [
-        (speak_http, ["HTTP port", "11210", "11207 with TLS"]),
-        (speak_text_memcached, ["memcached that speaks text only"]),
-        (refuse_hello, ["does not know HELLO", "memcached:// instead"]),
-        (hang_up, ["closed by the server before it answered HELLO", "with couchbases://"]),
-        (stay_silent, ["within 0.5 s", "HELLO", "memcached://", "couchbases://"]),
+        (listeners.speak_http, ["HTTP port", "11210", "11207 with TLS"]),
+        (listeners.speak_text_memcached, ["memcached that speaks text only"]),
+        (listeners.refuse_hello, ["does not know HELLO", "memcached:// instead"]),
+        (listeners.hang_up, ["closed by the server before it answered HELLO", "with couchbases://"]),
+        (listeners.stay_silent, ["within 0.5 s", "HELLO", "memcached://", "couchbases://"]),
     ],
 )
-async def test_a_peer_that_is_something_else(handler: Handler, parts: list[str]) -> None:
+async def test_a_peer_that_is_something_else(handler: listeners.Handler, parts: list[str]) -> None:
     """It is recognised as far as it can be, and the line says what to do."""
-    async with listening(handler) as port:
-        limit = SOON if handler is stay_silent else ()
+    async with listeners.listening(handler) as port:
+        limit = SOON if handler is listeners.stay_silent else ()
         result = await ping(f"couchbase://127.0.0.1:{port}", *CREDENTIALS, *limit)
 
     assert_problem(result, *parts)
@@ -283,7 +274,7 @@ async def test_a_peer_that_is_something_else(handler: Handler, parts: list[str])
 
 async def test_a_peer_that_is_silent_where_tls_is_expected() -> None:
     """It may be waiting for us to speak something else."""
-    async with listening(stay_silent) as port:
+    async with listeners.listening(listeners.stay_silent) as port:
         result = await ping(f"couchbases://127.0.0.1:{port}", *CREDENTIALS, *SOON)
 
     assert_problem(
@@ -307,7 +298,7 @@ async def test_the_port_of_the_web_console() -> None:
 
 async def test_an_address_is_told_once() -> None:
     """With the reason and the next step, though both addresses of the name refuse."""
-    async with listening(hang_up) as port:
+    async with listeners.listening(listeners.hang_up) as port:
         pass
     result = await ping(f"couchbase://localhost:{port}", *CREDENTIALS)
 

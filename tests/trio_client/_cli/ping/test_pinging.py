@@ -6,8 +6,8 @@ from tests.rows import rows
 from triclinium import ConnectionStatistics, PasswordAuthenticator
 from triclinium._cli.ping.pinging import Plan, describe_error, describe_silence, ping_node
 from triclinium.testing import open_tcp_cluster
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import CouchbaseException
 from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.testing import FakeNode, FakeNodeOptions, drop_response
@@ -26,10 +26,10 @@ async def test_a_limit_ends_the_wait() -> None:
     assert f"{node.node}: within 1 s it did not answer with a bucket and a cluster config" == node.problem
 
 
-def refused(node: str, more: str = "") -> CouchbaseException:
+def refused(node: str, more: str = "") -> errors.CouchbaseException:
     """Return what an operation fails with where nobody listens."""
     context = ErrorContext(operation="noop", last_dispatch_error=f"{node}: connection refused{more}")
-    return CouchbaseException("noop: the node could not be reached", context)
+    return errors.CouchbaseException("noop: the node could not be reached", context)
 
 
 @rows(
@@ -70,12 +70,12 @@ NODE = "127.0.0.1:11210"
     [
         (
             "couchbase://127.0.0.1",
-            CouchbaseException(f"noop: {NODE}: does not know HELLO", ErrorContext(operation="noop")),
+            errors.CouchbaseException(f"noop: {NODE}: does not know HELLO", ErrorContext(operation="noop")),
             f"{NODE}: does not know HELLO",
         ),
         (
             "couchbase://127.0.0.1",
-            CouchbaseException("noop: no", ErrorContext(last_dispatch_error=f"{NODE}: connection\nreset")),
+            errors.CouchbaseException("noop: no", ErrorContext(last_dispatch_error=f"{NODE}: connection\nreset")),
             f"{NODE}: connection reset",
         ),
         (
@@ -85,13 +85,13 @@ NODE = "127.0.0.1:11210"
         ),
         (
             "memcached://127.0.0.1",
-            CouchbaseException("noop: it is late", ErrorContext(operation="noop")),
+            errors.CouchbaseException("noop: it is late", ErrorContext(operation="noop")),
             "127.0.0.1:11211: it is late; if it is not a plain memcached, connect with couchbase://",
         ),
     ],
 )
 def test_errors_are_told_once_and_without_the_operation(
-    connection_string: str, error: CouchbaseException, expected: str
+    connection_string: str, error: errors.CouchbaseException, expected: str
 ) -> None:
     """Who pings does not know of NOOPs; the address stands at the beginning, and the next step at the end."""
     assert expected == describe_error(error, parse_connection_string(connection_string))

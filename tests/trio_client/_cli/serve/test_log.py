@@ -11,8 +11,7 @@ from triclinium import open_cluster
 from triclinium._cli.serve.log import ServeLog, json_line, line
 from triclinium.testing import open_fake_cluster
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service, Status
 from triclinium_core.testing import LoggedCommand, LoggedRequest, delay, drop_response, http_status
 from triclinium_core.testing.fakes.faults import CommandFault, ServiceFault
 

@@ -18,16 +18,9 @@ import trio
 import trustme
 from click.testing import CliRunner
 
+import triclinium
 from tests.rows import rows
 from tests.trio_client.testing.raw_client import RawClient, get
-from triclinium import (
-    CertificateAuthenticator,
-    JwtAuthenticator,
-    PasswordAuthenticator,
-    RawBinaryTranscoder,
-    TimeoutOptions,
-    open_cluster,
-)
 from triclinium._cli import main
 from triclinium._cli.serve.description import triclinium_program
 from triclinium.testing import open_tcp_cluster
@@ -37,7 +30,7 @@ from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.testing import FakeNode, FakeNodeOptions
 
 COMMAND = (sys.executable, "-c", "from triclinium._cli import main; main()", "serve")
-PATIENT = TimeoutOptions(kv=60.0)
+PATIENT = triclinium.TimeoutOptions(kv=60.0)
 
 
 @pytest.fixture
@@ -103,8 +96,8 @@ async def test_a_client_can_use_it_until_it_is_stopped(safety_net: None) -> None
     """One line of JSON says how to connect, as the options want it; Control-C ends it cleanly, with clients connected."""
     async with running("--json", "--username", "app", "--password", 'se"cret', "--bucket", "travel") as server:
         served = json.loads(await server.read_until(b"\n"))
-        async with open_cluster(
-            served["connection_string"], PasswordAuthenticator("app", 'se"cret'), timeouts=PATIENT
+        async with triclinium.open_cluster(
+            served["connection_string"], triclinium.PasswordAuthenticator("app", 'se"cret'), timeouts=PATIENT
         ) as cluster:
             people = cluster.bucket("travel").default_collection()
             await people.upsert("ada", {"born": 1815})
@@ -123,19 +116,19 @@ async def test_a_client_that_never_reads_fills_no_memory(safety_net: None) -> No
     document, gets = bytes(2**20), 64
     async with running("--json") as server:
         served = json.loads(await server.read_until(b"\n"))
-        authenticator = PasswordAuthenticator(served["username"], served["password"])
+        authenticator = triclinium.PasswordAuthenticator(served["username"], served["password"])
         async with (
-            open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster,
+            triclinium.open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster,
             await trio.open_tcp_stream("127.0.0.1", int(served["connection_string"].rpartition(":")[2])) as stream,
         ):
             people = cluster.bucket(served["bucket"]).default_collection()
-            await people.upsert("ada", document, transcoder=RawBinaryTranscoder())
+            await people.upsert("ada", document, transcoder=triclinium.RawBinaryTranscoder())
             client = RawClient(stream)
             await client.get_ready()
             before = server.memory_at_most
             await stream.send_all(gets * get("ada"))
             for _ in range(3):
-                await people.get("ada", transcoder=RawBinaryTranscoder())
+                await people.get("ada", transcoder=triclinium.RawBinaryTranscoder())
             grown = server.memory_at_most - before
             replies = [await client.hear() for _ in range(gets)]
             await stream.send_all(gets * get("ada"))
@@ -192,8 +185,8 @@ async def test_faults_strike_and_the_log_tells(safety_net: None) -> None:
             answers = [
                 await client.post(f"{endpoint}/query/service", json={"statement": "SELECT 1 AS one"}) for _ in range(2)
             ]
-        authenticator = PasswordAuthenticator(served["username"], served["password"])
-        async with open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
+        authenticator = triclinium.PasswordAuthenticator(served["username"], served["password"])
+        async with triclinium.open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
             people = cluster.bucket(served["bucket"]).default_collection()
             await people.upsert("ada", 1)
             await people.get("ada")
@@ -221,8 +214,8 @@ async def test_a_node_learns_late(safety_net: None) -> None:
     """Whoever makes a collection waits for it."""
     async with running("--json", "--nodes", "2", "--fault", "@1: learn_late(0.6)") as server:
         served = json.loads(await server.read_until(b"\n"))
-        authenticator = PasswordAuthenticator(served["username"], served["password"])
-        async with open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
+        authenticator = triclinium.PasswordAuthenticator(served["username"], served["password"])
+        async with triclinium.open_cluster(served["connection_string"], authenticator, timeouts=PATIENT) as cluster:
             collections = cluster.bucket(served["bucket"]).collections()
             began = trio.current_time()
             await collections.create_collection("_default", "people")
@@ -270,14 +263,14 @@ async def test_tls_is_served(safety_net: None, tmp_path: Path, authority: trustm
     arguments += ["--tls-key", pem(tmp_path / "key.pem", of_the_nodes.private_key_pem), "--token", "a.b.c"]
     if demands:
         arguments += ["--client-ca", pem(tmp_path / "ca.pem", authority.cert_pem)]
-    ada = CertificateAuthenticator(pem(tmp_path / "ada.pem", of_ada.private_key_and_cert_chain_pem))
+    ada = triclinium.CertificateAuthenticator(pem(tmp_path / "ada.pem", of_ada.private_key_and_cert_chain_pem))
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
     async with running("--json", "--nodes", "3", *arguments) as server:
         served = json.loads(await server.read_until(b"\n"))
-        async with open_cluster(
+        async with triclinium.open_cluster(
             served["tls_connection_string"],
-            ada if demands else JwtAuthenticator("a.b.c"),
+            ada if demands else triclinium.JwtAuthenticator("a.b.c"),
             timeouts=PATIENT,
             ssl_context=trusting,
         ) as cluster:

@@ -13,7 +13,6 @@ import click
 import pytest
 
 from triclinium._cli.simulate import running
-from triclinium._cli.simulate.running import simulate_all
 from triclinium_core.tools.fleet import Fleet, Scenario, SimulatedService
 
 SCENARIO = Scenario(fleet=Fleet(clients=9, period=1.0), service=SimulatedService(capacity=20.0), duration=3.0)
@@ -56,12 +55,12 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> type[Pool]:
 @pytest.mark.parametrize(("jobs", "expected"), [(1, []), (2, [2]), (8, [3])])
 def test_no_more_processes_than_there_is_work_for(pool: type[Pool], jobs: int, expected: list[int]) -> None:
     """And none at all for one job or one strategy; strategies keep their order."""
-    found = simulate_all(SCENARIO, NAMES, seed=1, jobs=jobs)
-    simulate_all(SCENARIO, ["none"], seed=1, jobs=jobs)
+    found = running.simulate_all(SCENARIO, NAMES, seed=1, jobs=jobs)
+    running.simulate_all(SCENARIO, ["none"], seed=1, jobs=jobs)
 
     assert expected == pool.sizes
     assert list(NAMES) == [figures.strategy for figures in found]
-    assert simulate_all(SCENARIO, NAMES, seed=1, jobs=1) == found
+    assert running.simulate_all(SCENARIO, NAMES, seed=1, jobs=1) == found
 
 
 def test_a_process_that_dies_is_told(pool: type[Pool], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,14 +68,14 @@ def test_a_process_that_dies_is_told(pool: type[Pool], monkeypatch: pytest.Monke
     monkeypatch.setattr(running, "ProcessPoolExecutor", DyingPool)
 
     with pytest.raises(click.ClickException, match="a process of the simulation died; try fewer clients, or --jobs 1"):
-        simulate_all(SCENARIO, NAMES, seed=1, jobs=2)
+        running.simulate_all(SCENARIO, NAMES, seed=1, jobs=2)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_progress_counts_all_strategies(pool: type[Pool], jobs: int) -> None:
     """It never goes back, and ends where the virtual seconds of all of them are over."""
     heard: list[float] = []
-    simulate_all(SCENARIO, NAMES, seed=1, jobs=jobs, on_progress=heard.append)
+    running.simulate_all(SCENARIO, NAMES, seed=1, jobs=jobs, on_progress=heard.append)
 
     assert heard == sorted(heard)
     assert len(NAMES) * SCENARIO.duration == heard[-1]

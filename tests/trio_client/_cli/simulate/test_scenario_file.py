@@ -13,17 +13,7 @@ from triclinium._cli import main
 from triclinium._cli._input import WrongInput
 from triclinium._cli.simulate.scenario import STRATEGIES_DEFAULT
 from triclinium._cli.simulate.scenario_file import read_scenario
-from triclinium_core.tools.fleet import (
-    Fleet,
-    Outage,
-    OutageKind,
-    Overload,
-    ParallelService,
-    PoissonArrivals,
-    Scenario,
-    SimulatedService,
-    Spike,
-)
+from triclinium_core.tools import fleet
 
 EVERYTHING = """
 duration = 12
@@ -50,10 +40,14 @@ start = 3
 end = 5
 kind = "closes"
 """
-AS_VALUES = Scenario(
-    fleet=Fleet(clients=40, period=1.0, timeout=2.0, attempt_timeout=0.4, clients_per_process=10, idempotent=False),
-    service=SimulatedService(capacity=60.0, latency=0.02, queue=0.5, overload=Overload.SILENT, rejection_cost=0.2),
-    outage=Outage(3.0, 5.0, OutageKind.CLOSES),
+AS_VALUES = fleet.Scenario(
+    fleet=fleet.Fleet(
+        clients=40, period=1.0, timeout=2.0, attempt_timeout=0.4, clients_per_process=10, idempotent=False
+    ),
+    service=fleet.SimulatedService(
+        capacity=60.0, latency=0.02, queue=0.5, overload=fleet.Overload.SILENT, rejection_cost=0.2
+    ),
+    outage=fleet.Outage(3.0, 5.0, fleet.OutageKind.CLOSES),
     duration=12.0,
     bucket=0.5,
 )
@@ -80,7 +74,7 @@ def test_every_key_reaches_the_scenario(tmp_path: Path) -> None:
 
 def test_keys_have_the_defaults_of_their_values(tmp_path: Path) -> None:
     """Only the capacity of the service has none."""
-    expected = Scenario(fleet=Fleet(), service=SimulatedService(capacity=150.0))
+    expected = fleet.Scenario(fleet=fleet.Fleet(), service=fleet.SimulatedService(capacity=150.0))
 
     assert expected == read_scenario(written(tmp_path, 'service = { type = "queue", capacity = 150 }'))
 
@@ -126,9 +120,9 @@ def test_other_kinds_are_named_by_their_type(tmp_path: Path) -> None:
         main, ["simulate", "--scenario", str(path), "--jobs", "1", "--json", "--plot", str(tmp_path / "mine.svg")]
     )
 
-    assert isinstance(scenario.service, ParallelService)
-    assert isinstance(scenario.fleet.trend, Spike)
-    assert isinstance(scenario.fleet.arrivals, PoissonArrivals)
+    assert isinstance(scenario.service, fleet.ParallelService)
+    assert isinstance(scenario.fleet.trend, fleet.Spike)
+    assert isinstance(scenario.fleet.arrivals, fleet.PoissonArrivals)
     assert ["thrice", "thrifty"] == [retries.name for retries in scenario.strategies]
     assert 0 == result.exit_code, result.output
     played = [found["strategy"] for found in json.loads(result.output)["strategies"]]

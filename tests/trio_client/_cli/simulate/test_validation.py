@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from triclinium._cli import main
 from triclinium._cli.simulate import validation
-from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy
+from triclinium_core.retry.smithy import ExponentialRetryBackoffStrategy
 from triclinium_core.tools.fleet.references import REFERENCES
 
 COLUMNS = 60

@@ -16,13 +16,7 @@ from triclinium._driver.machine_driver import MachineDriver, NeutralEvent
 from triclinium._driver.waiters import Waiter
 from triclinium.abc import Connector
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.contract.neutral import (
-    Machine,
-    NeutralAction,
-    ReportConnection,
-    ReportDecoderFault,
-    ReportStrategyError,
-)
+from triclinium_core.contract import neutral
 
 
 class EchoLog:
@@ -31,24 +25,26 @@ class EchoLog:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def connection(self, report: ReportConnection) -> None:
+    def connection(self, report: neutral.ReportConnection) -> None:
         """Write an event of the connection."""
         self.lines.append(f"{report.node} {report.text}")
 
-    def decoder_fault(self, report: ReportDecoderFault) -> None:
+    def decoder_fault(self, report: neutral.ReportDecoderFault) -> None:
         """Write a defect of a decoder."""
         self.lines.append(str(report.fault))
 
-    def strategy_error(self, report: ReportStrategyError) -> None:
+    def strategy_error(self, report: neutral.ReportStrategyError) -> None:
         """Write the exception of a strategy."""
         self.lines.append(repr(report.error))
 
 
-class EchoDriver(MachineDriver[EchoEvent, EchoAction | NeutralAction, str, str]):
+class EchoDriver(MachineDriver[EchoEvent, EchoAction | neutral.NeutralAction, str, str]):
     """One echo client at work."""
 
     def __init__(
-        self, machine: Machine[EchoEvent | NeutralEvent, EchoAction | NeutralAction], connector: Connector
+        self,
+        machine: neutral.Machine[EchoEvent | NeutralEvent, EchoAction | neutral.NeutralAction],
+        connector: Connector,
     ) -> None:
         self.log = EchoLog()
         super().__init__(machine, connector=connector, log=self.log)

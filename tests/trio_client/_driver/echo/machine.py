@@ -12,22 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, unique
 
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.contract.neutral import (
-    BytesReceived,
-    CloseStream,
-    NeutralAction,
-    NeutralEvent,
-    OpenStream,
-    ReportConnection,
-    SendBytes,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-    TimePassed,
-    TimerId,
-    Timers,
-    Token,
-)
+from triclinium_core.contract import neutral
 
 LINE_SIZE_MAX = 1000
 """Bytes of the longest line."""
@@ -38,7 +23,7 @@ RECONNECT_SECONDS = 0.1
 class EchoSubmitted:
     """A user wants a text back."""
 
-    token: Token
+    token: neutral.Token
     text: str
     seconds: float
     """Time until the deadline."""
@@ -48,14 +33,14 @@ class EchoSubmitted:
 class EchoAbandoned:
     """The user has left."""
 
-    token: Token
+    token: neutral.Token
 
 
 @dataclass(frozen=True)
 class Echoed:
     """Resume the user with the text."""
 
-    token: Token
+    token: neutral.Token
     text: str
 
 
@@ -63,7 +48,7 @@ class Echoed:
 class EchoFailed:
     """Raise ``error`` in the user's task."""
 
-    token: Token
+    token: neutral.Token
     error: EchoError
 
 
@@ -88,7 +73,7 @@ class _Open:
     """A text that has not come back."""
 
     line: bytes
-    deadline: TimerId
+    deadline: neutral.TimerId
     is_sent: bool = False
 
 
@@ -103,10 +88,10 @@ class EchoMachine:
     def __init__(self, host: str, port: int) -> None:
         self._host, self._port = host, port
         self._node = f"{host}:{port}"
-        self._timers: Timers[EchoTimer] = Timers()
-        self._open: dict[Token, _Open] = {}
+        self._timers: neutral.Timers[EchoTimer] = neutral.Timers()
+        self._open: dict[neutral.Token, _Open] = {}
         self._streams = 0
-        self._stream: StreamId | None = None
+        self._stream: neutral.StreamId | None = None
         """The stream that is open, or is being opened."""
         self._is_ready = False
         self._received = b""
@@ -119,7 +104,9 @@ class EchoMachine:
         """Instant when ``TimePassed`` is due."""
         return self._timers.wakeup if self._has_started else -math.inf
 
-    def handle(self, event: EchoEvent | NeutralEvent, now: float) -> Sequence[EchoAction | NeutralAction]:
+    def handle(
+        self, event: EchoEvent | neutral.NeutralEvent, now: float
+    ) -> Sequence[EchoAction | neutral.NeutralAction]:
         """Return the actions that follow from ``event``."""
         match event:
             case EchoSubmitted(token, text, seconds):
@@ -128,62 +115,64 @@ class EchoMachine:
                 if token in self._open:
                     self._forget(token)
                 return ()
-            case StreamOpened():
+            case neutral.StreamOpened():
                 self._is_ready = True
-                return [ReportConnection(event.stream, self._node, "is open"), *self._unsent()]
-            case BytesReceived():
+                return [neutral.ReportConnection(event.stream, self._node, "is open"), *self._unsent()]
+            case neutral.BytesReceived():
                 return self._read(event.data)
-            case StreamLost():
+            case neutral.StreamLost():
                 return self._lost(event, now)
-            case TimePassed():
+            case neutral.TimePassed():
                 return self._pass_time(now)
         raise ArgumentError(f"event={event!r} is none of an echo client; feed one of its own", parameter="event")
 
-    def _submitted(self, token: Token, text: str, deadline: float) -> Sequence[EchoAction | NeutralAction]:
+    def _submitted(
+        self, token: neutral.Token, text: str, deadline: float
+    ) -> Sequence[EchoAction | neutral.NeutralAction]:
         line = b"%d %s\n" % (token, text.encode())
         if "\n" in text or len(line) > LINE_SIZE_MAX:
             raise ArgumentError(f"text={text[:20]!r} must be one line of {LINE_SIZE_MAX} bytes", parameter="text")
         self._open[token] = _Open(line, self._timers.schedule(deadline, EchoTimer.DEADLINE, token))
         return self._unsent() if self._is_ready else ()
 
-    def _unsent(self) -> Sequence[NeutralAction]:
+    def _unsent(self) -> Sequence[neutral.NeutralAction]:
         """Send every line that waits for the connection."""
         unsent = [each for each in self._open.values() if not each.is_sent]
         for each in unsent:
             each.is_sent = True
-        return [SendBytes(self._number, b"".join(each.line for each in unsent))] if unsent else ()
+        return [neutral.SendBytes(self._number, b"".join(each.line for each in unsent))] if unsent else ()
 
     @property
-    def _number(self) -> StreamId:
+    def _number(self) -> neutral.StreamId:
         assert self._stream is not None, "there is a connection"
         return self._stream
 
-    def _read(self, data: bytes) -> Sequence[EchoAction | NeutralAction]:
+    def _read(self, data: bytes) -> Sequence[EchoAction | neutral.NeutralAction]:
         self.work += len(data)
         *lines, self._received = (self._received + data).split(b"\n")
-        actions: list[EchoAction | NeutralAction] = []
+        actions: list[EchoAction | neutral.NeutralAction] = []
         for line in lines:
             number, _, text = line.partition(b" ")
-            token = Token(int(number)) if number.isdigit() and len(number) < LINE_SIZE_MAX else None
+            token = neutral.Token(int(number)) if number.isdigit() and len(number) < LINE_SIZE_MAX else None
             if token is None or token not in self._open or line + b"\n" != self._open[token].line:
-                return [*actions, CloseStream(self._number, "a line came that nobody has sent")]
+                return [*actions, neutral.CloseStream(self._number, "a line came that nobody has sent")]
             self._forget(token)
             actions.append(Echoed(token, text.decode()))
         if len(self._received) > LINE_SIZE_MAX:
-            actions.append(CloseStream(self._number, "a line has no end"))
+            actions.append(neutral.CloseStream(self._number, "a line has no end"))
         return actions
 
-    def _lost(self, event: StreamLost, now: float) -> Sequence[EchoAction | NeutralAction]:
+    def _lost(self, event: neutral.StreamLost, now: float) -> Sequence[EchoAction | neutral.NeutralAction]:
         self._stream, self._is_ready, self._received = None, False, b""
         self._timers.schedule(now + RECONNECT_SECONDS, EchoTimer.RECONNECT, None)
         sent = [token for token, each in self._open.items() if each.is_sent]
         for token in sent:
             self._forget(token)
-        report = ReportConnection(event.stream, self._node, f"is lost: {event.cause.value}")
+        report = neutral.ReportConnection(event.stream, self._node, f"is lost: {event.cause.value}")
         return [report, *(EchoFailed(token, EchoError("the connection was lost")) for token in sent)]
 
-    def _pass_time(self, now: float) -> Sequence[EchoAction | NeutralAction]:
-        actions: list[EchoAction | NeutralAction] = []
+    def _pass_time(self, now: float) -> Sequence[EchoAction | neutral.NeutralAction]:
+        actions: list[EchoAction | neutral.NeutralAction] = []
         if not self._has_started:
             self._has_started = True
             actions.append(self._connect())
@@ -198,12 +187,12 @@ class EchoMachine:
                 actions.append(EchoFailed(token, EchoError(f"the echo is late; {state}")))
         return actions
 
-    def _connect(self) -> OpenStream:
+    def _connect(self) -> neutral.OpenStream:
         self._streams += 1
-        self._stream = StreamId(self._streams)
-        return OpenStream(self._stream, self._host, self._port, tls=False)
+        self._stream = neutral.StreamId(self._streams)
+        return neutral.OpenStream(self._stream, self._host, self._port, tls=False)
 
-    def _forget(self, token: Token) -> _Open:
+    def _forget(self, token: neutral.Token) -> _Open:
         forgotten = self._open.pop(token)
         self._timers.cancel(forgotten.deadline)
         return forgotten

@@ -12,27 +12,12 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import NamedTuple
 
-from triclinium import (
-    AnyRetryStrategy,
-    Collection,
-    ErrorMapRetryStrategy,
-    RetryAction,
-    RetryReason,
-    RetryRequest,
-    Scope,
-)
+from triclinium import AnyRetryStrategy, ErrorMapRetryStrategy, RetryAction, RetryReason, RetryRequest
+from triclinium._collection.collection import Collection
+from triclinium._keyspace import Scope
+from triclinium_core import testing
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.testing import (
-    Fault,
-    hang_up_after_applying,
-    hang_up_mid_reply,
-    locked,
-    not_my_vbucket,
-    status,
-    temporary_failure,
-)
+from triclinium_core.retry.couchbase import FailFastRetryStrategy, Service
 
 SUCCESS = "success"
 
@@ -64,7 +49,7 @@ class DemoScenario:
     """Of the document; for a query its statement."""
     arrange: DemoOperation | None = None
     """What has to be done before, when nothing goes wrong yet."""
-    fault: Fault | None = None
+    fault: testing.Fault | None = None
     times: int = 1
     """How many commands the fault strikes."""
     strategy: AnyRetryStrategy | None = None
@@ -166,7 +151,7 @@ SCENARIOS: tuple[DemoScenario, ...] = (
         operation=GET,
         key="ada",
         arrange=UPSERT,
-        fault=hang_up_mid_reply(),
+        fault=testing.hang_up_mid_reply(),
         reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
         then=frozenset({R.SOCKET_NOT_AVAILABLE}),
         answer=ADA,
@@ -179,7 +164,7 @@ SCENARIOS: tuple[DemoScenario, ...] = (
         title="A write, and the node hangs up once it is applied",
         operation=INCREMENT,
         key="visits",
-        fault=hang_up_after_applying(),
+        fault=testing.hang_up_after_applying(),
         reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
         outcome="RequestCanceledException",
         frames=1,
@@ -191,7 +176,7 @@ SCENARIOS: tuple[DemoScenario, ...] = (
         title="The same, and a strategy that would send it again",
         operation=INCREMENT,
         key="likes",
-        fault=hang_up_after_applying(),
+        fault=testing.hang_up_after_applying(),
         strategy=Reckless(),
         reasons=(R.SOCKET_CLOSED_WHILE_IN_FLIGHT,),
         outcome="RequestCanceledException",
@@ -204,7 +189,7 @@ SCENARIOS: tuple[DemoScenario, ...] = (
         title="The node is out of resources three times",
         operation=UPSERT,
         key="grace",
-        fault=temporary_failure(),
+        fault=testing.temporary_failure(),
         times=3,
         reasons=(R.KV_TEMPORARY_FAILURE,) * 3,
         frames=4,
@@ -217,7 +202,7 @@ SCENARIOS: tuple[DemoScenario, ...] = (
         operation=REPLACE,
         key="ada",
         arrange=UPSERT,
-        fault=locked(),
+        fault=testing.locked(),
         times=2,
         reasons=(R.KV_LOCKED,) * 2,
         frames=3,
@@ -229,7 +214,7 @@ SCENARIOS: tuple[DemoScenario, ...] = (
         title="A status that only the node's error map knows",
         operation=UPSERT,
         key="alan",
-        fault=status(0x7FF0),
+        fault=testing.status(0x7FF0),
         times=2,
         reasons=(R.KV_ERROR_MAP_RETRY_INDICATED,) * 2,
         frames=3,
@@ -241,7 +226,7 @@ SCENARIOS: tuple[DemoScenario, ...] = (
         title="The same, by a strategy that follows the map's plan",
         operation=UPSERT,
         key="alan",
-        fault=status(0x7FF0),
+        fault=testing.status(0x7FF0),
         times=2,
         strategy=ErrorMapRetryStrategy(),
         reasons=(R.KV_ERROR_MAP_RETRY_INDICATED,) * 2,
@@ -256,7 +241,7 @@ SCENARIOS: tuple[DemoScenario, ...] = (
         operation=GET,
         key="ada",
         arrange=UPSERT,
-        fault=not_my_vbucket(),
+        fault=testing.not_my_vbucket(),
         times=2,
         strategy=FailFastRetryStrategy(),
         reasons=(R.KV_NOT_MY_VBUCKET,) * 2,

@@ -17,7 +17,7 @@ from triclinium import Cluster, PasswordAuthenticator, Scope, TimeoutOptions, op
 from triclinium._cli.demo.recorder import Play, RecordedNode, Recorder
 from triclinium._cli.demo.scenarios import SUCCESS, DemoScenario
 from triclinium.testing import FakeCluster, serve_tcp
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.testing import FakeNodeOptions
 
@@ -90,7 +90,7 @@ class Stage:
             outcome=SUCCESS if error is None else type(error).__name__,
             message="" if error is None else str(error),
             answer=answer,
-            context=error.context if isinstance(error, CouchbaseException) else None,
+            context=error.context if isinstance(error, errors.CouchbaseException) else None,
             retries_by_reason={str(reason): number for reason, number in retries.items()},
             prepared=self._prepared - prepared,
         )

@@ -10,7 +10,7 @@ from triclinium._cli.demo.recorder import ClientDecided, ConnectionTold, NodeToo
 from triclinium._cli.demo.scenarios import SUCCESS
 from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
+from triclinium_core.retry.couchbase import Status, status_name
 from triclinium_core.testing import ERROR_MAP, LoggedCommand, LoggedRequest
 from triclinium_core.testing.fakes.faults import HangUpAfterApplying, HangUpBeforeApplying, HangUpMidReply
 

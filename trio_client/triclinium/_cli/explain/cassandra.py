@@ -15,9 +15,8 @@ from triclinium._cli._options import COUNT, given, option, takes
 from triclinium._cli.explain.telling import retries, tell
 from triclinium_core.explain.cassandra.error_names import ABORTS, ANSWERS, kind_of
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel, WriteType
-from triclinium_core.retry.cassandra.errors import CoordinatorError, FrameTooLong, RequestAborted
-from triclinium_core.retry.cassandra.policies import POLICIES
+from triclinium_core.retry import cassandra
+from triclinium_core.retry.cassandra import POLICIES
 from triclinium_core.tools.vectors import cassandra as vectors
 from triclinium_core.tools.vectors.fields import Question
 
@@ -26,7 +25,7 @@ LEVELS, WRITE_TYPES = vectors.LEVELS, vectors.WRITE_TYPES
 OTHER = "other"
 """Any other error."""
 
-LEVEL_DEFAULT = ConsistencyLevel.QUORUM
+LEVEL_DEFAULT = cassandra.ConsistencyLevel.QUORUM
 """A level at which the counts mean something: at LOCAL_ONE, the driver's own, one answer is enough."""
 
 
@@ -53,7 +52,7 @@ class CassandraOptions:
     )
 
 
-StatementFailure = RequestAborted | FrameTooLong | CoordinatorError
+StatementFailure = cassandra.RequestAborted | cassandra.FrameTooLong | cassandra.CoordinatorError
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,9 @@ def _asked(event: str) -> Callable[[CassandraOptions], StatementFailure]:
         fields = {
             **asdict(options),
             "cl": LEVEL_DEFAULT.name if level is None else choose_name(level, LEVELS, "consistency level"),
-            "write_type": WriteType.SIMPLE.name if kind is None else choose_name(kind, WRITE_TYPES, "write type"),
+            "write_type": cassandra.WriteType.SIMPLE.name
+            if kind is None
+            else choose_name(kind, WRITE_TYPES, "write type"),
             "data_present": bool(options.data_present),
         }
         return vectors.EVENTS[event](Question(fields))
@@ -116,12 +117,12 @@ def _error_response(options: CassandraOptions) -> StatementFailure:
 
 _ABORTED: Mapping[str, Callable[[], StatementFailure]] = {
     **ABORTS,
-    "FrameTooLong": FrameTooLong,
-    OTHER: lambda: RequestAborted("any other reason"),
+    "FrameTooLong": cassandra.FrameTooLong,
+    OTHER: lambda: cassandra.RequestAborted("any other reason"),
 }
 _ANSWERED: Mapping[str, Callable[[], StatementFailure]] = {
     **ANSWERS,
-    OTHER: lambda: CoordinatorError("a code that is not known"),
+    OTHER: lambda: cassandra.CoordinatorError("a code that is not known"),
 }
 
 EVENTS: Mapping[str, StatementEvent] = {

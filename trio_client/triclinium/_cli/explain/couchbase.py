@@ -12,29 +12,17 @@ from pathlib import Path
 from triclinium._cli._input import DurationParameter, WholeNumber, WrongInput, choose, choose_name, spelled
 from triclinium._cli._options import COUNT, given, option
 from triclinium._cli.explain.telling import retries
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.explain.couchbase.explain import CouchbaseCase
 from triclinium_core.explain.couchbase.happenings import ErrorCode, Happening, HttpAnswer, KvAnswer
 from triclinium_core.explain.explanation import milliseconds
 from triclinium_core.explain.smithy.script import ScriptedClock
 from triclinium_core.kv.operation.operation_codec import CODECS
 from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import ConstantRandom
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.retry.couchbase.events import DispatchFailed, HandedOver, SocketClosed
-from triclinium_core.retry.couchbase.strategy import RetryStrategy
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry, MalformedErrorMap, parse_entry
-from triclinium_core.retry.couchbase.tables.idempotency import IDEMPOTENT_OPERATIONS, Idempotency, idempotent_row
-from triclinium_core.retry.couchbase.tables.kv_responses import DCP_PREFIX, RETRYABLE_STATUSES
-from triclinium_core.retry.couchbase.tables.kv_status import KV_STATUSES, Status
-from triclinium_core.retry.couchbase.tables.management_errors import MANAGEMENT_OPERATIONS
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_errors import SEARCH_INDEX_OPERATIONS
-from triclinium_core.retry.couchbase.tables.service_responses import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
+from triclinium_core.retry.smithy import AdaptiveRetryStrategy, SimpleRetryStrategy, StandardRetryStrategy
 from triclinium_core.tools.vectors.couchbase import HANDED_OVER, REASONS, SERVICES, STRATEGIES
 from triclinium_core.tools.vectors.fields import STATUS_MAX, quote
 
@@ -51,14 +39,16 @@ METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 UNNAMED_OPERATION = "request"
 """Of a service other than kv, where the name of the operation is left out."""
 
-OPERATION_OF: Mapping[Service, str] = {
-    service: "http" if service is Service.MANAGEMENT else "query" for service in Service if service is not Service.KV
+OPERATION_OF: Mapping[couchbase.Service, str] = {
+    service: "http" if service is couchbase.Service.MANAGEMENT else "query"
+    for service in couchbase.Service
+    if service is not couchbase.Service.KV
 }
 """What a request of such a service is called in a file of questions."""
 
-NAMED_OPERATIONS: Mapping[Service, tuple[str, ...]] = {
-    Service.SEARCH: SEARCH_INDEX_OPERATIONS,
-    Service.MANAGEMENT: MANAGEMENT_OPERATIONS,
+NAMED_OPERATIONS: Mapping[couchbase.Service, tuple[str, ...]] = {
+    couchbase.Service.SEARCH: couchbase.SEARCH_INDEX_OPERATIONS,
+    couchbase.Service.MANAGEMENT: couchbase.MANAGEMENT_OPERATIONS,
 }
 """Operations of such a service whose answers mean something of their own."""
 
@@ -66,9 +56,9 @@ NAMED_OPERATIONS: Mapping[Service, tuple[str, ...]] = {
 def _operations() -> set[str]:
     """Return every operation of KV that a table of the core or the client knows."""
     names = {operation.name for operation in CODECS}
-    names.update(row.operation for row in IDEMPOTENT_OPERATIONS if row.service is Service.KV)
-    names.update(name for row in KV_STATUSES.values() for name in row.of_operation)
-    names.update(name for line in RETRYABLE_STATUSES.values() for name in line.excluded)
+    names.update(row.operation for row in couchbase.IDEMPOTENT_OPERATIONS if row.service is couchbase.Service.KV)
+    names.update(name for row in couchbase.KV_STATUSES.values() for name in row.of_operation)
+    names.update(name for line in couchbase.RETRYABLE_STATUSES.values() for name in line.excluded)
     return names
 
 
@@ -153,7 +143,7 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
             elapsed=options.elapsed_ms / 1000,
             timeout=timeout,
         )
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         if error.parameter == "reason":
             raise WrongInput(_reason_out_of_place(options.reason or "", error.message)) from error
         raise WrongInput(
@@ -162,7 +152,7 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
 
 
 def _strategy(options: CaseOptions) -> AnyRetryStrategy:
-    known: dict[str, RetryStrategy | str] = {**STRATEGIES, **{name: name for name in TOKEN_STRATEGIES}}
+    known: dict[str, couchbase.RetryStrategy | str] = {**STRATEGIES, **{name: name for name in TOKEN_STRATEGIES}}
     chosen = choose(options.strategy, known, "strategy")
     if not isinstance(chosen, str):
         if options.quota is not None:
@@ -179,8 +169,8 @@ def _strategy(options: CaseOptions) -> AnyRetryStrategy:
     return AdaptiveRetryStrategy(rng=LONGEST, clock=ScriptedClock(), quota_capacity=options.quota)
 
 
-def _operation(service: Service, name: str | None) -> str:
-    if service is not Service.KV:
+def _operation(service: couchbase.Service, name: str | None) -> str:
+    if service is not couchbase.Service.KV:
         known = (OPERATION_OF[service], *NAMED_OPERATIONS.get(service, ()))
         if name is not None and name.casefold() not in {UNNAMED_OPERATION, *known}:
             raise WrongInput(
@@ -189,21 +179,23 @@ def _operation(service: Service, name: str | None) -> str:
         return UNNAMED_OPERATION if name is None else name.casefold()
     if name is None:
         raise WrongInput("name an operation of kv, such as get or upsert; --help lists them")
-    if name.casefold().startswith(DCP_PREFIX):
+    if name.casefold().startswith(couchbase.DCP_PREFIX):
         return name.casefold()
     return choose_name(name, OPERATIONS, "operation of kv")
 
 
-def _refuse_useless_flags(service: Service, operation: str, options: CaseOptions) -> None:
+def _refuse_useless_flags(service: couchbase.Service, operation: str, options: CaseOptions) -> None:
     """Refuse what the row of the idempotent list that covers the operation does not look at."""
-    row = idempotent_row(service, operation)
-    subject = f"{service} {operation}" if service is Service.KV else str(service)
+    row = couchbase.idempotent_row(service, operation)
+    subject = f"{service} {operation}" if service is couchbase.Service.KV else str(service)
     for flag, said, idempotency in (
-        ("--readonly", options.readonly, Idempotency.IF_READONLY),
-        ("--method", options.method, Idempotency.IF_GET),
+        ("--readonly", options.readonly, couchbase.Idempotency.IF_READONLY),
+        ("--method", options.method, couchbase.Idempotency.IF_GET),
     ):
         if said and (row is None or row.idempotency is not idempotency):
-            looking = dict.fromkeys(str(row.service) for row in IDEMPOTENT_OPERATIONS if row.idempotency is idempotency)
+            looking = dict.fromkeys(
+                str(row.service) for row in couchbase.IDEMPOTENT_OPERATIONS if row.idempotency is idempotency
+            )
             services = " and ".join(looking)
             raise WrongInput(f"{flag} says nothing about {subject}, only about {services}; leave it out")
 
@@ -211,11 +203,14 @@ def _refuse_useless_flags(service: Service, operation: str, options: CaseOptions
 def _reason_out_of_place(name: str, message: str) -> str:
     """Return what a reason comes of that does not keep requests from being sent, or ``message`` where nobody knows."""
     reason = choose(name, REASONS, "retry reason")
-    lines = [line for line in RETRYABLE_STATUSES.values() if not line.only_of]
+    lines = [line for line in couchbase.RETRYABLE_STATUSES.values() if not line.only_of]
     origins = [f"kv --status {line.status.name}" for line in lines if line.reason is reason]
-    for flag, table in (("--code", RETRYABLE_ERROR_CODES), ("--http-status", RETRYABLE_HTTP_STATUSES)):
+    for flag, table in (
+        ("--code", couchbase.RETRYABLE_ERROR_CODES),
+        ("--http-status", couchbase.RETRYABLE_HTTP_STATUSES),
+    ):
         origins += [f"{line.service} {flag} {line.code}" for line in table.values() if line.reason is reason]
-    if reason is RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT:
+    if reason is couchbase.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT:
         origins.append("--event socket-closed")
     if origins:
         return f"--reason {reason} does not keep a request from being sent; it comes of {origins[0]}"
@@ -249,7 +244,9 @@ def _status(text: str) -> int:
     digits = text[2:] if has_prefix else text
     if not _HEXADECIMAL.fullmatch(digits):
         if not text[:1].isdecimal():
-            return Status[choose_name(text, Status.__members__, "status", otherwise="write its number, such as 0x86")]
+            return couchbase.Status[
+                choose_name(text, couchbase.Status.__members__, "status", otherwise="write its number, such as 0x86")
+            ]
         raise WrongInput(f"--status {quote(text)} is not 0x and hexadecimal digits, such as 0x86")
     status = int(digits, 16)
     if has_prefix and status <= STATUS_MAX:
@@ -264,15 +261,15 @@ def _status(text: str) -> int:
     raise WrongInput(f"--status {quote(text)} does not begin with 0x; write {', or '.join(meant)}")
 
 
-def _entry(text: str | None) -> ErrorMapEntry | None:
+def _entry(text: str | None) -> couchbase.ErrorMapEntry | None:
     if text is None:
         return None
     try:
         document = Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text
-        return parse_entry(json.loads(document), "--error-map-entry")
+        return couchbase.parse_entry(json.loads(document), "--error-map-entry")
     except OSError as error:
         raise WrongInput(f"--error-map-entry {text}: {error.strerror or error}") from error
-    except MalformedErrorMap as error:
+    except couchbase.MalformedErrorMap as error:
         raise WrongInput(f"{error}; write it like {EXAMPLE_OF_ENTRY}") from error
     except (ValueError, RecursionError) as error:
         raise WrongInput(f"--error-map-entry is not JSON: {error}") from error
@@ -281,19 +278,19 @@ def _entry(text: str | None) -> ErrorMapEntry | None:
 EXAMPLE_OF_ENTRY = '{"name": "SLOW", "attrs": ["retry-later"]}'
 
 
-def _event(options: CaseOptions) -> SocketClosed | DispatchFailed:
-    reason = choose(options.reason or RetryReason.SOCKET_NOT_AVAILABLE, REASONS, "retry reason")
+def _event(options: CaseOptions) -> couchbase.SocketClosed | couchbase.DispatchFailed:
+    reason = choose(options.reason or couchbase.RetryReason.SOCKET_NOT_AVAILABLE, REASONS, "retry reason")
     share = options.handed_over
     if choose_name(options.event or "", EVENTS, "event") == "socket-closed":
-        handed_over = choose(share or HandedOver.ALL.value, HANDED_OVER, "share")
-        if options.reason is not None and handed_over is not HandedOver.NOTHING:
+        handed_over = choose(share or couchbase.HandedOver.ALL.value, HANDED_OVER, "share")
+        if options.reason is not None and handed_over is not couchbase.HandedOver.NOTHING:
             raise WrongInput(
                 "--reason says why nothing was sent; with --event socket-closed it needs --handed-over nothing"
             )
-        return SocketClosed(handed_over, reason=reason)
+        return couchbase.SocketClosed(handed_over, reason=reason)
     if share is not None:
         raise WrongInput("--handed-over says nothing about --event dispatch-failed, where nothing is; leave it out")
-    return DispatchFailed(reason)
+    return couchbase.DispatchFailed(reason)
 
 
 def _error_code(options: CaseOptions) -> ErrorCode:

@@ -15,20 +15,12 @@ from click.core import ParameterSource
 
 from triclinium._cli._input import WrongInput, choose_name
 from triclinium._cli._options import takes
-from triclinium._cli.explain.couchbase import (
-    NAMED_OPERATIONS,
-    OPERATION_OF,
-    OPERATIONS,
-    CaseOptions,
-    build_case,
-    circumstances,
-)
+from triclinium._cli.explain import couchbase
+from triclinium._cli.explain.couchbase import NAMED_OPERATIONS, OPERATION_OF, OPERATIONS
 from triclinium._cli.explain.telling import tell
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.explain.couchbase.explain import explain as explain_case
-from triclinium_core.retry.couchbase.events import DispatchFailed
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.unsent import unsent_reasons
+from triclinium_core.retry.couchbase import DispatchFailed, Service, unsent_reasons
 from triclinium_core.tools.vectors.couchbase import SERVICES
 from triclinium_core.tools.vectors.questions import answer_lines
 
@@ -113,7 +105,7 @@ Exit status: 0 when there is an answer, whatever it says; 2 when something could
 @click.command(cls=ExplainCommand, epilog=EPILOG)
 @click.argument("service", required=False)
 @click.argument("operation", required=False)
-@takes(CaseOptions)
+@takes(couchbase.CaseOptions)
 @click.option("--json", "as_json", is_flag=True, help="Answer with one JSON object on one line.")
 @click.option(
     "--batch",
@@ -129,7 +121,7 @@ def explain(
     operation: str | None,
     as_json: bool,
     batch: BinaryIO | None,
-    options: CaseOptions,
+    options: couchbase.CaseOptions,
 ) -> None:
     """Explain why a request would be retried, or not.
 
@@ -146,12 +138,12 @@ def explain(
     else:
         if choose_name(service, [*SERVICES, *FAMILIES], "service") in FAMILIES:
             raise WrongInput(f"write {service} first, and its options behind it: triclinium explain {service} --help")
-        case = build_case(service, operation, options)
+        case = couchbase.build_case(service, operation, options)
         try:
             explanation = explain_case(case)
-        except InvalidArgumentException as error:
+        except errors.InvalidArgumentException as error:
             raise WrongInput(f"--{error.message}") from error
-        tell(explanation, circumstances(case), as_json=as_json)
+        tell(explanation, couchbase.circumstances(case), as_json=as_json)
 
 
 def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:

@@ -17,11 +17,8 @@ from triclinium._cli.explain.telling import tell
 from triclinium_core.explain.explanation import Explanation
 from triclinium_core.explain.smithy.explain import SmithyCase, explain
 from triclinium_core.explain.smithy.script import ScriptedClock, ScriptedResponse
+from triclinium_core.retry import smithy
 from triclinium_core.retry.backoff import ConstantRandom
-from triclinium_core.retry.smithy.adaptive import AdaptiveRetryStrategy
-from triclinium_core.retry.smithy.numbers import AwsRetryNumbers
-from triclinium_core.retry.smithy.simple import SimpleRetryStrategy
-from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.tools.vectors.smithy import NUMBERS, RESPONSES, STRATEGIES
 
 
@@ -74,24 +71,32 @@ def _operation(text: str) -> Sequence[ScriptedResponse]:
     return [choose(name, RESPONSES, "response") for name in names]
 
 
-def _strategy(options: SmithyOptions, clock: ScriptedClock) -> StandardRetryStrategy | SimpleRetryStrategy:
+def _strategy(
+    options: SmithyOptions, clock: ScriptedClock
+) -> smithy.StandardRetryStrategy | smithy.SimpleRetryStrategy:
     name = choose_name(options.strategy, STRATEGIES, "strategy")
     rng, attempts, quota = ConstantRandom(options.random), options.max_attempts, options.quota
     if name == "standard":
-        return StandardRetryStrategy(rng=rng, numbers=_numbers(options), max_attempts=attempts, quota_capacity=quota)
+        return smithy.StandardRetryStrategy(
+            rng=rng, numbers=_numbers(options), max_attempts=attempts, quota_capacity=quota
+        )
     if name == "adaptive":
-        return AdaptiveRetryStrategy(
+        return smithy.AdaptiveRetryStrategy(
             rng=rng, clock=clock, numbers=_numbers(options), max_attempts=attempts, quota_capacity=quota
         )
     for flag, value in (("--numbers", options.numbers), ("--quota", quota)):
         if value is not None:
             raise WrongInput(f"{flag} says nothing about the strategy {name}, which has none; leave it out")
-    return SimpleRetryStrategy(rng=rng) if attempts is None else SimpleRetryStrategy(rng=rng, max_attempts=attempts)
+    return (
+        smithy.SimpleRetryStrategy(rng=rng)
+        if attempts is None
+        else smithy.SimpleRetryStrategy(rng=rng, max_attempts=attempts)
+    )
 
 
-def _numbers(options: SmithyOptions) -> AwsRetryNumbers:
+def _numbers(options: SmithyOptions) -> smithy.AwsRetryNumbers:
     year = options.numbers
-    return AwsRetryNumbers.OF_2026 if year is None else choose(year, NUMBERS, "year of numbers")
+    return smithy.AwsRetryNumbers.OF_2026 if year is None else choose(year, NUMBERS, "year of numbers")
 
 
 def circumstances(explanation: Explanation, random: float) -> str:

@@ -15,7 +15,7 @@ from triclinium._cli._output import run_trio
 from triclinium._cli._target import TargetOptions, authenticator_for, ssl_context_for
 from triclinium._cli.ping.pinging import PingedCluster, PingedNode, Plan, ping_node, ping_services
 from triclinium._cli.ping.report import as_json, show
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme, parse_connection_string
@@ -60,7 +60,7 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
             raise WrongInput("--bucket is of no use with memcached://, which has none; use couchbase://")
         authenticator = authenticator_for(target, options)
         check_authenticator(authenticator, target)
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         raise WrongInput(error.message) from error
     plan = Plan(authenticator, options.bucket, ssl_context_for(target, options.ca_file), options.timeout)
     services = {Service(name) for name in options.service} or set(Service)

@@ -26,18 +26,13 @@ from triclinium import (
 )
 from triclinium._driver.connector import TcpConnector
 from triclinium.abc import ConnectedStream
+from triclinium_core import errors
 from triclinium_core.contract.neutral import LossCause
-from triclinium_core.errors import CouchbaseException, InvalidArgumentException, TimeoutException
 from triclinium_core.kv.address import Address
-from triclinium_core.kv.topology.connection_string import (
-    DEFAULT_PORTS,
-    ConnectionString,
-    Scheme,
-    parse_connection_string,
-)
+from triclinium_core.kv.topology import connection_string
+from triclinium_core.kv.topology.connection_string import DEFAULT_PORTS, Scheme
 from triclinium_core.options import SECONDS_MAX
-from triclinium_core.retry.couchbase.failures import subject
-from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase import FailFastRetryStrategy, subject
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.shown import printable
 
@@ -102,17 +97,17 @@ class PingedCluster:
         ]
 
 
-def written(target: ConnectionString) -> str | None:
+def written(target: connection_string.ConnectionString) -> str | None:
     """Return ``target`` as text. None if the text would mean something else, because of a host from a config."""
     text = f"{target.scheme}://{','.join(map(str, target.addresses))}?{urlencode(target.options)}".removesuffix("?")
     try:
-        read = parse_connection_string(text)
-    except InvalidArgumentException:
+        read = connection_string.parse_connection_string(text)
+    except errors.InvalidArgumentException:
         return None
     return text if (read.addresses, read.options) == (target.addresses, target.options) else None
 
 
-async def ping_node(target: ConnectionString, plan: Plan) -> PingedNode:
+async def ping_node(target: connection_string.ConnectionString, plan: Plan) -> PingedNode:
     """Return what the one node of ``target`` negotiates, or what is wrong with it; never raises for the node's sake."""
     text = written(target)
     if text is None:
@@ -136,11 +131,11 @@ async def ping_node(target: ConnectionString, plan: Plan) -> PingedNode:
                 for bucket in buckets:
                     # One by one, so that what came before a problem is told too.
                     connections += [await _ping_connection(cluster, bucket, connector)]
-            except TimeoutException as error:
+            except errors.TimeoutException as error:
                 # The connection string may have a timeout of its own.
                 limit = error.context.timeout or plan.limit
                 problem = describe_silence(_own_connections(cluster, target), limit, tls=target.tls)
-            except CouchbaseException as error:
+            except errors.CouchbaseException as error:
                 problem = describe_error(error, target)
         if scope.cancelled_caught:
             problem = describe_silence(_own_connections(cluster, target), plan.limit, tls=target.tls)
@@ -148,7 +143,7 @@ async def ping_node(target: ConnectionString, plan: Plan) -> PingedNode:
     return PingedNode(str(target.addresses[0]), tuple(connections), problem, itself, nodes)
 
 
-def _own_connections(cluster: Cluster, target: ConnectionString) -> Sequence[ConnectionStatistics]:
+def _own_connections(cluster: Cluster, target: connection_string.ConnectionString) -> Sequence[ConnectionStatistics]:
     # A bucket has connections to the other nodes too, of which this ping does not tell.
     found = cluster.statistics().connections
     return [connection for connection in found if connection.node == str(target.addresses[0])] or found
@@ -193,7 +188,7 @@ class _NotingConnector:
 
 
 async def ping_services(
-    target: ConnectionString, plan: Plan, services: Collection[Service]
+    target: connection_string.ConnectionString, plan: Plan, services: Collection[Service]
 ) -> Mapping[Service, Sequence[EndpointPingReport]]:
     """Return what the services over HTTP of the whole cluster answer; never raises for a service's sake."""
     limit = min(plan.limit, SECONDS_MAX)
@@ -233,7 +228,7 @@ NOTHING_LISTENS: Mapping[Scheme, str] = {
 IF_NOT_MEMCACHED = "if it is not a plain memcached, connect with couchbase://"
 
 
-def describe_error(error: CouchbaseException, target: ConnectionString) -> str:
+def describe_error(error: errors.CouchbaseException, target: connection_string.ConnectionString) -> str:
     """Return in one line what is wrong, and what to do next where we know."""
     text = error.context.last_dispatch_error or error.message.removeprefix(f"{subject(error.context)}: ")
     address = f"{target.addresses[0]}: "

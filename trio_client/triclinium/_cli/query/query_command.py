@@ -15,9 +15,9 @@ from triclinium._cli._input import DurationParameter, WrongInput
 from triclinium._cli._options import option, takes
 from triclinium._cli._output import run_trio
 from triclinium._cli._target import TargetOptions, authenticator_for, ssl_context_for
-from triclinium_core.errors import CouchbaseException, InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.topology.connection_string import Scheme, parse_connection_string
-from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy
+from triclinium_core.retry.couchbase import FailFastRetryStrategy
 from triclinium_core.services.statement.parameters import stands_in
 from triclinium_core.shown import printable_json, shown
 
@@ -75,12 +75,12 @@ def query(*, connstr: str, statement: str, values: Sequence[str], options: Query
             timeouts=TimeoutOptions(query=options.timeout),
             retry_strategy=FailFastRetryStrategy(),
         )
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         raise WrongInput(error.message) from error
     try:
         run_trio(_print_rows, opening, statement, parameters, options)
-    except CouchbaseException as error:
-        is_mistyped = isinstance(error, InvalidArgumentException) and error.parameter != ""
+    except errors.CouchbaseException as error:
+        is_mistyped = isinstance(error, errors.InvalidArgumentException) and error.parameter != ""
         raise (WrongInput if is_mistyped else QueryFailed)(error.message) from error
 
 

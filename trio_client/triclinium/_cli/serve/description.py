@@ -11,7 +11,7 @@ from rich.text import Text
 from triclinium._cli._output import plain
 from triclinium.testing import FakeCluster
 from triclinium_core.kv.address import Address
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import json_text
 
 

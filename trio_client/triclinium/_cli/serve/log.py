@@ -11,7 +11,7 @@ import click
 import trio
 
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.shown import json_text, shown
 from triclinium_core.testing import FakeNodes, LoggedCommand, LoggedRequest
 from triclinium_core.testing.fakes.fault_names import described, spelled

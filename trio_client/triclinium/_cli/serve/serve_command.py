@@ -20,9 +20,9 @@ from triclinium._cli._output import run_trio
 from triclinium._cli.serve.description import describe, describe_as_json
 from triclinium._cli.serve.log import LAST_LINES_SECONDS, ServeLog
 from triclinium.testing import open_tcp_cluster
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 from triclinium_core.testing.fakes.fault_names import COMMAND_FAULTS, REFUSAL, SERVICE_FAULTS, spelled_call
 from triclinium_core.testing.fakes.fault_text import FAULT_GRAMMAR, read_fault
@@ -150,7 +150,7 @@ def serve(*, options: ServeOptions) -> None:
         if options.script is not None:
             load_script(nodes.script, Path(options.script).read_bytes())
         place_faults(nodes, options.faults)
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         raise click.UsageError(error.message) from error
     except OSError as error:
         raise click.UsageError(f"{options.script} cannot be read: {error.strerror or error}") from error
@@ -166,7 +166,7 @@ def place_faults(nodes: FakeNodes, texts: Sequence[str]) -> None:
     for text in texts:
         try:
             read_fault(text).place(nodes)
-        except InvalidArgumentException as error:
+        except errors.InvalidArgumentException as error:
             raise WrongInput(f"--fault {text!r}: {error.message}") from error
 
 
@@ -222,7 +222,7 @@ async def _serve(nodes: FakeNodes, ssl_context: ssl.SSLContext | None, options: 
                 fake = await stack.enter_async_context(
                     open_tcp_cluster(nodes, port=port, tls_port=tls_port, ssl_context=ssl_context)
                 )
-            except InvalidArgumentException as error:
+            except errors.InvalidArgumentException as error:
                 raise click.UsageError(error.message) from error
             except OSError as error:
                 taken = [

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 
 T = TypeVar("T")
 
@@ -22,6 +22,6 @@ def convert(table: Mapping[str, object], kind: type[T]) -> T:
     try:
         return msgspec.convert(table, kind, strict=True)
     except msgspec.ValidationError as error:
-        if isinstance(error.__cause__, InvalidArgumentException):
+        if isinstance(error.__cause__, errors.InvalidArgumentException):
             raise error.__cause__ from None
         raise

@@ -16,16 +16,9 @@ from rich.text import Text
 from triclinium._cli._output import plain
 from triclinium._cli.simulate.advice import advise
 from triclinium_core.shown import printable
-from triclinium_core.tools.fleet import (
-    STRATEGIES,
-    ContendedRow,
-    FleetFigures,
-    ParallelService,
-    Scenario,
-    SimulatedService,
-    TimeStep,
-)
-from triclinium_core.tools.fleet.figures import COUNTS
+from triclinium_core.tools.fleet.figures import COUNTS, FleetFigures, TimeStep
+from triclinium_core.tools.fleet.scenario import ContendedRow, ParallelService, Scenario, SimulatedService
+from triclinium_core.tools.fleet.strategies import STRATEGIES
 
 BARS = " ▁▂▃▄▅▆▇█"
 BARS_OF_ASCII = " .:-=+*#@"

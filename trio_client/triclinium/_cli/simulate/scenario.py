@@ -13,15 +13,8 @@ import msgspec
 from triclinium._cli._input import DurationParameter, WholeNumber, WrongInput, choose_name
 from triclinium._cli._options import option
 from triclinium._cli.simulate.conversion import convert
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.tools.fleet import (
-    STRATEGIES,
-    Fleet,
-    OutageKind,
-    Overload,
-    Scenario,
-    SimulatedService,
-)
+from triclinium_core import errors
+from triclinium_core.tools.fleet import STRATEGIES, Fleet, OutageKind, Overload, Scenario, SimulatedService
 
 STRATEGIES_DEFAULT = ("none", "best_effort", "best_effort_jittered", "simple", "standard")
 SECONDS: Mapping[str, object] = {"type": DurationParameter(min_open=True, endless=False), "metavar": "SECONDS"}
@@ -126,7 +119,7 @@ def build_scenario(options: ScenarioOptions) -> Scenario:
             table["service"]["capacity"] = HEADROOM * fleet.demand
         service = convert(table.pop("service"), SimulatedService)
         return convert({**table, "service": msgspec.to_builtins(service)}, Scenario)
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         raise WrongInput(error.message) from error
 
 
@@ -140,7 +133,7 @@ def change_scenario(scenario: Scenario, options: ScenarioOptions, given: Collect
     _change(table, options, given)
     try:
         return convert(table, Scenario)
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         raise WrongInput(error.message) from error
     except msgspec.ValidationError as error:
         raise WrongInput(f"the options do not fit the scenario of the file: {error}") from error

@@ -16,7 +16,7 @@ import msgspec
 
 from triclinium._cli._input import WrongInput, suggestion
 from triclinium._cli.simulate.conversion import convert
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.shown import shown
 from triclinium_core.tools.fleet import Scenario
 
@@ -49,7 +49,7 @@ def read_scenario(path: Path) -> Scenario:
         return convert(table, Scenario)
     except (msgspec.ValidationError, OverflowError) as error:
         raise WrongInput(f"{path}: {_explained(str(error), table)}") from error
-    except InvalidArgumentException as error:
+    except errors.InvalidArgumentException as error:
         raise WrongInput(f"{path}: {_placed(error, table)}") from error
 
 
@@ -109,12 +109,12 @@ def _explained(message: str, table: Mapping[str, object]) -> str:
     return f"{path.strip('`').removeprefix('$.')} = {shown(value)}: {words[:1].lower()}{words[1:]}"
 
 
-def _placed(error: InvalidArgumentException, table: Mapping[str, object]) -> str:
+def _placed(error: errors.InvalidArgumentException, table: Mapping[str, object]) -> str:
     """Return the message of a value that is out of range, with the table that it stands in: the innermost that fails."""
     for place, kinds, value in _tables(msgspec.inspect.type_info(Scenario), table, ()):
         try:
             convert(value, _chosen(kinds, value).cls)
-        except InvalidArgumentException as found:
+        except errors.InvalidArgumentException as found:
             return f"in {_name(place)}, {found.message}"
     return error.message
 

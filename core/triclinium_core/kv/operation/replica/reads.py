@@ -10,19 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from triclinium_core.errors import CouchbaseException, DocumentNotFoundException, DocumentUnretrievableException
+from triclinium_core.kv.operation import results
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Get, GetReplica, Keyspace, Operation
 from triclinium_core.kv.operation.replica.replica_requests import LookupInReplica
-from triclinium_core.kv.operation.results import (
-    GetReplicaResult,
-    GetResult,
-    LookupInReplicaResult,
-    LookupInResult,
-    as_lookup_of_copy,
-)
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec, check_specs
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
-from triclinium_core.retry.couchbase.failures import subject
+from triclinium_core.retry.couchbase import subject
 from triclinium_core.transcoding.transcoder import Transcoder
 
 R = TypeVar("R")
@@ -114,7 +108,7 @@ class ReplicaReads(Generic[R]):
 
 def whole_document_reads(
     keyspace: Keyspace, key: str, transcoder: Transcoder = JSON_TRANSCODER, *, first_only: bool = False
-) -> ReplicaReads[GetReplicaResult]:
+) -> ReplicaReads[results.GetReplicaResult]:
     """Return the reads of a document and of each replica that a bucket can have.
 
     Raises:
@@ -131,7 +125,7 @@ def partial_reads(
     transcoder: Transcoder = JSON_TRANSCODER,
     *,
     first_only: bool = False,
-) -> ReplicaReads[LookupInReplicaResult]:
+) -> ReplicaReads[results.LookupInReplicaResult]:
     """Return the lookups of parts in a document and in each replica that a bucket can have.
 
     Raises:
@@ -143,13 +137,17 @@ def partial_reads(
     return ReplicaReads((active, *replicas), _as_partial_copy, first_only=first_only)
 
 
-def _as_copy(result: object) -> GetReplicaResult:
-    if isinstance(result, GetReplicaResult):
+def _as_copy(result: object) -> results.GetReplicaResult:
+    if isinstance(result, results.GetReplicaResult):
         return result
-    assert isinstance(result, GetResult)
-    return GetReplicaResult(result.cas, result.flags, result.data, result.transcoder, is_replica=False)
+    assert isinstance(result, results.GetResult)
+    return results.GetReplicaResult(result.cas, result.flags, result.data, result.transcoder, is_replica=False)
 
 
-def _as_partial_copy(result: object) -> LookupInReplicaResult:
-    assert isinstance(result, LookupInResult)
-    return result if isinstance(result, LookupInReplicaResult) else as_lookup_of_copy(result, is_replica=False)
+def _as_partial_copy(result: object) -> results.LookupInReplicaResult:
+    assert isinstance(result, results.LookupInResult)
+    return (
+        result
+        if isinstance(result, results.LookupInReplicaResult)
+        else results.as_lookup_of_copy(result, is_replica=False)
+    )

@@ -15,19 +15,14 @@ import msgspec
 from triclinium_core.kv.operation.codec_parts import Body, Codec, MalformedResponse
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.results import Cas, Done, RangeScanCreated, Result, ScanPage, ScanResult
-from triclinium_core.kv.operation.scan.scan_requests import (
-    SCAN_ID_SIZE,
-    RangeScanCancel,
-    RangeScanContinue,
-    RangeScanCreate,
-    ScanOperation,
-)
+from triclinium_core.kv.operation.scan import scan_requests
+from triclinium_core.kv.operation.scan.scan_requests import SCAN_ID_SIZE
 from triclinium_core.kv.operation.scan.scans import Bounds, Sample
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate, inflated_size
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 
 _LIMITS = struct.Struct(">III")
 """After the id of a scan: items, milliseconds, bytes."""
@@ -54,7 +49,7 @@ def encode_cancel(vbucket: int, scan_id: bytes, *, opaque: int) -> bytes:
     return encode_request(Opcode.RANGE_SCAN_CANCEL, opaque=opaque, status=vbucket, extras=scan_id)
 
 
-def _encode_create(operation: RangeScanCreate) -> Body:
+def _encode_create(operation: scan_requests.RangeScanCreate) -> Body:
     document: dict[str, object] = {"key_only": operation.ids_only}
     match operation.selection:
         case Bounds(start, end, excludes_start, excludes_end):
@@ -70,12 +65,12 @@ def _encode_create(operation: RangeScanCreate) -> Body:
     return Body(document=document, needs=((HelloFeature.JSON, "scan"),))
 
 
-def _encode_continue(operation: RangeScanContinue) -> Body:
+def _encode_continue(operation: scan_requests.RangeScanContinue) -> Body:
     limits = _LIMITS.pack(operation.item_limit, operation.time_limit_ms, operation.byte_limit)
     return Body(extras=operation.scan_id + limits)
 
 
-def _encode_cancel(operation: ScanOperation) -> Body:
+def _encode_cancel(operation: scan_requests.ScanOperation) -> Body:
     return Body(extras=operation.scan_id)
 
 
@@ -85,7 +80,7 @@ def _decode_created(operation: Operation, frame: Frame, vbucket: int) -> Result:
     return RangeScanCreated(frame.value)
 
 
-def _decode_page(operation: RangeScanContinue, frame: Frame, vbucket: int) -> Result:
+def _decode_page(operation: scan_requests.RangeScanContinue, frame: Frame, vbucket: int) -> Result:
     items: tuple[ScanResult, ...] = ()
     if frame.value:
         read = {_KEYS: _keys, _DOCUMENTS: _documents}.get(_CONTENT.unpack(frame.extras)[0])
@@ -99,14 +94,14 @@ def _decode_page(operation: RangeScanContinue, frame: Frame, vbucket: int) -> Re
     return ScanPage(items, frame.status == Status.RANGE_SCAN_COMPLETE)
 
 
-def _keys(operation: RangeScanContinue, value: bytes) -> Iterator[ScanResult]:
+def _keys(operation: scan_requests.RangeScanContinue, value: bytes) -> Iterator[ScanResult]:
     position = 0
     while position < len(value):
         key, position = _piece(value, position)
         yield ScanResult(_text(key), operation.transcoder)
 
 
-def _documents(operation: RangeScanContinue, value: bytes) -> Iterator[ScanResult]:
+def _documents(operation: scan_requests.RangeScanContinue, value: bytes) -> Iterator[ScanResult]:
     position, left = 0, INFLATED_SIZE_BYTES_MAX
     while position < len(value):
         flags, expiry, _, cas, datatype = _META.unpack_from(value, position)
@@ -139,7 +134,7 @@ def _decode_done(operation: Operation, frame: Frame, vbucket: int) -> Result:
 
 
 SCAN_CODECS: Mapping[type[Operation], Codec] = {
-    RangeScanCreate: Codec(_encode_create, _decode_created, None),
-    RangeScanContinue: Codec(_encode_continue, _decode_page, None),
-    RangeScanCancel: Codec(_encode_cancel, _decode_done, None),
+    scan_requests.RangeScanCreate: Codec(_encode_create, _decode_created, None),
+    scan_requests.RangeScanContinue: Codec(_encode_continue, _decode_page, None),
+    scan_requests.RangeScanCancel: Codec(_encode_cancel, _decode_done, None),
 }

@@ -23,22 +23,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from zlib import crc32
 
+from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_integer, check_type
-from triclinium_core.errors import CouchbaseException, DocumentNotFoundException
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Keyspace, Noop, Operation
 from triclinium_core.kv.operation.mutation_tokens import check_mutation_token
 from triclinium_core.kv.operation.results import MutationToken, RangeScanCreated, ScanPage, ScanResult
-from triclinium_core.kv.operation.scan.scan_requests import (
-    RangeScanCancel,
-    RangeScanContinue,
-    RangeScanCreate,
-    VBucketOperation,
-)
+from triclinium_core.kv.operation.scan import scan_requests
 from triclinium_core.kv.operation.scan.scans import Bounds, Sample, SamplingScan, ScanType
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.retry.backoff import controlled
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason, Status
 from triclinium_core.transcoding.transcoder import Transcoder
 
 CONCURRENCY_MAX = 1024
@@ -130,13 +124,15 @@ class VBucketScan:
         is_again = self._scan_id is None and self._fruitless > 1
         return controlled(self._fruitless - 2) if is_again else 0.0
 
-    def next_request(self) -> RangeScanCreate | RangeScanContinue:
+    def next_request(self) -> scan_requests.RangeScanCreate | scan_requests.RangeScanContinue:
         """Return what to send now."""
         options = self._options
         if self._scan_id is None:
             token = options.tokens.get(self.vbucket)
-            return RangeScanCreate(options.keyspace, self.vbucket, self._selection, options.ids_only, token)
-        return RangeScanContinue(
+            return scan_requests.RangeScanCreate(
+                options.keyspace, self.vbucket, self._selection, options.ids_only, token
+            )
+        return scan_requests.RangeScanContinue(
             options.keyspace,
             self.vbucket,
             self._scan_id,
@@ -146,11 +142,11 @@ class VBucketScan:
             options.transcoder,
         )
 
-    def cancel_request(self) -> RangeScanCancel | None:
+    def cancel_request(self) -> scan_requests.RangeScanCancel | None:
         """Return what ends the scan that is open on the node, or None where none is."""
         if self._scan_id is None:
             return None
-        return RangeScanCancel(self._options.keyspace, self.vbucket, self._scan_id)
+        return scan_requests.RangeScanCancel(self._options.keyspace, self.vbucket, self._scan_id)
 
     def succeeded(self, result: RangeScanCreated | ScanPage) -> Sequence[ScanResult]:
         """Record a success, and return the documents that it has brought."""
@@ -164,14 +160,14 @@ class VBucketScan:
             self.is_done, self._scan_id = True, None
         return result.items
 
-    def failed(self, error: CouchbaseException) -> CouchbaseException | None:
+    def failed(self, error: errors.CouchbaseException) -> errors.CouchbaseException | None:
         """Record a failure, and return what the whole scan fails with, or None where it goes on."""
         if self._scan_id is None:
             return self._not_opened(error)
         return self._not_continued(error)
 
-    def _not_opened(self, error: CouchbaseException) -> CouchbaseException | None:
-        if isinstance(error, DocumentNotFoundException):
+    def _not_opened(self, error: errors.CouchbaseException) -> errors.CouchbaseException | None:
+        if isinstance(error, errors.DocumentNotFoundException):
             # There is nothing, or nothing any more, between the bounds.
             self.is_done = True
             return None
@@ -181,7 +177,7 @@ class VBucketScan:
             return None
         return self._restart(error) if _was_on_its_way(error) else error
 
-    def _not_continued(self, error: CouchbaseException) -> CouchbaseException | None:
+    def _not_continued(self, error: errors.CouchbaseException) -> errors.CouchbaseException | None:
         is_gone = error.context.status in _GONE or _was_on_its_way(error)
         if not is_gone:
             return error
@@ -191,7 +187,7 @@ class VBucketScan:
             return None
         return self._restart(error)
 
-    def _restart(self, error: CouchbaseException) -> CouchbaseException | None:
+    def _restart(self, error: errors.CouchbaseException) -> errors.CouchbaseException | None:
         self._fruitless += 1
         return error if self._fruitless > RESTARTS_MAX else None
 
@@ -250,7 +246,7 @@ class ScanMachine:
 
     def settled(self, operation: Operation, outcome: object, *, vbuckets: int, replicas: int | None) -> None:
         """Record what became of a request."""
-        if isinstance(operation, VBucketOperation):
+        if isinstance(operation, scan_requests.VBucketOperation):
             self._request_settled(self._under_way[operation.vbucket], outcome)
         elif isinstance(outcome, Exception):
             self._end(outcome)
@@ -282,7 +278,7 @@ class ScanMachine:
     def _request_settled(self, scan: VBucketScan, outcome: object) -> None:
         page: Sequence[ScanResult] = ()
         if isinstance(outcome, Exception):
-            failure = scan.failed(outcome) if isinstance(outcome, CouchbaseException) else outcome
+            failure = scan.failed(outcome) if isinstance(outcome, errors.CouchbaseException) else outcome
             if failure is not None:
                 self._end(failure)
         else:
@@ -316,6 +312,6 @@ def _order(selection: Bounds | Sample, vbuckets: int) -> Sequence[int]:
     return sorted(range(vbuckets), key=lambda vbucket: crc32(vbucket.to_bytes(4, "big"), selection.seed))
 
 
-def _was_on_its_way(error: CouchbaseException) -> bool:
+def _was_on_its_way(error: errors.CouchbaseException) -> bool:
     """Tell whether a request may have reached a node whose answer will never come: nobody is harmed by another one."""
     return error.context.refused_reason == RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_integer, check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Operation
 from triclinium_core.kv.operation.mutation_tokens import VBUCKET_MAX, check_mutation_token
@@ -64,7 +64,7 @@ class ScanOperation(VBucketOperation, frozen=True, gc=False):
     def __post_init__(self) -> None:
         VBucketOperation.__post_init__(self)
         if not isinstance(self.scan_id, bytes) or len(self.scan_id) != SCAN_ID_SIZE:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"scan_id={shown(self.scan_id)} must be {SCAN_ID_SIZE} bytes, those of the scan that was opened",
                 parameter="scan_id",
             )

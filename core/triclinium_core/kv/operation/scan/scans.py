@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_integer
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX
 from triclinium_core.shown import shown
@@ -58,7 +58,9 @@ class RangeScan:
             if isinstance(term, str):
                 _check_text(term, name)
             elif not isinstance(term, ScanTerm | None):
-                raise InvalidArgumentException(f"{name}={shown(term)} must be a string or a ScanTerm", parameter=name)
+                raise errors.InvalidArgumentException(
+                    f"{name}={shown(term)} must be a string or a ScanTerm", parameter=name
+                )
 
     @property
     def bounds(self) -> Bounds:
@@ -141,17 +143,17 @@ def _bound(term: ScanTerm | str | None, default: bytes) -> tuple[bytes, bool]:
 
 def _check_text(value: object, parameter: str) -> None:
     if not isinstance(value, str) or not value:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"{parameter}={shown(value)} must be a string that is not empty", parameter=parameter
         )
     try:
         size = len(value.encode())
     except UnicodeEncodeError as error:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"{parameter}={value[:40]!r} is not Unicode that UTF-8 can store", parameter=parameter
         ) from error
     if size > KEY_SIZE_MAX:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"{parameter}={value[:40]!r}… has {size} bytes of UTF-8; an id has at most {KEY_SIZE_MAX}",
             parameter=parameter,
         )

@@ -11,17 +11,11 @@ from typing import TypeVar
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_choice, check_flag, check_integer, check_type
-from triclinium_core.errors import InvalidArgumentException, ValueTooLargeException
 from triclinium_core.kv.operation.validation import check_value
-from triclinium_core.kv.wire.subdocument import (
-    MUTATION_SPEC,
-    MUTATIONS_SIZE_MAX,
-    PATH_SIZE_MAX,
-    SPECS_MAX,
-    PathFlag,
-    PathOpcode,
-)
+from triclinium_core.kv.wire import subdocument
+from triclinium_core.kv.wire.subdocument import MUTATIONS_SIZE_MAX, PATH_SIZE_MAX, SPECS_MAX
 from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import EncodedValue, Transcoder
 
@@ -90,31 +84,31 @@ class LookupInSpec(msgspec.Struct, frozen=True):
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
     """
 
-    opcode: PathOpcode
+    opcode: subdocument.PathOpcode
     path: str
     xattr: bool = False
 
     def __post_init__(self) -> None:
-        if type(self.opcode) is not PathOpcode:
-            check_choice(self.opcode, "opcode", PathOpcode)
+        if type(self.opcode) is not subdocument.PathOpcode:
+            check_choice(self.opcode, "opcode", subdocument.PathOpcode)
         check_flag(self.xattr, "xattr")
         _check_path(self.path, xattr=self.xattr)
 
     @classmethod
     def get(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
         """Read the value at ``path``; the whole document where that is empty."""
-        return cls(PathOpcode.GET if path or xattr else PathOpcode.GET_DOCUMENT, path, xattr)
+        return cls(subdocument.PathOpcode.GET if path or xattr else subdocument.PathOpcode.GET_DOCUMENT, path, xattr)
 
     @classmethod
     def exists(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
         """Ask whether there is a value at ``path``, which must not be empty."""
         _require_path(path, "use Collection.exists to ask for a document")
-        return cls(PathOpcode.EXISTS, path, xattr)
+        return cls(subdocument.PathOpcode.EXISTS, path, xattr)
 
     @classmethod
     def count(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
         """Count the elements of the array, or the keys of the object, at ``path``; of the document where that is empty."""
-        return cls(PathOpcode.COUNT, path, xattr)
+        return cls(subdocument.PathOpcode.COUNT, path, xattr)
 
 
 class EncodedMutation(msgspec.Struct, frozen=True):
@@ -125,8 +119,8 @@ class EncodedMutation(msgspec.Struct, frozen=True):
         ValueTooLargeException: the value is larger than the server stores.
     """
 
-    opcode: PathOpcode
-    flags: PathFlag
+    opcode: subdocument.PathOpcode
+    flags: subdocument.PathFlag
     path: str
     value: bytes = b""
 
@@ -137,7 +131,7 @@ class EncodedMutation(msgspec.Struct, frozen=True):
     @property
     def xattr(self) -> bool:
         """Whether the path leads into the extended attributes."""
-        return bool(self.flags & PathFlag.XATTR)
+        return bool(self.flags & subdocument.PathFlag.XATTR)
 
 
 class MutateInSpec(msgspec.Struct, frozen=True):
@@ -154,41 +148,43 @@ class MutateInSpec(msgspec.Struct, frozen=True):
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
     """
 
-    opcode: PathOpcode
-    flags: PathFlag
+    opcode: subdocument.PathOpcode
+    flags: subdocument.PathFlag
     path: str
     values: tuple[object, ...] = ()
     delta: int | None = None
 
     def __post_init__(self) -> None:
-        if type(self.opcode) is not PathOpcode:
-            check_choice(self.opcode, "opcode", PathOpcode)
-        if type(self.flags) is not PathFlag or not 0 <= self.flags <= _FLAGS_MAX:
+        if type(self.opcode) is not subdocument.PathOpcode:
+            check_choice(self.opcode, "opcode", subdocument.PathOpcode)
+        if type(self.flags) is not subdocument.PathFlag or not 0 <= self.flags <= _FLAGS_MAX:
             check_integer(self.flags, "flags", 0, _FLAGS_MAX)
-            check_choice(self.flags, "flags", PathFlag)
-        _check_path(self.path, xattr=bool(self.flags & PathFlag.XATTR))
+            check_choice(self.flags, "flags", subdocument.PathFlag)
+        _check_path(self.path, xattr=bool(self.flags & subdocument.PathFlag.XATTR))
 
     @classmethod
     def insert(cls, path: str, value: object, *, xattr: bool = False, create_parents: bool = False) -> MutateInSpec:
         """Create the key at the end of ``path``, which must not exist."""
         _require_path(path, "use Collection.insert for a whole document")
-        return _of_value(PathOpcode.INSERT, path, value, xattr, create_parents)
+        return _of_value(subdocument.PathOpcode.INSERT, path, value, xattr, create_parents)
 
     @classmethod
     def upsert(cls, path: str, value: object, *, xattr: bool = False, create_parents: bool = False) -> MutateInSpec:
         """Create the key at the end of ``path``, or replace its value."""
         _require_path(path, "use MutateInSpec.replace or Collection.upsert for a whole document")
-        return _of_value(PathOpcode.UPSERT, path, value, xattr, create_parents)
+        return _of_value(subdocument.PathOpcode.UPSERT, path, value, xattr, create_parents)
 
     @classmethod
     def replace(cls, path: str, value: object, *, xattr: bool = False) -> MutateInSpec:
         """Replace the value at ``path``, which must exist; the whole document where that is empty."""
-        return _of_value(PathOpcode.REPLACE if path or xattr else PathOpcode.SET_DOCUMENT, path, value, xattr)
+        return _of_value(
+            subdocument.PathOpcode.REPLACE if path or xattr else subdocument.PathOpcode.SET_DOCUMENT, path, value, xattr
+        )
 
     @classmethod
     def remove(cls, path: str, *, xattr: bool = False) -> MutateInSpec:
         """Remove what is at ``path``; the whole document where that is empty."""
-        opcode = PathOpcode.REMOVE if path or xattr else PathOpcode.REMOVE_DOCUMENT
+        opcode = subdocument.PathOpcode.REMOVE if path or xattr else subdocument.PathOpcode.REMOVE_DOCUMENT
         return cls(opcode, _flags(xattr), path)
 
     @classmethod
@@ -196,20 +192,20 @@ class MutateInSpec(msgspec.Struct, frozen=True):
         cls, path: str, *values: object, xattr: bool = False, create_parents: bool = False
     ) -> MutateInSpec:
         """Add values at the end of the array at ``path``; the document is the array where that is empty."""
-        return _of_values(PathOpcode.ARRAY_APPEND, path, values, xattr, create_parents)
+        return _of_values(subdocument.PathOpcode.ARRAY_APPEND, path, values, xattr, create_parents)
 
     @classmethod
     def array_prepend(
         cls, path: str, *values: object, xattr: bool = False, create_parents: bool = False
     ) -> MutateInSpec:
         """Add values at the beginning of the array at ``path``; the document is the array where that is empty."""
-        return _of_values(PathOpcode.ARRAY_PREPEND, path, values, xattr, create_parents)
+        return _of_values(subdocument.PathOpcode.ARRAY_PREPEND, path, values, xattr, create_parents)
 
     @classmethod
     def array_insert(cls, path: str, *values: object, xattr: bool = False) -> MutateInSpec:
         """Add values in front of the element at ``path``, such as ``tags[2]``."""
         _require_path(path, "name an element, such as [0]")
-        return _of_values(PathOpcode.ARRAY_INSERT, path, values, xattr)
+        return _of_values(subdocument.PathOpcode.ARRAY_INSERT, path, values, xattr)
 
     @classmethod
     def array_add_unique(
@@ -217,11 +213,11 @@ class MutateInSpec(msgspec.Struct, frozen=True):
     ) -> MutateInSpec:
         """Add a string, number, bool or None at the end of the array at ``path``, unless it is there already."""
         if isinstance(value, (*_CONTAINERS, MutationMacro)):
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"value={shown(value)} must be a string, a number, a bool or None: nothing else is compared",
                 parameter="value",
             )
-        return _of_value(PathOpcode.ARRAY_ADD_UNIQUE, path, value, xattr, create_parents)
+        return _of_value(subdocument.PathOpcode.ARRAY_ADD_UNIQUE, path, value, xattr, create_parents)
 
     @classmethod
     def increment(cls, path: str, delta: int = 1, *, xattr: bool = False, create_parents: bool = False) -> MutateInSpec:
@@ -253,14 +249,14 @@ def check_specs(specs: object, kind: type[S]) -> tuple[S, ...]:
         InvalidArgumentException: not a sequence of such specs, none at all, or more than the server takes.
     """
     if not isinstance(specs, Sequence) or not all(isinstance(spec, kind) for spec in specs):
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"specs={shown(specs)} must be a list of {kind.__name__}, such as [{kind.__name__}.get('name')]"
             if kind is LookupInSpec
             else f"specs={shown(specs)} must be a list of {kind.__name__}",
             parameter="specs",
         )
     if not 1 <= len(specs) <= SPECS_MAX:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"specs has {len(specs)} of them; one operation takes 1 to {SPECS_MAX}", parameter="specs"
         )
     return tuple(specs)
@@ -275,31 +271,33 @@ def check_mutations(specs: object) -> None:
     """
     mutations = check_specs(specs, EncodedMutation)
     on_body = [spec for spec in mutations if not spec.xattr]
-    if len(on_body) > 1 and any(spec.opcode is PathOpcode.REMOVE_DOCUMENT for spec in on_body):
-        raise InvalidArgumentException(
+    if len(on_body) > 1 and any(spec.opcode is subdocument.PathOpcode.REMOVE_DOCUMENT for spec in on_body):
+        raise errors.InvalidArgumentException(
             "specs removes the whole document and changes parts of it; leave one of the two out", parameter="specs"
         )
-    size = sum(MUTATION_SPEC.size + len(spec.path.encode()) + len(spec.value) for spec in mutations)
+    size = sum(subdocument.MUTATION_SPEC.size + len(spec.path.encode()) + len(spec.value) for spec in mutations)
     if size > MUTATIONS_SIZE_MAX:
         # Paths have 16 KiB together at most, so it is the values.
-        raise ValueTooLargeException(
+        raise errors.ValueTooLargeException(
             f"specs has {size} bytes; one request carries at most {MUTATIONS_SIZE_MAX}; change fewer paths in one call"
         )
 
 
-def _of_value(opcode: PathOpcode, path: str, value: object, xattr: bool, create_parents: bool = False) -> MutateInSpec:
+def _of_value(
+    opcode: subdocument.PathOpcode, path: str, value: object, xattr: bool, create_parents: bool = False
+) -> MutateInSpec:
     is_macro = isinstance(value, MutationMacro)
     return MutateInSpec(opcode, _flags(xattr, create_parents, is_macro=is_macro), path, (value,))
 
 
 def _of_values(
-    opcode: PathOpcode, path: str, values: tuple[object, ...], xattr: bool, create_parents: bool = False
+    opcode: subdocument.PathOpcode, path: str, values: tuple[object, ...], xattr: bool, create_parents: bool = False
 ) -> MutateInSpec:
     if not values:
-        raise InvalidArgumentException("values must be one or more", parameter="values")
+        raise errors.InvalidArgumentException("values must be one or more", parameter="values")
     is_macro = any(isinstance(value, MutationMacro) for value in values)
     if is_macro and len(values) > 1:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"values={shown(values)} has a macro, which the server puts in only where it stands alone; give it its own spec",
             parameter="values",
         )
@@ -309,17 +307,17 @@ def _of_values(
 def _counting(path: str, delta: int, sign: int, xattr: bool, create_parents: bool) -> MutateInSpec:
     _require_path(path, "use Collection.binary for a document that is a counter")
     check_integer(delta, "delta", 1, DELTA_MAX)
-    return MutateInSpec(PathOpcode.COUNT_BY, _flags(xattr, create_parents), path, delta=sign * delta)
+    return MutateInSpec(subdocument.PathOpcode.COUNT_BY, _flags(xattr, create_parents), path, delta=sign * delta)
 
 
-def _flags(xattr: bool, create_parents: bool = False, *, is_macro: bool = False) -> PathFlag:
-    flags = PathFlag.NONE
+def _flags(xattr: bool, create_parents: bool = False, *, is_macro: bool = False) -> subdocument.PathFlag:
+    flags = subdocument.PathFlag.NONE
     # RFC 0053 §MutateIn: a macro implies that the value is an extended attribute.
     if check_flag(xattr, "xattr") or is_macro:
-        flags |= PathFlag.XATTR
+        flags |= subdocument.PathFlag.XATTR
     if check_flag(create_parents, "create_parents"):
-        flags |= PathFlag.CREATE_PARENTS
-    return flags | PathFlag.EXPAND_MACROS if is_macro else flags
+        flags |= subdocument.PathFlag.CREATE_PARENTS
+    return flags | subdocument.PathFlag.EXPAND_MACROS if is_macro else flags
 
 
 def _encoded(value: object, transcoder: Transcoder) -> bytes:
@@ -332,24 +330,26 @@ def _encoded(value: object, transcoder: Transcoder) -> bytes:
 
 def _require_path(path: str, instead: str) -> None:
     if path == "":
-        raise InvalidArgumentException(f"path={path!r} must not be empty; {instead}", parameter="path")
+        raise errors.InvalidArgumentException(f"path={path!r} must not be empty; {instead}", parameter="path")
 
 
 def _check_path(path: object, *, xattr: bool) -> None:
     check_flag(xattr, "xattr")
     if not isinstance(path, str):
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"path={shown(path)} must be a string, not {type(path).__name__}", parameter="path"
         )
     try:
         size = len(path.encode())
     except UnicodeEncodeError as error:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"path={path[:40]!r} is not Unicode that UTF-8 can store", parameter="path"
         ) from error
     if size > PATH_SIZE_MAX:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"path={path[:40]!r}… has {size} bytes of UTF-8; it must have at most {PATH_SIZE_MAX}", parameter="path"
         )
     if xattr and not path:
-        raise InvalidArgumentException("path='' must not be empty; it begins with an attribute's key", parameter="path")
+        raise errors.InvalidArgumentException(
+            "path='' must not be empty; it begins with an attribute's key", parameter="path"
+        )

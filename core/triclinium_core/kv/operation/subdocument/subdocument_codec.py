@@ -14,18 +14,11 @@ from triclinium_core.kv.operation.operation import context_of
 from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult, Result, as_lookup_of_copy
 from triclinium_core.kv.operation.subdocument.specs import EncodedMutation, LookupInSpec, StoreSemantics
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
+from triclinium_core.kv.wire import subdocument
 from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.kv.wire.subdocument import (
-    LOOKUP_OUTCOME,
-    LOOKUP_SPEC,
-    MUTATION_OUTCOME,
-    MUTATION_SPEC,
-    MUTATION_VALUE,
-    DocumentFlag,
-    PathFlag,
-)
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.kv.wire.subdocument import MUTATION_OUTCOME
+from triclinium_core.retry.couchbase import Status
 
 
 class MalformedOutcomes(ValueError):
@@ -36,17 +29,17 @@ _EXPIRY = struct.Struct(">I")
 _NEEDS_XATTR = ((HelloFeature.XATTR, "xattr"),)
 _NEEDS_CREATE_AS_DELETED = ((HelloFeature.SUBDOC_CREATE_AS_DELETED, "create_as_deleted"),)
 _DOCUMENT_FLAGS = {
-    StoreSemantics.REPLACE: DocumentFlag.NONE,
-    StoreSemantics.UPSERT: DocumentFlag.UPSERT,
-    StoreSemantics.INSERT: DocumentFlag.INSERT,
+    StoreSemantics.REPLACE: subdocument.DocumentFlag.NONE,
+    StoreSemantics.UPSERT: subdocument.DocumentFlag.UPSERT,
+    StoreSemantics.INSERT: subdocument.DocumentFlag.INSERT,
 }
 _DELETED = (Status.SUBDOC_SUCCESS_DELETED, Status.SUBDOC_MULTI_PATH_FAILURE_DELETED)
 
 
 def encode_lookup_in(operation: LookupIn) -> Body:
     """Return what of a lookup's request depends on it."""
-    flags = DocumentFlag.ACCESS_DELETED if operation.access_deleted else DocumentFlag.NONE
-    flags |= DocumentFlag.REPLICA_READ if operation.copy else DocumentFlag.NONE
+    flags = subdocument.DocumentFlag.ACCESS_DELETED if operation.access_deleted else subdocument.DocumentFlag.NONE
+    flags |= subdocument.DocumentFlag.REPLICA_READ if operation.copy else subdocument.DocumentFlag.NONE
     return Body(
         extras=bytes((flags,)) if flags else b"",
         value=encode_lookups(operation.specs),
@@ -57,8 +50,10 @@ def encode_lookup_in(operation: LookupIn) -> Body:
 def encode_mutate_in(operation: MutateIn) -> Body:
     """Return what of a mutation's request depends on it."""
     flags = _DOCUMENT_FLAGS[operation.store_semantics]
-    flags |= DocumentFlag.ACCESS_DELETED if operation.access_deleted else DocumentFlag.NONE
-    flags |= DocumentFlag.CREATE_AS_DELETED if operation.create_as_deleted else DocumentFlag.NONE
+    flags |= subdocument.DocumentFlag.ACCESS_DELETED if operation.access_deleted else subdocument.DocumentFlag.NONE
+    flags |= (
+        subdocument.DocumentFlag.CREATE_AS_DELETED if operation.create_as_deleted else subdocument.DocumentFlag.NONE
+    )
     return Body(
         extras=(_EXPIRY.pack(operation.expiry) if operation.expiry else b"") + (bytes((flags,)) if flags else b""),
         value=encode_mutations(operation.specs),
@@ -113,7 +108,12 @@ def encode_lookups(specs: Sequence[LookupInSpec]) -> bytes:
     for place in wire_order(specs):
         spec = specs[place]
         path = spec.path.encode()
-        pieces += LOOKUP_SPEC.pack(spec.opcode, PathFlag.XATTR if spec.xattr else PathFlag.NONE, len(path)) + path
+        pieces += (
+            subdocument.LOOKUP_SPEC.pack(
+                spec.opcode, subdocument.PathFlag.XATTR if spec.xattr else subdocument.PathFlag.NONE, len(path)
+            )
+            + path
+        )
     return bytes(pieces)
 
 
@@ -123,7 +123,9 @@ def encode_mutations(specs: Sequence[EncodedMutation]) -> bytes:
     for place in wire_order(specs):
         spec = specs[place]
         path = spec.path.encode()
-        pieces += MUTATION_SPEC.pack(spec.opcode, spec.flags, len(path), len(spec.value)) + path + spec.value
+        pieces += (
+            subdocument.MUTATION_SPEC.pack(spec.opcode, spec.flags, len(path), len(spec.value)) + path + spec.value
+        )
     return bytes(pieces)
 
 
@@ -136,10 +138,10 @@ def decode_lookups(body: bytes, specs: Sequence[LookupInSpec]) -> tuple[tuple[in
     outcomes: list[tuple[int, bytes]] = [(Status.SUCCESS, b"")] * len(specs)
     start = 0
     for place in wire_order(specs):
-        if start + LOOKUP_OUTCOME.size > len(body):
+        if start + subdocument.LOOKUP_OUTCOME.size > len(body):
             raise MalformedOutcomes(f"the body ends before the outcomes of {len(specs)} specs do")
-        status, size = LOOKUP_OUTCOME.unpack_from(body, start)
-        start += LOOKUP_OUTCOME.size
+        status, size = subdocument.LOOKUP_OUTCOME.unpack_from(body, start)
+        start += subdocument.LOOKUP_OUTCOME.size
         outcomes[place] = status, _piece(body, start, size)
         start += size
     if start != len(body):
@@ -157,11 +159,11 @@ def decode_mutations(body: bytes, specs: Sequence[EncodedMutation]) -> Mapping[i
     values: dict[int, bytes] = {}
     start = 0
     while start < len(body):
-        if start + MUTATION_OUTCOME.size + MUTATION_VALUE.size > len(body):
+        if start + MUTATION_OUTCOME.size + subdocument.MUTATION_VALUE.size > len(body):
             raise MalformedOutcomes("the body ends within an outcome")
         index, status = MUTATION_OUTCOME.unpack_from(body, start)
-        (size,) = MUTATION_VALUE.unpack_from(body, start + MUTATION_OUTCOME.size)
-        start += MUTATION_OUTCOME.size + MUTATION_VALUE.size
+        (size,) = subdocument.MUTATION_VALUE.unpack_from(body, start + MUTATION_OUTCOME.size)
+        start += MUTATION_OUTCOME.size + subdocument.MUTATION_VALUE.size
         if status != Status.SUCCESS:
             raise MalformedOutcomes(f"spec {index} of a mutation that was applied failed with status 0x{status:02x}")
         place = _place(order, index)

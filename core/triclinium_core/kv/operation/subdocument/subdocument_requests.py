@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_integer, check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation import validation as check
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, DocumentOperation, Mutation
 from triclinium_core.kv.operation.results import Cas
@@ -72,11 +72,11 @@ class MutateIn(Mutation, frozen=True, gc=False):
         check_flag(self.create_as_deleted, "create_as_deleted")
         check.check_transcoder(self.transcoder)
         if self.cas and self.store_semantics is StoreSemantics.INSERT:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"cas={self.cas} names a version, and INSERT wants that there is none; leave one out", parameter="cas"
             )
         if self.create_as_deleted and self.store_semantics is StoreSemantics.REPLACE:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 "create_as_deleted=True creates, and REPLACE does not; use UPSERT or INSERT",
                 parameter="create_as_deleted",
             )

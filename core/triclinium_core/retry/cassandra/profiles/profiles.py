@@ -28,12 +28,7 @@ from triclinium_core.retry.cassandra.profiles.settings import (
     check_level,
     read_profiles,
 )
-from triclinium_core.retry.cassandra.requests.cassandra_request import (
-    TIMEOUT_DEFAULT,
-    CassandraRequest,
-    RequestKind,
-    check_timeout,
-)
+from triclinium_core.retry.cassandra.requests import cassandra_request
 from triclinium_core.retry.cassandra.requests.speculation import (
     NoSpeculativeExecution,
     SpeculativeExecutionPolicy,
@@ -70,7 +65,7 @@ class ExecutionProfile:
     retry_policy: RetryPolicy = field(default_factory=DefaultRetryPolicy)
     speculative_execution_policy: SpeculativeExecutionPolicy = field(default_factory=NoSpeculativeExecution)
     default_idempotence: bool = False
-    request_timeout: float = TIMEOUT_DEFAULT
+    request_timeout: float = cassandra_request.TIMEOUT_DEFAULT
     consistency: ConsistencyLevel = ConsistencyLevel.LOCAL_ONE
     serial_consistency: ConsistencyLevel = ConsistencyLevel.SERIAL
 
@@ -80,30 +75,32 @@ class ExecutionProfile:
         require_policy(self.retry_policy, "retry_policy")
         require_speculation(self.speculative_execution_policy, "speculative_execution_policy")
         check_flag(self.default_idempotence, "default_idempotence")
-        object.__setattr__(self, "request_timeout", check_timeout(self.request_timeout, "request_timeout"))
+        object.__setattr__(
+            self, "request_timeout", cassandra_request.check_timeout(self.request_timeout, "request_timeout")
+        )
         check_level(self.consistency, "consistency", LEVELS)
         check_level(self.serial_consistency, "serial_consistency", SERIAL_LEVELS)
 
     def request(
         self,
         *,
-        kind: RequestKind = RequestKind.STATEMENT,
+        kind: cassandra_request.RequestKind = cassandra_request.RequestKind.STATEMENT,
         idempotent: bool | None = None,
         consistency: ConsistencyLevel | None = None,
         serial_consistency: ConsistencyLevel | None = None,
         timeout: Duration | None = None,
-    ) -> CassandraRequest:
+    ) -> cassandra_request.CassandraRequest:
         """Return a request under this profile. What a statement says itself comes first; None: it says nothing.
 
         Raises:
             ArgumentError: an argument is of the wrong type or out of range, or a PREPARE is given a level.
         """
-        has_levels = kind is RequestKind.STATEMENT
+        has_levels = kind is cassandra_request.RequestKind.STATEMENT
         if has_levels and consistency is None:
             consistency = self.consistency
         if has_levels and serial_consistency is None:
             serial_consistency = self.serial_consistency
-        return CassandraRequest(
+        return cassandra_request.CassandraRequest(
             policy=self.retry_policy,
             idempotent=self.default_idempotence if idempotent is None else idempotent,
             kind=kind,

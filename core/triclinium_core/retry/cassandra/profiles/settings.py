@@ -12,21 +12,10 @@ from triclinium_core.checks import Duration
 from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
 from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
 from triclinium_core.retry.cassandra.policy import RetryPolicy
+from triclinium_core.retry.cassandra.profiles import policy_settings
 from triclinium_core.retry.cassandra.profiles.durations import read_duration
-from triclinium_core.retry.cassandra.profiles.policy_settings import (
-    PolicyChoices,
-    PolicySettings,
-    key_path,
-    settle,
-    wrong,
-)
+from triclinium_core.retry.cassandra.requests import speculation
 from triclinium_core.retry.cassandra.requests.cassandra_request import check_timeout
-from triclinium_core.retry.cassandra.requests.speculation import (
-    ConstantSpeculativeExecutionPolicy,
-    NoSpeculativeExecution,
-    SpeculativeExecutionPolicy,
-    require_speculation,
-)
 from triclinium_core.retry.checks import check_flag
 from triclinium_core.shown import shown
 
@@ -35,15 +24,17 @@ DEFAULT_PROFILE = "default"
 LEVELS: Sequence[ConsistencyLevel] = tuple(ConsistencyLevel)
 SERIAL_LEVELS: Sequence[ConsistencyLevel] = tuple(level for level in ConsistencyLevel if level.is_serial)
 
-SPECULATIVE_EXECUTION: PolicyChoices[SpeculativeExecutionPolicy] = PolicyChoices(
-    {
-        "none": NoSpeculativeExecution,
-        "NoSpeculativeExecutionPolicy": NoSpeculativeExecution,
-        "constant": ConstantSpeculativeExecutionPolicy,
-        "ConstantSpeculativeExecutionPolicy": ConstantSpeculativeExecutionPolicy,
-    },
-    {},
-    require_speculation,
+SPECULATIVE_EXECUTION: policy_settings.PolicyChoices[speculation.SpeculativeExecutionPolicy] = (
+    policy_settings.PolicyChoices(
+        {
+            "none": speculation.NoSpeculativeExecution,
+            "NoSpeculativeExecutionPolicy": speculation.NoSpeculativeExecution,
+            "constant": speculation.ConstantSpeculativeExecutionPolicy,
+            "ConstantSpeculativeExecutionPolicy": speculation.ConstantSpeculativeExecutionPolicy,
+        },
+        {},
+        speculation.require_speculation,
+    )
 )
 """The policies by name: a short one, and the one that the driver's configuration has."""
 
@@ -93,9 +84,9 @@ ProfileSettings = Mapping[str, Any]
 missing, and its policies are not made yet: they are PolicySettings."""
 
 _BUILT_IN: ProfileSettings = {
-    "retry_policy": PolicySettings("retry_policy", "DefaultRetryPolicy", DefaultRetryPolicy, {}),
-    "speculative_execution_policy": PolicySettings(
-        "speculative_execution_policy", "NoSpeculativeExecutionPolicy", NoSpeculativeExecution, {}
+    "retry_policy": policy_settings.PolicySettings("retry_policy", "DefaultRetryPolicy", DefaultRetryPolicy, {}),
+    "speculative_execution_policy": policy_settings.PolicySettings(
+        "speculative_execution_policy", "NoSpeculativeExecutionPolicy", speculation.NoSpeculativeExecution, {}
     ),
 }
 """Which policies hold where a document says nothing: the driver's own defaults."""
@@ -145,7 +136,7 @@ class _Found(NamedTuple):
     value: object
 
 
-def read_profiles(document: object, retry: PolicyChoices[RetryPolicy]) -> Sequence[ProfileSettings]:
+def read_profiles(document: object, retry: policy_settings.PolicyChoices[RetryPolicy]) -> Sequence[ProfileSettings]:
     """Return the settings of each profile of ``document``, the default one first. No policy is made.
 
     Raises:
@@ -153,16 +144,18 @@ def read_profiles(document: object, retry: PolicyChoices[RetryPolicy]) -> Sequen
             its place, such as ``profiles.slow.retry_policy.class``.
     """
     if not isinstance(document, Mapping):
-        raise wrong("document", f"={shown(document)} must be a mapping of options, and of profiles")
+        raise policy_settings.wrong("document", f"={shown(document)} must be a mapping of options, and of profiles")
     top = _find_options(document, "", _TOP_NAMES)
     profiles = top.pop(_PROFILES, _Found(_PROFILES, {}))
     settings = [_read(top, DEFAULT_PROFILE, _BUILT_IN, retry)]
     for name, table in _require_table(*profiles).items():
-        path = key_path(profiles.path, name)
+        path = policy_settings.key_path(profiles.path, name)
         if not isinstance(name, str) or not name:
-            raise wrong(path, " has no name; a profile needs one, in quotes or without")
+            raise policy_settings.wrong(path, " has no name; a profile needs one, in quotes or without")
         if name == DEFAULT_PROFILE:
-            raise wrong(path, " is a name that the top level has; move its options there, or give it another name")
+            raise policy_settings.wrong(
+                path, " is a name that the top level has; move its options there, or give it another name"
+            )
         options = _find_options(_require_table(path, table), path, _PROFILE_NAMES)
         settings.append(_read(options, name, settings[0], retry))
     return settings
@@ -175,7 +168,7 @@ def _find_options(table: Mapping[str, object], path: str, names: Mapping[str, st
     while tables:
         table, path, prefix = tables.pop()
         for key, value in table.items():
-            where, name = key_path(path, key), f"{prefix}{key}" if isinstance(key, str) else ""
+            where, name = policy_settings.key_path(path, key), f"{prefix}{key}" if isinstance(key, str) else ""
             if name not in names and any(known.startswith(f"{name}.") for known in names):
                 tables.append((_require_table(where, value), where, f"{name}."))
                 continue
@@ -192,7 +185,7 @@ def _known_name(name: str, names: Mapping[str, str], path: str) -> str:
     for known in names:
         if f"{name}.".startswith(f"{known}."):
             return known
-    raise wrong(
+    raise policy_settings.wrong(
         path,
         f" is not known; a profile has {', '.join(OPTIONS)}, also by the driver's names, such as basic.request.timeout",
     )
@@ -208,12 +201,12 @@ def _nested(option: str, rest: str, value: object) -> object:
 
 def _merged(first: _Found, second: _Found, depth: int = _MERGE_DEPTH_MAX) -> _Found:
     if not depth or not isinstance(first.value, Mapping) or not isinstance(second.value, Mapping):
-        raise wrong(second.path, f" is given twice, also as {first.path}; keep one of them")
+        raise policy_settings.wrong(second.path, f" is given twice, also as {first.path}; keep one of them")
     merged = dict(first.value)
     for key, value in second.value.items():
-        one = _Found(key_path(second.path, key), value)
+        one = _Found(policy_settings.key_path(second.path, key), value)
         if key in merged:
-            one = _merged(_Found(key_path(first.path, key), merged[key]), one, depth - 1)
+            one = _merged(_Found(policy_settings.key_path(first.path, key), merged[key]), one, depth - 1)
         merged[key] = one.value
     return _Found(first.path, merged)
 
@@ -223,13 +216,13 @@ def _with_seconds(option: str, value: object, path: str, *, needs_unit: bool) ->
     if option == "request_timeout":
         return read_duration(value, path, needs_unit=needs_unit)
     if option == "speculative_execution_policy" and isinstance(value, Mapping) and _DELAY in value:
-        delay = read_duration(value[_DELAY], key_path(path, _DELAY), needs_unit=needs_unit)
+        delay = read_duration(value[_DELAY], policy_settings.key_path(path, _DELAY), needs_unit=needs_unit)
         return {**value, _DELAY: delay}
     return value
 
 
 def _read(
-    options: Mapping[str, _Found], name: str, base: ProfileSettings, retry: PolicyChoices[RetryPolicy]
+    options: Mapping[str, _Found], name: str, base: ProfileSettings, retry: policy_settings.PolicyChoices[RetryPolicy]
 ) -> ProfileSettings:
     return {**base, "name": name} | {
         option: _read_option(option, found.value, found.path, base, retry) for option, found in options.items()
@@ -237,7 +230,7 @@ def _read(
 
 
 def _read_option(
-    option: str, value: object, path: str, base: ProfileSettings, retry: PolicyChoices[RetryPolicy]
+    option: str, value: object, path: str, base: ProfileSettings, retry: policy_settings.PolicyChoices[RetryPolicy]
 ) -> object:
     match option:
         case "default_idempotence":
@@ -249,14 +242,14 @@ def _read_option(
         case "serial_consistency":
             return _named_level(value, path, SERIAL_LEVELS)
         case "retry_policy":
-            return settle(_require_table(path, value), path, retry, base[option])
+            return policy_settings.settle(_require_table(path, value), path, retry, base[option])
         case _:
-            return settle(_require_table(path, value), path, SPECULATIVE_EXECUTION, base[option])
+            return policy_settings.settle(_require_table(path, value), path, SPECULATIVE_EXECUTION, base[option])
 
 
 def _require_table(path: str, value: object) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
-        raise wrong(path, f"={shown(value)} must be a table")
+        raise policy_settings.wrong(path, f"={shown(value)} must be a table")
     return value
 
 
@@ -271,5 +264,7 @@ def _named_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) 
 def check_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:
     """Return ``value``, or raise ArgumentError where it is not one of ``choices``."""
     if not isinstance(value, ConsistencyLevel) or value not in choices:
-        raise wrong(path, f"={shown(value)} must be one of {', '.join(level.name for level in choices)}")
+        raise policy_settings.wrong(
+            path, f"={shown(value)} must be one of {', '.join(level.name for level in choices)}"
+        )
     return value

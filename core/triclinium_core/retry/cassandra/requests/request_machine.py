@@ -24,6 +24,7 @@ from triclinium_core.retry.cassandra.errors import (
     RepreparationFailed,
     Unprepared,
 )
+from triclinium_core.retry.cassandra.requests import events, states
 from triclinium_core.retry.cassandra.requests.actions import (
     CassandraAction,
     Complete,
@@ -36,20 +37,6 @@ from triclinium_core.retry.cassandra.requests.actions import (
     Send,
 )
 from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
-from triclinium_core.retry.cassandra.requests.events import (
-    AttemptAborted,
-    AttemptEvent,
-    CassandraEvent,
-    ConnectionMissed,
-    ErrorReceived,
-    RequestAbandoned,
-    RequestStarted,
-    RequestWritten,
-    ResultReceived,
-    StatementForgotten,
-    StatementPrepared,
-    TimerFired,
-)
 from triclinium_core.retry.cassandra.requests.history import NO_ATTEMPT, Execution, History
 from triclinium_core.retry.cassandra.requests.judgement import (
     Judgement,
@@ -62,13 +49,6 @@ from triclinium_core.retry.cassandra.requests.judgement import (
 )
 from triclinium_core.retry.cassandra.requests.query_plan import QueryPlan
 from triclinium_core.retry.cassandra.requests.speculation import next_delay
-from triclinium_core.retry.cassandra.requests.states import (
-    EXECUTION_TRANSITIONS,
-    REQUEST_TRANSITIONS,
-    ExecutionState,
-    PlanExhausted,
-    RequestState,
-)
 from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.shown import shown, total_repr
@@ -102,7 +82,7 @@ class RequestMachine:
     def __init__(self, request: CassandraRequest, plan: Iterable[Hashable]) -> None:
         self.request: CassandraRequest = request
         self._plan = QueryPlan(plan)
-        self.state: RequestState = RequestState.NEW
+        self.state: states.RequestState = states.RequestState.NEW
         self._now = -math.inf
         self._deadline = math.inf
         self._history = History(request.consistency)
@@ -117,7 +97,7 @@ class RequestMachine:
     @property
     def wakeup(self) -> float:
         """When ``TimerFired`` is due; ``inf`` for never."""
-        if self.state is not RequestState.RUNNING:
+        if self.state is not states.RequestState.RUNNING:
             return math.inf
         return min(self._deadline, self._speculation.due) if self._speculation else self._deadline
 
@@ -131,36 +111,36 @@ class RequestMachine:
         """
         return self._may_be_applied and not self.request.may_repeat
 
-    def handle(self, event: CassandraEvent, now: float) -> Sequence[CassandraAction]:
+    def handle(self, event: events.CassandraEvent, now: float) -> Sequence[CassandraAction]:
         """Hear ``event`` and return what to do, in order.
 
         Raises:
             InvalidEvent: the event cannot happen in this state, or names an attempt that was never ordered.
             ArgumentError: ``now`` is no instant, or one before the last; in both cases nothing was changed.
         """
-        is_event = isinstance(event, AttemptEvent) or type(event) in _HANDLERS
-        state = REQUEST_TRANSITIONS[self.state].get(type(event)) if is_event else None
+        is_event = isinstance(event, events.AttemptEvent) or type(event) in _HANDLERS
+        state = states.REQUEST_TRANSITIONS[self.state].get(type(event)) if is_event else None
         if state is None:
             raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self.state.value}")
         self._require_instant(now)
-        if isinstance(event, AttemptEvent):
+        if isinstance(event, events.AttemptEvent):
             return self._handle_of_attempt(event, now)
         if self.state.is_final:
             return [Ignore()]
         self.state, self._now = state, now
         return _HANDLERS[type(event)](self, now)
 
-    def _handle_of_attempt(self, event: AttemptEvent, now: float) -> Sequence[CassandraAction]:
+    def _handle_of_attempt(self, event: events.AttemptEvent, now: float) -> Sequence[CassandraAction]:
         execution = self._history.execution_of(event.attempt)
         if execution.attempt != event.attempt:
             return [Ignore()]
-        if type(event) not in EXECUTION_TRANSITIONS[execution.state]:
+        if type(event) not in states.EXECUTION_TRANSITIONS[execution.state]:
             raise InvalidEvent(
                 f"{type(event).__name__} cannot happen to attempt {event.attempt}, which is {execution.state.value}"
             )
         self._now = now
-        if not isinstance(event, RequestWritten):
-            if execution.state is not ExecutionState.PREPARING:
+        if not isinstance(event, events.RequestWritten):
+            if execution.state is not states.ExecutionState.PREPARING:
                 self._may_be_applied = _may_be_applied_after(event, execution)
             execution.attempt = NO_ATTEMPT
         execution.follow(type(event))
@@ -197,13 +177,13 @@ class RequestMachine:
 
     # -- One attempt: until it is written.
 
-    def _on_connection_missed(self, event: ConnectionMissed, execution: Execution) -> Sequence[CassandraAction]:
-        if execution.returns and execution.state is ExecutionState.SENDING:
+    def _on_connection_missed(self, event: events.ConnectionMissed, execution: Execution) -> Sequence[CassandraAction]:
+        if execution.returns and execution.state is states.ExecutionState.SENDING:
             return self._send_to_next(execution)
         return self._go_on(execution, NodeUnavailable(f"no connection to {execution.node}"), unsent=True)
 
-    def _on_request_written(self, event: RequestWritten, execution: Execution) -> Sequence[CassandraAction]:
-        return [] if execution.state is ExecutionState.PREPARING else self._note_first_write(execution)
+    def _on_request_written(self, event: events.RequestWritten, execution: Execution) -> Sequence[CassandraAction]:
+        return [] if execution.state is states.ExecutionState.PREPARING else self._note_first_write(execution)
 
     def _note_first_write(self, execution: Execution) -> Sequence[CassandraAction]:
         """Ask when the next execution starts, where this was the first write of this one."""
@@ -223,22 +203,22 @@ class RequestMachine:
 
     # -- One attempt: what became of it.
 
-    def _on_attempt_aborted(self, event: AttemptAborted, execution: Execution) -> Sequence[CassandraAction]:
-        is_written = execution.state is ExecutionState.WAITING
+    def _on_attempt_aborted(self, event: events.AttemptAborted, execution: Execution) -> Sequence[CassandraAction]:
+        is_written = execution.state is states.ExecutionState.WAITING
         if event.is_unsent and not is_written and not self._is_raised(execution, event.error):
             return self._go_on(execution, event.error, unsent=True)
         return self._judge(execution, event.error)
 
-    def _on_result_received(self, event: ResultReceived, execution: Execution) -> Sequence[CassandraAction]:
+    def _on_result_received(self, event: events.ResultReceived, execution: Execution) -> Sequence[CassandraAction]:
         return self._settle(Complete(event.result, self._history.info(execution)))
 
-    def _on_error_received(self, event: ErrorReceived, execution: Execution) -> Sequence[CassandraAction]:
+    def _on_error_received(self, event: events.ErrorReceived, execution: Execution) -> Sequence[CassandraAction]:
         # An answer proves that all was written, even where the driver has not yet said so.
         actions = self._note_first_write(execution)
         return actions if self.state.is_final else self._judge(execution, event.error)
 
     def _is_raised(self, execution: Execution, error: CassandraError) -> bool:
-        preparing = execution.state is ExecutionState.PREPARING
+        preparing = execution.state is states.ExecutionState.PREPARING
         return route_of(self.request, error, preparing=preparing) is Route.RAISE
 
     def _judge(self, execution: Execution, error: CassandraError) -> Sequence[CassandraAction]:
@@ -248,7 +228,7 @@ class RequestMachine:
             error,
             node=execution.node,
             retry_count=execution.retry_count,
-            preparing=execution.state is ExecutionState.PREPARING,
+            preparing=execution.state is states.ExecutionState.PREPARING,
         )
         report = self._report(execution, error, judgement.verdict)
         match judgement.step:
@@ -284,7 +264,9 @@ class RequestMachine:
         attempt = self._history.next_attempt(execution)
         return [Reprepare(attempt, execution.index, execution.node, execution.statement_id)]
 
-    def _on_statement_prepared(self, event: StatementPrepared, execution: Execution) -> Sequence[CassandraAction]:
+    def _on_statement_prepared(
+        self, event: events.StatementPrepared, execution: Execution
+    ) -> Sequence[CassandraAction]:
         if event.statement_id == execution.statement_id:
             return self._send(execution, returns=True)
         text = (
@@ -293,7 +275,9 @@ class RequestMachine:
         )
         return self._fail(RepreparationFailed(text), execution)
 
-    def _on_statement_forgotten(self, event: StatementForgotten, execution: Execution) -> Sequence[CassandraAction]:
+    def _on_statement_forgotten(
+        self, event: events.StatementForgotten, execution: Execution
+    ) -> Sequence[CassandraAction]:
         text = (
             f"{execution.node} does not know statement {shown(execution.statement_id)}, and neither does the driver; "
             "prepare it anew"
@@ -332,7 +316,7 @@ class RequestMachine:
 
     def _run_out(self, execution: Execution) -> Sequence[CassandraAction]:
         """End an execution that found the plan empty; the last one to do so fails the request."""
-        execution.follow(PlanExhausted)
+        execution.follow(states.PlanExhausted)
         if not self._history.is_over:
             return []
         errors = self._history.errors
@@ -358,7 +342,7 @@ class RequestMachine:
 
     def _settle(self, order: Complete | CompleteEmpty | Fail) -> Sequence[CassandraAction]:
         """End everything: what is still under way is cancelled first."""
-        self.state = REQUEST_TRANSITIONS[self.state][type(order)]
+        self.state = states.REQUEST_TRANSITIONS[self.state][type(order)]
         return [*self._history.end(), order]
 
     def _report(
@@ -367,13 +351,13 @@ class RequestMachine:
         return ReportFailure(execution.index, execution.node, error, execution.retry_count, verdict, unsent)
 
 
-def _may_be_applied_after(event: AttemptEvent, execution: Execution) -> bool:
+def _may_be_applied_after(event: events.AttemptEvent, execution: Execution) -> bool:
     """Return whether the attempt that ends with ``event`` may have executed the statement."""
     match event:
-        case AttemptAborted(error=error):
-            is_unsent = event.is_unsent and execution.state is not ExecutionState.WAITING
+        case events.AttemptAborted(error=error):
+            is_unsent = event.is_unsent and execution.state is not states.ExecutionState.WAITING
             return not is_unsent and may_be_applied(error)
-        case ErrorReceived(error=error):
+        case events.ErrorReceived(error=error):
             return may_be_applied(error)
         case _:
             return False
@@ -381,16 +365,16 @@ def _may_be_applied_after(event: AttemptEvent, execution: Execution) -> bool:
 
 # Bound methods in the machine itself would be a cycle, and each request would wait for a collector.
 _HANDLERS: Mapping[type, Callable[[RequestMachine, float], Sequence[CassandraAction]]] = {
-    RequestStarted: RequestMachine._on_request_submitted,
-    TimerFired: RequestMachine._on_time_passed,
-    RequestAbandoned: RequestMachine._on_request_abandoned,
+    events.RequestStarted: RequestMachine._on_request_submitted,
+    events.TimerFired: RequestMachine._on_time_passed,
+    events.RequestAbandoned: RequestMachine._on_request_abandoned,
 }
 _HANDLERS_OF_ATTEMPTS: Mapping[type, Callable[..., Sequence[CassandraAction]]] = {
-    ConnectionMissed: RequestMachine._on_connection_missed,
-    RequestWritten: RequestMachine._on_request_written,
-    AttemptAborted: RequestMachine._on_attempt_aborted,
-    ResultReceived: RequestMachine._on_result_received,
-    ErrorReceived: RequestMachine._on_error_received,
-    StatementPrepared: RequestMachine._on_statement_prepared,
-    StatementForgotten: RequestMachine._on_statement_forgotten,
+    events.ConnectionMissed: RequestMachine._on_connection_missed,
+    events.RequestWritten: RequestMachine._on_request_written,
+    events.AttemptAborted: RequestMachine._on_attempt_aborted,
+    events.ResultReceived: RequestMachine._on_result_received,
+    events.ErrorReceived: RequestMachine._on_error_received,
+    events.StatementPrepared: RequestMachine._on_statement_prepared,
+    events.StatementForgotten: RequestMachine._on_statement_forgotten,
 }

@@ -29,19 +29,8 @@ from collections.abc import Mapping
 from enum import Enum, unique
 from typing import get_args
 
+from triclinium_core.retry.cassandra.requests import events
 from triclinium_core.retry.cassandra.requests.actions import Complete, CompleteEmpty, Fail, Reprepare, Send
-from triclinium_core.retry.cassandra.requests.events import (
-    AttemptAborted,
-    AttemptEvent,
-    CassandraEvent,
-    ConnectionMissed,
-    ErrorReceived,
-    RequestAbandoned,
-    RequestStarted,
-    RequestWritten,
-    ResultReceived,
-    TimerFired,
-)
 from triclinium_core.retry.tables import transition_table
 
 
@@ -75,15 +64,18 @@ _FINAL = (RequestState.COMPLETED, RequestState.FAILED, RequestState.ABANDONED)
 
 REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[type, RequestState]] = transition_table(
     [
-        (RequestState.NEW, RequestStarted, RequestState.RUNNING),
-        (RequestState.NEW, TimerFired, RequestState.NEW),
-        (RequestState.NEW, RequestAbandoned, RequestState.ABANDONED),
-        *((RequestState.RUNNING, kind, RequestState.RUNNING) for kind in (*get_args(AttemptEvent), TimerFired)),
-        (RequestState.RUNNING, RequestAbandoned, RequestState.ABANDONED),
+        (RequestState.NEW, events.RequestStarted, RequestState.RUNNING),
+        (RequestState.NEW, events.TimerFired, RequestState.NEW),
+        (RequestState.NEW, events.RequestAbandoned, RequestState.ABANDONED),
+        *(
+            (RequestState.RUNNING, kind, RequestState.RUNNING)
+            for kind in (*get_args(events.AttemptEvent), events.TimerFired)
+        ),
+        (RequestState.RUNNING, events.RequestAbandoned, RequestState.ABANDONED),
         (RequestState.RUNNING, Complete, RequestState.COMPLETED),
         (RequestState.RUNNING, CompleteEmpty, RequestState.COMPLETED),
         (RequestState.RUNNING, Fail, RequestState.FAILED),
-        *((final, kind, final) for final in _FINAL for kind in get_args(CassandraEvent)),
+        *((final, kind, final) for final in _FINAL for kind in get_args(events.CassandraEvent)),
     ]
 )
 
@@ -96,13 +88,13 @@ class RequestSettled:
     """The request of an execution is settled, by this one or another."""
 
 
-_ABORTED_OR_ANSWERED = (AttemptAborted, ResultReceived, ErrorReceived)
+_ABORTED_OR_ANSWERED = (events.AttemptAborted, events.ResultReceived, events.ErrorReceived)
 
 EXECUTION_TRANSITIONS: Mapping[ExecutionState, Mapping[type, ExecutionState]] = transition_table(
     [
-        (ExecutionState.SENDING, ConnectionMissed, ExecutionState.SENDING),
+        (ExecutionState.SENDING, events.ConnectionMissed, ExecutionState.SENDING),
         *((ExecutionState.SENDING, kind, ExecutionState.SENDING) for kind in _ABORTED_OR_ANSWERED),
-        (ExecutionState.SENDING, RequestWritten, ExecutionState.WAITING),
+        (ExecutionState.SENDING, events.RequestWritten, ExecutionState.WAITING),
         (ExecutionState.SENDING, Send, ExecutionState.SENDING),
         (ExecutionState.SENDING, Reprepare, ExecutionState.PREPARING),
         (ExecutionState.SENDING, PlanExhausted, ExecutionState.ENDED),
@@ -112,8 +104,8 @@ EXECUTION_TRANSITIONS: Mapping[ExecutionState, Mapping[type, ExecutionState]] = 
         (ExecutionState.WAITING, PlanExhausted, ExecutionState.ENDED),
         *(
             (ExecutionState.PREPARING, kind, ExecutionState.PREPARING)
-            for kind in get_args(AttemptEvent)
-            if kind is not ResultReceived
+            for kind in get_args(events.AttemptEvent)
+            if kind is not events.ResultReceived
         ),
         (ExecutionState.PREPARING, Send, ExecutionState.SENDING),
         (ExecutionState.PREPARING, PlanExhausted, ExecutionState.ENDED),

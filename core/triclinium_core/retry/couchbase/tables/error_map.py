@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import TypeVar
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.shown import JSON_KINDS, in_json, one_line, shown
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
             beyond all sense. Unknown attributes and unknown fields are no reason.
     """
     if not isinstance(document, bytes | str):
-        raise InvalidArgumentException(f"document={shown(document)} must be bytes or str", parameter="document")
+        raise errors.InvalidArgumentException(f"document={shown(document)} must be bytes or str", parameter="document")
     if len(document) > ERROR_MAP_SIZE_BYTES_MAX:
         raise MalformedErrorMap(f"{len(document)} bytes; at most {ERROR_MAP_SIZE_BYTES_MAX} make sense")
     try:

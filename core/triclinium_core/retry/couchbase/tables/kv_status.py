@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import Self
 
-from triclinium_core import errors as e
-from triclinium_core.errors import CouchbaseException
+from triclinium_core import errors, errors as e
 
-ErrorClass = type[CouchbaseException]
+ErrorClass = type[errors.CouchbaseException]
 """What a row names: a class of the RFC 0058 tree."""
 
 _ALIKE: Mapping[str, ErrorClass | None] = {}
@@ -31,7 +30,7 @@ _WITH_CAS: Mapping[str, ErrorClass | None] = dict.fromkeys(
     e.CasMismatchException,
 )
 """SDK-RFC 0058, 9: KEY_EXISTS means another CAS to every operation that may carry one."""
-_FAILED_PATH: Mapping[str, ErrorClass | None] = {"mutate_in": CouchbaseException}
+_FAILED_PATH: Mapping[str, ErrorClass | None] = {"mutate_in": errors.CouchbaseException}
 """A mutation is applied whole or not at all; the body tells which path failed, and so what it surfaces as."""
 
 _ANY: frozenset[str] = frozenset()
@@ -203,4 +202,4 @@ class FailedPath:
     def error(self) -> ErrorClass:
         """The exception that it surfaces as."""
         row = KV_STATUSES.get(self.status)
-        return OF_A_PATH.get(self.status) or (row.error if row is not None else None) or CouchbaseException
+        return OF_A_PATH.get(self.status) or (row.error if row is not None else None) or errors.CouchbaseException

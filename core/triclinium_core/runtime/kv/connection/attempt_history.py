@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure, FailureKind
 
 

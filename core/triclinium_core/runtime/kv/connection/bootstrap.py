@@ -16,18 +16,11 @@ from dataclasses import dataclass, field
 from enum import Enum, unique
 
 from triclinium_core import decoder_faults
-from triclinium_core.decoder_faults import Decoder, DecoderFault
 from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.options import Authenticator, CertificateAuthenticator, ClientOptions
-from triclinium_core.retry.couchbase.tables.error_map import (
-    ERROR_MAP_VERSION_MAX,
-    ErrorMap,
-    MalformedErrorMap,
-    parse_error_map,
-)
-from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
+from triclinium_core.retry import couchbase
 from triclinium_core.runtime.kv.connection.exchange_nonces import ExchangeNonces
 from triclinium_core.runtime.kv.connection.sasl import SaslExchange, SaslMessage, SaslRefusal, mechanisms_of, user_of
 from triclinium_core.runtime.kv.connection.scram import SaltedPasswords
@@ -90,23 +83,23 @@ class BootstrapFailure:
     status: int | None = None
     advice: str = ""
     """Next step at the end of ``text``, or an empty string. One warning for each cluster repeats it."""
-    fault: DecoderFault | None = None
+    fault: decoder_faults.DecoderFault | None = None
     """The defect that caused the failure, if a decoder failed on bytes of the node."""
 
     @classmethod
-    def of_fault(cls, fault: DecoderFault) -> BootstrapFailure:
+    def of_fault(cls, fault: decoder_faults.DecoderFault) -> BootstrapFailure:
         """Return the failure of a connection whose bytes a decoder failed on."""
         return cls(FailureKind.PROTOCOL, str(fault), fault=fault)
 
     @classmethod
     def of_bucket(cls, bucket: str, authenticator: Authenticator, status: int) -> BootstrapFailure | None:
         """Return what is wrong by an answer to SELECT_BUCKET; None where the bucket is selected."""
-        if status == Status.SUCCESS:
+        if status == couchbase.Status.SUCCESS:
             return None
         text = f"bucket {bucket!r}: {_named(status)}"
-        if status == Status.NO_ACCESS:
+        if status == couchbase.Status.NO_ACCESS:
             text = f"bucket {bucket!r} does not exist, or {user_of(authenticator)} may not open it"
-        elif status == Status.KEY_NOT_FOUND:
+        elif status == couchbase.Status.KEY_NOT_FOUND:
             text = f"bucket {bucket!r} is not on this node yet"
         return cls(FailureKind.BUCKET, text, status)
 
@@ -120,12 +113,15 @@ class BootstrapFailure:
     @property
     def lacks_bucket(self) -> bool:
         """Whether the node does not have the bucket, or refuses it to the user."""
-        return self.kind is FailureKind.BUCKET and self.status in {Status.NO_ACCESS, Status.KEY_NOT_FOUND}
+        return self.kind is FailureKind.BUCKET and self.status in {
+            couchbase.Status.NO_ACCESS,
+            couchbase.Status.KEY_NOT_FOUND,
+        }
 
     @property
     def is_denial(self) -> bool:
         """Whether the bucket is not open to this user, so that only an administrator can help."""
-        return self.kind is FailureKind.BUCKET and self.status == Status.NO_ACCESS
+        return self.kind is FailureKind.BUCKET and self.status == couchbase.Status.NO_ACCESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,12 +194,12 @@ class Negotiated:
     features: frozenset[int] = frozenset()
     offered_mechanisms: tuple[str, ...] = ()
     mechanism: str | None = None
-    error_map: ErrorMap | None = None
+    error_map: couchbase.ErrorMap | None = None
     error_map_problem: str | None = None
     """Why there is no map although there should be one; for the log."""
     config: bytes | None = None
 
-    def share(self, error_map: ErrorMap) -> None:
+    def share(self, error_map: couchbase.ErrorMap) -> None:
         """Hold an equal error map, which other connections hold too, in place of the own one."""
         self.error_map = error_map
 
@@ -323,16 +319,16 @@ class Bootstrap:
         value = struct.pack(f">{len(features)}H", *features)
         burst = self._request(Opcode.HELLO, self._on_hello, key=agent.encode(), value=value)
         if self._plan.xerror:
-            version = struct.pack(">H", ERROR_MAP_VERSION_MAX)
+            version = struct.pack(">H", couchbase.ERROR_MAP_VERSION_MAX)
             burst += self._request(Opcode.GET_ERROR_MAP, self._on_error_map, value=version)
         return burst
 
     def _on_hello(self, frame: Frame) -> bytes:
-        if frame.status == Status.UNKNOWN_COMMAND:
+        if frame.status == couchbase.Status.UNKNOWN_COMMAND:
             # Decision C27: a plain memcached answers so, and has lost the stream by now.
             text = "does not know HELLO; if it is a plain memcached, connect with memcached:// instead"
             return self._fail(text, FailureKind.NOT_COUCHBASE, frame.status)
-        if frame.status != Status.SUCCESS:
+        if frame.status != couchbase.Status.SUCCESS:
             return self._fail(f"refused HELLO: {_named(frame.status)}", status=frame.status)
         if len(frame.value) % 2 or len(frame.value) > HELLO_SIZE_MAX:
             return self._fail(f"granted {len(frame.value)} bytes of features, which cannot be")
@@ -344,22 +340,22 @@ class Bootstrap:
         return b"" if self._plan.mechanisms else self._join()
 
     def _on_error_map(self, frame: Frame) -> bytes:
-        if frame.status != Status.SUCCESS:
+        if frame.status != couchbase.Status.SUCCESS:
             self.negotiated.error_map_problem = f"the node has no error map: {_named(frame.status)}"
             return b""
         try:
-            self.negotiated.error_map = parse_error_map(frame.value)
-        except MalformedErrorMap as error:
+            self.negotiated.error_map = couchbase.parse_error_map(frame.value)
+        except couchbase.MalformedErrorMap as error:
             self.negotiated.error_map_problem = f"the node's error map is corrupt: {error}"
             if self._plan.renegotiate_on_corrupt_error_map:
                 return self._fail(self.negotiated.error_map_problem, FailureKind.CORRUPT_ERROR_MAP)
         except Exception as error:
-            self.failure = BootstrapFailure.of_fault(decoder_faults.unexpected(Decoder.ERROR_MAP, error))
+            self.failure = BootstrapFailure.of_fault(decoder_faults.unexpected(decoder_faults.Decoder.ERROR_MAP, error))
             self._steps.clear()
         return b""
 
     def _on_mechanisms(self, frame: Frame) -> bytes:
-        if frame.status == Status.SUCCESS:
+        if frame.status == couchbase.Status.SUCCESS:
             listed = frame.value[:MECHANISMS_SIZE_MAX].decode("ascii", "replace").split()
             names = [name for name in listed if _MECHANISM.fullmatch(name)][:MECHANISMS_MAX]
             self.negotiated.offered_mechanisms = self._sasl.offered = tuple(names)
@@ -396,9 +392,9 @@ class Bootstrap:
         return b"" if failure is None else self._fail(failure.text, failure.kind, failure.status)
 
     def _on_config(self, frame: Frame) -> bytes:
-        if frame.status == Status.SUCCESS:
+        if frame.status == couchbase.Status.SUCCESS:
             self.negotiated.config = frame.value
-        elif frame.status == Status.KEY_NOT_FOUND and self.bucket_status == Status.SUCCESS:
+        elif frame.status == couchbase.Status.KEY_NOT_FOUND and self.bucket_status == couchbase.Status.SUCCESS:
             text = (
                 f"bucket {self._plan.bucket!r} has no cluster config: either it was created a moment ago, or it is a "
                 "memcached bucket, which this client does not speak to; use a couchbase or ephemeral bucket"
@@ -411,4 +407,4 @@ class Bootstrap:
 
 
 def _named(status: int) -> str:
-    return f"{status_name(status) or 'unknown status'} [0x{status:02x}]"
+    return f"{couchbase.status_name(status) or 'unknown status'} [0x{status:02x}]"

@@ -20,7 +20,7 @@ from triclinium_core.kv.wire.constants import Datatype, Magic, Opcode, ServerOpc
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.options import Authenticator
-from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
+from triclinium_core.retry.couchbase import BreakerEvent, CircuitBreaker, CircuitBreakerOptions
 from triclinium_core.runtime.kv.connection.address_cycle import AddressCycle
 from triclinium_core.runtime.kv.connection.attempt_history import AttemptHistory
 from triclinium_core.runtime.kv.connection.bootstrap import (

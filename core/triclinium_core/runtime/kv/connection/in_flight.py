@@ -14,8 +14,7 @@ import msgspec
 from triclinium_core.contract.neutral import StreamId
 from triclinium_core.kv.wire.constants import OPCODE_OFFSET, Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase.events import HandedOver
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import HandedOver, Status
 from triclinium_core.runtime.kv.live_operation import LiveOperation
 from triclinium_core.runtime.lifecycle.measured import Measured
 

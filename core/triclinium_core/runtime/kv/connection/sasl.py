@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import OAUTHBEARER, Authenticator, JwtAuthenticator, PasswordAuthenticator
-from triclinium_core.retry.couchbase.tables.kv_status import Status, status_name
+from triclinium_core.retry.couchbase import Status, status_name
 from triclinium_core.runtime.kv.connection.exchange_nonces import ExchangeNonces
 from triclinium_core.runtime.kv.connection.scram import (
     MECHANISMS as SCRAM_MECHANISMS,

@@ -10,17 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from triclinium_core import errors, options
 from triclinium_core.contract.couchbase import AuthenticatorChanged
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.topology.connection_string import ConnectionString, Scheme
-from triclinium_core.options import (
-    AUTHENTICATOR_NAMES,
-    AUTHENTICATORS,
-    Authenticator,
-    CertificateAuthenticator,
-    JwtAuthenticator,
-    PasswordAuthenticator,
-)
+from triclinium_core.options import AUTHENTICATOR_NAMES
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.connection_events import News
 from triclinium_core.runtime.kv.connection.sasl import mechanisms_of
@@ -36,7 +29,7 @@ UNVERIFIED_TLS = (
 
 
 def check_authenticator(
-    authenticator: Authenticator | None, connection_string: ConnectionString, *, tls_is_verified: bool = True
+    authenticator: options.Authenticator | None, connection_string: ConnectionString, *, tls_is_verified: bool = True
 ) -> None:
     """Check that a client can be opened like this.
 
@@ -47,30 +40,30 @@ def check_authenticator(
     scheme = connection_string.scheme
     # Decision D61. SASL takes such a name, so that the value itself is right; a client of services cannot be opened with it.
     if (
-        isinstance(authenticator, PasswordAuthenticator)
+        isinstance(authenticator, options.PasswordAuthenticator)
         and scheme is not Scheme.MEMCACHED
         and ":" in authenticator.username
     ):
         # What follows it may be the password.
         place = authenticator.username.index(":") + 1
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"the user name of the authenticator has a colon, its character {place}, where HTTP's basic authentication would "
             "end it; Couchbase has no such users: give the name alone, and the password apart",
             parameter="authenticator",
         )
     if authenticator is None and scheme is not Scheme.MEMCACHED:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"authenticator is missing: {scheme}:// needs a {AUTHENTICATOR_NAMES}", parameter="authenticator"
         )
     if connection_string.tls and tls_is_verified:
         return
-    if isinstance(authenticator, CertificateAuthenticator) and not connection_string.tls:
-        raise InvalidArgumentException(
+    if isinstance(authenticator, options.CertificateAuthenticator) and not connection_string.tls:
+        raise errors.InvalidArgumentException(
             f"authenticator is a certificate, which {scheme}:// never shows; connect with couchbases://",
             parameter="authenticator",
         )
-    if isinstance(authenticator, JwtAuthenticator) and not authenticator.allow_unencrypted:
-        raise InvalidArgumentException(
+    if isinstance(authenticator, options.JwtAuthenticator) and not authenticator.allow_unencrypted:
+        raise errors.InvalidArgumentException(
             f"authenticator is a token, which anyone on the network can take from {scheme}://"
             f"{' while the certificate is not verified' if connection_string.tls else ''}; connect with couchbases:// "
             "and verify the certificate, or set allow_unencrypted",
@@ -79,8 +72,8 @@ def check_authenticator(
 
 
 def check_change(
-    present: Authenticator | None,
-    wanted: Authenticator,
+    present: options.Authenticator | None,
+    wanted: options.Authenticator,
     connection_string: ConnectionString,
     *,
     tls_is_verified: bool = True,
@@ -90,18 +83,18 @@ def check_change(
     Raises:
         InvalidArgumentException: it is no authenticator, or of a kind that cannot follow the present one.
     """
-    if not isinstance(wanted, AUTHENTICATORS):
-        raise InvalidArgumentException(
+    if not isinstance(wanted, options.AUTHENTICATORS):
+        raise errors.InvalidArgumentException(
             f"authenticator must be a {AUTHENTICATOR_NAMES}, not {type(wanted).__name__}", parameter="authenticator"
         )
     if connection_string.scheme is Scheme.MEMCACHED:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             "authenticator cannot be set over memcached://, where nobody is asked for one", parameter="authenticator"
         )
     check_authenticator(wanted, connection_string, tls_is_verified=tls_is_verified)
     kinds = [_shown_by(each) for each in (present, wanted)]
     if kinds[0] != kinds[1]:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"authenticator is shown by {kinds[1]}, and that of this cluster by {kinds[0]}: a connection has one of the "
             "two for good; open another cluster",
             parameter="authenticator",
@@ -112,9 +105,13 @@ class Authentication:
     """The present authenticator, and the connections that speak for an earlier one."""
 
     def __init__(
-        self, authenticator: Authenticator | None, connection_string: ConnectionString, *, tls_is_verified: bool = True
+        self,
+        authenticator: options.Authenticator | None,
+        connection_string: ConnectionString,
+        *,
+        tls_is_verified: bool = True,
     ) -> None:
-        self.authenticator: Authenticator | None = authenticator
+        self.authenticator: options.Authenticator | None = authenticator
         self.hides_passwords: bool = connection_string.tls and tls_is_verified
         """Whether all streams have TLS that verifies the node, so that only the node can read the password of PLAIN."""
         self._connection_string, self._tls_is_verified = connection_string, tls_is_verified
@@ -123,7 +120,7 @@ class Authentication:
         self._nonce = ""
         """That of the newest authenticator that replaced another."""
 
-    def check(self, authenticator: Authenticator) -> None:
+    def check(self, authenticator: options.Authenticator) -> None:
         """Check that an authenticator may replace the present one.
 
         Raises:
@@ -155,5 +152,5 @@ class Authentication:
         )
 
 
-def _shown_by(authenticator: Authenticator | None) -> str:
-    return "TLS" if isinstance(authenticator, CertificateAuthenticator) else "SASL"
+def _shown_by(authenticator: options.Authenticator | None) -> str:
+    return "TLS" if isinstance(authenticator, options.CertificateAuthenticator) else "SASL"

@@ -13,17 +13,9 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import AuthenticatorChanged, FaultReports, TimerKind
-from triclinium_core.contract.neutral import (
-    CloseStream,
-    LossCause,
-    ReportConnection,
-    ReportLevel,
-    SendBytes,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-)
+from triclinium_core.contract.neutral import CloseStream, LossCause, ReportConnection, ReportLevel, SendBytes, StreamId
 from triclinium_core.decoder_faults import DecoderFault
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.codec_parts import Dialect
@@ -335,7 +327,7 @@ class Connections:
         del self._without_config[bucket]
         return True
 
-    def stream_opened(self, event: StreamOpened, now: float) -> tuple[Connection, Sequence[News]] | None:
+    def stream_opened(self, event: neutral.StreamOpened, now: float) -> tuple[Connection, Sequence[News]] | None:
         """Begin the bootstrap on a stream that was opened; None for one that was given up meanwhile."""
         self._openings.opened(event.stream)
         self.open_next(now)
@@ -346,7 +338,7 @@ class Connections:
         plan, local, remote = self._plans.plan_for(connection, event.nonce), event.local_address, event.remote_address
         return connection, connection.stream_opened(plan, now, local=local or None, remote=remote or None)
 
-    def stream_lost(self, event: StreamLost, now: float) -> Sequence[LostRequest]:
+    def stream_lost(self, event: neutral.StreamLost, now: float) -> Sequence[LostRequest]:
         """Give up a stream that is gone, or was never opened, and return the requests that will not be answered."""
         size = sys.maxsize if event.handed_over is None else event.handed_over
         closed = self.streams.take(event.stream)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore
+from triclinium_core.retry.couchbase import ErrorMapStore
 from triclinium_core.runtime.kv.connection.connection import Connection
 
 

@@ -13,7 +13,7 @@ from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
+from triclinium_core.retry.couchbase import BreakerEvent
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX
 from triclinium_core.runtime.kv.connection.in_flight import Purpose

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from triclinium_core.contract.couchbase import Action
 from triclinium_core.contract.neutral import OpenStream, StreamId
-from triclinium_core.retry.couchbase.events import HandedOver
+from triclinium_core.retry.couchbase import HandedOver
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.in_flight import InFlightRequest, Owner
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from triclinium_core.contract.couchbase import (
-    Action,
-    CompleteOperation,
-    Event,
-    OperationAbandoned,
-    OperationSubmitted,
-)
+from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, OperationAbandoned, OperationSubmitted
 from triclinium_core.contract.neutral import Token
 from triclinium_core.kv.operation.results import Done
 from triclinium_core.testing.driver_laws.couchbase.cluster_driver_under_test import ClusterDriverUnderTest, OpenDriver

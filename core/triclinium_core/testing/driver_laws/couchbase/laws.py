@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 
-from triclinium_core.contract.couchbase import (
-    Action,
-    CompleteRequest,
-    FailOperation,
-    LookUpService,
-    RowsReceived,
-    RowsWanted,
-    ServiceLookedUp,
-)
-from triclinium_core.errors import RequestCanceledException
+from triclinium_core import errors
+from triclinium_core.contract import couchbase
 from triclinium_core.services.query.result import QueryMetaData, QueryStatus
 from triclinium_core.testing.driver_laws.couchbase.bench import CouchbaseBench
 from triclinium_core.testing.driver_laws.couchbase.cluster_driver_under_test import OpenDriver
@@ -33,8 +25,8 @@ METADATA = QueryMetaData(request_id="1", client_context_id="", status=QueryStatu
 async def look_ups_are_answered_once(open_driver: OpenDriver) -> None:
     """``LookUpService`` is answered with one ``ServiceLookedUp``, also if there is no such service."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
-        looked_up = ServiceLookedUp("_couchbase._tcp.cluster.invalid")
-        await trial.order(LookUpService(looked_up.service))
+        looked_up = couchbase.ServiceLookedUp("_couchbase._tcp.cluster.invalid")
+        await trial.order(couchbase.LookUpService(looked_up.service))
         count = await count_of(trial, looked_up, 1, "LookUpService was not answered with ServiceLookedUp")
         ensure(count == 1, f"LookUpService was answered {count} times")
 
@@ -42,7 +34,7 @@ async def look_ups_are_answered_once(open_driver: OpenDriver) -> None:
 async def readers_are_settled_at_the_close(open_driver: OpenDriver) -> None:
     """When the driver is closed, a reader that reads on gets an error, and so does one that asks a service later."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
-        reader, _ = await ask(trial, lambda token: RowsReceived(token, [b"1"]))
+        reader, _ = await ask(trial, lambda token: couchbase.RowsReceived(token, [b"1"]))
         await trial.until(lambda: bool(reader.rows), "RowsReceived was ordered, and its reader got nothing")
         asked = len(requested(trial))
         await trial.driver.close()
@@ -56,15 +48,18 @@ async def readers_are_settled_at_the_close(open_driver: OpenDriver) -> None:
 async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
     """A reader gets the rows in order, and then the end; ``RowsWanted`` comes when it has taken them, once for each piece."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
-        reader, token = await ask(trial, lambda token: RowsReceived(token, [b"1", b"2"]))
-        wanted = RowsWanted(token)
+        reader, token = await ask(trial, lambda token: couchbase.RowsReceived(token, [b"1", b"2"]))
+        wanted = couchbase.RowsWanted(token)
         await trial.until(lambda: bool(reader.rows), "RowsReceived was ordered, and its reader got nothing")
         await trial.quiet()
         ensure(wanted not in trial.machine.events, "RowsWanted was told before the reader had taken what there was")
 
-        answers: Sequence[Action] = (RowsReceived(token, [b"3"]), CompleteRequest(token, METADATA))
+        answers: Sequence[couchbase.Action] = (
+            couchbase.RowsReceived(token, [b"3"]),
+            couchbase.CompleteRequest(token, METADATA),
+        )
         for pieces, answer in enumerate(answers, start=1):
-            trial.machine.answer = on(RowsWanted, answer)
+            trial.machine.answer = on(couchbase.RowsWanted, answer)
             reader.read_on()
             count = await count_of(trial, wanted, pieces, "a reader reads on, and no RowsWanted")
             ensure(count == pieces, f"a reader read on {pieces} times, and RowsWanted was told {count} times")
@@ -73,8 +68,8 @@ async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
         ensure(outcome == METADATA, f"a request was completed; its reader got {outcome!r}")
         ensure(not trial.abandonments_of(token), "a request that was over was abandoned")
 
-        error = RequestCanceledException("query: cancelled")
-        refused, _ = await ask(trial, lambda token: FailOperation(token, error))
+        error = errors.RequestCanceledException("query: cancelled")
+        refused, _ = await ask(trial, lambda token: couchbase.FailOperation(token, error))
         outcome = await trial.outcome_of(refused, "a request that failed has not returned")
         ensure(outcome is error, f"a request failed; its reader got {outcome!r}")
 
@@ -85,7 +80,7 @@ async def a_reader_that_leaves_is_reported(open_driver: OpenDriver) -> None:
         waiting, first = await ask(
             trial,
         )
-        reading, second = await ask(trial, lambda token: RowsReceived(token, [b"1"]))
+        reading, second = await ask(trial, lambda token: couchbase.RowsReceived(token, [b"1"]))
         await trial.until(lambda: bool(reading.rows), "RowsReceived was ordered, and its reader got nothing")
         for reader, token in ((waiting, first), (reading, second)):
             reader.leave()

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from triclinium_core.client.health.statistics import ClientStatistics
-from triclinium_core.contract.couchbase import (
-    Action,
-    Event,
-    OperationsSubmitted,
-    OperationSubmitted,
-    ReportTelemetry,
-    RequestSubmitted,
-)
+from triclinium_core.contract import couchbase
 from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.reports import ClusterState, DiagnosticsResult
@@ -21,26 +14,26 @@ from triclinium_core.options import Authenticator
 from triclinium_core.testing.driver_laws.neutral.scripted_machine import ScriptedMachine, nothing
 
 
-class ScriptedClusterMachine(ScriptedMachine[Event, Action]):
+class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action]):
     """Stand-in for the ``ClientMachine`` of a driver. It decides nothing.
 
     Args:
         answer: the actions that follow from an event. It may be replaced, and ``wakeup`` be set, at any time.
     """
 
-    def __init__(self, answer: Callable[[Event], Sequence[Action]] = nothing) -> None:
+    def __init__(self, answer: Callable[[couchbase.Event], Sequence[couchbase.Action]] = nothing) -> None:
         super().__init__(answer)
         self.ambiguous: set[Token] = set()
         """Operations that may have been applied."""
         self.contexts: dict[Token, ErrorContext] = {}
         """Contexts of operations that are given up."""
         self.topologies: Sequence[Topology] = ()
-        self.reports: Sequence[ReportTelemetry] = ()
+        self.reports: Sequence[couchbase.ReportTelemetry] = ()
         """Reports that are left at the end."""
 
-    def handle(self, event: Event, now: float) -> Sequence[Action]:
+    def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
         """Return what ``answer`` returns; for several submissions at once, for each of them, or nothing if one raises."""
-        if not isinstance(event, OperationsSubmitted):
+        if not isinstance(event, couchbase.OperationsSubmitted):
             return super().handle(event, now)
         self._begin(event, now)
         try:
@@ -66,7 +59,7 @@ class ScriptedClusterMachine(ScriptedMachine[Event, Action]):
         """Return a snapshot that can be told from others."""
         return ClientStatistics(open_operations=42)
 
-    def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
+    def last_reports(self, now: float | None = None) -> Sequence[couchbase.ReportTelemetry]:
         """Return the reports that the test has set, once."""
         reports, self.reports = self.reports, ()
         return reports
@@ -84,11 +77,11 @@ class ScriptedClusterMachine(ScriptedMachine[Event, Action]):
         return 2
 
     @property
-    def submitted(self) -> list[OperationSubmitted]:
+    def submitted(self) -> list[couchbase.OperationSubmitted]:
         """The submissions among the events."""
-        return [event for event in self.events if isinstance(event, OperationSubmitted)]
+        return [event for event in self.events if isinstance(event, couchbase.OperationSubmitted)]
 
     @property
-    def requested(self) -> list[RequestSubmitted]:
+    def requested(self) -> list[couchbase.RequestSubmitted]:
         """The requests to services among the events."""
-        return [event for event in self.events if isinstance(event, RequestSubmitted)]
+        return [event for event in self.events if isinstance(event, couchbase.RequestSubmitted)]

@@ -10,26 +10,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Protocol, TypeVar
 
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.contract.neutral import (
-    AcquirePermit,
-    BytesReceived,
-    CloseStream,
-    ConsultStrategy,
-    LossCause,
-    NeutralAction,
-    NeutralEvent,
-    OpenStream,
-    PauseReading,
-    RecordSuccess,
-    ResumeReading,
-    SendBytes,
-    StrategyDecided,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-    TimePassed,
-    Token,
-)
+from triclinium_core.contract import neutral
 from triclinium_core.testing.driver_laws.neutral.driver_under_test import Bench, DriverUnderTest
 from triclinium_core.testing.driver_laws.neutral.scripted_machine import nothing, on
 from triclinium_core.testing.driver_laws.neutral.trial import Trial, ensure, on_trial, open_stream
@@ -50,7 +31,7 @@ class NeutralLaw(Protocol):
         ...
 
 
-FIRST, SECOND, THIRD = StreamId(1), StreamId(2), StreamId(3)
+FIRST, SECOND, THIRD = neutral.StreamId(1), neutral.StreamId(2), neutral.StreamId(3)
 
 FAR_SECONDS = 3600.0
 SOON_SECONDS = 0.05
@@ -100,16 +81,16 @@ class Strategy:
         self.recorded += 1
 
 
-def writes(stream: StreamId, *pieces: bytes) -> Sequence[NeutralAction]:
+def writes(stream: neutral.StreamId, *pieces: bytes) -> Sequence[neutral.NeutralAction]:
     """Return the orders to write pieces one after the other."""
-    return [SendBytes(stream, piece) for piece in pieces]
+    return [neutral.SendBytes(stream, piece) for piece in pieces]
 
 
 async def actions_are_carried_out_in_order(bench: Bench[E, A, D]) -> None:
     """What one event orders is carried out in the order given, after what was ordered before."""
     async with on_trial(bench) as trial:
-        peer = await trial.connect(FIRST, then=on(StreamOpened, *writes(FIRST, b"1", b"2", b"3")))
-        await trial.order(*writes(FIRST, b"4", b"5"), then=on(BytesReceived, *writes(FIRST, b"6", b"7", b"8")))
+        peer = await trial.connect(FIRST, then=on(neutral.StreamOpened, *writes(FIRST, b"1", b"2", b"3")))
+        await trial.order(*writes(FIRST, b"4", b"5"), then=on(neutral.BytesReceived, *writes(FIRST, b"6", b"7", b"8")))
         peer.send(b"go on")
         came = await peer.receive(8)
 
@@ -134,11 +115,11 @@ async def a_caller_that_leaves_spares_the_stream(bench: Bench[E, A, D]) -> None:
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
         data = bytes(range(256)) * (MORE_THAN_BUFFERS // 256)
-        caller, token = await trial.submit(SendBytes(FIRST, data))
+        caller, token = await trial.submit(neutral.SendBytes(FIRST, data))
         await trial.quiet()
         caller.leave()
         await trial.outcome_of(caller, "a caller who left does not end")
-        await trial.order(SendBytes(FIRST, b"the end"), trial.completion(token))
+        await trial.order(neutral.SendBytes(FIRST, b"the end"), trial.completion(token))
         came = await peer.receive(len(data) + len(b"the end"))
 
         ensure(came == data + b"the end", f"a caller left, and {len(came)} bytes arrived that are not what was ordered")
@@ -152,21 +133,21 @@ async def a_connect_that_fails_is_a_loss(bench: Bench[E, A, D]) -> None:
     async with on_trial(bench) as trial:
         with trial.listening() as listener:
             refused = open_stream(FIRST, listener)
-        nameless = OpenStream(SECOND, "node..invalid", 11210, tls=False)
-        for order, cause in ((refused, LossCause.REFUSED), (nameless, LossCause.NAME_NOT_RESOLVED)):
+        nameless = neutral.OpenStream(SECOND, "node..invalid", 11210, tls=False)
+        for order, cause in ((refused, neutral.LossCause.REFUSED), (nameless, neutral.LossCause.NAME_NOT_RESOLVED)):
             await trial.order(order)
             lost = await trial.loss_of(order.stream)
             ensure(lost.cause is cause, f"connecting to {order.host!r} failed with {lost.cause}, not {cause}")
         with trial.listening() as listener:
             # In the same breath, and later: the connect may be anywhere by then.
-            called_off = [open_stream(StreamId(THIRD + turns), listener) for turns in range(TURNS_TO_CONNECT)]
+            called_off = [open_stream(neutral.StreamId(THIRD + turns), listener) for turns in range(TURNS_TO_CONNECT)]
             first, *others = called_off
-            await trial.order(first, CloseStream(first.stream, "called off"))
+            await trial.order(first, neutral.CloseStream(first.stream, "called off"))
             for turns, order in enumerate(others):
                 await trial.order(order)
                 for _ in range(turns):
                     await trial.driver.turn()
-                await trial.order(CloseStream(order.stream, "called off"))
+                await trial.order(neutral.CloseStream(order.stream, "called off"))
             for order in called_off:
                 await trial.loss_of(order.stream)
 
@@ -175,21 +156,26 @@ async def bytes_handed_over_are_never_fewer(bench: Bench[E, A, D]) -> None:
     """``StreamLost`` tells of as many bytes as arrived, or more, however the stream ends; or that it does not know."""
     async with on_trial(bench) as trial:
 
-        async def compare(stream: StreamId, came: bytes) -> None:
+        async def compare(stream: neutral.StreamId, came: bytes) -> None:
             told = (await trial.loss_of(stream)).handed_over
             ensure(told is None or told >= len(came), f"{len(came)} bytes arrived, and {told} were told in StreamLost")
 
-        ordered: Sequence[NeutralAction] = [SendBytes(FIRST, b"hello"), CloseStream(FIRST, "at once")]
-        peer = await trial.connect(FIRST, then=on(StreamOpened, *ordered))
+        ordered: Sequence[neutral.NeutralAction] = [
+            neutral.SendBytes(FIRST, b"hello"),
+            neutral.CloseStream(FIRST, "at once"),
+        ]
+        peer = await trial.connect(FIRST, then=on(neutral.StreamOpened, *ordered))
         await compare(FIRST, await peer.receive(len(b"hello")))
 
         # Closed while it waits for the peer to read.
-        peer = await trial.connect(SECOND, then=on(StreamOpened, SendBytes(SECOND, bytes(MORE_THAN_BUFFERS))))
+        peer = await trial.connect(
+            SECOND, then=on(neutral.StreamOpened, neutral.SendBytes(SECOND, bytes(MORE_THAN_BUFFERS)))
+        )
         await trial.quiet()
-        await trial.order(CloseStream(SECOND, "blocked"))
+        await trial.order(neutral.CloseStream(SECOND, "blocked"))
         await compare(SECOND, await peer.receive(MORE_THAN_BUFFERS))
 
-        peer = await trial.connect(THIRD, then=on(StreamOpened, SendBytes(THIRD, b"hello")))
+        peer = await trial.connect(THIRD, then=on(neutral.StreamOpened, neutral.SendBytes(THIRD, b"hello")))
         came = await peer.receive(len(b"hello"))
         peer.close()
         await compare(THIRD, came)
@@ -202,11 +188,13 @@ async def bytes_come_before_the_loss(bench: Bench[E, A, D]) -> None:
         peer.send(b"last words")
         peer.close()
         await trial.loss_of(FIRST)
-        events = [event for event in trial.machine.events if isinstance(event, BytesReceived | StreamLost)]
-        came = b"".join(event.data for event in events if isinstance(event, BytesReceived))
+        events = [
+            event for event in trial.machine.events if isinstance(event, neutral.BytesReceived | neutral.StreamLost)
+        ]
+        came = b"".join(event.data for event in events if isinstance(event, neutral.BytesReceived))
 
         ensure(came == b"last words", f"the peer sent b'last words' and hung up; the machine was told {came!r}")
-        ensure(isinstance(events[-1], StreamLost), f"after StreamLost the machine was told of {events[-1]!r}")
+        ensure(isinstance(events[-1], neutral.StreamLost), f"after StreamLost the machine was told of {events[-1]!r}")
 
 
 async def tasks_that_wait_are_settled_at_the_close(bench: Bench[E, A, D]) -> None:
@@ -227,9 +215,9 @@ async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
         peer = await trial.connect(FIRST)
         caller, token = await trial.submit()
 
-        def leave(event: E | NeutralEvent) -> Sequence[A | NeutralAction]:
+        def leave(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
             # So does a retry strategy of the user's that cancels something.
-            if isinstance(event, BytesReceived):
+            if isinstance(event, neutral.BytesReceived):
                 caller.leave()
             return ()
 
@@ -241,8 +229,10 @@ async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
         )
 
         other = await trial.connect(SECOND)
-        last = on(StreamLost, SendBytes(SECOND, b"last"))
-        await trial.order(CloseStream(FIRST, "to see what comes first"), SendBytes(SECOND, b"first "), then=last)
+        last = on(neutral.StreamLost, neutral.SendBytes(SECOND, b"last"))
+        await trial.order(
+            neutral.CloseStream(FIRST, "to see what comes first"), neutral.SendBytes(SECOND, b"first "), then=last
+        )
         came = await other.receive(len(b"first last"))
         ensure(came == b"first last", f"what StreamLost led to was carried out too early: {came!r} arrived")
 
@@ -253,9 +243,9 @@ async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
         machine = trial.machine
         rung = 0
 
-        def stay_due(event: E | NeutralEvent) -> Sequence[A | NeutralAction]:
+        def stay_due(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
             nonlocal rung
-            rung += isinstance(event, TimePassed)
+            rung += isinstance(event, neutral.TimePassed)
             machine.wakeup = machine.now if rung < ALARMS_MAX else math.inf
             return ()
 
@@ -283,7 +273,7 @@ async def arrived_bytes_come_before_the_time(bench: Bench[E, A, D]) -> None:
             await trial.rung(due)
             kinds = [type(event) for event in machine.events[count:]]
             ensure(
-                BytesReceived in kinds[: kinds.index(TimePassed)],
+                neutral.BytesReceived in kinds[: kinds.index(neutral.TimePassed)],
                 "an answer could be read when the time came, and TimePassed was fed before BytesReceived",
             )
 
@@ -297,8 +287,8 @@ async def a_peer_cannot_stop_the_time(bench: Bench[E, A, D]) -> None:
         machine = trial.machine
         peer = await trial.connect(FIRST)
 
-        def go_on(event: E | NeutralEvent) -> Sequence[A | NeutralAction]:
-            if isinstance(event, BytesReceived):
+        def go_on(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
+            if isinstance(event, neutral.BytesReceived):
                 peer.send(bytes(LARGE))
             return trial.ring_once(event)
 
@@ -329,14 +319,16 @@ async def unsent_bytes_are_named_with_the_time(bench: Bench[E, A, D]) -> None:
     """``TimePassed`` names the streams on which bytes wait with the driver, and ``StreamLost`` does not contradict it."""
     async with on_trial(bench) as trial:
         machine = trial.machine
-        await trial.connect(FIRST, then=on(StreamOpened, *writes(FIRST, bytes(MORE_THAN_BUFFERS), b"behind it")))
+        await trial.connect(
+            FIRST, then=on(neutral.StreamOpened, *writes(FIRST, bytes(MORE_THAN_BUFFERS), b"behind it"))
+        )
         await trial.quiet()
         due = machine.wakeup = machine.now + SOON_SECONDS
         await trial.order(then=trial.ring_once)
         trial.driver.pass_time(SOON_SECONDS)
         ordered = MORE_THAN_BUFFERS + len(b"behind it")
         known = (await trial.rung(due)).unsent.get(FIRST, ordered)
-        await trial.order(CloseStream(FIRST, "to compare"))
+        await trial.order(neutral.CloseStream(FIRST, "to compare"))
         handed_over = (await trial.loss_of(FIRST)).handed_over
 
         ensure(
@@ -353,9 +345,9 @@ async def strategies_are_asked_once(bench: Bench[E, A, D]) -> None:
             for is_permit in (False, True):
                 _, token = await trial.submit()
                 asked = strategy.asked
-                question: NeutralAction = AcquirePermit(token, strategy)
+                question: neutral.NeutralAction = neutral.AcquirePermit(token, strategy)
                 if not is_permit:
-                    question = ConsultStrategy(token, strategy, "a request", "a reason")
+                    question = neutral.ConsultStrategy(token, strategy, "a request", "a reason")
                 await trial.order(question)
                 decided = await decisions_of(trial, token)
                 ensure(
@@ -366,17 +358,21 @@ async def strategies_are_asked_once(bench: Bench[E, A, D]) -> None:
                 ensure(fed == expected, f"StrategyDecided was to have {expected!r}, and had {fed!r}")
         strategy = Strategy(answer)
         _, token = await trial.submit()
-        await trial.order(RecordSuccess(token, strategy))
+        await trial.order(neutral.RecordSuccess(token, strategy))
         await trial.until(lambda: strategy.recorded > 0, "RecordSuccess was not carried out")
         await trial.quiet()
         ensure(strategy.recorded == 1, f"a success was recorded {strategy.recorded} times")
 
 
-async def decisions_of(trial: Trial[E, A, D], token: Token) -> list[StrategyDecided]:
+async def decisions_of(trial: Trial[E, A, D], token: neutral.Token) -> list[neutral.StrategyDecided]:
     """Return every answer of a strategy about a token, at least one."""
 
-    def fed() -> list[StrategyDecided]:
-        return [event for event in trial.machine.events if isinstance(event, StrategyDecided) and event.token == token]
+    def fed() -> list[neutral.StrategyDecided]:
+        return [
+            event
+            for event in trial.machine.events
+            if isinstance(event, neutral.StrategyDecided) and event.token == token
+        ]
 
     await trial.until(lambda: bool(fed()), "a strategy has answered, and StrategyDecided was not fed")
     await trial.quiet()
@@ -389,7 +385,7 @@ async def a_mistake_reaches_its_caller_alone(bench: Bench[E, A, D]) -> None:
         other, token = await trial.submit()
         mistake = ArgumentError("a name is missing; give one", parameter="name")
 
-        def refuse(event: E | NeutralEvent) -> Sequence[A | NeutralAction]:
+        def refuse(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
             if bench.submitted(event) is not None:
                 raise mistake
             return ()
@@ -407,7 +403,7 @@ async def a_pause_pauses(bench: Bench[E, A, D]) -> None:
     """After ``PauseReading`` nothing is read but what was being read; other streams are, and the time goes on."""
     async with on_trial(bench) as trial:
         peer, other = await trial.connect(FIRST), await trial.connect(SECOND)
-        await trial.order(PauseReading(FIRST))
+        await trial.order(neutral.PauseReading(FIRST))
         came = received(trial, FIRST)
         for _ in range(ROUNDS):
             peer.send(b"rows")
@@ -429,7 +425,7 @@ async def a_pause_loses_nothing(bench: Bench[E, A, D]) -> None:
         peer = await trial.connect(FIRST)
         expected = b"".join(b"row %d, " % number for number in range(ROUNDS))
         for half in (expected[: len(expected) // 2], expected[len(expected) // 2 :]):
-            await trial.order(PauseReading(FIRST))
+            await trial.order(neutral.PauseReading(FIRST))
             peer.send(half[:1])
             await trial.quiet()
             peer.send(half[1:])
@@ -437,7 +433,7 @@ async def a_pause_loses_nothing(bench: Bench[E, A, D]) -> None:
             if half.endswith(expected[-1:]):
                 peer.close()
                 await trial.quiet()
-            await trial.order(ResumeReading(FIRST))
+            await trial.order(neutral.ResumeReading(FIRST))
         await trial.loss_of(FIRST)
         came = b"".join(received(trial, FIRST))
         ensure(came == expected, f"after a pause {expected!r} was to come, and {came!r} came")
@@ -450,12 +446,12 @@ async def nothing_is_sent_while_something_waits(bench: Bench[E, A, D]) -> None:
     """
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
-        await trial.order(SendBytes(FIRST, b"request", unless_readable=True))
+        await trial.order(neutral.SendBytes(FIRST, b"request", unless_readable=True))
         came = await peer.receive(len(b"request"))
         ensure(came == b"request", f"nothing waited to be read, b'request' was ordered, and {came!r} arrived")
 
         for stream, closes in ((SECOND, False), (THIRD, True)):
-            peer = await trial.connect(stream, then=on(StreamOpened, PauseReading(stream)))
+            peer = await trial.connect(stream, then=on(neutral.StreamOpened, neutral.PauseReading(stream)))
             # The result of a read that was in progress when the pause began may still be fed.
             peer.send(b"read")
             await trial.quiet()
@@ -465,7 +461,9 @@ async def nothing_is_sent_while_something_waits(bench: Bench[E, A, D]) -> None:
                 peer.send(b"unread")
             await trial.quiet()
             fed = len(b"".join(received(trial, stream)))
-            await trial.order(ResumeReading(stream), SendBytes(stream, b"request", unless_readable=True))
+            await trial.order(
+                neutral.ResumeReading(stream), neutral.SendBytes(stream, b"request", unless_readable=True)
+            )
             lost = await trial.loss_of(stream)
             came = b"" if closes else await peer.receive(len(b"request"))
             ensure(not came, f"something waited to be read, and {came!r} was sent")
@@ -474,9 +472,13 @@ async def nothing_is_sent_while_something_waits(bench: Bench[E, A, D]) -> None:
             ensure(not more, f"{more} waiting bytes were fed, which the machine takes for the answer")
 
 
-def received(trial: Trial[E, A, D], stream: StreamId) -> list[bytes]:
+def received(trial: Trial[E, A, D], stream: neutral.StreamId) -> list[bytes]:
     """Return the bytes of a stream that were fed, piece by piece."""
-    return [event.data for event in trial.machine.events if isinstance(event, BytesReceived) and event.stream == stream]
+    return [
+        event.data
+        for event in trial.machine.events
+        if isinstance(event, neutral.BytesReceived) and event.stream == stream
+    ]
 
 
 NEUTRAL_LAWS: Sequence[NeutralLaw] = (

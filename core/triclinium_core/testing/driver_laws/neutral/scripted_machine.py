@@ -6,21 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from triclinium_core.contract.neutral import (
-    BytesReceived,
-    NeutralAction,
-    NeutralEvent,
-    StreamId,
-    StreamLost,
-    TimePassed,
-)
+from triclinium_core.contract import neutral
 from triclinium_core.shown import total_repr
 from triclinium_core.work import PIECE_WORK
 
 E = TypeVar("E")
 A = TypeVar("A")
 
-Answer = Callable[[E | NeutralEvent], Sequence[A | NeutralAction]]
+Answer = Callable[[E | neutral.NeutralEvent], Sequence[A | neutral.NeutralAction]]
 """Function from an event to the actions that a scripted machine orders."""
 
 
@@ -28,7 +21,7 @@ class LawBroken(AssertionError):
     """A breach of the contract by a driver; the message has the part of the contract and the observation."""
 
 
-def nothing(event: object) -> Sequence[NeutralAction]:
+def nothing(event: object) -> Sequence[neutral.NeutralAction]:
     """Order nothing."""
     return ()
 
@@ -47,7 +40,7 @@ class ScriptedMachine(Generic[E, A]):
 
     def __init__(self, answer: Answer[E, A] = nothing) -> None:
         self.answer: Answer[E, A] = answer
-        self.events: list[E | NeutralEvent] = []
+        self.events: list[E | neutral.NeutralEvent] = []
         """All events, oldest first."""
         self.times: list[float] = []
         """Instant of each event."""
@@ -65,7 +58,7 @@ class ScriptedMachine(Generic[E, A]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.events)} events>"
 
-    def handle(self, event: E | NeutralEvent, now: float) -> Sequence[A | NeutralAction]:
+    def handle(self, event: E | neutral.NeutralEvent, now: float) -> Sequence[A | neutral.NeutralAction]:
         """Return what ``answer`` returns.
 
         Raises:
@@ -78,15 +71,15 @@ class ScriptedMachine(Generic[E, A]):
         finally:
             self.is_busy = False
 
-    def _begin(self, event: E | NeutralEvent, now: float) -> None:
+    def _begin(self, event: E | neutral.NeutralEvent, now: float) -> None:
         if self.is_busy:
             self._break(f"the machine is not re-entrant: it was fed {event!r} while it handled {self.events[-1]!r}")
         if self.times and now < self.times[-1]:
             self._break(f"the time went back from {self.times[-1]!r} to {now!r}, at {event!r}")
         self.is_busy = True
-        self.work += PIECE_WORK * isinstance(event, BytesReceived)
+        self.work += PIECE_WORK * isinstance(event, neutral.BytesReceived)
 
-    def _note(self, event: E | NeutralEvent, now: float) -> None:
+    def _note(self, event: E | neutral.NeutralEvent, now: float) -> None:
         self.events.append(event)
         self.times.append(now)
         self.works.append(self.work)
@@ -101,15 +94,15 @@ class ScriptedMachine(Generic[E, A]):
         return self.times[-1]
 
     @property
-    def later_events(self) -> list[E | NeutralEvent]:
+    def later_events(self) -> list[E | neutral.NeutralEvent]:
         """All events but the one that starts the machine."""
-        assert isinstance(self.events[0], TimePassed)
+        assert isinstance(self.events[0], neutral.TimePassed)
         return self.events[1:]
 
-    def work_at(self, event: E | NeutralEvent) -> int:
+    def work_at(self, event: E | neutral.NeutralEvent) -> int:
         """Return the units of work at an event."""
         return next(work for heard, work in zip(self.events, self.works, strict=True) if heard is event)
 
-    def losses_of(self, stream: StreamId) -> list[StreamLost]:
+    def losses_of(self, stream: neutral.StreamId) -> list[neutral.StreamLost]:
         """Return every report of the loss of a stream."""
-        return [event for event in self.events if isinstance(event, StreamLost) and event.stream == stream]
+        return [event for event in self.events if isinstance(event, neutral.StreamLost) and event.stream == stream]

@@ -7,28 +7,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Generic, TypeVar
 
-from triclinium_core.contract.neutral import (
-    NeutralAction,
-    NeutralEvent,
-    OpenStream,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-    TimePassed,
-    Token,
-)
-from triclinium_core.testing.driver_laws.neutral.driver_under_test import (
-    Bench,
-    Caller,
-    DriverUnderTest,
-    Listener,
-    PeerSocket,
-)
+from triclinium_core.contract import neutral
+from triclinium_core.testing.driver_laws.neutral import driver_under_test
 from triclinium_core.testing.driver_laws.neutral.scripted_machine import Answer, LawBroken, ScriptedMachine, nothing
 
 E = TypeVar("E")
 A = TypeVar("A")
-D = TypeVar("D", bound=DriverUnderTest)
+D = TypeVar("D", bound=driver_under_test.DriverUnderTest)
 
 TURNS_MAX = 500
 """What has not happened after so many turns, half a second at least, never will."""
@@ -43,7 +28,7 @@ CHUNK = 1 << 20
 class Peer:
     """The other end of a stream."""
 
-    def __init__(self, socket: PeerSocket, driver: DriverUnderTest) -> None:
+    def __init__(self, socket: driver_under_test.PeerSocket, driver: driver_under_test.DriverUnderTest) -> None:
         socket.setblocking(False)
         self._socket = socket
         self._driver = driver
@@ -81,31 +66,33 @@ class Peer:
 class Trial(Generic[E, A, D]):
     """One driver at work."""
 
-    def __init__(self, bench: Bench[E, A, D], machine: ScriptedMachine[E, A], driver: D, cleanup: ExitStack) -> None:
+    def __init__(
+        self, bench: driver_under_test.Bench[E, A, D], machine: ScriptedMachine[E, A], driver: D, cleanup: ExitStack
+    ) -> None:
         self.machine = machine
         self.driver = driver
         self._bench = bench
         self._cleanup = cleanup
 
     @property
-    def submissions(self) -> list[Token]:
+    def submissions(self) -> list[neutral.Token]:
         """Tokens that were submitted, oldest first."""
         return [token for event in self.machine.events if (token := self._bench.submitted(event)) is not None]
 
-    def abandonments_of(self, token: Token) -> int:
+    def abandonments_of(self, token: neutral.Token) -> int:
         """Return how many events report that the task of a token has left."""
         return sum(self._bench.abandoned(event) == token for event in self.machine.events)
 
-    def completion(self, token: Token) -> A:
+    def completion(self, token: neutral.Token) -> A:
         """Return the action that resumes the task of a token with a result."""
         return self._bench.completion(token)
 
-    def on_submission(self, *actions: A | NeutralAction) -> Answer[E, A]:
+    def on_submission(self, *actions: A | neutral.NeutralAction) -> Answer[E, A]:
         """Return the answer that orders ``actions`` at every submission."""
         return lambda event: () if self._bench.submitted(event) is None else actions
 
     @contextmanager
-    def listening(self) -> Iterator[Listener]:
+    def listening(self) -> Iterator[driver_under_test.Listener]:
         """Give the block a listening socket."""
         listener = self.driver.listen()
         try:
@@ -114,11 +101,11 @@ class Trial(Generic[E, A, D]):
         finally:
             listener.close()
 
-    async def order(self, *actions: A | NeutralAction, then: Answer[E, A] = nothing) -> None:
+    async def order(self, *actions: A | neutral.NeutralAction, then: Answer[E, A] = nothing) -> None:
         """Have the machine order ``actions`` in answer to one event, and ``then`` answer what follows."""
-        carried_out: list[Token] = []
+        carried_out: list[neutral.Token] = []
 
-        def answer(event: E | NeutralEvent) -> Sequence[A | NeutralAction]:
+        def answer(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
             token = self._bench.submitted(event)
             if token is not None and not carried_out:
                 carried_out.append(token)
@@ -128,7 +115,7 @@ class Trial(Generic[E, A, D]):
         self.machine.answer = answer
         await self.result_of(self.driver.submit(), "a task that was completed at once has not returned")
 
-    async def submit(self, *actions: A | NeutralAction) -> tuple[Caller, Token]:
+    async def submit(self, *actions: A | neutral.NeutralAction) -> tuple[driver_under_test.Caller, neutral.Token]:
         """Return a task that waits until the machine settles its token, and the token; ``actions`` are ordered then."""
         self.machine.answer = self.on_submission(*actions)
         count = len(self.submissions)
@@ -137,11 +124,11 @@ class Trial(Generic[E, A, D]):
         self.machine.answer = nothing
         return caller, self.submissions[-1]
 
-    async def connect(self, stream: StreamId, *, then: Answer[E, A] = nothing) -> Peer:
+    async def connect(self, stream: neutral.StreamId, *, then: Answer[E, A] = nothing) -> Peer:
         """Have the machine open a stream; return its other end. ``then`` answers what follows, ``StreamOpened`` first."""
         with self.listening() as listener:
             await self.order(open_stream(stream, listener), then=then)
-            accepted: list[PeerSocket] = []
+            accepted: list[driver_under_test.PeerSocket] = []
 
             def is_accepted() -> bool:
                 try:
@@ -153,44 +140,48 @@ class Trial(Generic[E, A, D]):
             await self.until(is_accepted, "OpenStream has not led to a connection")
         peer = Peer(accepted[0], self.driver)
         self._cleanup.callback(peer.close)
-        await self.until(lambda: self.has_heard(StreamOpened, stream), "a connection has not led to StreamOpened")
+        await self.until(
+            lambda: self.has_heard(neutral.StreamOpened, stream), "a connection has not led to StreamOpened"
+        )
         return peer
 
-    def ring_once(self, event: E | NeutralEvent) -> Sequence[A | NeutralAction]:
+    def ring_once(self, event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
         """Order nothing, and set no further alarm when one has rung: an answer of the machine."""
         if self.machine.now >= self.machine.wakeup:
             self.machine.wakeup = math.inf
         return ()
 
-    async def rung(self, due: float) -> TimePassed:
+    async def rung(self, due: float) -> neutral.TimePassed:
         """Wait for a ``TimePassed`` at ``due`` or later, and return it."""
 
-        def told() -> list[TimePassed]:
+        def told() -> list[neutral.TimePassed]:
             heard = zip(self.machine.events, self.machine.times, strict=True)
-            return [event for event, now in heard if isinstance(event, TimePassed) and now >= due]
+            return [event for event, now in heard if isinstance(event, neutral.TimePassed) and now >= due]
 
         await self.until(lambda: bool(told()), "wakeup has come, and no TimePassed")
         return told()[0]
 
-    async def outcome_of(self, caller: Caller, otherwise: str) -> object:
+    async def outcome_of(self, caller: driver_under_test.Caller, otherwise: str) -> object:
         """Wait for the outcome of a task; ``otherwise`` is the breach if there is none."""
         await self.until(lambda: caller.outcome is not None, otherwise)
         return caller.outcome
 
-    async def result_of(self, caller: Caller, otherwise: str) -> None:
+    async def result_of(self, caller: driver_under_test.Caller, otherwise: str) -> None:
         """Wait until a task has returned; ``otherwise`` is the breach if it does not end."""
         outcome = await self.outcome_of(caller, otherwise)
         ensure(not isinstance(outcome, BaseException), f"a task that was completed ended with {outcome!r}")
 
-    async def loss_of(self, stream: StreamId) -> StreamLost:
+    async def loss_of(self, stream: neutral.StreamId) -> neutral.StreamLost:
         """Return the one report of the end of a stream."""
-        await self.until(lambda: self.has_heard(StreamLost, stream), f"StreamLost was not told of stream {stream}")
+        await self.until(
+            lambda: self.has_heard(neutral.StreamLost, stream), f"StreamLost was not told of stream {stream}"
+        )
         await self.quiet()
         [first, *more] = self.machine.losses_of(stream)
         ensure(not more, f"StreamLost was told {1 + len(more)} times of stream {stream}")
         return first
 
-    def has_heard(self, kind: type, stream: StreamId) -> bool:
+    def has_heard(self, kind: type, stream: neutral.StreamId) -> bool:
         """Tell whether the machine got an event of this kind for a stream."""
         return any(
             isinstance(event, kind) and getattr(event, "stream", None) == stream for event in self.machine.events
@@ -231,14 +222,14 @@ def ensure(holds: bool, otherwise: str) -> None:
         raise LawBroken(otherwise)
 
 
-def open_stream(stream: StreamId, listener: Listener) -> OpenStream:
+def open_stream(stream: neutral.StreamId, listener: driver_under_test.Listener) -> neutral.OpenStream:
     """Return the order to connect to a listening socket."""
     host, port = listener.getsockname()
-    return OpenStream(stream, host, port, tls=False)
+    return neutral.OpenStream(stream, host, port, tls=False)
 
 
 @asynccontextmanager
-async def on_trial(bench: Bench[E, A, D]) -> AsyncIterator[Trial[E, A, D]]:
+async def on_trial(bench: driver_under_test.Bench[E, A, D]) -> AsyncIterator[Trial[E, A, D]]:
     """Give the block a driver that has started."""
     with ExitStack() as cleanup:
         async with bench.open() as (machine, driver):

@@ -36,33 +36,18 @@ from triclinium_core.checks import check_type
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.wire.constants import HelloFeature, Magic
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service, Status
 from triclinium_core.shown import total_repr
+from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.cluster.command_log import LoggedCommand, command_log_limit, log_command
 from triclinium_core.testing.fakes.cluster.network import FakeNetwork
 from triclinium_core.testing.fakes.cluster.outbox import Delivery, HangUp, NodeAction, Outbox, SendReply, strike_after
+from triclinium_core.testing.fakes.commands import replies
 from triclinium_core.testing.fakes.commands.durable import HeldCommand, carry_out
 from triclinium_core.testing.fakes.commands.index import COMMANDS
 from triclinium_core.testing.fakes.commands.read_request import read_request
-from triclinium_core.testing.fakes.commands.replies import (
-    encode_answer,
-    encode_notification,
-    encode_reply,
-    fitted,
-    visible_status,
-)
 from triclinium_core.testing.fakes.fault_table import Faults
-from triclinium_core.testing.fakes.faults import (
-    AnswerNotMyVbucket,
-    AnswerStatus,
-    CommandFault,
-    Delay,
-    FaultAfterApplying,
-    FaultBeforeApplying,
-    HangUpBeforeApplying,
-)
 from triclinium_core.testing.fakes.options import HTTP_SERVICES, FakeNodeOptions
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
 from triclinium_core.testing.fakes.services.script import FakeScript
@@ -389,7 +374,7 @@ class FakeNode:
 
     def _notifications(self) -> Iterator[NodeAction]:
         for connection in self._connections.values():
-            notification = encode_notification(self._state, connection)
+            notification = replies.encode_notification(self._state, connection)
             if notification is not None:
                 connection.unsent_size += len(notification)
                 yield SendReply(connection.number, notification)
@@ -467,7 +452,7 @@ class FakeNode:
         held = connection.held_commands
         delivery = (
             self._strike_before(connection, frame, fault)
-            if isinstance(fault, FaultBeforeApplying)
+            if isinstance(fault, faults.FaultBeforeApplying)
             else self._reply(connection, frame, fault, lambda: self._carry_out(connection, frame, fault))
         )
         # What is held is logged when it is known how it ends.
@@ -488,7 +473,7 @@ class FakeNode:
         frame: Frame,
         *,
         came_at: float,
-        fault: CommandFault | None,
+        fault: faults.CommandFault | None,
         status: int | None,
         applied: bool,
     ) -> None:
@@ -509,25 +494,25 @@ class FakeNode:
         self,
         connection: ClientConnection,
         frame: Frame,
-        fault: FaultAfterApplying | None,
+        fault: faults.FaultAfterApplying | None,
         carry_out: Callable[[], CommandAnswer | None],
     ) -> Delivery:
         """Return what comes of a command, which answers or is refused; nothing yet where it has no answer."""
         try:
             answer = carry_out()
         except CommandRefused as refusal:
-            status = visible_status(connection, frame.opcode, refusal.status)
+            status = replies.visible_status(connection, frame.opcode, refusal.status)
             if status is None:
                 return Delivery(hangs_up=True)
             answer = refusal.answer(status, with_context=connection.has(HelloFeature.XERROR))
         if answer is None:
             return Delivery()
-        delay = fault.seconds if isinstance(fault, Delay) else 0.0
-        reply = encode_answer(connection, frame, answer, delay=delay)
+        delay = fault.seconds if isinstance(fault, faults.Delay) else 0.0
+        reply = replies.encode_answer(connection, frame, answer, delay=delay)
         return strike_after(reply, answer.status, fault)
 
     def _carry_out(
-        self, connection: ClientConnection, frame: Frame, fault: FaultAfterApplying | None
+        self, connection: ClientConnection, frame: Frame, fault: faults.FaultAfterApplying | None
     ) -> CommandAnswer | None:
         """Return the answer; None where it has to wait for a durable write."""
         command = COMMANDS.get(frame.opcode)
@@ -541,18 +526,20 @@ class FakeNode:
         self._held.append(HeldCommand(connection, frame, fault, answer, write, self._now))
         return None
 
-    def _strike_before(self, connection: ClientConnection, frame: Frame, fault: FaultBeforeApplying) -> Delivery:
+    def _strike_before(self, connection: ClientConnection, frame: Frame, fault: faults.FaultBeforeApplying) -> Delivery:
         match fault:
-            case HangUpBeforeApplying():
+            case faults.HangUpBeforeApplying():
                 return Delivery(hangs_up=True)
-            case AnswerStatus(code, body, datatype):
+            case faults.AnswerStatus(code, body, datatype):
                 answer = CommandAnswer(code, value=body, datatype=datatype)
-                return Delivery(encode_reply(connection, frame, answer), code)
-            case AnswerNotMyVbucket(with_config):
+                return Delivery(replies.encode_reply(connection, frame, answer), code)
+            case faults.AnswerNotMyVbucket(with_config):
                 body = self._state.config_for(connection) if with_config else b""
                 answer = CommandRefused(Status.NOT_MY_VBUCKET, body=body).answer(
                     Status.NOT_MY_VBUCKET, with_context=False
                 )
-                return Delivery(encode_reply(connection, frame, fitted(connection, answer)), answer.status)
+                return Delivery(
+                    replies.encode_reply(connection, frame, replies.fitted(connection, answer)), answer.status
+                )
             case _:
                 assert_never(fault)

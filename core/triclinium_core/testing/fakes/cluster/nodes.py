@@ -33,26 +33,19 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
+from triclinium_core import errors
 from triclinium_core.checks import Duration, check_duration, check_integer, check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.address import Address
 from triclinium_core.options import SECONDS_MAX
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.options import FakeNodeOptions, placed
 from triclinium_core.testing.fakes.services.script import FakeScript
 from triclinium_core.testing.fakes.services.statements.indexes import FakeIndexes
 from triclinium_core.testing.fakes.services.statements.plans import FakePlans
-from triclinium_core.testing.fakes.store.cluster_map import (
-    NO_NODE,
-    FakeMap,
-    dealt,
-    dealt_replicas,
-    failed_over,
-    levelled,
-    moved,
-)
+from triclinium_core.testing.fakes.store import cluster_map
+from triclinium_core.testing.fakes.store.cluster_map import failed_over
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.config import HOST_PLACEHOLDER
 from triclinium_core.testing.fakes.store.documents import FakeDocuments, vbucket_of
@@ -99,7 +92,9 @@ class FakeNodes:
             InvalidArgumentException: it is one of several.
         """
         if len(node.cluster.nodes) != 1:
-            raise InvalidArgumentException("node is one of several; give its FakeNodes instead", parameter="node")
+            raise errors.InvalidArgumentException(
+                "node is one of several; give its FakeNodes instead", parameter="node"
+            )
         nodes = cls.__new__(cls)
         nodes._begin(node.cluster, [node])
         return nodes
@@ -129,7 +124,7 @@ class FakeNodes:
     # How things are.
 
     @property
-    def map(self) -> FakeMap:
+    def map(self) -> cluster_map.FakeMap:
         """The newest map: its version, the nodes that are in, and the nodes of each vbucket and of its replicas."""
         return self._cluster.map
 
@@ -141,7 +136,7 @@ class FakeNodes:
     def owner_of(self, key: str | bytes) -> int | None:
         """Return the node that has the vbucket of a key; None where no node has it."""
         owner = self.map.owners[self._vbucket_of(key)]
-        return None if owner == NO_NODE else owner
+        return None if owner == cluster_map.NO_NODE else owner
 
     def vbuckets_of(self, index: int) -> tuple[int, ...]:
         """Return the vbuckets that a node has; its replicas of others do not count."""
@@ -190,22 +185,22 @@ class FakeNodes:
 
         Where that node had a replica, the former node has it instead.
         """
-        owner = NO_NODE if to is None else self._check_member(to, "to")
+        owner = cluster_map.NO_NODE if to is None else self._check_member(to, "to")
         last = len(self.map.owners) - 1
         checked = [check_integer(vbucket, "vbuckets", 0, last) for vbucket in vbuckets]
-        self._publish(self.map.members, *moved(self.map, checked, owner))
+        self._publish(self.map.members, *cluster_map.moved(self.map, checked, owner))
 
     def rebalance(self) -> None:
         """Spread the vbuckets evenly over the nodes that are in, and their replicas over the others.
 
         No more vbuckets move than have to; the replicas are dealt anew.
         """
-        self._publish_dealt(self.map.members, levelled(self.map.owners, self.map.members))
+        self._publish_dealt(self.map.members, cluster_map.levelled(self.map.owners, self.map.members))
 
     def add_node(self, index: int) -> None:
         """Take a node in; it has no vbucket before some are moved to it, and no replica before a rebalance."""
         if self._check(index) in self.map.members:
-            raise InvalidArgumentException(f"node {index} is in already", parameter="index")
+            raise errors.InvalidArgumentException(f"node {index} is in already", parameter="index")
         self._publish(sorted([*self.map.members, index]), self.map.owners, self.map.replicas)
 
     def remove_node(self, index: int) -> None:
@@ -214,7 +209,7 @@ class FakeNodes:
         It goes on answering that no vbucket is its own.
         """
         members = self._others(index)
-        self._publish_dealt(members, dealt(self.map.owners, members))
+        self._publish_dealt(members, cluster_map.dealt(self.map.owners, members))
 
     def fail_over(self, index: int) -> None:
         """Take a node out, alive or not: the first replica of each of its vbuckets takes over.
@@ -351,18 +346,18 @@ class FakeNodes:
         self._cluster.take_map(self.map.followed_by(members, owners, replicas))
 
     def _publish_dealt(self, members: Sequence[int], owners: Sequence[int]) -> None:
-        self._publish(members, owners, dealt_replicas(owners, members, len(self.map.replicas)))
+        self._publish(members, owners, cluster_map.dealt_replicas(owners, members, len(self.map.replicas)))
 
     def _check(self, index: int) -> int:
         return check_integer(index, "index", 0, len(self._nodes) - 1)
 
     def _check_member(self, index: int, parameter: str) -> int:
         if check_integer(index, parameter, 0, len(self._nodes) - 1) not in self.map.members:
-            raise InvalidArgumentException(f"node {index} is not in; add it first", parameter=parameter)
+            raise errors.InvalidArgumentException(f"node {index} is not in; add it first", parameter=parameter)
         return index
 
     def _others(self, index: int) -> list[int]:
         others = [member for member in self.map.members if member != self._check_member(index, "index")]
         if not others:
-            raise InvalidArgumentException(f"node {index} is the only one that is in", parameter="index")
+            raise errors.InvalidArgumentException(f"node {index} is the only one that is in", parameter="index")
         return others

@@ -10,15 +10,7 @@ from typing import NamedTuple, assert_never
 import msgspec
 
 from triclinium_core.kv.wire.constants import HelloFeature
-from triclinium_core.testing.fakes.faults import (
-    Delay,
-    DropResponse,
-    FaultAfterApplying,
-    Garble,
-    HangUpAfterApplying,
-    HangUpMidReply,
-    WrongLength,
-)
+from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.store.state import ClientConnection
 
 
@@ -52,22 +44,22 @@ class Delivery(NamedTuple):
     hangs_up: bool = False
 
 
-def strike_after(reply: bytes, status: int, fault: FaultAfterApplying | None) -> Delivery:
+def strike_after(reply: bytes, status: int, fault: faults.FaultAfterApplying | None) -> Delivery:
     """Return what comes of a command that was carried out and whose reply, if there is one, says ``status``."""
     match fault:
         case None:
             return Delivery(reply, status)
-        case Delay(seconds):
+        case faults.Delay(seconds):
             return Delivery(reply, status, seconds)
-        case DropResponse():
+        case faults.DropResponse():
             return Delivery()
-        case HangUpAfterApplying():
+        case faults.HangUpAfterApplying():
             return Delivery(hangs_up=True)
-        case HangUpMidReply(bytes_sent):
+        case faults.HangUpMidReply(bytes_sent):
             return Delivery(reply[: min(bytes_sent, len(reply) - 1)], hangs_up=True)
-        case Garble():
+        case faults.Garble():
             return Delivery(bytes(byte ^ 0xFF for byte in reply))
-        case WrongLength(announced):
+        case faults.WrongLength(announced):
             header = bytearray(reply)
             struct.pack_into(">I", header, _BODY_LENGTH_OFFSET, announced)
             return Delivery(bytes(header))

@@ -12,15 +12,10 @@ from struct import Struct
 
 from triclinium_core.kv.operation.validation import UINT32_MAX, UINT64_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, HelloFeature, Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Part, Request
-from triclinium_core.testing.fakes.store.documents import (
-    LOCK_SECONDS_DEFAULT,
-    LOCK_SECONDS_MAX,
-    Document,
-    vbucket_uuid,
-)
+from triclinium_core.testing.fakes.store.documents import LOCK_SECONDS_DEFAULT, LOCK_SECONDS_MAX, Document, vbucket_uuid
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 NO_CREATION = UINT32_MAX

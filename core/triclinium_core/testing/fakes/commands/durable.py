@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES
 from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Request

@@ -13,19 +13,13 @@ from enum import Enum, auto, unique
 import msgspec
 
 from triclinium_core.kv.operation.durability import DurabilityLevel
+from triclinium_core.kv.wire import constants
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
-from triclinium_core.kv.wire.constants import (
-    KEY_SIZE_MAX,
-    KEY_SIZE_MAX_IN_COLLECTION,
-    VALUE_SIZE_MAX,
-    Datatype,
-    HelloFeature,
-    Opcode,
-)
+from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import MalformedFramingExtras, RequestFrameInfo, parse_framing_extras
 from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.store.documents import DocumentAddress
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
@@ -84,7 +78,7 @@ Handler = Callable[[NodeState, ClientConnection, Request], CommandAnswer]
 class Command:
     """One row of the table of commands: what a request must look like, and who carries it out."""
 
-    opcode: Opcode
+    opcode: constants.Opcode
     handler: Handler
     needs: Needs
     _: KW_ONLY
@@ -129,13 +123,13 @@ def read_request(command: Command, node: NodeState, connection: ClientConnection
 def split_key(connection: ClientConnection, wire_key: bytes) -> tuple[int, bytes]:
     """Return collection id and key; without collections all keys are in the default one."""
     collection_id, prefix_size = 0, 0
-    if connection.has(HelloFeature.COLLECTIONS):
+    if connection.has(constants.HelloFeature.COLLECTIONS):
         try:
             collection_id, prefix_size = decode_unsigned(wire_key)
         except MalformedLeb128 as error:
             raise CommandRefused(Status.INVALID_ARGUMENTS, f"the key's collection prefix: {error}") from error
     key = wire_key[prefix_size:]
-    size_max = KEY_SIZE_MAX_IN_COLLECTION if collection_id else KEY_SIZE_MAX
+    size_max = constants.KEY_SIZE_MAX_IN_COLLECTION if collection_id else constants.KEY_SIZE_MAX
     if not 1 <= len(key) <= size_max:
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"the key has {len(key)} bytes; it must have 1 to {size_max}")
     return collection_id, key
@@ -145,7 +139,7 @@ def _read_framing_extras(command: Command, connection: ClientConnection, frame: 
     """Return whether the document's expiry is to be preserved, and within how many seconds the write has to be durable."""
     if not frame.framing_extras:
         return False, None
-    if not connection.has(HelloFeature.ALT_REQUEST):
+    if not connection.has(constants.HelloFeature.ALT_REQUEST):
         raise CommandRefused(Status.INVALID_ARGUMENTS, "framing extras were not granted")
     try:
         pieces = parse_framing_extras(frame.framing_extras)
@@ -160,10 +154,10 @@ def _read_framing_extras(command: Command, connection: ClientConnection, frame: 
                 # This node is never in the middle of another command.
                 pass
             case RequestFrameInfo.PRESERVE_TTL:
-                if not (command.may_preserve_expiry and connection.has(HelloFeature.PRESERVE_TTL)):
+                if not (command.may_preserve_expiry and connection.has(constants.HelloFeature.PRESERVE_TTL)):
                     raise CommandRefused(Status.NOT_SUPPORTED, "the expiry cannot be preserved here")
             case RequestFrameInfo.DURABILITY:
-                if not (command.may_be_durable and connection.has(HelloFeature.SYNC_REPLICATION)):
+                if not (command.may_be_durable and connection.has(constants.HelloFeature.SYNC_REPLICATION)):
                     raise CommandRefused(Status.NOT_SUPPORTED, "this cannot be durable here")
                 durable_within = read_durability_timeout(content)
             case _ if identifier in set(RequestFrameInfo):
@@ -190,19 +184,21 @@ def _check_shape(command: Command, frame: Frame) -> None:
 
 def _read_value(command: Command, connection: ClientConnection, frame: Frame) -> bytes:
     """Return the value, inflated."""
-    granted = Datatype.RAW
-    if command.takes_json and connection.has(HelloFeature.JSON):
-        granted = Datatype.JSON
+    granted = constants.Datatype.RAW
+    if command.takes_json and connection.has(constants.HelloFeature.JSON):
+        granted = constants.Datatype.JSON
     if command.needs is Needs.DOCUMENT and command.value is not Part.ABSENT:
-        granted |= Datatype.JSON if connection.has(HelloFeature.JSON) else Datatype.RAW
-        granted |= Datatype.SNAPPY if connection.has(HelloFeature.SNAPPY) else Datatype.RAW
+        granted |= constants.Datatype.JSON if connection.has(constants.HelloFeature.JSON) else constants.Datatype.RAW
+        granted |= (
+            constants.Datatype.SNAPPY if connection.has(constants.HelloFeature.SNAPPY) else constants.Datatype.RAW
+        )
     # The complement of a flag knows only the flags that have a name.
     if frame.datatype & ~int(granted):
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"the datatype 0x{frame.datatype:02x} was not granted")
-    if command.takes_json and not frame.datatype & Datatype.JSON:
+    if command.takes_json and not frame.datatype & constants.Datatype.JSON:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "the datatype must be JSON")
     value = frame.value
-    if frame.datatype & Datatype.SNAPPY:
+    if frame.datatype & constants.Datatype.SNAPPY:
         try:
             value = inflate(value)
         except MalformedCompression as error:

@@ -14,12 +14,8 @@ from triclinium_core.kv.wire.compression import deflate
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import Frame, encode_response, encode_server_request
-from triclinium_core.kv.wire.framing_extras import (
-    ResponseFrameInfo,
-    encode_framing_extras,
-    encode_server_duration_us,
-)
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.kv.wire.framing_extras import ResponseFrameInfo, encode_framing_extras, encode_server_duration_us
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandAnswer
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 

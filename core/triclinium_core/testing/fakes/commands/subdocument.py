@@ -14,16 +14,9 @@ from functools import partial
 
 import msgspec
 
+from triclinium_core.kv.wire import subdocument
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, Opcode
-from triclinium_core.kv.wire.subdocument import (
-    LOOKUP_OUTCOME,
-    MUTATION_OUTCOME,
-    MUTATION_VALUE,
-    DocumentFlag,
-    PathFlag,
-    PathOpcode,
-)
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandAnswer, CommandRefused
 from triclinium_core.testing.fakes.commands.document import mutation_answer
 from triclinium_core.testing.fakes.commands.read_request import Command, Needs, Part, Request
@@ -33,16 +26,20 @@ from triclinium_core.testing.fakes.store.documents import Document, FakeDocument
 from triclinium_core.testing.fakes.store.json_values import Change, PathFailed, change, decode_json, look_up, parse_path
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
-_ARRAYS = (PathOpcode.ARRAY_APPEND, PathOpcode.ARRAY_PREPEND, PathOpcode.ARRAY_ADD_UNIQUE)
+_ARRAYS = (
+    subdocument.PathOpcode.ARRAY_APPEND,
+    subdocument.PathOpcode.ARRAY_PREPEND,
+    subdocument.PathOpcode.ARRAY_ADD_UNIQUE,
+)
 _NOTHING = Document(value=b"", flags=0, cas=0, sequence_number=0, datatype=Datatype.RAW)
 
 
 def _multi_lookup(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
     wanted = read_subdocument(connection, request, is_mutation=False)
     documents = node.documents
-    with_remains = DocumentFlag.ACCESS_DELETED in wanted.flags
+    with_remains = subdocument.DocumentFlag.ACCESS_DELETED in wanted.flags
     document = node.read(request.address, in_replica=request.reads_replica, with_remains=with_remains)
-    if DocumentFlag.REVIVE in wanted.flags and not document.is_deleted:
+    if subdocument.DocumentFlag.REVIVE in wanted.flags and not document.is_deleted:
         raise CommandRefused(Status.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS)
     if request.cas and request.cas != documents.visible_cas(document):
         raise CommandRefused(Status.KEY_EXISTS)
@@ -53,7 +50,7 @@ def _multi_lookup(node: NodeState, connection: ClientConnection, request: Reques
             value = _look_up(documents, document, request.address.vbucket, spec)
         except PathFailed as failed:
             status, has_failed = failed.status, True
-        body += LOOKUP_OUTCOME.pack(status, len(value)) + value
+        body += subdocument.LOOKUP_OUTCOME.pack(status, len(value)) + value
     overall = Status.SUBDOC_MULTI_PATH_FAILURE if has_failed else Status.SUCCESS
     if document.is_deleted:
         overall = Status.SUBDOC_MULTI_PATH_FAILURE_DELETED if has_failed else Status.SUBDOC_SUCCESS_DELETED
@@ -61,7 +58,7 @@ def _multi_lookup(node: NodeState, connection: ClientConnection, request: Reques
 
 
 def _look_up(documents: FakeDocuments, document: Document, vbucket: int, spec: Spec) -> bytes:
-    if spec.opcode is PathOpcode.GET_DOCUMENT:
+    if spec.opcode is subdocument.PathOpcode.GET_DOCUMENT:
         if not document.value:
             raise PathFailed(Status.SUBDOC_PATH_NOT_FOUND)
         return document.value
@@ -84,14 +81,22 @@ def _multi_mutation(node: NodeState, connection: ClientConnection, request: Requ
     outcomes = b""
     for index, spec in enumerate(wanted.specs):
         try:
-            returned = draft.change(spec, creates=wanted.flags & (DocumentFlag.UPSERT | DocumentFlag.INSERT) != 0)
+            returned = draft.change(
+                spec, creates=wanted.flags & (subdocument.DocumentFlag.UPSERT | subdocument.DocumentFlag.INSERT) != 0
+            )
         except PathFailed as failed:
-            return CommandAnswer(Status.SUBDOC_MULTI_PATH_FAILURE, value=MUTATION_OUTCOME.pack(index, failed.status))
+            return CommandAnswer(
+                Status.SUBDOC_MULTI_PATH_FAILURE, value=subdocument.MUTATION_OUTCOME.pack(index, failed.status)
+            )
         if returned:
-            outcomes += MUTATION_OUTCOME.pack(index, Status.SUCCESS) + MUTATION_VALUE.pack(len(returned)) + returned
+            outcomes += (
+                subdocument.MUTATION_OUTCOME.pack(index, Status.SUCCESS)
+                + subdocument.MUTATION_VALUE.pack(len(returned))
+                + returned
+            )
     if len(draft.value) > VALUE_SIZE_MAX:
         raise CommandRefused(Status.TOO_BIG)
-    stays_deleted = document.is_deleted and DocumentFlag.REVIVE not in wanted.flags
+    stays_deleted = document.is_deleted and subdocument.DocumentFlag.REVIVE not in wanted.flags
     expires_at = documents.expires_at(wanted.expiry)
     if existing is not None and request.preserves_expiry:
         expires_at = existing.expires_at
@@ -108,31 +113,31 @@ def _multi_mutation(node: NodeState, connection: ClientConnection, request: Requ
 
 
 def _reads_replica(extras: bytes) -> bool:
-    return len(extras) == 1 and DocumentFlag.REPLICA_READ in DocumentFlag(extras[0])
+    return len(extras) == 1 and subdocument.DocumentFlag.REPLICA_READ in subdocument.DocumentFlag(extras[0])
 
 
-def _find_for_writing(documents: FakeDocuments, request: Request, flags: DocumentFlag) -> Document | None:
+def _find_for_writing(documents: FakeDocuments, request: Request, flags: subdocument.DocumentFlag) -> Document | None:
     """Return the document to change; None where it is to be created."""
     document = documents.find_for_writing(request.address, request.cas)
-    if document is None and DocumentFlag.ACCESS_DELETED in flags:
+    if document is None and subdocument.DocumentFlag.ACCESS_DELETED in flags:
         document = documents.find_remains(request.address)
     if document is None:
-        if not flags & (DocumentFlag.UPSERT | DocumentFlag.INSERT):
+        if not flags & (subdocument.DocumentFlag.UPSERT | subdocument.DocumentFlag.INSERT):
             raise CommandRefused(Status.KEY_NOT_FOUND)
         return None
-    if DocumentFlag.INSERT in flags or (document.is_deleted and request.cas not in (0, document.cas)):
+    if subdocument.DocumentFlag.INSERT in flags or (document.is_deleted and request.cas not in (0, document.cas)):
         raise CommandRefused(Status.KEY_EXISTS)
-    if DocumentFlag.REVIVE in flags and not document.is_deleted:
+    if subdocument.DocumentFlag.REVIVE in flags and not document.is_deleted:
         raise CommandRefused(Status.SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS)
     return document
 
 
 def _created(wanted: SubdocumentRequest) -> Document:
     """Return the empty document that a mutation begins with; its first path tells whether it is an array."""
-    if DocumentFlag.CREATE_AS_DELETED in wanted.flags:
+    if subdocument.DocumentFlag.CREATE_AS_DELETED in wanted.flags:
         return replace(_NOTHING, is_deleted=True)
     for spec in wanted.specs:
-        if spec.opcode is not PathOpcode.SET_DOCUMENT:
+        if spec.opcode is not subdocument.PathOpcode.SET_DOCUMENT:
             is_array = spec.path.startswith("[") or (not spec.path and spec.opcode in _ARRAYS)
             return replace(_NOTHING, value=b"[]" if is_array else b"{}")
     return _NOTHING
@@ -157,15 +162,15 @@ class _Draft:
 
     def change(self, spec: Spec, *, creates: bool) -> bytes:
         """Do what one spec says, and return what it returns; ``creates`` has the parents of all paths created."""
-        if spec.opcode is PathOpcode.SET_DOCUMENT:
+        if spec.opcode is subdocument.PathOpcode.SET_DOCUMENT:
             self.value = spec.value
             return b""
-        if spec.opcode is PathOpcode.REMOVE_DOCUMENT:
+        if spec.opcode is subdocument.PathOpcode.REMOVE_DOCUMENT:
             self.value, self.is_removed = b"", True
             self.attributes = {key: value for key, value in self.attributes.items() if key.startswith("_")}
             return b""
         values = spec.value if spec.macro is None else spec.macro
-        step = Change(parse_path(spec.path), values, creates or PathFlag.CREATE_PARENTS in spec.flags)
+        step = Change(parse_path(spec.path), values, creates or subdocument.PathFlag.CREATE_PARENTS in spec.flags)
         if spec.xattr:
             return change(spec.opcode, self.attributes, step)
         tree = _body_tree(self.value)

@@ -10,17 +10,10 @@ from struct import Struct
 from typing import NamedTuple
 
 from triclinium_core.kv.operation.subdocument.specs import MutationMacro
+from triclinium_core.kv.wire import subdocument
 from triclinium_core.kv.wire.constants import HelloFeature
-from triclinium_core.kv.wire.subdocument import (
-    LOOKUP_SPEC,
-    MUTATION_SPEC,
-    PATH_SIZE_MAX,
-    SPECS_MAX,
-    DocumentFlag,
-    PathFlag,
-    PathOpcode,
-)
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.kv.wire.subdocument import PATH_SIZE_MAX, SPECS_MAX
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.commands.read_request import Request
 from triclinium_core.testing.fakes.store.attributes import is_valid_key, is_virtual, read_macro
@@ -32,8 +25,8 @@ _EXPIRY = Struct(">I")
 class Traits(NamedTuple):
     """What may be said together with an opcode."""
 
-    path_flags: PathFlag
-    document_flags: DocumentFlag
+    path_flags: subdocument.PathFlag
+    document_flags: subdocument.DocumentFlag
     is_mutation: bool = True
     has_value: bool = True
     path_may_be_empty: bool = False
@@ -43,8 +36,8 @@ class Traits(NamedTuple):
 class Spec(NamedTuple):
     """What is to be done at one path."""
 
-    opcode: PathOpcode
-    flags: PathFlag
+    opcode: subdocument.PathOpcode
+    flags: subdocument.PathFlag
     path: str
     value: bytes
     macro: MutationMacro | None = None
@@ -52,19 +45,19 @@ class Spec(NamedTuple):
     @property
     def xattr(self) -> bool:
         """Whether the path leads into the extended attributes."""
-        return PathFlag.XATTR in self.flags
+        return subdocument.PathFlag.XATTR in self.flags
 
 
 class SubdocumentRequest(NamedTuple):
     """A command on several paths; 0 as expiry means never."""
 
     specs: Sequence[Spec]
-    flags: DocumentFlag
+    flags: subdocument.DocumentFlag
     expiry: int
 
 
-def _traits() -> Mapping[PathOpcode, Traits]:
-    path, whole, op = PathFlag, DocumentFlag, PathOpcode
+def _traits() -> Mapping[subdocument.PathOpcode, Traits]:
+    path, whole, op = subdocument.PathFlag, subdocument.DocumentFlag, subdocument.PathOpcode
     deleted = whole.ACCESS_DELETED | whole.REVIVE
     reading = deleted | whole.REPLICA_READ
     creating = deleted | whole.UPSERT | whole.INSERT | whole.CREATE_AS_DELETED
@@ -96,7 +89,11 @@ TRAITS = _traits()
 def read_subdocument(connection: ClientConnection, request: Request, *, is_mutation: bool) -> SubdocumentRequest:
     """Return the specs of a command; CommandRefused where one is malformed, does not go with the others, or was not granted."""
     expiry = _EXPIRY.unpack_from(request.extras)[0] if len(request.extras) >= _EXPIRY.size else 0
-    flags = DocumentFlag(request.extras[-1]) if len(request.extras) % _EXPIRY.size else DocumentFlag.NONE
+    flags = (
+        subdocument.DocumentFlag(request.extras[-1])
+        if len(request.extras) % _EXPIRY.size
+        else subdocument.DocumentFlag.NONE
+    )
     _check_document_flags(flags, request.cas)
     specs = list(_read_specs(request.value, is_mutation=is_mutation))
     if not 1 <= len(specs) <= SPECS_MAX:
@@ -108,19 +105,19 @@ def read_subdocument(connection: ClientConnection, request: Request, *, is_mutat
     return SubdocumentRequest(checked, flags, expiry)
 
 
-def _check_document_flags(flags: DocumentFlag, cas: int) -> None:
-    if DocumentFlag.INSERT in flags and (cas or DocumentFlag.UPSERT in flags):
+def _check_document_flags(flags: subdocument.DocumentFlag, cas: int) -> None:
+    if subdocument.DocumentFlag.INSERT in flags and (cas or subdocument.DocumentFlag.UPSERT in flags):
         raise CommandRefused(
             Status.INVALID_ARGUMENTS, "a document to insert has neither a CAS nor another flag of its kind"
         )
-    if DocumentFlag.REVIVE in flags and not flags & DocumentFlag.ACCESS_DELETED:
+    if subdocument.DocumentFlag.REVIVE in flags and not flags & subdocument.DocumentFlag.ACCESS_DELETED:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "only who has access to deleted documents can revive one")
-    if DocumentFlag.REVIVE in flags and DocumentFlag.CREATE_AS_DELETED in flags:
+    if subdocument.DocumentFlag.REVIVE in flags and subdocument.DocumentFlag.CREATE_AS_DELETED in flags:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "a document cannot be revived and created as deleted at once")
 
 
 def _read_specs(body: bytes, *, is_mutation: bool) -> Iterator[Spec]:
-    start, layout = 0, MUTATION_SPEC if is_mutation else LOOKUP_SPEC
+    start, layout = 0, subdocument.MUTATION_SPEC if is_mutation else subdocument.LOOKUP_SPEC
     while start < len(body):
         if start + layout.size > len(body):
             raise CommandRefused(Status.INVALID_ARGUMENTS, "the body ends within a spec")
@@ -136,7 +133,7 @@ def _read_specs(body: bytes, *, is_mutation: bool) -> Iterator[Spec]:
                 Status.INVALID_ARGUMENTS, f"a path has {path_size} bytes; at most {PATH_SIZE_MAX} are read"
             )
         try:
-            yield Spec(PathOpcode(opcode), PathFlag(flags), path.decode(), value)
+            yield Spec(subdocument.PathOpcode(opcode), subdocument.PathFlag(flags), path.decode(), value)
         except UnicodeDecodeError as error:
             raise CommandRefused(Status.INVALID_ARGUMENTS, f"a path is not UTF-8: {error}") from error
         except ValueError as error:
@@ -145,7 +142,7 @@ def _read_specs(body: bytes, *, is_mutation: bool) -> Iterator[Spec]:
             ) from error
 
 
-def _check(connection: ClientConnection, spec: Spec, flags: DocumentFlag, *, is_mutation: bool) -> Spec:
+def _check(connection: ClientConnection, spec: Spec, flags: subdocument.DocumentFlag, *, is_mutation: bool) -> Spec:
     traits = TRAITS[spec.opcode]
     if traits.is_mutation is not is_mutation:
         raise CommandRefused(Status.SUBDOC_INVALID_COMBO, "reading and writing are not done by one command")
@@ -155,13 +152,13 @@ def _check(connection: ClientConnection, spec: Spec, flags: DocumentFlag, *, is_
         raise CommandRefused(Status.INVALID_ARGUMENTS, "a whole document has no path")
     if spec.xattr:
         _check_attribute(connection, spec, is_mutation=is_mutation)
-    elif PathFlag.EXPAND_MACROS in spec.flags:
+    elif subdocument.PathFlag.EXPAND_MACROS in spec.flags:
         raise CommandRefused(Status.SUBDOC_XATTR_INVALID_FLAG_COMBO, "macros are expanded in extended attributes only")
     elif not spec.path and not traits.path_may_be_empty:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "a path must be given")
     if bool(spec.value) is not traits.has_value:
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"a value must {'' if traits.has_value else 'not '}be given")
-    macro = read_macro(spec.value) if PathFlag.EXPAND_MACROS in spec.flags else None
+    macro = read_macro(spec.value) if subdocument.PathFlag.EXPAND_MACROS in spec.flags else None
     return spec._replace(macro=macro)
 
 
@@ -172,7 +169,7 @@ def _check_attribute(connection: ClientConnection, spec: Spec, *, is_mutation: b
         raise CommandRefused(Status.XATTR_INVALID, "the path does not begin with an attribute's key")
     if is_mutation and is_virtual(spec.path):
         raise CommandRefused(Status.SUBDOC_XATTR_CANNOT_MODIFY_VATTR)
-    if PathFlag.EXPAND_MACROS in spec.flags and read_macro(spec.value) is None:
+    if subdocument.PathFlag.EXPAND_MACROS in spec.flags and read_macro(spec.value) is None:
         raise CommandRefused(Status.SUBDOC_XATTR_UNKNOWN_MACRO)
 
 
@@ -180,5 +177,5 @@ def _check_order(specs: Sequence[Spec]) -> None:
     on_body = [spec for spec in specs if not spec.xattr]
     if [spec.xattr for spec in specs] != [True] * (len(specs) - len(on_body)) + [False] * len(on_body):
         raise CommandRefused(Status.SUBDOC_INVALID_XATTR_ORDER)
-    if len(on_body) > 1 and any(spec.opcode is PathOpcode.REMOVE_DOCUMENT for spec in on_body):
+    if len(on_body) > 1 and any(spec.opcode is subdocument.PathOpcode.REMOVE_DOCUMENT for spec in on_body):
         raise CommandRefused(Status.SUBDOC_INVALID_COMBO, "nothing is left of a document that is removed")

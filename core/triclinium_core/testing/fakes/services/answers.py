@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_integer, check_number, check_text, check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.options import SECONDS_MAX
 from triclinium_core.shown import shown
@@ -53,7 +53,9 @@ class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, parameter)
             # A lone string is a sequence of letters to Python.
             if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-                raise InvalidArgumentException(f"{parameter}={shown(value)} must be a sequence", parameter=parameter)
+                raise errors.InvalidArgumentException(
+                    f"{parameter}={shown(value)} must be a sequence", parameter=parameter
+                )
         for error in self.errors:
             check_type(error, "errors", Mapping)
         check_integer(self.repeat, "repeat", 0, UINT32_MAX)
@@ -71,7 +73,7 @@ class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
         if self.fault is not None and (
             not isinstance(self.fault, ServiceFault) or isinstance(self.fault, HangUpMidRequest)
         ):
-            raise InvalidArgumentException(f"fault={self.fault!r} cannot strike an answer", parameter="fault")
+            raise errors.InvalidArgumentException(f"fault={self.fault!r} cannot strike an answer", parameter="fault")
 
     @property
     def status(self) -> int:
@@ -91,7 +93,7 @@ def _check_json(value: object, parameter: str) -> None:
     try:
         msgspec.json.encode(value)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"{parameter}={shown(value)} cannot travel as JSON: {error}", parameter=parameter
         ) from error
 

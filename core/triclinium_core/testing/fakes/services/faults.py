@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_integer, check_type
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.shown import shown
 
@@ -133,7 +133,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         check_type(name, "headers", str)
         if not _HEADER_NAME.fullmatch(name) or name.lower() == "content-length":
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"headers has {shown(name)}; a name is letters, digits and dashes, and wrong_content_length announces lengths",
                 parameter="headers",
             )
@@ -144,7 +144,7 @@ def check_header_value(value: str, parameter: str) -> None:
     """Raise InvalidArgumentException unless a header can have this value."""
     check_type(value, parameter, str)
     if not value.isprintable() or not value.isascii() or value != value.strip():
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"{parameter} has {shown(value)}; it must be printable ASCII without spaces around it", parameter=parameter
         )
 
@@ -171,7 +171,7 @@ def redirect(location: str, code: int = 302) -> HttpFault:
         InvalidArgumentException: not one of the statuses 301, 302, 303, 307, 308, or a location that no header can hold.
     """
     if code not in (301, 302, 303, 307, 308):
-        raise InvalidArgumentException(f"code={code!r} must be 301, 302, 303, 307 or 308", parameter="code")
+        raise errors.InvalidArgumentException(f"code={code!r} must be 301, 302, 303, 307 or 308", parameter="code")
     return http_status(code, headers={"Location": location})
 
 

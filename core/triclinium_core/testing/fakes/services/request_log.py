@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.faults import ServiceFault
 from triclinium_core.testing.fakes.log_limit import LogLimit
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from triclinium_core import errors
 from triclinium_core.checks import check_type
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.options import HTTP_SERVICES
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
@@ -36,11 +36,13 @@ class FakeScript:
         """
         check_type(said, "said", str, re.Pattern)
         if not answers:
-            raise InvalidArgumentException(f"answers: there is none to {said!r}; give one or more", parameter="answers")
+            raise errors.InvalidArgumentException(
+                f"answers: there is none to {said!r}; give one or more", parameter="answers"
+            )
         for answer in answers:
             check_type(answer, "answers", FakeAnswer)
         if service not in HTTP_SERVICES:
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"service={service!r} must be a service over HTTP, such as Service.QUERY", parameter="service"
             )
         if isinstance(said, str):

@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core import errors
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import shown
 from triclinium_core.testing.fakes.fault_names import SERVICE_FAULTS, make_fault
 from triclinium_core.testing.fakes.faults import ServiceFault
@@ -55,14 +55,18 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def said(self) -> str | re.Pattern[str]:
         """Return what is answered."""
         if (self.statement is None) == (self.pattern is None):
-            raise InvalidArgumentException("it must have a statement or a pattern, and not both", parameter="script")
+            raise errors.InvalidArgumentException(
+                "it must have a statement or a pattern, and not both", parameter="script"
+            )
         if self.pattern is None:
             assert self.statement is not None
             return normalized(self.statement)
         try:
             return re.compile(self.pattern)
         except (re.error, OverflowError, RecursionError) as error:
-            raise InvalidArgumentException(f"pattern={shown(self.pattern)}: {error}", parameter="script") from error
+            raise errors.InvalidArgumentException(
+                f"pattern={shown(self.pattern)}: {error}", parameter="script"
+            ) from error
 
     def answer(self) -> FakeAnswer:
         """Return the answer."""
@@ -84,7 +88,7 @@ def load_script(script: FakeScript, text: str | bytes) -> None:
     try:
         objects = msgspec.json.decode(text, type=list[msgspec.Raw])
     except _NO_JSON as error:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"the script is not a JSON list of objects: {error}", parameter="script"
         ) from error
     answers: dict[tuple[Service, str | re.Pattern[str]], list[FakeAnswer]] = {}
@@ -92,9 +96,11 @@ def load_script(script: FakeScript, text: str | bytes) -> None:
         try:
             entry = msgspec.json.decode(raw, type=_Entry)
             answers.setdefault((entry.service, entry.said()), []).append(entry.answer())
-        except (*_NO_JSON, InvalidArgumentException) as error:
-            why = error.message if isinstance(error, InvalidArgumentException) else error
-            raise InvalidArgumentException(f"object {number} of the script: {why}", parameter="script") from error
+        except (*_NO_JSON, errors.InvalidArgumentException) as error:
+            why = error.message if isinstance(error, errors.InvalidArgumentException) else error
+            raise errors.InvalidArgumentException(
+                f"object {number} of the script: {why}", parameter="script"
+            ) from error
     for (service, said), given in answers.items():
         script.answer(said, *given, service=service)
 
@@ -102,7 +108,7 @@ def load_script(script: FakeScript, text: str | bytes) -> None:
 def _made(described: Mapping[str, object]) -> ServiceFault:
     kind = described.get("kind")
     if not isinstance(kind, str) or kind not in ANSWER_FAULTS:
-        raise InvalidArgumentException(
+        raise errors.InvalidArgumentException(
             f"fault: kind={kind!r} must be one of {', '.join(sorted(ANSWER_FAULTS))}", parameter="script"
         )
     fault = make_fault(kind, **{name: value for name, value in described.items() if name != "kind"})

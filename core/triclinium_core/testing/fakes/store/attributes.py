@@ -13,7 +13,7 @@ import msgspec
 
 from triclinium_core.kv.operation.subdocument.specs import MutationMacro
 from triclinium_core.kv.wire.constants import Datatype
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.store.documents import Document, FakeDocuments, vbucket_uuid
 from triclinium_core.testing.fakes.store.json_values import PathFailed, decode_json
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import check_integer
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import DEFAULT_NAME, UINT32_MAX, check_name
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandRefused, error_body
 from triclinium_core.testing.fakes.store.lateness import Lateness
 
@@ -121,7 +121,7 @@ class FakeCollections(FakeManifest):
             settings: what the manifest says of it beside its name, ``maxTTL`` and ``history``: nothing follows from it.
         """
         if collection in self._scopes.get(scope, ()):
-            raise InvalidArgumentException(f"{scope}.{collection} exists; drop it first", parameter="collection")
+            raise errors.InvalidArgumentException(f"{scope}.{collection} exists; drop it first", parameter="collection")
         self._keep()
         if scope not in self._scopes:
             self._add_scope(scope)
@@ -141,7 +141,7 @@ class FakeCollections(FakeManifest):
     def create_scope(self, scope: str) -> None:
         """Add a scope without collections; InvalidArgumentException where there is one of that name."""
         if scope in self._scopes:
-            raise InvalidArgumentException(f"scope={scope!r} exists; drop it first", parameter="scope")
+            raise errors.InvalidArgumentException(f"scope={scope!r} exists; drop it first", parameter="scope")
         self._keep()
         self._add_scope(scope)
         self._count_change()
@@ -149,7 +149,7 @@ class FakeCollections(FakeManifest):
     def drop_scope(self, scope: str) -> None:
         """Remove a scope with its collections, and their documents with them."""
         if scope not in self._scopes:
-            raise InvalidArgumentException(f"scope={scope!r}: there is none; create it first", parameter="scope")
+            raise errors.InvalidArgumentException(f"scope={scope!r}: there is none; create it first", parameter="scope")
         for collection in list(self._scopes[scope]):
             self.drop(scope, collection)
         self._keep()
@@ -159,7 +159,7 @@ class FakeCollections(FakeManifest):
     def drop(self, scope: str, collection: str) -> None:
         """Remove a collection, and its documents with it."""
         if collection not in self._scopes.get(scope, ()):
-            raise InvalidArgumentException(
+            raise errors.InvalidArgumentException(
                 f"collection={collection!r}: there is none in scope {scope!r}; create it first", parameter="collection"
             )
         self._keep()
@@ -186,7 +186,9 @@ class FakeCollections(FakeManifest):
         check_name(collection, "collection")
         check_integer(collection_id, "collection_id", 0, UINT32_MAX)
         if collection_id in self._ids:
-            raise InvalidArgumentException(f"collection_id={collection_id} is given twice", parameter="collection_id")
+            raise errors.InvalidArgumentException(
+                f"collection_id={collection_id} is given twice", parameter="collection_id"
+            )
         self._scopes[scope][collection] = collection_id
         self._ids.add(collection_id)
         self._next_id = max(self._next_id, collection_id + 1)

@@ -12,7 +12,7 @@ import msgspec
 
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.wire.constants import HelloFeature
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
 

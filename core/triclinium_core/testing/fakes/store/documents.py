@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from triclinium_core import errors
 from triclinium_core.checks import Duration, check_duration, check_integer
-from triclinium_core.errors import InvalidArgumentException
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX, UINT32_MAX, check_value
 from triclinium_core.kv.wire.constants import Datatype
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.transcoding.flags import JSON_FLAGS
@@ -437,7 +437,9 @@ def _expires(document: Document) -> bool:
 def _check_attributes(xattrs: Mapping[str, bytes]) -> None:
     for key, value in xattrs.items():
         if not isinstance(key, str) or not isinstance(value, bytes) or not is_json(value):
-            raise InvalidArgumentException(f"xattrs[{key!r}]={value!r} must be JSON, as bytes", parameter="xattrs")
+            raise errors.InvalidArgumentException(
+                f"xattrs[{key!r}]={value!r} must be JSON, as bytes", parameter="xattrs"
+            )
 
 
 def is_json(value: bytes) -> bool:

@@ -17,7 +17,7 @@ import msgspec
 
 from triclinium_core.kv.operation.subdocument.specs import MutationMacro
 from triclinium_core.kv.wire.subdocument import PathOpcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 
 LEVELS_MAX = 32
 """Of objects and arrays inside of one another; the document itself is one, so a path has one component less."""

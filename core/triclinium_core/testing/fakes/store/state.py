@@ -14,7 +14,7 @@ from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.frame_buffer import SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.kv.wire.leb128 import encode_unsigned
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.connection.scram import ScramServer
 from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.options import FakeNodeOptions

@@ -19,7 +19,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
 from triclinium_core.testing.fakes.store.documents import Document, DocumentAddress, FakeDocuments

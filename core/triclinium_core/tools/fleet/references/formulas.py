@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from triclinium_core.retry.smithy.backoff import Jitter
+from triclinium_core.retry.smithy import Jitter
 from triclinium_core.tools.fleet.demand import ClosedLoop, PoissonArrivals
 from triclinium_core.tools.fleet.figures import FleetFigures
 from triclinium_core.tools.fleet.references.experiment import Experiment, Quantity

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.kv.operation.test_operation_codec import response
 from tests.rows import rows
-from triclinium_core.errors import FeatureNotAvailableException
+from triclinium_core import errors
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest, CollectionSpec, ScopeSpec
@@ -35,13 +35,15 @@ def test_request() -> None:
 
 def test_a_server_that_knows_no_collections() -> None:
     """It is not asked."""
-    with pytest.raises(FeatureNotAvailableException, match="get_collections_manifest needs the feature COLLECTIONS"):
+    with pytest.raises(
+        errors.FeatureNotAvailableException, match="get_collections_manifest needs the feature COLLECTIONS"
+    ):
         encode_operation(QUESTION, Dialect(), opaque=1, vbucket=0, prefix=b"")
 
 
 def test_a_plain_memcached() -> None:
     """It has nothing like it."""
-    with pytest.raises(FeatureNotAvailableException, match="a plain memcached cannot get_collections_manifest"):
+    with pytest.raises(errors.FeatureNotAvailableException, match="a plain memcached cannot get_collections_manifest"):
         encode_operation(QUESTION, Dialect(bare=True), opaque=1, vbucket=0, prefix=b"")
 
 

@@ -7,13 +7,8 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, strategies as st
 
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    CollectionNotFoundException,
-    DocumentNotFoundException,
-    DocumentUnretrievableException,
-    UnambiguousTimeoutException,
-)
 from triclinium_core.kv.operation.document_operations import Get, GetReplica, Keyspace
 from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.kv.operation.replica.reads import ReplicaReads, partial_reads, whole_document_reads
@@ -27,12 +22,12 @@ TRAVEL = Keyspace("travel")
 RAW = RawBinaryTranscoder()
 SPECS = (LookupInSpec.get("a"),)
 
-MISSING = DocumentNotFoundException("missing", ErrorContext(operation="get", key="ada"))
-NOWHERE = DocumentUnretrievableException("nowhere", ErrorContext(operation="get_replica", key="ada"))
-LATE = UnambiguousTimeoutException("late")
-LOST = CollectionNotFoundException("lost")
+MISSING = errors.DocumentNotFoundException("missing", ErrorContext(operation="get", key="ada"))
+NOWHERE = errors.DocumentUnretrievableException("nowhere", ErrorContext(operation="get_replica", key="ada"))
+LATE = errors.UnambiguousTimeoutException("late")
+LOST = errors.CollectionNotFoundException("lost")
 CLOSED = RuntimeError("the driver is closed")
-ABSENT = (DocumentNotFoundException, DocumentUnretrievableException)
+ABSENT = (errors.DocumentNotFoundException, errors.DocumentUnretrievableException)
 
 
 def found(copy: int) -> GetReplicaResult:
@@ -71,7 +66,7 @@ def test_replicas_that_the_bucket_does_not_have_are_not_read(replicas: int) -> N
 
     assert list(range(replicas + 1)) == [read.copy for read in asked]
     assert reads.is_over
-    assert isinstance(reads.failure, DocumentUnretrievableException)
+    assert isinstance(reads.failure, errors.DocumentUnretrievableException)
 
 
 def test_a_copy_says_where_it_is_from() -> None:
@@ -101,7 +96,7 @@ def test_no_copy_has_it() -> None:
     """That fails where one was asked for: the error tells of the document, and of the read of the active copy."""
     told = read([MISSING, NOWHERE, NOWHERE, NOWHERE], first_only=True).failure
 
-    assert isinstance(told, DocumentUnretrievableException)
+    assert isinstance(told, errors.DocumentUnretrievableException)
     assert MISSING.context == told.context
     assert "get 'ada': neither it nor any of its replicas is there" == str(told)
 

@@ -10,19 +10,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
-from triclinium_core.errors import DecodingFailureException, FeatureNotAvailableException, InvalidArgumentException
+from triclinium_core import errors
+from triclinium_core.kv.operation import results
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
 from triclinium_core.kv.operation.document_operations import Keyspace, Operation
 from triclinium_core.kv.operation.operation_codec import decode_response, encode_operation
-from triclinium_core.kv.operation.results import (
-    Cas,
-    Done,
-    MutationToken,
-    RangeScanCreated,
-    Result,
-    ScanPage,
-    ScanResult,
-)
 from triclinium_core.kv.operation.scan.scan_codec import INFLATED_SIZE_BYTES_MAX, encode_cancel
 from triclinium_core.kv.operation.scan.scan_requests import RangeScanCancel, RangeScanContinue, RangeScanCreate
 from triclinium_core.kv.operation.scan.scans import Bounds, Sample
@@ -30,7 +22,7 @@ from triclinium_core.kv.wire.constants import Datatype, HelloFeature
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.kv.wire.leb128 import encode_unsigned
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.transcoding.flags import JSON_FLAGS
 from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
@@ -50,7 +42,7 @@ def sent(operation: Operation, *, prefix: bytes = b"\0", dialect: Dialect = JSON
     return frame
 
 
-def decoded(operation: Operation, *, status: int = 0, extras: bytes = b"", value: bytes = b"") -> Result:
+def decoded(operation: Operation, *, status: int = 0, extras: bytes = b"", value: bytes = b"") -> results.Result:
     """Return the result in a response."""
     data = encode_response(operation.opcode, opaque=7, status=status, extras=extras, value=value)
     (frame,) = FrameBuffer(CLIENT_ACCEPTS).receive(data)
@@ -86,7 +78,7 @@ def document(key: bytes, value: bytes, datatype: int = 0, expiry: int = 0) -> by
             {"collection": "0", "key_only": False, "sampling": {"samples": 512, "seed": 18111}},
         ),
         (
-            RangeScanCreate(TRAVEL, 3, Sample(1, 0), token=MutationToken("travel", 3, 2**64 - 1, 1000)),
+            RangeScanCreate(TRAVEL, 3, Sample(1, 0), token=results.MutationToken("travel", 3, 2**64 - 1, 1000)),
             b"\0",
             {
                 "collection": "0",
@@ -108,7 +100,7 @@ def test_opening(operation: Operation, prefix: bytes, expected: dict[str, object
 
 def test_opening_needs_json() -> None:
     """Where it was not granted, nothing is sent."""
-    with pytest.raises(FeatureNotAvailableException, match="scan needs the feature JSON"):
+    with pytest.raises(errors.FeatureNotAvailableException, match="scan needs the feature JSON"):
         sent(RangeScanCreate(TRAVEL, 3, Bounds()), dialect=Dialect())
 
 
@@ -129,14 +121,14 @@ def test_going_on_and_ending() -> None:
 )
 def test_a_plain_memcached_scans_nothing(operation: Operation) -> None:
     """Nothing is sent."""
-    with pytest.raises(FeatureNotAvailableException, match="plain memcached"):
+    with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached"):
         sent(operation, dialect=Dialect(bare=True))
 
 
 def test_opened_and_ended() -> None:
     """The id comes as the value; of the end there is nothing to tell."""
-    assert RangeScanCreated(SCAN_ID) == decoded(RangeScanCreate(TRAVEL, 3, Bounds()), value=SCAN_ID)
-    assert Done() == decoded(RangeScanCancel(TRAVEL, 3, SCAN_ID))
+    assert results.RangeScanCreated(SCAN_ID) == decoded(RangeScanCreate(TRAVEL, 3, Bounds()), value=SCAN_ID)
+    assert results.Done() == decoded(RangeScanCancel(TRAVEL, 3, SCAN_ID))
 
 
 def test_keys() -> None:
@@ -144,7 +136,7 @@ def test_keys() -> None:
     long = b"k" * 128
     page = decoded(GO_ON, extras=KEYS, value=piece(b"key0") + piece(long) + piece("é".encode()) + piece(b"\xff"))
 
-    assert isinstance(page, ScanPage)
+    assert isinstance(page, results.ScanPage)
     assert ["key0", "k" * 128, "é", "\udcff"] == [item.id for item in page.items]
     assert (0, 0, None, None) == (
         page.items[0].cas,
@@ -152,7 +144,7 @@ def test_keys() -> None:
         page.items[0].data,
         page.items[0].expiry_time,
     )
-    with pytest.raises(InvalidArgumentException, match="ids_only=True") as caught:
+    with pytest.raises(errors.InvalidArgumentException, match="ids_only=True") as caught:
         page.items[0].content_as(bytes)
     assert "ids_only" == caught.value.parameter
 
@@ -164,16 +156,16 @@ def test_documents() -> None:
     page = decoded(GO_ON, extras=DOCUMENTS, value=value)
 
     assert (
-        ScanPage(
+        results.ScanPage(
             (
-                ScanResult("a", RAW, Cas(9), JSON_FLAGS, 1_750_000_000, b"1"),
-                ScanResult("b", RAW, Cas(9), JSON_FLAGS, 0, b"x" * 100),
+                results.ScanResult("a", RAW, results.Cas(9), JSON_FLAGS, 1_750_000_000, b"1"),
+                results.ScanResult("b", RAW, results.Cas(9), JSON_FLAGS, 0, b"x" * 100),
             ),
             is_complete=False,
         )
         == page
     )
-    assert isinstance(page, ScanPage)
+    assert isinstance(page, results.ScanPage)
     assert (b"1", 2025, None) == (
         page.items[0].content,
         page.items[0].expiry_time.year if page.items[0].expiry_time else None,
@@ -188,7 +180,7 @@ def test_documents() -> None:
 @pytest.mark.parametrize("extras", [b"", KEYS, DOCUMENTS])
 def test_the_end_of_a_page(status: Status, is_complete: bool, extras: bytes) -> None:
     """The status says whether it is the last one; an empty page need not say what it holds."""
-    assert ScanPage((), is_complete) == decoded(GO_ON, status=status, extras=extras)
+    assert results.ScanPage((), is_complete) == decoded(GO_ON, status=status, extras=extras)
 
 
 @rows(
@@ -218,7 +210,7 @@ def test_a_page_of_more_than_was_asked_for() -> None:
     """No more of it is read than shows that it is too much."""
     page = decoded(GO_ON, extras=KEYS, value=piece(b"a") * 10_000)
 
-    assert isinstance(page, ScanPage)
+    assert isinstance(page, results.ScanPage)
     assert GO_ON.item_limit + 1 == len(page.items)
 
 
@@ -228,7 +220,7 @@ def test_large_documents_are_inflated_when_they_are_read() -> None:
     deflated = bytes(cramjam.snappy.compress_raw(half))
     page = decoded(GO_ON, extras=DOCUMENTS, value=document(b"a", deflated, Datatype.SNAPPY) * 4)
 
-    assert isinstance(page, ScanPage)
+    assert isinstance(page, results.ScanPage)
     assert [half, half, deflated, deflated] == [item.stored for item in page.items]
     assert [half] * 4 == [item.data for item in page.items] == [item.content for item in page.items]
 
@@ -240,10 +232,10 @@ def test_a_large_document_that_cannot_be_inflated() -> None:
     pieces = document(b"a", half, Datatype.SNAPPY)
     page = decoded(GO_ON, extras=DOCUMENTS, value=pieces + document(b"b", broken, Datatype.SNAPPY))
 
-    assert isinstance(page, ScanPage)
-    with pytest.raises(DecodingFailureException, match="'b'"):
+    assert isinstance(page, results.ScanPage)
+    with pytest.raises(errors.DecodingFailureException, match="'b'"):
         _ = page.items[1].data
-    with pytest.raises(DecodingFailureException, match="'b'"):
+    with pytest.raises(errors.DecodingFailureException, match="'b'"):
         _ = page.items[1].content
     with pytest.raises(MalformedResponse):
         decoded(GO_ON, extras=DOCUMENTS, value=pieces + document(b"b", b"\xff\xff\xff\xff\x0f", Datatype.SNAPPY))
@@ -264,4 +256,4 @@ def test_hostile_pages(extras: bytes, value: bytes) -> None:
     except MalformedResponse:
         return
 
-    assert isinstance(page, ScanPage)
+    assert isinstance(page, results.ScanPage)

@@ -10,43 +10,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CollectionNotFoundException,
-    CouchbaseException,
-    DocumentNotFoundException,
-    InvalidArgumentException,
-    RequestCanceledException,
-)
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Keyspace, Noop, Operation
 from triclinium_core.kv.operation.fan_out import FanOut
 from triclinium_core.kv.operation.results import Done, MutationToken, RangeScanCreated, ScanPage, ScanResult
-from triclinium_core.kv.operation.scan.scan_machine import (
-    PAGE_ITEMS_MAX,
-    PAGE_MS_MAX,
-    RESTARTS_MAX,
-    ScanMachine,
-    ScanOptions,
-    VBucketScan,
-    newest_tokens,
-)
-from triclinium_core.kv.operation.scan.scan_requests import (
-    RangeScanCancel,
-    RangeScanContinue,
-    RangeScanCreate,
-    VBucketOperation,
-)
-from triclinium_core.kv.operation.scan.scans import (
-    Bounds,
-    PrefixScan,
-    RangeScan,
-    Sample,
-    SamplingScan,
-    ScanType,
-)
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.kv.operation.scan import scan_machine, scan_requests
+from triclinium_core.kv.operation.scan.scan_machine import ScanOptions
+from triclinium_core.kv.operation.scan.scans import Bounds, PrefixScan, RangeScan, Sample, SamplingScan, ScanType
+from triclinium_core.retry.couchbase import RetryReason, Status
 
 TRAVEL = Keyspace("travel")
 SCAN_ID, OTHER_ID = b"sixteen bytes it", b"sixteen bytes at"
@@ -54,13 +26,13 @@ OPENED = RangeScanCreated(SCAN_ID)
 LETTERS, ALL = RangeScan("a", "z"), RangeScan()
 
 
-def scan_of(scan_type: ScanType = LETTERS) -> VBucketScan:
+def scan_of(scan_type: ScanType = LETTERS) -> scan_machine.VBucketScan:
     """Return a scan of the fourth vbucket."""
     options = ScanOptions(TRAVEL, scan_type)
-    return VBucketScan(options, 3, options.selection(77))
+    return scan_machine.VBucketScan(options, 3, options.selection(77))
 
 
-def opened(scan_type: ScanType = LETTERS) -> VBucketScan:
+def opened(scan_type: ScanType = LETTERS) -> scan_machine.VBucketScan:
     """Return a scan that was opened."""
     scan = scan_of(scan_type)
     scan.next_request()
@@ -73,20 +45,24 @@ def items(*ids: str) -> tuple[ScanResult, ...]:
     return tuple(ScanResult(each, JSON_TRANSCODER) for each in ids)
 
 
-def error(status: int | None = None, kind: type[CouchbaseException] = CouchbaseException) -> CouchbaseException:
+def error(
+    status: int | None = None, kind: type[errors.CouchbaseException] = errors.CouchbaseException
+) -> errors.CouchbaseException:
     """Return the failure that a status makes."""
     return kind("failed", ErrorContext(status=status))
 
 
-LOST = RequestCanceledException("lost", ErrorContext(refused_reason=str(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT)))
-REFUSED = RequestCanceledException("refused", ErrorContext(refused_reason=str(RetryReason.SOCKET_NOT_AVAILABLE)))
+LOST = errors.RequestCanceledException(
+    "lost", ErrorContext(refused_reason=str(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT))
+)
+REFUSED = errors.RequestCanceledException("refused", ErrorContext(refused_reason=str(RetryReason.SOCKET_NOT_AVAILABLE)))
 
 
 def test_page_by_page() -> None:
     """It is opened, gone on with as long as there is more, and over with the last page."""
     token = MutationToken("travel", 3, 1, 2)
     options = ScanOptions(TRAVEL, PrefixScan("p"), True, 7, 8, {3: token, 4: MutationToken("travel", 4, 1, 2)})
-    scan = VBucketScan(options, 3, options.selection(77))
+    scan = scan_machine.VBucketScan(options, 3, options.selection(77))
     requests = [scan.next_request()]
     assert () == scan.succeeded(OPENED)
     requests.append(scan.next_request())
@@ -95,8 +71,8 @@ def test_page_by_page() -> None:
     assert not scan.is_done
     assert items("d") == scan.succeeded(ScanPage(items("d"), is_complete=True))
 
-    go_on = RangeScanContinue(TRAVEL, 3, SCAN_ID, 7, 8, PAGE_MS_MAX)
-    assert [RangeScanCreate(TRAVEL, 3, Bounds(b"p", b"p\xff"), True, token), go_on, go_on] == requests
+    go_on = scan_requests.RangeScanContinue(TRAVEL, 3, SCAN_ID, 7, 8, scan_machine.PAGE_MS_MAX)
+    assert [scan_requests.RangeScanCreate(TRAVEL, 3, Bounds(b"p", b"p\xff"), True, token), go_on, go_on] == requests
     assert scan.is_done
     assert scan.cancel_request() is None
 
@@ -104,33 +80,35 @@ def test_page_by_page() -> None:
 @pytest.mark.parametrize(("seed", "expected"), [(None, 77), (0, 0), (5, 5)])
 def test_samples(seed: int | None, expected: int) -> None:
     """Each vbucket is asked for as many as the whole sample has; the seed is the user's where there is one."""
-    assert RangeScanCreate(TRAVEL, 3, Sample(9, expected)) == scan_of(SamplingScan(9, seed)).next_request()
+    assert (
+        scan_requests.RangeScanCreate(TRAVEL, 3, Sample(9, expected)) == scan_of(SamplingScan(9, seed)).next_request()
+    )
 
 
 GONE = [error(Status.NOT_MY_VBUCKET), error(Status.KEY_NOT_FOUND), error(Status.RANGE_SCAN_CANCELLED), LOST]
 
 
 @pytest.mark.parametrize("failure", GONE, ids=["moved", "forgotten", "cancelled", "lost"])
-def test_it_goes_on_behind_the_last_document(failure: CouchbaseException) -> None:
+def test_it_goes_on_behind_the_last_document(failure: errors.CouchbaseException) -> None:
     """Another scan is opened behind its bytes, text or not, wherever the vbucket is now; nothing is told twice."""
     scan = opened()
     scan.succeeded(ScanPage(items("b", "c\udcff"), is_complete=False))
 
     assert scan.failed(failure) is None
     assert scan.cancel_request() is None
-    assert RangeScanCreate(TRAVEL, 3, Bounds(b"c\xff", b"z", excludes_start=True)) == scan.next_request()
+    assert scan_requests.RangeScanCreate(TRAVEL, 3, Bounds(b"c\xff", b"z", excludes_start=True)) == scan.next_request()
     scan.succeeded(RangeScanCreated(OTHER_ID))
     request = scan.next_request()
-    assert isinstance(request, RangeScanContinue)
+    assert isinstance(request, scan_requests.RangeScanContinue)
     assert OTHER_ID == request.scan_id
     # Nothing was left behind the last one.
     scan.failed(failure)
-    assert scan.failed(error(Status.KEY_NOT_FOUND, DocumentNotFoundException)) is None
+    assert scan.failed(error(Status.KEY_NOT_FOUND, errors.DocumentNotFoundException)) is None
     assert scan.is_done
 
 
 @pytest.mark.parametrize("failure", GONE, ids=["moved", "forgotten", "cancelled", "lost"])
-def test_a_sample_does_not_go_on(failure: CouchbaseException) -> None:
+def test_a_sample_does_not_go_on(failure: errors.CouchbaseException) -> None:
     """It has no place to go on from, and need not be complete."""
     scan = opened(SamplingScan(9))
     scan.succeeded(ScanPage(items("b"), is_complete=False))
@@ -143,16 +121,16 @@ def test_a_sample_does_not_go_on(failure: CouchbaseException) -> None:
 @rows(
     "failure",
     [
-        error(Status.UNKNOWN_COLLECTION, CollectionNotFoundException),
+        error(Status.UNKNOWN_COLLECTION, errors.CollectionNotFoundException),
         error(Status.NO_ACCESS),
         error(Status.INTERNAL_ERROR),
-        AmbiguousTimeoutException("late"),
+        errors.AmbiguousTimeoutException("late"),
         REFUSED,
     ],
 )
 @rows("is_open", [False, True])
 @rows("scan_type", [RangeScan(), SamplingScan(5)])
-def test_what_ends_the_whole_scan(failure: CouchbaseException, is_open: bool, scan_type: ScanType) -> None:
+def test_what_ends_the_whole_scan(failure: errors.CouchbaseException, is_open: bool, scan_type: ScanType) -> None:
     """The error is told, and what is open on the node can still be ended."""
     scan = opened(scan_type) if is_open else scan_of(scan_type)
 
@@ -165,7 +143,7 @@ def test_it_does_not_begin_for_ever() -> None:
     scan = scan_of()
     for is_last in (False, True):
         pauses = []
-        for _ in range(RESTARTS_MAX):
+        for _ in range(scan_machine.RESTARTS_MAX):
             pauses.append(scan.pause)
             scan.succeeded(OPENED)
             assert 0.0 == scan.pause
@@ -180,10 +158,10 @@ def test_it_does_not_begin_for_ever() -> None:
 
 def test_an_older_server_refuses_a_large_sample() -> None:
     """Then all there is is the sample, as with newer ones; for a range it is an error."""
-    scan, refused = scan_of(SamplingScan(9)), error(Status.RANGE_ERROR, InvalidArgumentException)
+    scan, refused = scan_of(SamplingScan(9)), error(Status.RANGE_ERROR, errors.InvalidArgumentException)
 
     assert scan.failed(refused) is None
-    assert RangeScanCreate(TRAVEL, 3, Bounds()) == scan.next_request()
+    assert scan_requests.RangeScanCreate(TRAVEL, 3, Bounds()) == scan.next_request()
     assert refused is scan.failed(refused)
     assert refused is scan_of().failed(refused)
 
@@ -205,7 +183,7 @@ def test_an_older_server_refuses_a_large_sample() -> None:
 )
 def test_wrong_options(arguments: dict[str, object], parameter: str) -> None:
     """By the names that users know."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         ScanOptions(**{"keyspace": TRAVEL, "scan_type": ALL, **arguments})  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter
@@ -213,12 +191,12 @@ def test_wrong_options(arguments: dict[str, object], parameter: str) -> None:
 
 def test_a_page_without_a_limit_of_items() -> None:
     """A limit of 0 requests pages of the client's maximum."""
-    scan = VBucketScan(ScanOptions(TRAVEL, ALL, item_limit=0), 3, Bounds())
+    scan = scan_machine.VBucketScan(ScanOptions(TRAVEL, ALL, item_limit=0), 3, Bounds())
     scan.succeeded(RangeScanCreated(bytes(16)))
     request = scan.next_request()
 
-    assert isinstance(request, RangeScanContinue)
-    assert PAGE_ITEMS_MAX == request.item_limit
+    assert isinstance(request, scan_requests.RangeScanContinue)
+    assert scan_machine.PAGE_ITEMS_MAX == request.item_limit
 
 
 def test_the_newest_mutation_of_each_vbucket() -> None:
@@ -226,9 +204,9 @@ def test_the_newest_mutation_of_each_vbucket() -> None:
     tokens = [MutationToken(bucket, vbucket, 1, number) for bucket in ("travel", "hotels") for vbucket, number in
               [(1, 5), (1, 7), (1, 6), (2, 1)]]  # fmt: skip
 
-    assert {1: tokens[1], 2: tokens[3]} == newest_tokens(tokens, TRAVEL)
-    with pytest.raises(InvalidArgumentException) as caught:
-        newest_tokens(["token"], TRAVEL)  # type: ignore[list-item]
+    assert {1: tokens[1], 2: tokens[3]} == scan_machine.newest_tokens(tokens, TRAVEL)
+    with pytest.raises(errors.InvalidArgumentException) as caught:
+        scan_machine.newest_tokens(["token"], TRAVEL)  # type: ignore[list-item]
     assert "consistent_with" == caught.value.parameter
 
 
@@ -244,7 +222,9 @@ class Nodes:
     def __init__(
         self, stored: Mapping[int, Sequence[str]], scan_type: ScanType = ALL, concurrency: int = 1, page_size: int = 1
     ) -> None:
-        self.scan: FanOut[ScanResult] = ScanMachine(ScanOptions(TRAVEL, scan_type, concurrency=concurrency), seed=77)
+        self.scan: FanOut[ScanResult] = scan_machine.ScanMachine(
+            ScanOptions(TRAVEL, scan_type, concurrency=concurrency), seed=77
+        )
         self.now = 100.0
         self.open: list[Operation] = []
         self.asked: list[Operation] = []
@@ -261,7 +241,7 @@ class Nodes:
         operations = self.scan.next_operations(self.now)
         self.open += operations
         self.asked += operations
-        busy = self.ready + [each.vbucket for each in self.open if isinstance(each, VBucketOperation)]
+        busy = self.ready + [each.vbucket for each in self.open if isinstance(each, scan_requests.VBucketOperation)]
         assert len(busy) == len(set(busy)) <= self._concurrency
         return operations
 
@@ -275,10 +255,14 @@ class Nodes:
     def settle(self, operation: Operation, failure: Exception | None = None) -> None:
         """Let a request come to its end, and submit more."""
         self.open.remove(operation)
-        if failure is LOST and isinstance(operation, RangeScanContinue):
+        if failure is LOST and isinstance(operation, scan_requests.RangeScanContinue):
             del self.scans[operation.scan_id]
         outcome = failure or self._answer(operation)
-        if isinstance(outcome, ScanPage) and isinstance(operation, RangeScanContinue) and not self.scan.is_over:
+        if (
+            isinstance(outcome, ScanPage)
+            and isinstance(operation, scan_requests.RangeScanContinue)
+            and not self.scan.is_over
+        ):
             self.ready.append(operation.vbucket)
         self.scan.settled(operation, outcome, vbuckets=len(self._stored), replicas=0)
         self.submit()
@@ -291,22 +275,22 @@ class Nodes:
     def close(self) -> None:
         """End the scan, and forget what that ends."""
         for operation in self.scan.close():
-            assert isinstance(operation, RangeScanCancel)
+            assert isinstance(operation, scan_requests.RangeScanCancel)
             del self.scans[operation.scan_id]
 
     def _answer(self, operation: Operation) -> object:
         if isinstance(operation, Noop):
             return Done()
-        if isinstance(operation, RangeScanCreate):
+        if isinstance(operation, scan_requests.RangeScanCreate):
             bounds, ids = operation.selection, list(self._stored.get(operation.vbucket, ()))
             if isinstance(bounds, Bounds) and bounds.excludes_start:
                 ids = [each for each in ids if each.encode() > bounds.start]
             if not ids:
-                return error(Status.KEY_NOT_FOUND, DocumentNotFoundException)
+                return error(Status.KEY_NOT_FOUND, errors.DocumentNotFoundException)
             scan_id = b"%016d" % next(self._numbers)
             self.scans[scan_id] = ids
             return RangeScanCreated(scan_id)
-        assert isinstance(operation, RangeScanContinue)
+        assert isinstance(operation, scan_requests.RangeScanContinue)
         left = self.scans[operation.scan_id]
         page, left[:] = left[: self._page_size], left[self._page_size :]
         if not left:
@@ -327,7 +311,7 @@ def test_nothing_is_asked_for_that_nobody_wants() -> None:
 
     assert not nodes.submit()
     begun(nodes)
-    assert [0, 1, 0, 1] == [each.vbucket for each in nodes.asked if isinstance(each, VBucketOperation)]
+    assert [0, 1, 0, 1] == [each.vbucket for each in nodes.asked if isinstance(each, scan_requests.VBucketOperation)]
     assert ["0a"] == nodes.take()
     nodes.settle_all()
     assert [Noop(TRAVEL), nodes.asked[3]] == [nodes.asked[0], *nodes.asked[5:]]
@@ -335,7 +319,7 @@ def test_nothing_is_asked_for_that_nobody_wants() -> None:
 
 def test_where_there_is_no_map() -> None:
     """The first vbucket is asked for all the same: the error says what is wrong."""
-    assert RangeScanCreate(TRAVEL, 0, Bounds()) == begun(Nodes({}, concurrency=5)).asked[-1]
+    assert scan_requests.RangeScanCreate(TRAVEL, 0, Bounds()) == begun(Nodes({}, concurrency=5)).asked[-1]
 
 
 @rows("failure", [FORBIDDEN, CLOSED])
@@ -371,7 +355,7 @@ def test_a_sample_that_is_large_enough(limit: int) -> None:
 
 def test_a_vbucket_rests_while_others_go_on() -> None:
     """Until ``wakeup``, when it was opened again in vain."""
-    nodes, again = Nodes(FOUR, concurrency=2), RangeScanCreate(TRAVEL, 0, Bounds())
+    nodes, again = Nodes(FOUR, concurrency=2), scan_requests.RangeScanCreate(TRAVEL, 0, Bounds())
     nodes.take()
     nodes.settle(nodes.open[0])
     nodes.settle(again)
@@ -390,7 +374,7 @@ def test_the_order_of_vbuckets() -> None:
     """By number; a sample is shuffled by its seed, so that every vbucket has its chance."""
     scan_types: list[ScanType] = [SamplingScan(5), SamplingScan(5, 77), SamplingScan(5, 78), ALL]
     asked = [begun(Nodes(dict.fromkeys(range(64), ()), each)).asked for each in scan_types]
-    orders = [[each.vbucket for each in row if isinstance(each, VBucketOperation)] for row in asked]
+    orders = [[each.vbucket for each in row if isinstance(each, scan_requests.VBucketOperation)] for row in asked]
 
     assert list(range(64)) == orders[3] == sorted(orders[0]) == sorted(orders[2])
     assert orders[3] != orders[0] == orders[1] != orders[2]
@@ -408,14 +392,22 @@ def test_whatever_happens_in_whatever_order(
 ) -> None:
     """Nothing comes twice, and no more than was asked for; all of it comes where nothing fails; nothing stays open."""
     nodes = Nodes(stored, scan_type, concurrency, page_size)
-    failures: list[CouchbaseException | None] = [None, None, None, LOST, *[FORBIDDEN] * data.draw(st.integers(0, 1))]
+    failures: list[errors.CouchbaseException | None] = [
+        None,
+        None,
+        None,
+        LOST,
+        *[FORBIDDEN] * data.draw(st.integers(0, 1)),
+    ]
     found, losses = nodes.take(), 0
     for _ in range(data.draw(st.integers(0, 30))):
         if data.draw(st.booleans()) and nodes.open:
             operation = data.draw(st.sampled_from(nodes.open))
-            failure = data.draw(st.sampled_from(failures)) if isinstance(operation, VBucketOperation) else None
+            failure = (
+                data.draw(st.sampled_from(failures)) if isinstance(operation, scan_requests.VBucketOperation) else None
+            )
             losses += failure is LOST
-            nodes.settle(operation, failure if losses <= RESTARTS_MAX else None)
+            nodes.settle(operation, failure if losses <= scan_machine.RESTARTS_MAX else None)
         else:
             found += nodes.take()
     is_left, taken = data.draw(st.booleans()), ["something"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.operation.scan.scans import Bounds, PrefixScan, RangeScan, SamplingScan, ScanTerm
 
 
@@ -60,7 +60,7 @@ def test_bounds(scan: RangeScan | PrefixScan, bounds: Bounds) -> None:
 )
 def test_wrong_arguments(make: Callable[[], object], parameter: str) -> None:
     """By name."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
     assert parameter == caught.value.parameter

@@ -6,15 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    CouchbaseException,
-    DecodingFailureException,
-    InvalidArgumentException,
-    PathMismatchException,
-    PathNotFoundException,
-    XattrNoAccessException,
-)
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER
 from triclinium_core.kv.operation.results import Cas, LookupInResult, MutateInResult
 from triclinium_core.kv.operation.subdocument.specs import LookupInSpec
@@ -36,7 +29,7 @@ def test_values() -> None:
     assert 1 == result.content_as(int, 0)
     assert {"x": [1]} == result.content_as(dict[str, list[int]], 1) == result.content_as(object, 1)
     assert b'{"x":[1]}' == result.content_as(bytes, 1)
-    with pytest.raises(DecodingFailureException):
+    with pytest.raises(errors.DecodingFailureException):
         result.content_as(int, 1)
 
 
@@ -57,13 +50,13 @@ def test_the_content_of_a_question(status: int, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("status", "error"),
     [
-        (0xC0, PathNotFoundException),
-        (0xC1, PathMismatchException),
-        (0x24, XattrNoAccessException),
-        (0x7FF0, CouchbaseException),
+        (0xC0, errors.PathNotFoundException),
+        (0xC1, errors.PathMismatchException),
+        (0x24, errors.XattrNoAccessException),
+        (0x7FF0, errors.CouchbaseException),
     ],
 )
-def test_failures(status: int, error: type[CouchbaseException]) -> None:
+def test_failures(status: int, error: type[errors.CouchbaseException]) -> None:
     """Each raises its own exception, which tells path and place."""
     with pytest.raises(error) as caught:
         found(GET, status).content_as(object, 1)
@@ -81,9 +74,9 @@ def test_failures(status: int, error: type[CouchbaseException]) -> None:
 @pytest.mark.parametrize("spec", [GET, EXISTS], ids=["get", "exists"])
 def test_what_says_nothing_of_existence(spec: LookupInSpec) -> None:
     """Whoever cannot follow the path does not know what is at its end."""
-    with pytest.raises(PathMismatchException):
+    with pytest.raises(errors.PathMismatchException):
         found(spec, 0xC1).exists(1)
-    with pytest.raises(PathMismatchException):
+    with pytest.raises(errors.PathMismatchException):
         found(spec, 0xC1).content_as(bool, 1)
 
 
@@ -99,7 +92,7 @@ def test_indexes_that_there_are_not(wrong: int) -> None:
         lambda: CHANGED.content_as(object, wrong),
     )
     for ask in asks:
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             ask()
         assert "index" == caught.value.parameter
 
@@ -108,8 +101,8 @@ def test_what_changes_return() -> None:
     """A number, or nothing, which is no number."""
     assert 7 == CHANGED.content_as(int, 0)
     assert b"7" == MutateInResult(Cas(9), (b"7",), RawJsonTranscoder()).content_as(bytes, 0)
-    with pytest.raises(DecodingFailureException):
+    with pytest.raises(errors.DecodingFailureException):
         CHANGED.content_as(str, 0)
-    with pytest.raises(InvalidArgumentException, match="only increment and decrement do") as caught:
+    with pytest.raises(errors.InvalidArgumentException, match="only increment and decrement do") as caught:
         CHANGED.content_as(int, 1)
     assert "index" == caught.value.parameter

@@ -9,15 +9,10 @@ from functools import partial
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import EncodingFailureException, InvalidArgumentException, ValueTooLargeException
+from triclinium_core import errors
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER
-from triclinium_core.kv.operation.subdocument.specs import (
-    EncodedMutation,
-    LookupInMacro,
-    LookupInSpec,
-    MutateInSpec,
-    MutationMacro,
-)
+from triclinium_core.kv.operation.subdocument import specs
+from triclinium_core.kv.operation.subdocument.specs import MutateInSpec
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 from triclinium_core.kv.wire.subdocument import PathFlag, PathOpcode
 from triclinium_core.transcoding.transcoder import EncodedValue, RawBinaryTranscoder, RawJsonTranscoder
@@ -29,18 +24,18 @@ X, C, M = F.XATTR, F.CREATE_PARENTS, F.XATTR | F.EXPAND_MACROS
 @pytest.mark.parametrize(
     ("spec", "opcode", "path", "xattr"),
     [
-        (LookupInSpec.get("a.b"), P.GET, "a.b", False),
-        (LookupInSpec.get("a", xattr=True), P.GET, "a", True),
-        (LookupInSpec.get(""), P.GET_DOCUMENT, "", False),
-        (LookupInSpec.get(LookupInMacro.CAS, xattr=True), P.GET, "$document.CAS", True),
-        (LookupInSpec.exists("a"), P.EXISTS, "a", False),
-        (LookupInSpec.exists("a", xattr=True), P.EXISTS, "a", True),
-        (LookupInSpec.count("a"), P.COUNT, "a", False),
-        (LookupInSpec.count(""), P.COUNT, "", False),
+        (specs.LookupInSpec.get("a.b"), P.GET, "a.b", False),
+        (specs.LookupInSpec.get("a", xattr=True), P.GET, "a", True),
+        (specs.LookupInSpec.get(""), P.GET_DOCUMENT, "", False),
+        (specs.LookupInSpec.get(specs.LookupInMacro.CAS, xattr=True), P.GET, "$document.CAS", True),
+        (specs.LookupInSpec.exists("a"), P.EXISTS, "a", False),
+        (specs.LookupInSpec.exists("a", xattr=True), P.EXISTS, "a", True),
+        (specs.LookupInSpec.count("a"), P.COUNT, "a", False),
+        (specs.LookupInSpec.count(""), P.COUNT, "", False),
     ],
-    ids=lambda value: value.opcode.name if isinstance(value, LookupInSpec) else "",
+    ids=lambda value: value.opcode.name if isinstance(value, specs.LookupInSpec) else "",
 )
-def test_lookups(spec: LookupInSpec, opcode: PathOpcode, path: str, xattr: bool) -> None:
+def test_lookups(spec: specs.LookupInSpec, opcode: PathOpcode, path: str, xattr: bool) -> None:
     """Each method has its opcode, and the whole document one of its own."""
     assert (opcode, path, xattr) == (spec.opcode, spec.path, spec.xattr)
 
@@ -50,14 +45,14 @@ def test_lookups(spec: LookupInSpec, opcode: PathOpcode, path: str, xattr: bool)
         (MutateInSpec.insert("p", 1, create_parents=True), P.INSERT, C, b"1"),
         (MutateInSpec.upsert("p", None), P.UPSERT, F.NONE, b"null"),
         (MutateInSpec.upsert("p", "x", xattr=True, create_parents=True), P.UPSERT, X | C, b'"x"'),
-        (MutateInSpec.upsert("p", MutationMacro.CAS), P.UPSERT, M, b'"${Mutation.CAS}"'),
-        (MutateInSpec.insert("p", MutationMacro.SEQ_NO), P.INSERT, M, b'"${Mutation.seqno}"'),
-        (MutateInSpec.replace("p", MutationMacro.VALUE_CRC32C), P.REPLACE, M, b'"${Mutation.value_crc32c}"'),
+        (MutateInSpec.upsert("p", specs.MutationMacro.CAS), P.UPSERT, M, b'"${Mutation.CAS}"'),
+        (MutateInSpec.insert("p", specs.MutationMacro.SEQ_NO), P.INSERT, M, b'"${Mutation.seqno}"'),
+        (MutateInSpec.replace("p", specs.MutationMacro.VALUE_CRC32C), P.REPLACE, M, b'"${Mutation.value_crc32c}"'),
         (MutateInSpec.replace("p", [1]), P.REPLACE, F.NONE, b"[1]"),
         (MutateInSpec.remove("p"), P.REMOVE, F.NONE, b""),
         (MutateInSpec.remove("p", xattr=True), P.REMOVE, X, b""),
         (MutateInSpec.array_append("p", 1, "2", [3]), P.ARRAY_APPEND, F.NONE, b'1,"2",[3]'),
-        (MutateInSpec.array_append("p", MutationMacro.CAS, create_parents=True), P.ARRAY_APPEND, M | C, b'"${Mutation.CAS}"'),
+        (MutateInSpec.array_append("p", specs.MutationMacro.CAS, create_parents=True), P.ARRAY_APPEND, M | C, b'"${Mutation.CAS}"'),
         (MutateInSpec.array_prepend("p", 1, xattr=True), P.ARRAY_PREPEND, X, b"1"),
         (MutateInSpec.array_insert("p[0]", 1, 2), P.ARRAY_INSERT, F.NONE, b"1,2"),
         (MutateInSpec.array_add_unique("p", 1.5, create_parents=True), P.ARRAY_ADD_UNIQUE, C, b"1.5"),
@@ -70,7 +65,7 @@ def test_mutations(spec: MutateInSpec, opcode: PathOpcode, flags: PathFlag, valu
     """Each method has its opcode and its flags; values are JSON, several of them in a row."""
     path = "p[0]" if opcode is P.ARRAY_INSERT else "p"
 
-    assert EncodedMutation(opcode, flags, path, value) == spec.encode(JSON_TRANSCODER)
+    assert specs.EncodedMutation(opcode, flags, path, value) == spec.encode(JSON_TRANSCODER)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +86,9 @@ def test_the_whole_document(spec: MutateInSpec, opcode: PathOpcode) -> None:
 
 Make = Callable[..., object]
 ALL: tuple[Make, ...] = (
-    LookupInSpec.get,
-    LookupInSpec.exists,
-    LookupInSpec.count,
+    specs.LookupInSpec.get,
+    specs.LookupInSpec.exists,
+    specs.LookupInSpec.count,
     partial(MutateInSpec.insert, value=1),
     partial(MutateInSpec.upsert, value=1),
     partial(MutateInSpec.replace, value=1),
@@ -109,7 +104,7 @@ ALL: tuple[Make, ...] = (
 
 def refused(parameter: str, make: Make, *arguments: object, **options: object) -> None:
     """Expect that an argument is refused by its name."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make(*arguments, **options)
     assert parameter == caught.value.parameter
     assert parameter in str(caught.value)
@@ -131,7 +126,7 @@ def test_the_longest_path(make: Make) -> None:
 @pytest.mark.parametrize(
     ("make", "arguments"),
     [
-        (LookupInSpec.exists, ()),
+        (specs.LookupInSpec.exists, ()),
         (MutateInSpec.insert, (1,)),
         (MutateInSpec.upsert, (1,)),
         (MutateInSpec.array_insert, (1,)),
@@ -144,18 +139,18 @@ def test_what_needs_a_path(make: Make, arguments: tuple[object, ...]) -> None:
     refused("path", make, "", *arguments)
 
 
-@pytest.mark.parametrize("make", [LookupInSpec.get, LookupInSpec.count, MutateInSpec.remove])
+@pytest.mark.parametrize("make", [specs.LookupInSpec.get, specs.LookupInSpec.count, MutateInSpec.remove])
 def test_attributes_need_a_path(make: Make) -> None:
     """There is no document of attributes."""
     refused("path", make, "", xattr=True)
     refused("path", MutateInSpec.replace, "", 1, xattr=True)
-    refused("path", MutateInSpec.replace, "", MutationMacro.CAS)
+    refused("path", MutateInSpec.replace, "", specs.MutationMacro.CAS)
 
 
 @pytest.mark.parametrize("wrong", [None, 0, 1, "yes"], ids=repr)
 def test_wrong_flags(wrong: object) -> None:
     """They are True or False."""
-    refused("xattr", LookupInSpec.get, "a", xattr=wrong)
+    refused("xattr", specs.LookupInSpec.get, "a", xattr=wrong)
     refused("xattr", MutateInSpec.remove, "a", xattr=wrong)
     refused("xattr", MutateInSpec.upsert, "a", 1, xattr=wrong)
     refused("create_parents", MutateInSpec.upsert, "a", 1, create_parents=wrong)
@@ -174,11 +169,11 @@ def test_wrong_deltas(make: Make, wrong: object) -> None:
 def test_values_of_arrays(make: Make) -> None:
     """There is one at least, and a macro is alone: the server puts none in among others."""
     refused("values", make, "a[0]")
-    refused("values", make, "a[0]", 1, MutationMacro.CAS)
-    refused("values", make, "a[0]", MutationMacro.CAS, MutationMacro.CAS)
+    refused("values", make, "a[0]", 1, specs.MutationMacro.CAS)
+    refused("values", make, "a[0]", specs.MutationMacro.CAS, specs.MutationMacro.CAS)
 
 
-@pytest.mark.parametrize("wrong", [{}, [], (), set(), frozenset(), MutationMacro.CAS], ids=repr)
+@pytest.mark.parametrize("wrong", [{}, [], (), set(), frozenset(), specs.MutationMacro.CAS], ids=repr)
 def test_what_is_not_compared(wrong: object) -> None:
     """Only what has no parts is added where it is unique."""
     refused("value", MutateInSpec.array_add_unique, "a", wrong)
@@ -188,11 +183,11 @@ def test_values_are_encoded_by_the_transcoder() -> None:
     """JSON that is there already stays as it is; what the transcoder cannot store, it says."""
     assert b"[1, 2]" == MutateInSpec.upsert("a", b"[1, 2]").encode(RawJsonTranscoder()).value
     assert b"1,2" == MutateInSpec.array_append("a", "1", b"2").encode(RawJsonTranscoder()).value
-    with pytest.raises(EncodingFailureException):
+    with pytest.raises(errors.EncodingFailureException):
         MutateInSpec.upsert("a", object()).encode(JSON_TRANSCODER)
-    with pytest.raises(EncodingFailureException):
+    with pytest.raises(errors.EncodingFailureException):
         MutateInSpec.upsert("a", b"1").encode(JSON_TRANSCODER)
-    with pytest.raises(EncodingFailureException):
+    with pytest.raises(errors.EncodingFailureException):
         MutateInSpec.array_append("a", 1.5, {"b": math.nan}).encode(JSON_TRANSCODER)
 
 
@@ -212,16 +207,16 @@ def test_the_largest_value() -> None:
 
     assert largest == MutateInSpec.upsert("a", largest).encode(RawBinaryTranscoder()).value
     for spec in (MutateInSpec.upsert("a", largest + b"x"), MutateInSpec.array_append("a", largest, b"x")):
-        with pytest.raises(ValueTooLargeException):
+        with pytest.raises(errors.ValueTooLargeException):
             spec.encode(RawBinaryTranscoder())
 
 
 @rows(
     ("parameter", "make"),
     [
-        ("opcode", lambda: LookupInSpec("get", "a")),  # type: ignore[arg-type]
-        ("opcode", lambda: LookupInSpec(0xC5, "a")),  # type: ignore[arg-type]
-        ("xattr", lambda: LookupInSpec(P.GET, "a", "yes")),  # type: ignore[arg-type]
+        ("opcode", lambda: specs.LookupInSpec("get", "a")),  # type: ignore[arg-type]
+        ("opcode", lambda: specs.LookupInSpec(0xC5, "a")),  # type: ignore[arg-type]
+        ("xattr", lambda: specs.LookupInSpec(P.GET, "a", "yes")),  # type: ignore[arg-type]
         ("opcode", lambda: MutateInSpec("remove", F.NONE, "a")),  # type: ignore[arg-type]
         ("flags", lambda: MutateInSpec(P.REMOVE, None, "a")),  # type: ignore[arg-type]
         ("flags", lambda: MutateInSpec(P.REMOVE, 4, "a")),  # type: ignore[arg-type]
@@ -230,7 +225,7 @@ def test_the_largest_value() -> None:
 )
 def test_specs_made_by_hand(parameter: str, make: Callable[[], object]) -> None:
     """What could not be written on the wire is refused as the methods refuse theirs."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
     assert parameter == caught.value.parameter

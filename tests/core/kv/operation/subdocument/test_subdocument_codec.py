@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from tests.core.kv.operation.test_operation_codec import ALL_FEATURES, encode, mutations, parts, response
 from tests.rows import rows
-from triclinium_core.errors import FeatureNotAvailableException, ValueTooLargeException
+from triclinium_core import errors
 from triclinium_core.kv.operation.codec_parts import Dialect, MalformedResponse
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.durability import DurabilityLevel
@@ -21,7 +21,7 @@ from triclinium_core.kv.operation.subdocument.subdocument_codec import wire_orde
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.wire.constants import KEY_SIZE_MAX, VALUE_SIZE_MAX, HelloFeature, Opcode
 from triclinium_core.kv.wire.subdocument import MUTATION_SPEC, MUTATIONS_SIZE_MAX
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
 TRAVEL = Keyspace("travel")
@@ -85,7 +85,7 @@ def test_the_largest_mutation() -> None:
     )
 
     assert len(encode(largest, EVERYTHING, prefix=b"\xff\xff\xff\xff\x0f")) > MUTATIONS_SIZE_MAX
-    with pytest.raises(ValueTooLargeException, match="specs has"):
+    with pytest.raises(errors.ValueTooLargeException, match="specs has"):
         MutateIn(TRAVEL, "ada", (specs[0], msgspec.structs.replace(specs[1], value=specs[1].value + b"x")))
 
 
@@ -186,7 +186,7 @@ def test_hostile_bodies(body: bytes, status: int, extras: bytes) -> None:
 @pytest.mark.parametrize("operation", [LOOKUP, MUTATION], ids=lambda operation: operation.name)
 def test_attributes_need_a_feature(operation: LookupIn | MutateIn) -> None:
     """Without it nothing is sent, and the error names what is missing."""
-    with pytest.raises(FeatureNotAvailableException, match="xattr needs the feature XATTR, which this server"):
+    with pytest.raises(errors.FeatureNotAvailableException, match="xattr needs the feature XATTR, which this server"):
         encode(operation, Dialect(ALL_FEATURES - {HelloFeature.XATTR}))
 
 
@@ -208,5 +208,7 @@ def test_creating_as_deleted_needs_a_feature() -> None:
     )
 
     assert b"\x0e" == parts(encode(operation, EVERYTHING)).extras
-    with pytest.raises(FeatureNotAvailableException, match="create_as_deleted needs the feature SUBDOC_CREATE_AS"):
+    with pytest.raises(
+        errors.FeatureNotAvailableException, match="create_as_deleted needs the feature SUBDOC_CREATE_AS"
+    ):
         encode(operation, Dialect(ALL_FEATURES - {HelloFeature.SUBDOC_CREATE_AS_DELETED}))

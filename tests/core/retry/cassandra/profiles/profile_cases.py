@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.core.retry.cassandra.policies_for_tests import Always
-from triclinium_core.retry.cassandra.verdicts import RETHROW
+from triclinium_core.retry.cassandra import RETHROW
 
 
 class Custom(Always):

@@ -10,8 +10,7 @@ from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.profiles.profile_cases import OWN, Custom, Other
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy
-from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfiles
+from triclinium_core.retry.cassandra import ConsistencyDowngradingRetryPolicy, ExecutionProfiles
 
 
 class Text(str):

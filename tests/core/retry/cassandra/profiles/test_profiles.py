@@ -9,14 +9,7 @@ import pytest
 from tests.core.retry.cassandra.profiles.profile_cases import Custom
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
-from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfile, ExecutionProfiles
-from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest, RequestKind
-from triclinium_core.retry.cassandra.requests.speculation import (
-    ConstantSpeculativeExecutionPolicy,
-    NoSpeculativeExecution,
-)
+from triclinium_core.retry import cassandra
 
 PAGE = """
 [retry_policy]
@@ -33,11 +26,11 @@ request_timeout = 30.0
 
 def test_the_example_of_the_page() -> None:
     """One profile has a policy of its own; the other shares the default one, and has a timeout of its own."""
-    profiles = ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
+    profiles = cassandra.ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
 
     assert ("default", "custom-retries", "slow") == profiles.names
     assert isinstance(profiles.find("custom-retries").retry_policy, Custom)
-    assert isinstance(profiles.default.retry_policy, DefaultRetryPolicy)
+    assert isinstance(profiles.default.retry_policy, cassandra.DefaultRetryPolicy)
     assert profiles.find("slow").retry_policy is profiles.default.retry_policy
     assert [2.0, 2.0, 30.0] == [profiles.find(name).request_timeout for name in profiles.names]
 
@@ -53,7 +46,7 @@ profiles.slow.request.timeout = "30 seconds"
 
 def test_the_example_with_the_names_of_the_page() -> None:
     """The page's option names, its duration and a registered qualified class name have the effect of our names."""
-    profiles = ExecutionProfiles.from_toml(AS_PRINTED, policies={"com.example.CustomRetryPolicy": Custom})
+    profiles = cassandra.ExecutionProfiles.from_toml(AS_PRINTED, policies={"com.example.CustomRetryPolicy": Custom})
 
     assert ("default", "custom-retries", "slow") == profiles.names
     assert isinstance(profiles.find("custom-retries").retry_policy, Custom)
@@ -63,26 +56,26 @@ def test_the_example_with_the_names_of_the_page() -> None:
 
 def test_an_empty_document() -> None:
     """The default profile is there, and is what the driver's is."""
-    expected = ExecutionProfile(
+    expected = cassandra.ExecutionProfile(
         name="default",
-        retry_policy=DefaultRetryPolicy(),
-        speculative_execution_policy=NoSpeculativeExecution(),
+        retry_policy=cassandra.DefaultRetryPolicy(),
+        speculative_execution_policy=cassandra.NoSpeculativeExecution(),
         default_idempotence=False,
         request_timeout=2.0,
-        consistency=ConsistencyLevel.LOCAL_ONE,
-        serial_consistency=ConsistencyLevel.SERIAL,
+        consistency=cassandra.ConsistencyLevel.LOCAL_ONE,
+        serial_consistency=cassandra.ConsistencyLevel.SERIAL,
     )
 
-    assert expected == ExecutionProfiles.from_toml("").default
-    assert expected == ExecutionProfiles.from_mapping({}).find()
-    assert expected == ExecutionProfiles().find("default")
-    assert expected == ExecutionProfile()
+    assert expected == cassandra.ExecutionProfiles.from_toml("").default
+    assert expected == cassandra.ExecutionProfiles.from_mapping({}).find()
+    assert expected == cassandra.ExecutionProfiles().find("default")
+    assert expected == cassandra.ExecutionProfile()
 
 
 @rows("name", ["none", "Default", "", None, 1, ["slow"]])
 def test_an_unknown_profile(name: Any) -> None:
     """It is named, and so are those that there are."""
-    profiles = ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
+    profiles = cassandra.ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
 
     with pytest.raises(ArgumentError) as caught:
         profiles.find(name)
@@ -103,7 +96,7 @@ def test_an_unknown_profile(name: Any) -> None:
 def test_what_is_no_toml(text: str) -> None:
     """Whatever the parser raises, one error comes out, with the parser's as the cause."""
     with pytest.raises(ArgumentError, match="^text is not TOML: ") as caught:
-        ExecutionProfiles.from_toml(text)
+        cassandra.ExecutionProfiles.from_toml(text)
 
     assert "text" == caught.value.parameter
     assert caught.value.__cause__ is not None
@@ -112,7 +105,7 @@ def test_what_is_no_toml(text: str) -> None:
 def test_what_is_no_text() -> None:
     """Bytes are decoded by whoever read them."""
     with pytest.raises(ArgumentError, match=r"^text=b'' must be a string; decode it first$"):
-        ExecutionProfiles.from_toml(b"")  # type: ignore[arg-type]
+        cassandra.ExecutionProfiles.from_toml(b"")  # type: ignore[arg-type]
 
 
 async def made_later() -> Custom:
@@ -134,7 +127,7 @@ async def made_later() -> Custom:
 def test_wrong_policies_of_ones_own(policies: Any, message: str) -> None:
     """A name that is taken, a policy that is made already, and no mapping at all."""
     with pytest.raises(ArgumentError) as caught:
-        ExecutionProfiles.from_toml("", policies=policies)
+        cassandra.ExecutionProfiles.from_toml("", policies=policies)
 
     assert str(caught.value).startswith(message)
     assert "policies" == caught.value.parameter
@@ -146,18 +139,18 @@ def test_wrong_policies_of_ones_own(policies: Any, message: str) -> None:
         ({"name": ""}, "name='' must be a string, and not empty"),
         ({"name": None}, "name=None must be a string, and not empty"),
         ({"retry_policy": "default"}, "retry_policy='default' has no method on_read_timeout"),
-        ({"retry_policy": DefaultRetryPolicy}, "is a class; make one: DefaultRetryPolicy()"),
+        ({"retry_policy": cassandra.DefaultRetryPolicy}, "is a class; make one: DefaultRetryPolicy()"),
         ({"speculative_execution_policy": 2}, "speculative_execution_policy=2 must be an object with next_execution"),
         ({"default_idempotence": "yes"}, "default_idempotence='yes' must be True or False"),
         ({"request_timeout": 0}, "request_timeout=0 must be a number of seconds or a timedelta: more than 0"),
         ({"consistency": "ONE"}, "consistency='ONE' must be one of ANY, ONE"),
-        ({"serial_consistency": ConsistencyLevel.ONE}, "must be one of SERIAL, LOCAL_SERIAL"),
+        ({"serial_consistency": cassandra.ConsistencyLevel.ONE}, "must be one of SERIAL, LOCAL_SERIAL"),
     ],
 )
 def test_a_wrong_profile(arguments: Any, message: str) -> None:
     """The same is asked of a profile that is made by hand."""
     with pytest.raises(ArgumentError) as caught:
-        ExecutionProfile(**arguments)
+        cassandra.ExecutionProfile(**arguments)
 
     assert next(iter(arguments)) == caught.value.parameter
     assert message in str(caught.value)
@@ -165,38 +158,43 @@ def test_a_wrong_profile(arguments: Any, message: str) -> None:
 
 def test_profiles_by_hand() -> None:
     """Profiles can be gathered; the default one is added where it is missing."""
-    slow = ExecutionProfile(name="slow", request_timeout=30.0)
+    slow = cassandra.ExecutionProfile(name="slow", request_timeout=30.0)
 
-    assert ("default", "slow") == ExecutionProfiles(slow).names
-    assert slow is ExecutionProfiles(slow).find("slow")
-    assert 7.0 == ExecutionProfiles(slow, ExecutionProfile(request_timeout=7.0)).default.request_timeout
-    assert "<ExecutionProfiles default, slow>" == repr(ExecutionProfiles(slow))
+    assert ("default", "slow") == cassandra.ExecutionProfiles(slow).names
+    assert slow is cassandra.ExecutionProfiles(slow).find("slow")
+    assert (
+        7.0
+        == cassandra.ExecutionProfiles(slow, cassandra.ExecutionProfile(request_timeout=7.0)).default.request_timeout
+    )
+    assert "<ExecutionProfiles default, slow>" == repr(cassandra.ExecutionProfiles(slow))
 
 
 def test_wrong_profiles_by_hand() -> None:
     """Two of one name, and what is not a profile."""
     with pytest.raises(ArgumentError, match="^profiles: two are called 'slow'; give one another name$"):
-        ExecutionProfiles(ExecutionProfile(name="slow"), ExecutionProfile(name="slow"))
+        cassandra.ExecutionProfiles(cassandra.ExecutionProfile(name="slow"), cassandra.ExecutionProfile(name="slow"))
     with pytest.raises(ArgumentError, match="^profiles: 'slow' is not an ExecutionProfile$"):
-        ExecutionProfiles("slow")  # type: ignore[arg-type]
+        cassandra.ExecutionProfiles("slow")  # type: ignore[arg-type]
 
 
 def test_derived() -> None:
     """A derived profile keeps the name and the policies, so a policy cannot be changed behind the name's back."""
-    base = ExecutionProfile(name="slow", retry_policy=Custom(), request_timeout=30.0, default_idempotence=True)
+    base = cassandra.ExecutionProfile(
+        name="slow", retry_policy=Custom(), request_timeout=30.0, default_idempotence=True
+    )
 
-    derived = base.derived(request_timeout=60.0, consistency=ConsistencyLevel.ALL, default_idempotence=False)
+    derived = base.derived(request_timeout=60.0, consistency=cassandra.ConsistencyLevel.ALL, default_idempotence=False)
 
     assert "slow" == derived.name
     assert base.retry_policy is derived.retry_policy
     assert base.speculative_execution_policy is derived.speculative_execution_policy
-    assert (60.0, ConsistencyLevel.ALL, False) == (
+    assert (60.0, cassandra.ConsistencyLevel.ALL, False) == (
         derived.request_timeout,
         derived.consistency,
         derived.default_idempotence,
     )
-    assert ConsistencyLevel.SERIAL is derived.serial_consistency
-    assert (30.0, ConsistencyLevel.LOCAL_ONE) == (base.request_timeout, base.consistency)
+    assert cassandra.ConsistencyLevel.SERIAL is derived.serial_consistency
+    assert (30.0, cassandra.ConsistencyLevel.LOCAL_ONE) == (base.request_timeout, base.consistency)
     assert base == base.derived()
     with pytest.raises(ArgumentError, match="^request_timeout=-1 must be"):
         base.derived(request_timeout=-1)
@@ -204,39 +202,39 @@ def test_derived() -> None:
 
 def test_requests() -> None:
     """A statement's own words come first, the profile's second; a PREPARE has no level."""
-    policy, speculation = Custom(), ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)
-    profile = ExecutionProfile(
+    policy, speculation = Custom(), cassandra.ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)
+    profile = cassandra.ExecutionProfile(
         retry_policy=policy,
         speculative_execution_policy=speculation,
         default_idempotence=True,
         request_timeout=7.0,
-        consistency=ConsistencyLevel.TWO,
-        serial_consistency=ConsistencyLevel.LOCAL_SERIAL,
+        consistency=cassandra.ConsistencyLevel.TWO,
+        serial_consistency=cassandra.ConsistencyLevel.LOCAL_SERIAL,
     )
-    prepare = profile.request(kind=RequestKind.PREPARE)
+    prepare = profile.request(kind=cassandra.RequestKind.PREPARE)
 
     assert (
-        CassandraRequest(
+        cassandra.CassandraRequest(
             policy=policy,
             idempotent=True,
-            consistency=ConsistencyLevel.TWO,
-            serial_consistency=ConsistencyLevel.LOCAL_SERIAL,
+            consistency=cassandra.ConsistencyLevel.TWO,
+            serial_consistency=cassandra.ConsistencyLevel.LOCAL_SERIAL,
             timeout=7.0,
             speculation=speculation,
         )
         == profile.request()
     )
-    assert CassandraRequest(
+    assert cassandra.CassandraRequest(
         policy=policy,
         idempotent=False,
-        consistency=ConsistencyLevel.ONE,
-        serial_consistency=ConsistencyLevel.SERIAL,
+        consistency=cassandra.ConsistencyLevel.ONE,
+        serial_consistency=cassandra.ConsistencyLevel.SERIAL,
         timeout=1.0,
         speculation=speculation,
     ) == profile.request(
         idempotent=False,
-        consistency=ConsistencyLevel.ONE,
-        serial_consistency=ConsistencyLevel.SERIAL,
+        consistency=cassandra.ConsistencyLevel.ONE,
+        serial_consistency=cassandra.ConsistencyLevel.SERIAL,
         timeout=1.0,
     )
     assert (None, None) == (prepare.consistency, prepare.serial_consistency)

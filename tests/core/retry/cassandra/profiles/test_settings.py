@@ -11,14 +11,8 @@ from hypothesis import given, strategies as st
 from tests.core.retry.cassandra.profiles.profile_cases import OWN, Custom
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.policies import ConsistencyDowngradingRetryPolicy, DefaultRetryPolicy
-from triclinium_core.retry.cassandra.profiles.profiles import ExecutionProfiles
+from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra.profiles.settings import DRIVER_NAMES, OPTIONS, ProfilesDocument
-from triclinium_core.retry.cassandra.requests.speculation import (
-    ConstantSpeculativeExecutionPolicy,
-    NoSpeculativeExecution,
-)
 
 FULL: ProfilesDocument = {
     "default_idempotence": True,
@@ -33,20 +27,20 @@ FULL: ProfilesDocument = {
 CHANGES: list[tuple[str, Any, Any]] = [
     ("default_idempotence", False, False),
     ("request_timeout", math.inf, math.inf),
-    ("consistency", "ONE", ConsistencyLevel.ONE),
-    ("consistency", ConsistencyLevel.ALL, ConsistencyLevel.ALL),
-    ("serial_consistency", "SERIAL", ConsistencyLevel.SERIAL),
-    ("retry_policy", {"class": "DefaultRetryPolicy"}, DefaultRetryPolicy()),
+    ("consistency", "ONE", cassandra.ConsistencyLevel.ONE),
+    ("consistency", cassandra.ConsistencyLevel.ALL, cassandra.ConsistencyLevel.ALL),
+    ("serial_consistency", "SERIAL", cassandra.ConsistencyLevel.SERIAL),
+    ("retry_policy", {"class": "DefaultRetryPolicy"}, cassandra.DefaultRetryPolicy()),
     (
         "retry_policy",
         {"rethrow_cas_write_unknown": True},
-        ConsistencyDowngradingRetryPolicy(rethrow_cas_write_unknown=True),
+        cassandra.ConsistencyDowngradingRetryPolicy(rethrow_cas_write_unknown=True),
     ),
-    ("speculative_execution_policy", {"class": "none"}, NoSpeculativeExecution()),
+    ("speculative_execution_policy", {"class": "none"}, cassandra.NoSpeculativeExecution()),
     (
         "speculative_execution_policy",
         {"delay": 0.5},
-        ConstantSpeculativeExecutionPolicy(max_executions=3, delay=0.5),
+        cassandra.ConstantSpeculativeExecutionPolicy(max_executions=3, delay=0.5),
     ),
 ]
 
@@ -55,7 +49,7 @@ CHANGES: list[tuple[str, Any, Any]] = [
 def test_each_option_is_inherited_alone(option: str, value: object, expected: object) -> None:
     """A profile that says one thing of its own has all others from the default one."""
     document: Any = {**FULL, "profiles": {"other": {option: value}, "same": {}}}
-    profiles = ExecutionProfiles.from_mapping(document)
+    profiles = cassandra.ExecutionProfiles.from_mapping(document)
 
     of_default = {name: getattr(profiles.default, name) for name in OPTIONS}
     of_other = {name: getattr(profiles.find("other"), name) for name in OPTIONS}
@@ -74,18 +68,22 @@ DRIVER: list[tuple[str, str, object]] = [
     ("basic.request.timeout = '30 seconds'", "request_timeout", 30.0),
     ("request.timeout = '1500 ms'", "request_timeout", 1.5),
     ("request.timeout = inf", "request_timeout", math.inf),
-    ("basic.request.consistency = 'ONE'", "consistency", ConsistencyLevel.ONE),
-    ("basic.request.serial-consistency = 'LOCAL_SERIAL'", "serial_consistency", ConsistencyLevel.LOCAL_SERIAL),
+    ("basic.request.consistency = 'ONE'", "consistency", cassandra.ConsistencyLevel.ONE),
+    (
+        "basic.request.serial-consistency = 'LOCAL_SERIAL'",
+        "serial_consistency",
+        cassandra.ConsistencyLevel.LOCAL_SERIAL,
+    ),
     ("basic.request.default-idempotence = true", "default_idempotence", True),
     (
         "advanced.retry-policy = { class = 'DefaultRetryPolicy', rethrow-cas-write-unknown = true }",
         "retry_policy",
-        DefaultRetryPolicy(rethrow_cas_write_unknown=True),
+        cassandra.DefaultRetryPolicy(rethrow_cas_write_unknown=True),
     ),
     (
         "advanced.speculative-execution-policy = { class = 'constant', max-executions = 3, delay = '100 milliseconds' }",
         "speculative_execution_policy",
-        ConstantSpeculativeExecutionPolicy(max_executions=3, delay=0.1),
+        cassandra.ConstantSpeculativeExecutionPolicy(max_executions=3, delay=0.1),
     ),
 ]
 
@@ -94,8 +92,8 @@ DRIVER: list[tuple[str, str, object]] = [
 @rows(("text", "option", "expected"), DRIVER)
 def test_an_option_of_the_driver(where: str, text: str, option: str, expected: object) -> None:
     """An option by the driver's name sets the option of the default profile, or of another profile."""
-    default = ExecutionProfiles.from_toml(where + text).default
-    other = ExecutionProfiles.from_toml(f'{where}profiles."eu.west".{text}').find("eu.west")
+    default = cassandra.ExecutionProfiles.from_toml(where + text).default
+    other = cassandra.ExecutionProfiles.from_toml(f'{where}profiles."eu.west".{text}').find("eu.west")
 
     assert expected == getattr(default, option)
     assert expected == getattr(other, option)
@@ -115,12 +113,12 @@ def test_dotted_keys_and_tables_are_merged() -> None:
         "profiles.slow.basic.request.consistency": "ONE",
         "datastax-java-driver.profiles.fast.request.timeout": "1ms",
     }
-    profiles = ExecutionProfiles.from_mapping(document, policies=OWN)
+    profiles = cassandra.ExecutionProfiles.from_mapping(document, policies=OWN)
     slow, fast = profiles.find("slow"), profiles.find("fast")
 
     assert isinstance(profiles.default.retry_policy, Custom)
-    assert (300.0, ConsistencyLevel.ONE) == (slow.request_timeout, slow.consistency)
-    assert (0.001, ConsistencyLevel.LOCAL_ONE) == (fast.request_timeout, fast.consistency)
+    assert (300.0, cassandra.ConsistencyLevel.ONE) == (slow.request_timeout, slow.consistency)
+    assert (0.001, cassandra.ConsistencyLevel.LOCAL_ONE) == (fast.request_timeout, fast.consistency)
 
 
 WRONG: list[tuple[str, str, str]] = [
@@ -225,7 +223,7 @@ WRONG: list[tuple[str, str, str]] = [
 def test_a_wrong_document(where: str, text: str, path: str, message: str) -> None:
     """The place in the document is named, and the value, and what to say instead; in any profile alike."""
     with pytest.raises(ArgumentError) as caught:
-        ExecutionProfiles.from_toml(where + text, policies=OWN)
+        cassandra.ExecutionProfiles.from_toml(where + text, policies=OWN)
 
     assert str(caught.value).startswith(f"{where}{path}{message}")
     assert f"{where}{path}" == caught.value.parameter
@@ -274,7 +272,7 @@ def test_a_wrong_document(where: str, text: str, path: str, message: str) -> Non
 def test_a_wrong_mapping(document: Any, path: str, message: str) -> None:
     """What TOML cannot say, a mapping can; it is refused as clearly."""
     with pytest.raises(ArgumentError) as caught:
-        ExecutionProfiles.from_mapping(document, policies=OWN)
+        cassandra.ExecutionProfiles.from_mapping(document, policies=OWN)
 
     assert str(caught.value).startswith(message)
     assert path == caught.value.parameter
@@ -324,7 +322,7 @@ names = st.sampled_from(["a", "b", "slow"])
 def test_good_documents(top: Any, tables: Any) -> None:
     """Liveness: whatever a profile says, it has; what it leaves out, it has from the default one; equals share."""
     document: Any = {**top, "profiles": tables}
-    profiles = ExecutionProfiles.from_mapping(document, policies={"Own": Custom})
+    profiles = cassandra.ExecutionProfiles.from_mapping(document, policies={"Own": Custom})
 
     for name, table in tables.items():
         profile = profiles.find(name)
@@ -346,7 +344,7 @@ def test_good_documents(top: Any, tables: Any) -> None:
 def test_any_document(document: Any) -> None:
     """Safety: a document is read, or refused with one exception that says where; nothing else comes out."""
     try:
-        profiles = ExecutionProfiles.from_mapping(document, policies={"Own": Custom})
+        profiles = cassandra.ExecutionProfiles.from_mapping(document, policies={"Own": Custom})
     except ArgumentError as error:
         assert error.parameter
         assert str(error).startswith(error.parameter)
@@ -382,7 +380,7 @@ words = st.sampled_from(
 def test_any_text(text: str) -> None:
     """Safety: the same holds for a text, whether it is TOML or not."""
     try:
-        profiles = ExecutionProfiles.from_toml(text)
+        profiles = cassandra.ExecutionProfiles.from_toml(text)
     except ArgumentError as error:
         assert error.parameter
         return

@@ -8,38 +8,37 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.policies import DefaultRetryPolicy
-from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest, RequestKind
-from triclinium_core.retry.cassandra.requests.speculation import NoSpeculativeExecution
+from triclinium_core.retry import cassandra
 from triclinium_core.shown import shown
 
 
 def test_defaults() -> None:
     """A statement that may not be repeated, two seconds, one execution."""
-    request = CassandraRequest(policy=DefaultRetryPolicy())
+    request = cassandra.CassandraRequest(policy=cassandra.DefaultRetryPolicy())
 
-    assert (False, RequestKind.STATEMENT, None, 2.0) == (
+    assert (False, cassandra.RequestKind.STATEMENT, None, 2.0) == (
         request.idempotent,
         request.kind,
         request.consistency,
         request.timeout,
     )
-    assert NoSpeculativeExecution() == request.speculation
+    assert cassandra.NoSpeculativeExecution() == request.speculation
 
 
 @rows(
     ("kind", "idempotent", "may_repeat", "may_speculate"),
     [
-        (RequestKind.STATEMENT, False, False, False),
-        (RequestKind.STATEMENT, True, True, True),
-        (RequestKind.PREPARE, False, True, False),
-        (RequestKind.PREPARE, True, True, False),
+        (cassandra.RequestKind.STATEMENT, False, False, False),
+        (cassandra.RequestKind.STATEMENT, True, True, True),
+        (cassandra.RequestKind.PREPARE, False, True, False),
+        (cassandra.RequestKind.PREPARE, True, True, False),
     ],
 )
-def test_what_is_permitted(kind: RequestKind, idempotent: bool, may_repeat: bool, may_speculate: bool) -> None:
+def test_what_is_permitted(
+    kind: cassandra.RequestKind, idempotent: bool, may_repeat: bool, may_speculate: bool
+) -> None:
     """A PREPARE may be repeated, and is never sent speculatively."""
-    request = CassandraRequest(policy=DefaultRetryPolicy(), kind=kind, idempotent=idempotent)
+    request = cassandra.CassandraRequest(policy=cassandra.DefaultRetryPolicy(), kind=kind, idempotent=idempotent)
 
     assert (may_repeat, may_speculate) == (request.may_repeat, request.may_speculate)
 
@@ -48,7 +47,7 @@ def test_what_is_permitted(kind: RequestKind, idempotent: bool, may_repeat: bool
     ("parameter", "value"),
     [
         ("policy", None),
-        ("policy", DefaultRetryPolicy),
+        ("policy", cassandra.DefaultRetryPolicy),
         ("idempotent", 1),
         ("kind", "STATEMENT!"),
         ("consistency", "QUORUM"),
@@ -60,9 +59,9 @@ def test_what_is_permitted(kind: RequestKind, idempotent: bool, may_repeat: bool
 )
 def test_bad_arguments(parameter: str, value: Any) -> None:
     """Each is named with its value."""
-    arguments: dict[str, Any] = {"policy": DefaultRetryPolicy(), parameter: value}
+    arguments: dict[str, Any] = {"policy": cassandra.DefaultRetryPolicy(), parameter: value}
     with pytest.raises(ArgumentError, match=f"{parameter}=") as caught:
-        CassandraRequest(**arguments)
+        cassandra.CassandraRequest(**arguments)
 
     assert parameter == caught.value.parameter
     assert shown(value) in str(caught.value)
@@ -71,19 +70,19 @@ def test_bad_arguments(parameter: str, value: Any) -> None:
 @pytest.mark.parametrize("parameter", ["consistency", "serial_consistency"])
 def test_a_prepare_has_no_level(parameter: str) -> None:
     """One that is given would go nowhere."""
-    level: dict[str, Any] = {parameter: ConsistencyLevel.SERIAL}
+    level: dict[str, Any] = {parameter: cassandra.ConsistencyLevel.SERIAL}
     with pytest.raises(ArgumentError, match=f"{parameter}=SERIAL does not go with a PREPARE") as caught:
-        CassandraRequest(policy=DefaultRetryPolicy(), kind=RequestKind.PREPARE, **level)
+        cassandra.CassandraRequest(policy=cassandra.DefaultRetryPolicy(), kind=cassandra.RequestKind.PREPARE, **level)
 
     assert parameter == caught.value.parameter
 
 
-@rows("level", list(ConsistencyLevel))
-def test_the_level_of_a_condition(level: ConsistencyLevel) -> None:
+@rows("level", list(cassandra.ConsistencyLevel))
+def test_the_level_of_a_condition(level: cassandra.ConsistencyLevel) -> None:
     """It is one of the two serial ones; no other goes into a frame there."""
-    policy = DefaultRetryPolicy()
+    policy = cassandra.DefaultRetryPolicy()
     try:
-        request = CassandraRequest(policy=policy, serial_consistency=level)
+        request = cassandra.CassandraRequest(policy=policy, serial_consistency=level)
     except ArgumentError as error:
         assert ("serial_consistency", False) == (error.parameter, level.is_serial)
     else:

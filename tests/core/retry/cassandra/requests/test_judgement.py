@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.rows import rows
-from triclinium_core.retry.cassandra import errors as e
-from triclinium_core.retry.cassandra.requests.judgement import Route, routes_of
+from triclinium_core.retry.cassandra import Route, errors as e, routes_of
 
 # The driver's request handlers, by what they do with an error of a statement.
 RAISED = {0x2000, 0x2100, 0x2200, 0x2300, 0x2400, 0x1400, 0x000A}

@@ -13,47 +13,21 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.requests.request_cases import CLOSED, READ, SERVER, UNAVAILABLE, WRITE
 from tests.core.retry.cassandra.requests.witness import ExecutionWitness
+from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra import errors as e
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.requests.actions import Complete, Fail, Reprepare, Send
-from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest, RequestKind
-from triclinium_core.retry.cassandra.requests.events import (
-    AttemptAborted,
-    AttemptEvent,
-    ConnectionMissed,
-    ErrorReceived,
-    RequestAbandoned,
-    RequestStarted,
-    RequestWritten,
-    ResultReceived,
-    StatementForgotten,
-    StatementPrepared,
-    TimerFired,
-)
-from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
-from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy
-from triclinium_core.retry.cassandra.requests.states import RequestState
-from triclinium_core.retry.cassandra.verdicts import (
-    IGNORE,
-    RETHROW,
-    RETRY_NEXT,
-    RETRY_SAME,
-    RetryDecision,
-    RetryVerdict,
-)
 from triclinium_core.retry.invalid_event import InvalidEvent
 
 Error = TypeVar("Error", bound=e.CassandraError)
 
-LEVELS = [None, ConsistencyLevel.QUORUM, ConsistencyLevel.ONE]
+LEVELS = [None, cassandra.ConsistencyLevel.QUORUM, cassandra.ConsistencyLevel.ONE]
 DOWNGRADED = [
-    RetryVerdict(decision, level)
-    for decision in (RetryDecision.RETRY_SAME, RetryDecision.RETRY_NEXT)
-    for level in (ConsistencyLevel.ONE, ConsistencyLevel.TWO)
+    cassandra.RetryVerdict(decision, level)
+    for decision in (cassandra.RetryDecision.RETRY_SAME, cassandra.RetryDecision.RETRY_NEXT)
+    for level in (cassandra.ConsistencyLevel.ONE, cassandra.ConsistencyLevel.TWO)
 ]
-RETRIES: list[Any] = [RETRY_SAME, RETRY_NEXT, RETRY_NEXT, *DOWNGRADED]
+RETRIES: list[Any] = [cassandra.RETRY_SAME, cassandra.RETRY_NEXT, cassandra.RETRY_NEXT, *DOWNGRADED]
 answers: st.SearchStrategy[Any] = st.sampled_from(
-    [*RETRIES, *RETRIES, *RETRIES, RETHROW, IGNORE, None, ZeroDivisionError("raise me")]
+    [*RETRIES, *RETRIES, *RETRIES, cassandra.RETHROW, cassandra.IGNORE, None, ZeroDivisionError("raise me")]
 )
 
 UNPREPARED = e.Unprepared(statement_id=b"id")
@@ -92,7 +66,9 @@ class RequestHistories(RuleBasedStateMachine):
         nodes=st.integers(0, 5),
         lazily=st.booleans(),
         idempotent=st.booleans(),
-        kind=st.sampled_from([RequestKind.STATEMENT, RequestKind.STATEMENT, RequestKind.PREPARE]),
+        kind=st.sampled_from(
+            [cassandra.RequestKind.STATEMENT, cassandra.RequestKind.STATEMENT, cassandra.RequestKind.PREPARE]
+        ),
         level=st.sampled_from(LEVELS),
         timeout=st.sampled_from([2.0, 2.0, 0.05, math.inf]),
         executions_max=st.integers(1, 4),
@@ -104,34 +80,34 @@ class RequestHistories(RuleBasedStateMachine):
         nodes: int,
         lazily: bool,
         idempotent: bool,
-        kind: RequestKind,
-        level: ConsistencyLevel | None,
+        kind: cassandra.RequestKind,
+        level: cassandra.ConsistencyLevel | None,
         timeout: float,
         executions_max: int,
         delay: float,
     ) -> None:
         """Submit a request of any kind, over a plan of any length."""
-        policy = Always(RETRY_NEXT)
-        request = CassandraRequest(
+        policy = Always(cassandra.RETRY_NEXT)
+        request = cassandra.CassandraRequest(
             policy=policy,
             idempotent=idempotent,
             kind=kind,
-            consistency=None if kind is RequestKind.PREPARE else level,
+            consistency=None if kind is cassandra.RequestKind.PREPARE else level,
             timeout=timeout,
-            speculation=ConstantSpeculativeExecutionPolicy(max_executions=executions_max, delay=delay),
+            speculation=cassandra.ConstantSpeculativeExecutionPolicy(max_executions=executions_max, delay=delay),
         )
         plan = [f"n{index}" for index in range(nodes)]
-        machine = RequestMachine(request, iter(plan) if lazily else plan)
+        machine = cassandra.RequestMachine(request, iter(plan) if lazily else plan)
         most = executions_max if request.may_speculate else 1
         self.witness = ExecutionWitness(machine, policy, plan, most, 100.0)
-        self.witness.feed(RequestStarted())
+        self.witness.feed(cassandra.RequestStarted())
 
     @property
     def is_open(self) -> bool:
         """Whether the request is not settled."""
         return not self.witness.machine.state.is_final
 
-    def pick(self, data: st.DataObject) -> Send | Reprepare:
+    def pick(self, data: st.DataObject) -> cassandra.Send | cassandra.Reprepare:
         """Return something that is under way."""
         return data.draw(st.sampled_from(self.witness.live), label="attempt")
 
@@ -141,45 +117,48 @@ class RequestHistories(RuleBasedStateMachine):
         """The driver has handed over all of an attempt."""
         unwritten = [seen.order for seen in self.witness.executions if seen.order and not seen.is_written]
         if unwritten:
-            self.witness.feed(RequestWritten(data.draw(st.sampled_from(unwritten), label="attempt").attempt))
+            self.witness.feed(cassandra.RequestWritten(data.draw(st.sampled_from(unwritten), label="attempt").attempt))
 
     @precondition(lambda self: self.is_open)
     @rule(data=st.data(), error=node_errors, answer=answers, often=st.booleans())
     def answer_with_an_error(self, data: st.DataObject, error: e.CoordinatorError, answer: Any, often: bool) -> None:
         """A node answers an error; the policy says anything."""
         order = self.pick(data)
-        if isinstance(order, Reprepare) and often:
-            self.witness.feed(StatementPrepared(order.attempt, order.statement_id))
+        if isinstance(order, cassandra.Reprepare) and often:
+            self.witness.feed(cassandra.StatementPrepared(order.attempt, order.statement_id))
             return
         self.witness.policy.answer = answer
-        self.witness.feed(ErrorReceived(order.attempt, error))
+        self.witness.feed(cassandra.ErrorReceived(order.attempt, error))
 
     @precondition(lambda self: self.is_open)
     @rule(data=st.data(), error=aborts, handed_over=handed_over, answer=answers)
     def abort(self, data: st.DataObject, error: e.RequestAborted, handed_over: int | None, answer: Any) -> None:
         """A connection closes, at any byte."""
         self.witness.policy.answer = answer
-        self.witness.feed(AttemptAborted(self.pick(data).attempt, error, handed_over))
+        self.witness.feed(cassandra.AttemptAborted(self.pick(data).attempt, error, handed_over))
 
     @precondition(lambda self: self.is_open)
     @rule(data=st.data())
     def miss_the_connection(self, data: st.DataObject) -> None:
         """There is none to the node."""
         order = self.pick(data)
-        if not self.witness.executions[order.execution].is_written or isinstance(order, Reprepare):
-            self.witness.feed(ConnectionMissed(order.attempt))
+        if not self.witness.executions[order.execution].is_written or isinstance(order, cassandra.Reprepare):
+            self.witness.feed(cassandra.ConnectionMissed(order.attempt))
 
     @precondition(lambda self: self.is_open)
     @rule(data=st.data(), seldom=st.integers(0, 4), right=st.booleans())
     def answer_well(self, data: st.DataObject, seldom: int, right: bool) -> None:
         """A node answers with a result, or prepares the statement, if not always as the one that it was."""
         order = self.pick(data)
-        if isinstance(order, Reprepare):
-            good = StatementPrepared(order.attempt, order.statement_id)
-            bad: list[AttemptEvent] = [StatementPrepared(order.attempt, b"other"), StatementForgotten(order.attempt)]
+        if isinstance(order, cassandra.Reprepare):
+            good = cassandra.StatementPrepared(order.attempt, order.statement_id)
+            bad: list[cassandra.AttemptEvent] = [
+                cassandra.StatementPrepared(order.attempt, b"other"),
+                cassandra.StatementForgotten(order.attempt),
+            ]
             self.witness.feed(good if right or seldom else data.draw(st.sampled_from(bad)))
         elif seldom == 0:
-            self.witness.feed(ResultReceived(order.attempt, object()))
+            self.witness.feed(cassandra.ResultReceived(order.attempt, object()))
 
     @rule(data=st.data())
     def tell_late(self, data: st.DataObject) -> None:
@@ -187,11 +166,11 @@ class RequestHistories(RuleBasedStateMachine):
         over = set(range(len(self.witness.owners))) - {order.attempt for order in self.witness.live}
         if over:
             attempt = data.draw(st.sampled_from(sorted(over)), label="attempt")
-            late: list[AttemptEvent] = [
-                ResultReceived(attempt),
-                ErrorReceived(attempt, SERVER),
-                AttemptAborted(attempt, CLOSED),
-                RequestWritten(attempt),
+            late: list[cassandra.AttemptEvent] = [
+                cassandra.ResultReceived(attempt),
+                cassandra.ErrorReceived(attempt, SERVER),
+                cassandra.AttemptAborted(attempt, CLOSED),
+                cassandra.RequestWritten(attempt),
             ]
             self.witness.feed(data.draw(st.sampled_from(late)))
 
@@ -200,7 +179,7 @@ class RequestHistories(RuleBasedStateMachine):
         """An attempt that was never ordered is a mistake, and changes nothing."""
         before = (self.witness.machine.state, self.witness.machine.wakeup)
         with pytest.raises(InvalidEvent, match="never ordered"):
-            self.witness.machine.handle(ResultReceived(len(self.witness.owners)), self.witness.now)
+            self.witness.machine.handle(cassandra.ResultReceived(len(self.witness.owners)), self.witness.now)
 
         assert before == (self.witness.machine.state, self.witness.machine.wakeup)
 
@@ -208,7 +187,7 @@ class RequestHistories(RuleBasedStateMachine):
     def let_time_pass(self, seconds: float) -> None:
         """The clock goes on, and the driver may or may not have been asked to wake."""
         self.witness.now += seconds
-        self.witness.feed(TimerFired())
+        self.witness.feed(cassandra.TimerFired())
 
     @precondition(lambda self: self.is_open and math.isfinite(self.witness.machine.wakeup))
     @rule(seldom=st.integers(0, 2))
@@ -217,14 +196,14 @@ class RequestHistories(RuleBasedStateMachine):
         wakeup = self.witness.machine.wakeup
         if wakeup < self.witness.deadline or seldom == 0:
             self.witness.now = max(self.witness.now, wakeup)
-            self.witness.feed(TimerFired())
+            self.witness.feed(cassandra.TimerFired())
 
     @precondition(lambda self: self.is_open)
     @rule(seldom=st.integers(0, 9))
     def leave(self, seldom: int) -> None:
         """The caller leaves, now and then."""
         if seldom == 0:
-            self.witness.feed(RequestAbandoned())
+            self.witness.feed(cassandra.RequestAbandoned())
 
     def teardown(self) -> None:
         """Left with nodes of one mind, the request ends: with a result, with all nodes failed, or with the deadline."""
@@ -245,36 +224,36 @@ class RequestHistories(RuleBasedStateMachine):
     def end_well(self) -> None:
         """Every node answers."""
         order = self.witness.live[0]
-        if isinstance(order, Reprepare):
-            self.witness.feed(StatementPrepared(order.attempt, order.statement_id))
+        if isinstance(order, cassandra.Reprepare):
+            self.witness.feed(cassandra.StatementPrepared(order.attempt, order.statement_id))
         else:
-            self.witness.feed(ResultReceived(order.attempt, "rows"))
+            self.witness.feed(cassandra.ResultReceived(order.attempt, "rows"))
 
     def end_badly(self) -> None:
         """Every node fails, and the policy goes on to the next one."""
-        self.witness.policy.answer = RETRY_NEXT
-        self.witness.feed(ErrorReceived(self.witness.live[0].attempt, e.Overloaded("busy")))
+        self.witness.policy.answer = cassandra.RETRY_NEXT
+        self.witness.feed(cassandra.ErrorReceived(self.witness.live[0].attempt, e.Overloaded("busy")))
 
     def end_late(self) -> None:
         """No node answers."""
         self.witness.now = max(self.witness.now, self.witness.machine.wakeup)
-        self.witness.feed(TimerFired())
+        self.witness.feed(cassandra.TimerFired())
 
     def judge_end(self, mood: int) -> None:
         """The end is the one that such nodes bring about."""
         (end,) = self.witness.ends
-        timed_out = isinstance(end, Fail) and isinstance(end.error, e.DriverTimeout)
+        timed_out = isinstance(end, cassandra.Fail) and isinstance(end.error, e.DriverTimeout)
         match mood:
             case 0:
-                assert isinstance(end, Complete) or timed_out
+                assert isinstance(end, cassandra.Complete) or timed_out
             case 1:
-                assert isinstance(end, Fail)
+                assert isinstance(end, cassandra.Fail)
                 repeatable = self.witness.machine.request.may_repeat
                 assert isinstance(end.error, e.AllNodesFailed if repeatable else e.CassandraError) or timed_out
             case _:
                 assert timed_out
                 assert self.witness.now >= self.witness.deadline
-        assert self.witness.machine.state in {RequestState.COMPLETED, RequestState.FAILED}
+        assert self.witness.machine.state in {cassandra.RequestState.COMPLETED, cassandra.RequestState.FAILED}
 
 
 TestRequestHistories = RequestHistories.TestCase

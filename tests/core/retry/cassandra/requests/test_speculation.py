@@ -10,12 +10,8 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
-from triclinium_core.retry.cassandra.requests.speculation import (
-    ConstantSpeculativeExecutionPolicy,
-    NoSpeculativeExecution,
-    next_delay,
-    require_speculation,
-)
+from triclinium_core.retry.cassandra import ConstantSpeculativeExecutionPolicy, NoSpeculativeExecution
+from triclinium_core.retry.cassandra.requests.speculation import next_delay, require_speculation
 from triclinium_core.shown import shown
 
 

@@ -10,87 +10,76 @@ import pytest
 
 from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.rows import rows
+from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra import errors
-from triclinium_core.retry.cassandra.requests.actions import Ignore
-from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest, RequestKind
-from triclinium_core.retry.cassandra.requests.events import (
-    AttemptAborted,
-    AttemptEvent,
-    CassandraEvent,
-    ConnectionMissed,
-    ErrorReceived,
-    RequestAbandoned,
-    RequestStarted,
-    RequestWritten,
-    ResultReceived,
-    StatementForgotten,
-    StatementPrepared,
-    TimerFired,
-)
-from triclinium_core.retry.cassandra.requests.request_machine import RequestMachine
-from triclinium_core.retry.cassandra.requests.speculation import ConstantSpeculativeExecutionPolicy
-from triclinium_core.retry.cassandra.requests.states import (
-    EXECUTION_TRANSITIONS,
-    REQUEST_TRANSITIONS,
-    ExecutionState,
-    RequestState,
-)
-from triclinium_core.retry.cassandra.verdicts import IGNORE, RETHROW, RETRY_NEXT, RETRY_SAME
+from triclinium_core.retry.cassandra.requests.states import EXECUTION_TRANSITIONS, REQUEST_TRANSITIONS, ExecutionState
 from triclinium_core.retry.invalid_event import InvalidEvent
 
-R, E = RequestState, ExecutionState
+R, E = cassandra.RequestState, ExecutionState
 UNPREPARED = errors.Unprepared(statement_id=b"id")
 
 ERRORS = (errors.ServerError("no"), errors.InvalidQuery("no"), errors.Bootstrapping("no"), UNPREPARED)
-EVENTS: dict[type[CassandraEvent], list[CassandraEvent]] = {
-    RequestStarted: [RequestStarted()],
-    ConnectionMissed: [ConnectionMissed(0)],
-    RequestWritten: [RequestWritten(0)],
-    AttemptAborted: [AttemptAborted(0, errors.ClosedConnection("closed"), handed_over) for handed_over in (None, 0, 9)],
-    ResultReceived: [ResultReceived(0, "rows")],
-    ErrorReceived: [ErrorReceived(0, error) for error in ERRORS],
-    StatementPrepared: [StatementPrepared(0, b"id"), StatementPrepared(0, b"other")],
-    StatementForgotten: [StatementForgotten(0)],
-    TimerFired: [TimerFired()],
-    RequestAbandoned: [RequestAbandoned()],
+EVENTS: dict[type[cassandra.CassandraEvent], list[cassandra.CassandraEvent]] = {
+    cassandra.RequestStarted: [cassandra.RequestStarted()],
+    cassandra.ConnectionMissed: [cassandra.ConnectionMissed(0)],
+    cassandra.RequestWritten: [cassandra.RequestWritten(0)],
+    cassandra.AttemptAborted: [
+        cassandra.AttemptAborted(0, errors.ClosedConnection("closed"), handed_over) for handed_over in (None, 0, 9)
+    ],
+    cassandra.ResultReceived: [cassandra.ResultReceived(0, "rows")],
+    cassandra.ErrorReceived: [cassandra.ErrorReceived(0, error) for error in ERRORS],
+    cassandra.StatementPrepared: [cassandra.StatementPrepared(0, b"id"), cassandra.StatementPrepared(0, b"other")],
+    cassandra.StatementForgotten: [cassandra.StatementForgotten(0)],
+    cassandra.TimerFired: [cassandra.TimerFired()],
+    cassandra.RequestAbandoned: [cassandra.RequestAbandoned()],
 }
-WAYS: dict[ExecutionState, list[CassandraEvent]] = {
+WAYS: dict[ExecutionState, list[cassandra.CassandraEvent]] = {
     E.SENDING: [],
-    E.WAITING: [RequestWritten(0)],
-    E.PREPARING: [RequestWritten(0), ErrorReceived(0, UNPREPARED)],
-    E.ENDED: [ResultReceived(0)],
+    E.WAITING: [cassandra.RequestWritten(0)],
+    E.PREPARING: [cassandra.RequestWritten(0), cassandra.ErrorReceived(0, UNPREPARED)],
+    E.ENDED: [cassandra.ResultReceived(0)],
 }
 """How the first execution comes into a state; its attempt has number 1 while it is preparing, 0 otherwise."""
 
-POLICIES = [RETRY_SAME, RETRY_NEXT, RETHROW, IGNORE, ZeroDivisionError("raise me"), "nonsense"]
+POLICIES = [
+    cassandra.RETRY_SAME,
+    cassandra.RETRY_NEXT,
+    cassandra.RETHROW,
+    cassandra.IGNORE,
+    ZeroDivisionError("raise me"),
+    "nonsense",
+]
 PLANS: list[list[str]] = [["n1", "n2"], ["n1"]]
 
 
-def machines(*, with_empty_plan: bool = False) -> list[RequestMachine]:
+def machines(*, with_empty_plan: bool = False) -> list[cassandra.RequestMachine]:
     """Return a new request of every sort."""
     plans = [*PLANS, *([[]] if with_empty_plan else [])]
-    speculation = ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)
+    speculation = cassandra.ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)
     return [
-        RequestMachine(
-            CassandraRequest(policy=Always(answer), idempotent=idempotent, kind=kind, speculation=speculation), plan
+        cassandra.RequestMachine(
+            cassandra.CassandraRequest(
+                policy=Always(answer), idempotent=idempotent, kind=kind, speculation=speculation
+            ),
+            plan,
         )
-        for answer, idempotent, kind, plan in itertools.product(POLICIES, (True, False), RequestKind, plans)
+        for answer, idempotent, kind, plan in itertools.product(POLICIES, (True, False), cassandra.RequestKind, plans)
     ]
 
 
-def in_state(state: RequestState) -> list[RequestMachine]:
+def in_state(state: cassandra.RequestState) -> list[cassandra.RequestMachine]:
     """Return requests of every sort that stand in a state."""
     found = []
     for machine in machines(with_empty_plan=True):
         if state is not R.NEW:
-            machine.handle(RequestStarted(), 1.0)
+            machine.handle(cassandra.RequestStarted(), 1.0)
         match state:
             case R.COMPLETED if machine.state is R.RUNNING:
-                machine.handle(ResultReceived(0), 1.0)
+                machine.handle(cassandra.ResultReceived(0), 1.0)
             case R.FAILED if machine.state is R.RUNNING:
-                machine.handle(TimerFired(), 99.0)
+                machine.handle(cassandra.TimerFired(), 99.0)
             case R.ABANDONED if machine.state is R.RUNNING:
-                machine.handle(RequestAbandoned(), 1.0)
+                machine.handle(cassandra.RequestAbandoned(), 1.0)
         if machine.state is state:
             found.append(machine)
     return found
@@ -100,16 +89,16 @@ def test_every_state_has_its_row() -> None:
     """Both tables name all states and all events, and none but the final states are without a way out."""
     assert set(REQUEST_TRANSITIONS) == set(R)
     assert set(EXECUTION_TRANSITIONS) == set(E)
-    assert set(get_args(CassandraEvent)) <= {event for row in REQUEST_TRANSITIONS.values() for event in row}
-    assert set(get_args(AttemptEvent)) <= {event for row in EXECUTION_TRANSITIONS.values() for event in row}
+    assert set(get_args(cassandra.CassandraEvent)) <= {event for row in REQUEST_TRANSITIONS.values() for event in row}
+    assert set(get_args(cassandra.AttemptEvent)) <= {event for row in EXECUTION_TRANSITIONS.values() for event in row}
     assert {state for state in R if state.is_final} == {
         state for state, row in REQUEST_TRANSITIONS.items() if set(row.values()) == {state}
     }
-    assert set(EVENTS) == set(get_args(CassandraEvent))
+    assert set(EVENTS) == set(get_args(cassandra.CassandraEvent))
 
 
 @rows(("state", "kind"), list(itertools.product(R, EVENTS)))
-def test_every_pair_of_a_request(state: RequestState, kind: type[CassandraEvent]) -> None:
+def test_every_pair_of_a_request(state: cassandra.RequestState, kind: type[cassandra.CassandraEvent]) -> None:
     """A pair of the table leads where the table says; any other raises and changes nothing; a final state ignores all."""
     allowed = REQUEST_TRANSITIONS[state].get(kind)
     for event in EVENTS[kind]:
@@ -120,34 +109,38 @@ def test_every_pair_of_a_request(state: RequestState, kind: type[CassandraEvent]
                 actions = machine.handle(event, 100.0)
             except InvalidEvent:
                 assert state is machine.state
-                assert allowed is None or kind in {RequestWritten, StatementPrepared, StatementForgotten}
+                assert allowed is None or kind in {
+                    cassandra.RequestWritten,
+                    cassandra.StatementPrepared,
+                    cassandra.StatementForgotten,
+                }
                 continue
 
             assert allowed is not None
             assert machine.state in {allowed, *(REQUEST_TRANSITIONS[allowed].get(type(order)) for order in actions)}
-            assert ([Ignore()] == actions) is state.is_final
+            assert ([cassandra.Ignore()] == actions) is state.is_final
 
 
-def in_execution_state(state: ExecutionState) -> list[RequestMachine]:
+def in_execution_state(state: ExecutionState) -> list[cassandra.RequestMachine]:
     """Return requests of every sort whose first execution stands in a state."""
     found = []
     for machine in machines():
         if state is E.PREPARING and machine.request.is_prepare:
             continue  # a PREPARE that meets UNPREPARED fails
-        machine.handle(RequestStarted(), 1.0)
+        machine.handle(cassandra.RequestStarted(), 1.0)
         for step in WAYS[state]:
             machine.handle(step, 1.0)
         found.append(machine)
     return found
 
 
-@rows(("state", "kind"), list(itertools.product(E, get_args(AttemptEvent))))
-def test_every_pair_of_an_execution(state: ExecutionState, kind: type[AttemptEvent]) -> None:
+@rows(("state", "kind"), list(itertools.product(E, get_args(cassandra.AttemptEvent))))
+def test_every_pair_of_an_execution(state: ExecutionState, kind: type[cassandra.AttemptEvent]) -> None:
     """The same for what happens to an attempt; one whose execution has ended is ignored."""
     is_allowed = state is E.ENDED or kind in EXECUTION_TRANSITIONS[state]
     for event in EVENTS[kind]:
         for machine in in_execution_state(state):
-            assert isinstance(event, AttemptEvent)
+            assert isinstance(event, cassandra.AttemptEvent)
             told = replace(event, attempt=1) if state is E.PREPARING else event
             before = (machine.state, machine.wakeup)
             if not is_allowed:
@@ -156,4 +149,4 @@ def test_every_pair_of_an_execution(state: ExecutionState, kind: type[AttemptEve
                 assert before == (machine.state, machine.wakeup)
                 continue
             actions = machine.handle(told, 1.0)
-            assert (state is E.ENDED) is ([Ignore()] == actions)
+            assert (state is E.ENDED) is ([cassandra.Ignore()] == actions)

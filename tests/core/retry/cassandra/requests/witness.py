@@ -7,49 +7,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from tests.core.retry.cassandra.policies_for_tests import Always
-from triclinium_core.retry.cassandra.consistency import ConsistencyLevel
-from triclinium_core.retry.cassandra.errors import (
-    AllNodesFailed,
-    Bootstrapping,
-    CassandraError,
-    DriverTimeout,
-    ExecutionInfo,
-    NodeUnavailable,
-    NoNodeAvailable,
-    ReadTimeout,
-    Unavailable,
-    Unprepared,
-)
-from triclinium_core.retry.cassandra.requests.actions import (
-    Cancel,
-    CassandraAction,
-    Complete,
-    CompleteEmpty,
-    Fail,
-    Ignore,
-    ReportFailure,
-    ReportSpeculation,
-    Reprepare,
-    Send,
-)
-from triclinium_core.retry.cassandra.requests.events import (
-    AttemptAborted,
-    AttemptEvent,
-    CassandraEvent,
-    ConnectionMissed,
-    ErrorReceived,
-    RequestAbandoned,
-    RequestStarted,
-    RequestWritten,
-    ResultReceived,
-    StatementPrepared,
-    TimerFired,
-)
-from triclinium_core.retry.cassandra.requests.request_machine import REPREPARATIONS_MAX, RequestMachine
-from triclinium_core.retry.cassandra.requests.states import RequestState
-from triclinium_core.retry.cassandra.verdicts import RetryDecision, RetryVerdict
+from triclinium_core.retry import cassandra
+from triclinium_core.retry.cassandra.requests.request_machine import REPREPARATIONS_MAX
 
-NOT_EXECUTED = (Unavailable, ReadTimeout, Bootstrapping, Unprepared)
+NOT_EXECUTED = (cassandra.Unavailable, cassandra.ReadTimeout, cassandra.Bootstrapping, cassandra.Unprepared)
 """Always that say that nothing was changed."""
 
 
@@ -57,11 +18,11 @@ NOT_EXECUTED = (Unavailable, ReadTimeout, Bootstrapping, Unprepared)
 class Seen:
     """What was seen of one execution."""
 
-    level: ConsistencyLevel | None
+    level: cassandra.ConsistencyLevel | None
     node: Hashable = None
     count: int = 0
     """Verdicts to retry."""
-    order: Send | Reprepare | None = None
+    order: cassandra.Send | cassandra.Reprepare | None = None
     """What it has under way."""
     is_written: bool = False
     returns: bool = False
@@ -72,7 +33,7 @@ class Seen:
 class ExecutionWitness:
     """Feeds events, and judges what is ordered."""
 
-    machine: RequestMachine
+    machine: cassandra.RequestMachine
     policy: Always
     plan: Sequence[Hashable]
     executions_max: int
@@ -83,26 +44,28 @@ class ExecutionWitness:
     executions: list[Seen] = field(default_factory=list)
     owners: list[Seen] = field(default_factory=list)
     """Whose each attempt is."""
-    errors: list[tuple[Hashable, CassandraError | type[NodeUnavailable]]] = field(default_factory=list)
+    errors: list[tuple[Hashable, cassandra.CassandraError | type[cassandra.NodeUnavailable]]] = field(
+        default_factory=list
+    )
     perhaps_executed: bool = False
     """Whether a node may have executed the request and nobody knows."""
-    ends: list[CassandraAction] = field(default_factory=list)
+    ends: list[cassandra.CassandraAction] = field(default_factory=list)
     sent: int = 0
 
     @property
-    def live(self) -> list[Send | Reprepare]:
+    def live(self) -> list[cassandra.Send | cassandra.Reprepare]:
         """What is under way."""
         return [seen.order for seen in self.executions if seen.order is not None]
 
-    def feed(self, event: CassandraEvent) -> None:
+    def feed(self, event: cassandra.CassandraEvent) -> None:
         """Feed one event and judge what is ordered."""
         before, asked_before = self.machine.state, len(self.policy.asked)
-        if isinstance(event, RequestStarted):
+        if isinstance(event, cassandra.RequestStarted):
             self.deadline = self.now + self.machine.request.timeout
-        execution = self._note(event) if isinstance(event, AttemptEvent) and not before.is_final else None
+        execution = self._note(event) if isinstance(event, cassandra.AttemptEvent) and not before.is_final else None
         actions = self.machine.handle(event, self.now)
-        if before.is_final or (isinstance(event, AttemptEvent) and execution is None):
-            assert [Ignore()] == actions
+        if before.is_final or (isinstance(event, cassandra.AttemptEvent) and execution is None):
+            assert [cassandra.Ignore()] == actions
             assert before is self.machine.state
             return
         verdict = self._judge_question(execution, asked_before)
@@ -111,24 +74,24 @@ class ExecutionWitness:
             self._judge(action, event, verdict)
         self._judge_afterwards(event, actions)
 
-    def _note(self, event: AttemptEvent) -> Seen | None:
+    def _note(self, event: cassandra.AttemptEvent) -> Seen | None:
         """Return whose attempt this is, None where that one is over; and note what the event means."""
         execution = self.owners[event.attempt]
         order = execution.order
         if order is None or order.attempt != event.attempt:
             return None
-        if isinstance(event, RequestWritten):
+        if isinstance(event, cassandra.RequestWritten):
             execution.is_written = True
             return execution
         match event:
-            case AttemptAborted() if isinstance(order, Send):
+            case cassandra.AttemptAborted() if isinstance(order, cassandra.Send):
                 self.perhaps_executed |= execution.is_written or event.handed_over != 0
-            case ErrorReceived(error=error) if isinstance(order, Send):
+            case cassandra.ErrorReceived(error=error) if isinstance(order, cassandra.Send):
                 self.perhaps_executed |= not isinstance(error, NOT_EXECUTED)
         execution.order = None
         return execution
 
-    def _judge_question(self, execution: Seen | None, asked_before: int) -> RetryVerdict | None:
+    def _judge_question(self, execution: Seen | None, asked_before: int) -> cassandra.RetryVerdict | None:
         """Return the verdict that was had, after a look at how it was asked for."""
         asked = self.policy.asked[asked_before:]
         assert len(asked) <= 1
@@ -138,73 +101,90 @@ class ExecutionWitness:
         ((_, told),) = asked
         assert execution.count == told["retry_count"]
         answer = self.policy.answer
-        if not isinstance(answer, RetryVerdict):
+        if not isinstance(answer, cassandra.RetryVerdict):
             return None
         execution.count += answer.decision.retries
         if answer.consistency is not None and not self.machine.request.is_prepare:
             execution.level = answer.consistency
         return answer
 
-    def _note_error(self, event: CassandraEvent, execution: Seen | None, actions: Sequence[CassandraAction]) -> None:
+    def _note_error(
+        self, event: cassandra.CassandraEvent, execution: Seen | None, actions: Sequence[cassandra.CassandraAction]
+    ) -> None:
         """Note the error of an event that the request goes on after, or runs out of nodes or time after."""
-        if execution is None or not isinstance(event, ConnectionMissed | AttemptAborted | ErrorReceived):
+        if execution is None or not isinstance(
+            event, cassandra.ConnectionMissed | cassandra.AttemptAborted | cassandra.ErrorReceived
+        ):
             return
-        if isinstance(event, ConnectionMissed):
+        if isinstance(event, cassandra.ConnectionMissed):
             # Whoever only returns to a node does not hold it against the node that its connection is gone.
             if not execution.returns:
-                self.errors.append((execution.node, NodeUnavailable))
+                self.errors.append((execution.node, cassandra.NodeUnavailable))
             return
         goes_on = all(
-            isinstance(action, Send | ReportFailure | ReportSpeculation | Cancel)
-            or (isinstance(action, Fail) and isinstance(action.error, AllNodesFailed | DriverTimeout))
+            isinstance(
+                action, cassandra.Send | cassandra.ReportFailure | cassandra.ReportSpeculation | cassandra.Cancel
+            )
+            or (
+                isinstance(action, cassandra.Fail)
+                and isinstance(action.error, cassandra.AllNodesFailed | cassandra.DriverTimeout)
+            )
             for action in actions
         )
         if goes_on:
             self.errors.append((execution.node, event.error))
 
-    def _judge(self, action: CassandraAction, event: CassandraEvent, verdict: RetryVerdict | None) -> None:
-        assert self.machine.request.may_repeat or not self.perhaps_executed or not isinstance(action, Send | Reprepare)
+    def _judge(
+        self, action: cassandra.CassandraAction, event: cassandra.CassandraEvent, verdict: cassandra.RetryVerdict | None
+    ) -> None:
+        assert (
+            self.machine.request.may_repeat
+            or not self.perhaps_executed
+            or not isinstance(action, cassandra.Send | cassandra.Reprepare)
+        )
         match action:
-            case Send():
+            case cassandra.Send():
                 self._judge_send(action, event, verdict)
-            case Reprepare():
+            case cassandra.Reprepare():
                 execution = self.executions[action.execution]
                 execution.repreparations += 1
                 assert execution.repreparations <= REPREPARATIONS_MAX
                 assert execution.node == action.node
                 self._own(action, execution)
                 execution.returns = False
-            case Cancel(attempt):
+            case cassandra.Cancel(attempt):
                 execution = self.owners[attempt]
                 assert execution.order is not None
                 assert attempt == execution.order.attempt
                 assert self.machine.state.is_final
                 execution.order = None
-            case Complete(result, info):
-                assert isinstance(event, ResultReceived)
+            case cassandra.Complete(result, info):
+                assert isinstance(event, cassandra.ResultReceived)
                 assert event.result is result
                 self._judge_info(info)
-            case CompleteEmpty(info):
+            case cassandra.CompleteEmpty(info):
                 assert verdict is not None
-                assert verdict.decision is RetryDecision.IGNORE
+                assert verdict.decision is cassandra.RetryDecision.IGNORE
                 self._judge_info(info)
-            case Fail(error):
+            case cassandra.Fail(error):
                 assert error.execution_info is not None
                 self._judge_info(error.execution_info)
                 self._judge_error(error)
-            case Ignore():
+            case cassandra.Ignore():
                 raise AssertionError("an open request ignored an event")
-        if isinstance(action, Complete | CompleteEmpty | Fail):
+        if isinstance(action, cassandra.Complete | cassandra.CompleteEmpty | cassandra.Fail):
             self.ends.append(action)
 
-    def _judge_send(self, send: Send, event: CassandraEvent, verdict: RetryVerdict | None) -> None:
+    def _judge_send(
+        self, send: cassandra.Send, event: cassandra.CassandraEvent, verdict: cassandra.RetryVerdict | None
+    ) -> None:
         assert self.now < self.deadline
         if send.execution == len(self.executions):
-            assert isinstance(event, RequestStarted if send.execution == 0 else TimerFired)
+            assert isinstance(event, cassandra.RequestStarted if send.execution == 0 else cassandra.TimerFired)
             self.executions.append(Seen(self.machine.request.consistency))
         execution = self.executions[send.execution]
-        same = verdict is not None and verdict.decision is RetryDecision.RETRY_SAME
-        execution.returns = same or isinstance(event, StatementPrepared)
+        same = verdict is not None and verdict.decision is cassandra.RetryDecision.RETRY_SAME
+        execution.returns = same or isinstance(event, cassandra.StatementPrepared)
         if execution.returns:
             assert execution.node == send.node
         else:
@@ -216,17 +196,17 @@ class ExecutionWitness:
         self.sent += 1
         self._own(send, execution)
 
-    def _own(self, order: Send | Reprepare, execution: Seen) -> None:
+    def _own(self, order: cassandra.Send | cassandra.Reprepare, execution: Seen) -> None:
         assert execution.order is None
         assert len(self.owners) == order.attempt
         execution.order, execution.is_written = order, False
         self.owners.append(execution)
 
-    def _judge_info(self, info: ExecutionInfo) -> None:
+    def _judge_info(self, info: cassandra.ExecutionInfo) -> None:
         assert len(self.errors) == len(info.errors)
         for (node, error), (told_node, told) in zip(self.errors, info.errors, strict=True):
             assert node == told_node
-            assert told is error or (error is NodeUnavailable and isinstance(told, NodeUnavailable))
+            assert told is error or (error is cassandra.NodeUnavailable and isinstance(told, cassandra.NodeUnavailable))
             assert told.execution_info is None
         settled_by = [self.executions[info.successful_execution_index]] if info.coordinator is not None else []
         assert sum(seen.count for seen in settled_by or self.executions) == info.retry_count
@@ -234,29 +214,29 @@ class ExecutionWitness:
             assert settled_by[0].node == info.coordinator
             assert settled_by[0].level is info.consistency
 
-    def _judge_error(self, error: CassandraError) -> None:
-        if isinstance(error, DriverTimeout):
+    def _judge_error(self, error: cassandra.CassandraError) -> None:
+        if isinstance(error, cassandra.DriverTimeout):
             assert self.now >= self.deadline
             assert error.execution_info is not None
             assert self.machine.request.consistency is error.execution_info.consistency
-        if isinstance(error, AllNodesFailed):
+        if isinstance(error, cassandra.AllNodesFailed):
             assert len(self.plan) == self.taken
-            assert isinstance(error, NoNodeAvailable) is (not self.errors)
+            assert isinstance(error, cassandra.NoNodeAvailable) is (not self.errors)
             assert len(self.errors) == sum(map(len, error.errors.values()))
             assert list(dict.fromkeys(node for node, _ in self.errors)) == list(error.errors)
 
-    def _judge_afterwards(self, event: CassandraEvent, actions: Sequence[CassandraAction]) -> None:
+    def _judge_afterwards(self, event: cassandra.CassandraEvent, actions: Sequence[cassandra.CassandraAction]) -> None:
         machine = self.machine
         assert len(self.ends) <= 1
-        assert (machine.state in {RequestState.COMPLETED, RequestState.FAILED}) is bool(self.ends)
+        assert (machine.state in {cassandra.RequestState.COMPLETED, cassandra.RequestState.FAILED}) is bool(self.ends)
         assert len(self.live) <= len(self.executions) <= max(self.executions_max, 1)
         if machine.state.is_final:
             assert [] == self.live
             assert math.inf == machine.wakeup
             return
-        assert machine.state is RequestState.RUNNING
+        assert machine.state is cassandra.RequestState.RUNNING
         assert self.live
         assert machine.wakeup <= self.deadline
-        if isinstance(event, TimerFired):
+        if isinstance(event, cassandra.TimerFired):
             assert machine.wakeup > self.now
-        assert not isinstance(event, RequestAbandoned)
+        assert not isinstance(event, cassandra.RequestAbandoned)

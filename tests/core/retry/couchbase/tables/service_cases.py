@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from triclinium_core import errors
 from triclinium_core.errors import CouchbaseException
-from triclinium_core.retry.couchbase.events import ServiceResponse
+from triclinium_core.retry.couchbase import Service, ServiceResponse
 from triclinium_core.retry.couchbase.tables.error_rows import ErrorRow
-from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_errors import SERVICE_ERRORS
 
 ROWS: list[tuple[Service, ErrorRow]] = [(service, row) for service, table in SERVICE_ERRORS.items() for row in table]

@@ -10,20 +10,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.rows import rows
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.couchbase.tables.error_map import (
     ERROR_MAP_ENTRIES_MAX,
     ERROR_MAP_SIZE_BYTES_MAX,
-    ERROR_MAP_VERSION_MAX,
     RETRY_ATTRIBUTES,
     Attribute,
-    ErrorMap,
-    ErrorMapEntry,
-    ErrorMapStore,
-    MalformedErrorMap,
     RetryAlgorithm,
     RetrySpecification,
-    parse_entry,
-    parse_error_map,
 )
 from triclinium_core.shown import SERVER_TEXT_MAX, one_line, shown
 
@@ -68,7 +62,7 @@ def row(*attributes: object, **more: object) -> dict[str, object]:
 
 def retry_of(retry: object) -> RetrySpecification | None:
     """Return what is made of a ``retry`` object."""
-    return parse_entry(row("auto-retry", retry=retry)).retry
+    return couchbase.parse_entry(row("auto-retry", retry=retry)).retry
 
 
 def test_version_2() -> None:
@@ -79,7 +73,7 @@ def test_version_2() -> None:
         "35": {"name": "FULL", "desc": "No room.", "attrs": ["system-constraint", "no-retry", "rate-limit"]},
         "d3": {"name": "BURIED", "desc": "It is gone.", "attrs": ["item-deleted", "subdoc", "special-handling"]},
     }
-    parsed = parse_error_map(document(errors))
+    parsed = couchbase.parse_error_map(document(errors))
 
     assert (2, 9) == (parsed.version, parsed.revision)
     assert {0x00, 0x09, 0x35, 0xD3} == set(parsed.entries)
@@ -93,7 +87,7 @@ def test_the_attributes_are_those_of_both_versions() -> None:
     """The known attributes are the RFC's and version 2's, and no more."""
     assert ATTRIBUTES_OF_RFC_0013 | ATTRIBUTES_OF_VERSION_2 == {str(attribute) for attribute in Attribute}
     assert {"retry-now", "retry-later", "auto-retry"} == set(RETRY_ATTRIBUTES)
-    assert 2 == ERROR_MAP_VERSION_MAX
+    assert 2 == couchbase.ERROR_MAP_VERSION_MAX
 
 
 @rows("attribute", Attribute)
@@ -101,14 +95,14 @@ def test_indicates_retry(attribute: Attribute) -> None:
     """Three attributes permit a retry, and ``temp`` is not among them (decision C13)."""
     expected = attribute in {"retry-now", "retry-later", "auto-retry"}
 
-    assert expected is parse_entry(row(attribute, "temp")).indicates_retry
+    assert expected is couchbase.parse_entry(row(attribute, "temp")).indicates_retry
 
 
 def test_the_examples_of_the_rfc() -> None:
     """RFC 0013 "Example Definition", its third one malformed: the fields stand outside ``retry``."""
     both = frozenset({A.AUTO_RETRY, A.TEMP})
     attrs = ["auto-retry", "temp"]
-    parsed = parse_error_map(
+    parsed = couchbase.parse_error_map(
         document(
             {
                 "fff0": {
@@ -137,13 +131,13 @@ def test_the_examples_of_the_rfc() -> None:
     )
 
     assert {
-        0xFFF0: ErrorMapEntry(
+        0xFFF0: couchbase.ErrorMapEntry(
             "DUMMY_ERROR_RETRY_CONSTANT", "Dummy, constant.", both, RetrySpecification(CONSTANT, 25, 10, 1500)
         ),
-        0xFFF1: ErrorMapEntry(
+        0xFFF1: couchbase.ErrorMapEntry(
             "DUMMY_ERROR_RETRY_LINEAR", "Dummy, linear.", both, RetrySpecification(LINEAR, 10, 10, 1500, 200)
         ),
-        0xFFF2: ErrorMapEntry("DUMMY_ERROR_RETRY_EXPONENTIAL", "Dummy, exponential.", both, None),
+        0xFFF2: couchbase.ErrorMapEntry("DUMMY_ERROR_RETRY_EXPONENTIAL", "Dummy, exponential.", both, None),
     } == parsed.entries
     assert parsed.entries[0xFFF2].indicates_retry
 
@@ -232,7 +226,7 @@ GOOD_RETRY = {"strategy": "linear", "interval": 10, "after": 10, "max-duration":
 )
 def test_half_a_schedule_is_none(retry: object) -> None:
     """One nonsensical field makes it unusable: half of one would be a guess; the attributes hold (decision C16)."""
-    entry = parse_entry(row("auto-retry", retry=retry))
+    entry = couchbase.parse_entry(row("auto-retry", retry=retry))
 
     assert (None, True) == (entry.retry, entry.indicates_retry)
 
@@ -255,14 +249,14 @@ def test_half_a_schedule_is_none(retry: object) -> None:
 )
 def test_unknown_algorithms(retry: object, expected: str | None) -> None:
     """An unknown name is kept as printable text; an absent or incomplete object has no name (decision C16)."""
-    entry = parse_entry(row("auto-retry", retry=retry))
+    entry = couchbase.parse_entry(row("auto-retry", retry=retry))
 
     assert (expected, True) == (entry.unknown_algorithm, entry.indicates_retry)
 
 
 def test_a_long_name_of_an_algorithm_is_cut() -> None:
     """The name of an unknown algorithm has at most as many characters as any text of a server."""
-    entry = parse_entry(row("auto-retry", retry={"strategy": "x" * 10**6}))
+    entry = couchbase.parse_entry(row("auto-retry", retry={"strategy": "x" * 10**6}))
 
     assert SERVER_TEXT_MAX == len(entry.unknown_algorithm or "")
 
@@ -270,7 +264,7 @@ def test_a_long_name_of_an_algorithm_is_cut() -> None:
 def test_unknown_things_are_ignored() -> None:
     """Unknown attributes and fields, wherever they stand, are no reason to give a map up."""
     errors = {"7ff0": row("temp", "no-such-attribute", "", "TEMP", more=[1, 2], retry={**GOOD_RETRY, "more": {}})}
-    parsed = parse_error_map(document(errors, more={"x": None}))
+    parsed = couchbase.parse_error_map(document(errors, more={"x": None}))
 
     assert frozenset({A.TEMP}) == parsed.entries[0x7FF0].attributes
     assert RetrySpecification(LINEAR, 10, 10, 1500, 200) == parsed.entries[0x7FF0].retry
@@ -278,8 +272,8 @@ def test_unknown_things_are_ignored() -> None:
 
 def test_what_may_be_missing() -> None:
     """The attributes are what counts; a map may be empty, and come as bytes."""
-    assert ErrorMapEntry("", "", frozenset({A.TEMP})) == parse_entry({"attrs": ["temp", "temp"]})
-    assert ErrorMap(1, 4, {}) == parse_error_map(document({}, version=1, revision=4).encode())
+    assert couchbase.ErrorMapEntry("", "", frozenset({A.TEMP})) == couchbase.parse_entry({"attrs": ["temp", "temp"]})
+    assert couchbase.ErrorMap(1, 4, {}) == couchbase.parse_error_map(document({}, version=1, revision=4).encode())
 
 
 @rows(
@@ -288,7 +282,7 @@ def test_what_may_be_missing() -> None:
 )
 def test_codes(code: str, status: int) -> None:
     """Codes are hexadecimal and unsigned: the upper half is as good as the lower."""
-    assert [status] == list(parse_error_map(document({code: row()})).entries)
+    assert [status] == list(couchbase.parse_error_map(document({code: row()})).entries)
 
 
 NO_CODES = [
@@ -336,8 +330,8 @@ def other(**fields: object) -> str:
 )
 def test_corrupt_maps(text: str, where: str) -> None:
     """A corrupt map is refused as a whole, and one short line names the path or the value."""
-    with pytest.raises(MalformedErrorMap) as caught:
-        parse_error_map(text)
+    with pytest.raises(couchbase.MalformedErrorMap) as caught:
+        couchbase.parse_error_map(text)
 
     assert str(caught.value).startswith(where)
     assert len(str(caught.value)) < 500
@@ -362,9 +356,9 @@ def test_corrupt_maps(text: str, where: str) -> None:
 def test_not_json(text: str | bytes) -> None:
     """What no JSON reader takes, or takes only to exhaust itself, is corrupt; a ValueError, as of other parsers."""
     with pytest.raises(ValueError, match="^not JSON: ") as caught:
-        parse_error_map(text)
+        couchbase.parse_error_map(text)
 
-    assert isinstance(caught.value, MalformedErrorMap)
+    assert isinstance(caught.value, couchbase.MalformedErrorMap)
 
 
 def entries(count: int) -> str:
@@ -377,20 +371,20 @@ def test_limits() -> None:
     """The largest size and the most entries are still permitted, one more is not, and it is not even read."""
     padded = document() + " " * (ERROR_MAP_SIZE_BYTES_MAX - len(document()))
 
-    assert ErrorMap(2, 9, {}) == parse_error_map(padded)
-    assert range(ERROR_MAP_ENTRIES_MAX) == range(len(parse_error_map(entries(ERROR_MAP_ENTRIES_MAX)).entries))
+    assert couchbase.ErrorMap(2, 9, {}) == couchbase.parse_error_map(padded)
+    assert range(ERROR_MAP_ENTRIES_MAX) == range(len(couchbase.parse_error_map(entries(ERROR_MAP_ENTRIES_MAX)).entries))
     for text, size in (
         (padded + " ", f"{ERROR_MAP_SIZE_BYTES_MAX + 1} bytes"),
         (b"[" * 10 * 1024 * 1024, f"{10 * 1024 * 1024} bytes"),
         (entries(ERROR_MAP_ENTRIES_MAX + 1), f"{ERROR_MAP_ENTRIES_MAX + 1} entries"),
     ):
-        with pytest.raises(MalformedErrorMap, match=f"^{size}"):
-            parse_error_map(text)
+        with pytest.raises(couchbase.MalformedErrorMap, match=f"^{size}"):
+            couchbase.parse_error_map(text)
 
 
 def test_texts_are_cut() -> None:
     """What a server calls a status stands in errors."""
-    entry = parse_entry({"name": "N" * 10_000, "desc": "d" * 10_000, "attrs": []})
+    entry = couchbase.parse_entry({"name": "N" * 10_000, "desc": "d" * 10_000, "attrs": []})
 
     assert (one_line("N" * 10_000), one_line("d" * 10_000)) == (entry.name, entry.description)
 
@@ -429,8 +423,8 @@ documents = st.fixed_dictionaries(
 def test_only_documented_errors(text: str | bytes, retry_attempts: int) -> None:
     """Any document is either refused as corrupt or gives a map that is well-formed in every part."""
     try:
-        parsed = parse_error_map(text)
-    except MalformedErrorMap as error:
+        parsed = couchbase.parse_error_map(text)
+    except couchbase.MalformedErrorMap as error:
         assert str(error)
         return
 
@@ -443,14 +437,14 @@ def test_only_documented_errors(text: str | bytes, retry_attempts: int) -> None:
             assert entry.retry.max_duration_ms is None or 0 < entry.retry.max_duration_ms <= sys.maxsize
 
 
-def error_map(revision: int, name: str = "NEWS") -> ErrorMap:
+def error_map(revision: int, name: str = "NEWS") -> couchbase.ErrorMap:
     """Return a map with one entry."""
-    return ErrorMap(2, revision, {0x7FF0: ErrorMapEntry(name, "", frozenset())})
+    return couchbase.ErrorMap(2, revision, {0x7FF0: couchbase.ErrorMapEntry(name, "", frozenset())})
 
 
 def test_store_by_node() -> None:
     """Each node has its own map, and a status is looked up in the map of the node that sent it."""
-    store = ErrorMapStore()
+    store = couchbase.ErrorMapStore()
     store.load("a:11210", error_map(1, "of a"))
     store.load("b:11210", error_map(1, "of b"))
     names = [entry.name for node in ("a:11210", "b:11210") if (entry := store.entry(node, 0x7FF0)) is not None]
@@ -464,7 +458,7 @@ def test_store_by_node() -> None:
 @rows(("first", "second", "kept"), [(1, 2, "second"), (2, 1, "first"), (2, 2, "second"), (-1, 0, "second")])
 def test_store_by_revision(first: int, second: int, kept: str) -> None:
     """Of two maps of one node the higher revision counts, and of equals the newer (decision C19)."""
-    store = ErrorMapStore()
+    store = couchbase.ErrorMapStore()
     store.load("a:11210", error_map(first, "first"))
     store.load("a:11210", error_map(second, "second"))
 

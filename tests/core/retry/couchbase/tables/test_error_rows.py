@@ -6,8 +6,8 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.errors import CouchbaseException, TimeoutException
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.retry.couchbase.tables.error_rows import NO_CODE, ErrorRow, code, error_table, first_fitting
-from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_answers import read_answer
 
 QUERY = read_answer(Service.QUERY, 400, '{"errors": [{"code": 17, "msg": "red green blue", "reason": {"code": 3}}]}')

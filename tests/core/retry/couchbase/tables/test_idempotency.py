@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from tests.rows import rows
-from triclinium_core.retry.couchbase.tables.idempotency import (
-    ANY_OPERATION,
-    IDEMPOTENT_OPERATIONS,
-    Idempotency,
-    IdempotentOperation,
-    idempotent_row,
-    is_idempotent,
-)
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import IDEMPOTENT_OPERATIONS, Idempotency, Service, idempotent_row, is_idempotent
+from triclinium_core.retry.couchbase.tables.idempotency import ANY_OPERATION, IdempotentOperation
 
 LIST_OF_THE_RFC: dict[str, set[str]] = {
     "Carrier Config & Global Config Requests": {"get_cluster_config"},

@@ -8,23 +8,14 @@ from hypothesis import given, strategies as st
 
 from tests.rows import rows
 from triclinium_core import errors
-from triclinium_core.errors import CouchbaseException, DecodingFailureException
-from triclinium_core.retry.couchbase.tables.error_map import Attribute, ErrorMapEntry
-from triclinium_core.retry.couchbase.tables.kv_responses import (
-    CONNECTION_INVALIDATING,
-    ERRORS_BY_ATTRIBUTE,
-    RETRYABLE_STATUSES,
-    KvVerdict,
-    classify,
-    error_of_entry,
-    is_success,
-)
-from triclinium_core.retry.couchbase.tables.kv_status import ERRORS_WITHOUT_A_MAP, KV_STATUSES, Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry import couchbase
+from triclinium_core.retry.couchbase.tables import kv_responses
+from triclinium_core.retry.couchbase.tables.error_map import Attribute
+from triclinium_core.retry.couchbase.tables.kv_status import ERRORS_WITHOUT_A_MAP
 
-R = RetryReason
+R = couchbase.RetryReason
 
-LIST_OF_THE_RFC: dict[int, tuple[RetryReason, set[str]]] = {
+LIST_OF_THE_RFC: dict[int, tuple[couchbase.RetryReason, set[str]]] = {
     0x07: (R.KV_NOT_MY_VBUCKET, {"range_scan_continue"}),
     0x88: (R.KV_COLLECTION_OUTDATED, {"get_collection_id", "range_scan_continue", "range_scan_cancel"}),
     0x09: (R.KV_LOCKED, {"unlock"}),
@@ -54,9 +45,9 @@ UNKNOWN = 0x7FF0
 """A status that the protocol does not have."""
 
 
-def entry(*attributes: Attribute, name: str = "NEWS") -> ErrorMapEntry:
+def entry(*attributes: Attribute, name: str = "NEWS") -> couchbase.ErrorMapEntry:
     """Return what a map says of a status."""
-    return ErrorMapEntry(name, "Something new happened.", frozenset(attributes))
+    return couchbase.ErrorMapEntry(name, "Something new happened.", frozenset(attributes))
 
 
 EVERYTHING = entry(*Attribute)
@@ -64,11 +55,11 @@ EVERYTHING = entry(*Attribute)
 
 def test_the_list_is_that_of_the_rfc() -> None:
     """All six lines, their reasons and their exclusions; besides there is one for counters (decision D25)."""
-    actual = {status: (line.reason, set(line.excluded)) for status, line in RETRYABLE_STATUSES.items()}
+    actual = {status: (line.reason, set(line.excluded)) for status, line in couchbase.RETRYABLE_STATUSES.items()}
 
     assert LIST_OF_THE_RFC | {0x05: (R.KV_TEMPORARY_FAILURE, set())} == actual
-    assert all(status == line.status for status, line in RETRYABLE_STATUSES.items())
-    assert all(f"0x{status:02x}" in line.clause for status, line in RETRYABLE_STATUSES.items())
+    assert all(status == line.status for status, line in couchbase.RETRYABLE_STATUSES.items())
+    assert all(f"0x{status:02x}" in line.clause for status, line in couchbase.RETRYABLE_STATUSES.items())
 
 
 @rows("operation", OPERATIONS)
@@ -79,9 +70,9 @@ def test_listed(status: int, operation: str) -> None:
     expected = None if operation in excluded else reason
 
     for mapped in (None, EVERYTHING):
-        verdict = classify(operation, status, mapped)
+        verdict = kv_responses.classify(operation, status, mapped)
         assert expected is verdict.reason
-        assert RETRYABLE_STATUSES[status].clause in verdict.clause
+        assert couchbase.RETRYABLE_STATUSES[status].clause in verdict.clause
         assert (expected is R.KV_NOT_MY_VBUCKET) is verdict.refresh_topology
         assert (expected is R.KV_COLLECTION_OUTDATED) is verdict.refresh_collection
         assert verdict.close_connection is None
@@ -91,10 +82,10 @@ def test_listed(status: int, operation: str) -> None:
 @rows("status", LIST_OF_THE_RFC)
 def test_dcp_is_excluded(status: int, operation: str) -> None:
     """No DCP command is retried for a status; it gets the status's own error."""
-    verdict = classify(operation, status, None)
+    verdict = kv_responses.classify(operation, status, None)
 
     assert verdict.reason is None
-    assert KV_STATUSES[status].error is verdict.error
+    assert couchbase.KV_STATUSES[status].error is verdict.error
 
 
 @rows("operation", ["increment", "decrement", *OPERATIONS])
@@ -103,7 +94,7 @@ def test_a_counter_that_lost_a_race(operation: str) -> None:
     is_counter = operation in {"increment", "decrement"}
 
     for mapped in (None, EVERYTHING):
-        verdict = classify(operation, Status.NOT_STORED, mapped)
+        verdict = kv_responses.classify(operation, couchbase.Status.NOT_STORED, mapped)
         assert (R.KV_TEMPORARY_FAILURE if is_counter else None) is verdict.reason
         assert is_counter is ("D25" in verdict.clause)
         assert is_counter is (verdict.error is errors.TemporaryFailureException)
@@ -113,16 +104,16 @@ IMPOSSIBLE = (0xA6, 0xA7, 0xCC, 0xCD, 0xD3)
 """Successes that only scans and sub-document operations have."""
 
 
-@rows("status", sorted(set(KV_STATUSES) - set(LIST_OF_THE_RFC) - set(IMPOSSIBLE)))
+@rows("status", sorted(set(couchbase.KV_STATUSES) - set(LIST_OF_THE_RFC) - set(IMPOSSIBLE)))
 def test_known_and_not_listed(status: int) -> None:
     """A complete, known response is not retried, and no map is consulted for it."""
     for mapped in (None, EVERYTHING):
-        verdict = classify("get", status, mapped)
+        verdict = kv_responses.classify("get", status, mapped)
         assert verdict.reason is None
-        assert KV_STATUSES[status].error is verdict.error
+        assert couchbase.KV_STATUSES[status].error is verdict.error
         assert "a known response that is not in the list is not retried" in verdict.clause
         assert (False, False) == (verdict.refresh_topology, verdict.refresh_collection)
-        expected = "the status invalidates the connection" if status in CONNECTION_INVALIDATING else None
+        expected = "the status invalidates the connection" if status in kv_responses.CONNECTION_INVALIDATING else None
         assert expected == verdict.close_connection
 
 
@@ -131,40 +122,45 @@ def test_known_and_not_listed(status: int) -> None:
     [
         ("lookup_in", 0xCC, None),
         ("lookup_in", 0xD3, None),
-        ("mutate_in", 0xCC, CouchbaseException),
-        ("mutate_in", 0xD3, CouchbaseException),
-        ("exists", Status.KEY_NOT_FOUND, None),
-        ("get", Status.KEY_NOT_FOUND, errors.DocumentNotFoundException),
+        ("mutate_in", 0xCC, errors.CouchbaseException),
+        ("mutate_in", 0xD3, errors.CouchbaseException),
+        ("exists", couchbase.Status.KEY_NOT_FOUND, None),
+        ("get", couchbase.Status.KEY_NOT_FOUND, errors.DocumentNotFoundException),
     ],
 )
-def test_successes_of_some(operation: str, status: int, expected: type[CouchbaseException] | None) -> None:
+def test_successes_of_some(operation: str, status: int, expected: type[errors.CouchbaseException] | None) -> None:
     """Failures at a path are part of what a lookup found, and a missing document is an answer to exists only."""
-    assert (expected is None) is is_success(operation, status)
-    assert expected is classify(operation, status, EVERYTHING).error
+    assert (expected is None) is kv_responses.is_success(operation, status)
+    assert expected is kv_responses.classify(operation, status, EVERYTHING).error
 
 
 @rows("status", IMPOSSIBLE)
 def test_what_cannot_be_an_answer(status: int) -> None:
     """It says nothing of the request, and costs nobody else anything, but for the operations that have it."""
-    verdict = classify("get", status, EVERYTHING)
+    verdict = kv_responses.classify("get", status, EVERYTHING)
     names = ("lookup_in", "mutate_in", "range_scan_continue")
-    owners = [name for name in names if classify(name, status, None).error is not DecodingFailureException]
+    owners = [
+        name for name in names if kv_responses.classify(name, status, None).error is not errors.DecodingFailureException
+    ]
 
-    assert (None, DecodingFailureException, None) == (verdict.reason, verdict.error, verdict.close_connection)
+    assert (None, errors.DecodingFailureException, None) == (verdict.reason, verdict.error, verdict.close_connection)
     assert (["range_scan_continue"] if status < 0xC0 else ["lookup_in", "mutate_in"]) == owners
 
 
 def test_connection_invalidating() -> None:
     """After these the connection is of no more use: no bucket, opaques in disorder, stale or missing authentication."""
-    assert {0x08, 0x0B, 0x1F, 0x25} == set(CONNECTION_INVALIDATING)
+    assert {0x08, 0x0B, 0x1F, 0x25} == set(kv_responses.CONNECTION_INVALIDATING)
 
 
 @rows("status", [UNKNOWN, 0x0010, 0x8000, 0xFF00, 0xFFFF, *ERRORS_WITHOUT_A_MAP])
 def test_unknown_without_an_entry(status: int) -> None:
     """Nobody says that it may be retried, so it is not; five statuses have a class all the same (decision C13)."""
-    verdict = classify("get", status, None)
+    verdict = kv_responses.classify("get", status, None)
 
-    assert KvVerdict(None, ERRORS_WITHOUT_A_MAP.get(status, CouchbaseException), verdict.clause) == verdict
+    assert (
+        couchbase.KvVerdict(None, ERRORS_WITHOUT_A_MAP.get(status, errors.CouchbaseException), verdict.clause)
+        == verdict
+    )
     assert verdict.clause.endswith("no entry, so no retry indication")
 
 
@@ -173,7 +169,7 @@ def test_unknown_without_an_entry(status: int) -> None:
 def test_single_attributes(status: int, attribute: Attribute) -> None:
     """Only the three retry attributes permit a retry: ``temp`` is information (decision C13)."""
     may_retry = attribute in {"retry-now", "retry-later", "auto-retry"}
-    verdict = classify("upsert", status, entry(attribute))
+    verdict = kv_responses.classify("upsert", status, entry(attribute))
 
     assert (R.KV_ERROR_MAP_RETRY_INDICATED if may_retry else None) is verdict.reason
     assert ("indicates a retry" if may_retry else "misses any retry indication") in verdict.clause
@@ -199,28 +195,32 @@ def test_single_attributes(status: int, attribute: Attribute) -> None:
         (list(Attribute), errors.AuthenticationFailureException),
     ],
 )
-def test_error_by_attribute(attributes: list[Attribute], expected: type[CouchbaseException]) -> None:
+def test_error_by_attribute(attributes: list[Attribute], expected: type[errors.CouchbaseException]) -> None:
     """The class of an unknown status is that of the first of four attributes (decision C31)."""
     mapped = entry(*attributes)
 
-    assert expected is error_of_entry(mapped)
-    assert expected is classify("get", UNKNOWN, mapped).error
-    assert ["auth", "invalid-input", "support", "temp"] == [str(attribute) for attribute, _ in ERRORS_BY_ATTRIBUTE]
+    assert expected is kv_responses.error_of_entry(mapped)
+    assert expected is kv_responses.classify("get", UNKNOWN, mapped).error
+    assert ["auth", "invalid-input", "support", "temp"] == [
+        str(attribute) for attribute, _ in kv_responses.ERRORS_BY_ATTRIBUTE
+    ]
 
 
 @rows("operation", [*OPERATIONS, *DCP_OPERATIONS])
 def test_the_map_decides_for_every_operation(operation: str) -> None:
     """The exclusions belong to the lines of known statuses; an unknown one is the map's affair."""
-    assert R.KV_ERROR_MAP_RETRY_INDICATED is classify(operation, UNKNOWN, entry(Attribute.RETRY_NOW)).reason
+    assert (
+        R.KV_ERROR_MAP_RETRY_INDICATED is kv_responses.classify(operation, UNKNOWN, entry(Attribute.RETRY_NOW)).reason
+    )
 
 
 def test_the_whole_chain() -> None:
     """One entry may ask for a retry, a new map and a new connection at once."""
     mapped = entry(Attribute.RETRY_LATER, Attribute.FETCH_CONFIG, Attribute.CONN_STATE_INVALIDATED, Attribute.TEMP)
-    verdict = classify("get", UNKNOWN, mapped)
+    verdict = kv_responses.classify("get", UNKNOWN, mapped)
 
     assert (
-        KvVerdict(
+        couchbase.KvVerdict(
             R.KV_ERROR_MAP_RETRY_INDICATED,
             errors.TemporaryFailureException,
             verdict.clause,
@@ -239,6 +239,6 @@ def test_the_whole_chain() -> None:
 def test_total(operation: str, status: int, attributes: Iterable[Attribute]) -> None:
     """Every status of every operation has a verdict; a retry always knows the error that a refusal surfaces as."""
     for mapped in (None, entry(*attributes)):
-        verdict = classify(operation, status, mapped)
+        verdict = kv_responses.classify(operation, status, mapped)
         assert verdict.reason is None or verdict.error is not None
         assert verdict.clause.startswith(("RFC 0049 ", "no clause: "))

@@ -8,15 +8,9 @@ from tests.core.retry.couchbase.doctored import import_with
 from tests.rows import rows
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.retry.couchbase.failures import at_path, surfaced
+from triclinium_core.retry.couchbase import KV_STATUSES, FailedPath, Status, at_path, status_name
+from triclinium_core.retry.couchbase.failures import surfaced
 from triclinium_core.retry.couchbase.tables import kv_status
-from triclinium_core.retry.couchbase.tables.kv_status import (
-    ERRORS_WITHOUT_A_MAP,
-    KV_STATUSES,
-    FailedPath,
-    Status,
-    status_name,
-)
 
 NO_FAILURE = None
 
@@ -153,7 +147,9 @@ def test_every_status_has_its_name() -> None:
 def test_five_are_left_to_the_map() -> None:
     """Every other status has a row; these have a class for the node that sent no map."""
     assert set(STATUSES) == set(KV_STATUSES)
-    assert {number: error_class(name) for number, (_, name) in LEFT_TO_THE_MAP.items()} == ERRORS_WITHOUT_A_MAP
+    assert {
+        number: error_class(name) for number, (_, name) in LEFT_TO_THE_MAP.items()
+    } == kv_status.ERRORS_WITHOUT_A_MAP
 
 
 @rows("number", STATUSES)

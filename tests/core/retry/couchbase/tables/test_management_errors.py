@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from tests.core.retry.couchbase.tables.service_cases import error_class
 from tests.rows import rows
-from triclinium_core.retry.couchbase.tables.management_errors import MANAGEMENT_ERRORS, MANAGEMENT_OPERATIONS
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import MANAGEMENT_OPERATIONS, SEARCH_INDEX_OPERATIONS, Service
+from triclinium_core.retry.couchbase.tables.management_errors import MANAGEMENT_ERRORS
 from triclinium_core.retry.couchbase.tables.service_answers import read_answer
-from triclinium_core.retry.couchbase.tables.service_errors import SEARCH_INDEX_OPERATIONS, error_row
+from triclinium_core.retry.couchbase.tables.service_errors import error_row
 from triclinium_core.services import management
 from triclinium_core.services.service_request import ServiceRequest
 

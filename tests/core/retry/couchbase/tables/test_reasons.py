@@ -8,8 +8,8 @@ import pytest
 
 from tests.core.retry.couchbase.doctored import import_with
 from tests.rows import rows
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.retry.couchbase.tables import reasons
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
 
 NO_YES = {"false": False, "true": True, "todo": None}
 

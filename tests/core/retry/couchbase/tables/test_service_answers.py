@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from tests.core.retry.couchbase.tables.service_cases import bodies
 from tests.rows import rows
 from triclinium_core.concealment import BEGINNING_MIN, Secrets
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.retry.couchbase.tables.service_answers import CODES_TOLD_MAX, read_answer
 from triclinium_core.shown import SERVER_TEXT_MAX, TEXT_READ_MAX
 

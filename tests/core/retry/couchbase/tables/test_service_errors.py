@@ -11,29 +11,19 @@ from tests.core.retry.couchbase.doctored import import_with
 from tests.core.retry.couchbase.request_cases import annotation, error_of, hear, machine_of
 from tests.core.retry.couchbase.tables.service_cases import ROWS, answers_to, bodies, body_of, error_class
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    CouchbaseException,
-    DecodingFailureException,
-    TimeoutException,
-    UnambiguousTimeoutException,
-)
-from triclinium_core.retry.couchbase.actions import Complete, Dispatch, Fail
-from triclinium_core.retry.couchbase.events import Dispatched, ResponseReceived, ServiceResponse, WakeupReached
-from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, FailFastRetryStrategy
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.couchbase.tables import service_errors
 from triclinium_core.retry.couchbase.tables.error_rows import ErrorRow
-from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_answers import ServiceAnswer, read_answer
-from triclinium_core.retry.couchbase.tables.service_errors import SERVICE_ERRORS, error_row
 
 QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = (
-    Service.QUERY,
-    Service.ANALYTICS,
-    Service.SEARCH,
-    Service.VIEWS,
-    Service.MANAGEMENT,
+    couchbase.Service.QUERY,
+    couchbase.Service.ANALYTICS,
+    couchbase.Service.SEARCH,
+    couchbase.Service.VIEWS,
+    couchbase.Service.MANAGEMENT,
 )
 
 QUERY_CODES: dict[int, str] = {
@@ -90,13 +80,13 @@ ANALYTICS_CODES: dict[int, str] = {
     **dict.fromkeys((1, 4040, 21000, 22000, 23001, 26000), "Couchbase"),
 }
 
-BY_STATUS: list[tuple[Service, int, str, str]] = [
-    *((service, 401, "", "AuthenticationFailure") for service in SERVICE_ERRORS),
-    *((service, 403, "<html>no</html>", "AuthenticationFailure") for service in SERVICE_ERRORS),
+BY_STATUS: list[tuple[couchbase.Service, int, str, str]] = [
+    *((service, 401, "", "AuthenticationFailure") for service in service_errors.SERVICE_ERRORS),
+    *((service, 403, "<html>no</html>", "AuthenticationFailure") for service in service_errors.SERVICE_ERRORS),
     *((service, 503, "", "TemporaryFailure") for service in (QUERY, ANALYTICS, SEARCH, MANAGEMENT)),
     *((service, 500, "<html>", "InternalServerFailure") for service in (QUERY, ANALYTICS, SEARCH, MANAGEMENT)),
     *((service, 429, "{}", "RateLimited") for service in (QUERY, ANALYTICS, SEARCH, MANAGEMENT)),
-    *((service, 302, "", "Couchbase") for service in SERVICE_ERRORS),
+    *((service, 302, "", "Couchbase") for service in service_errors.SERVICE_ERRORS),
     (QUERY, 500, body_of(17012), "Couchbase"),
     (QUERY, 503, body_of(3000), "ParsingFailure"),
     (QUERY, 401, body_of(99999), "AuthenticationFailure"),
@@ -118,7 +108,7 @@ BY_STATUS: list[tuple[Service, int, str, str]] = [
 ]
 
 
-def answer_of(response: ServiceResponse) -> ServiceAnswer:
+def answer_of(response: couchbase.ServiceResponse) -> ServiceAnswer:
     """Return what a response says."""
     return read_answer(response.service, response.http_status, response.body, response.operation)
 
@@ -127,13 +117,13 @@ def answer_of(response: ServiceResponse) -> ServiceAnswer:
 def test_codes_of_query(code: int, name: str) -> None:
     """By the number alone, whatever the HTTP status."""
     for http_status in (200, 400, 404, 500, 503):
-        assert error_class(name) is error_row(read_answer(QUERY, http_status, body_of(code))).error
+        assert error_class(name) is service_errors.error_row(read_answer(QUERY, http_status, body_of(code))).error
 
 
 @rows(("code", "message", "name"), QUERY_TEXTS)
 def test_texts_of_query(code: int, message: str, name: str) -> None:
     """By number and text: for the letters in them the RFC has its reasons."""
-    assert error_class(name) is error_row(read_answer(QUERY, 400, body_of(code, message))).error
+    assert error_class(name) is service_errors.error_row(read_answer(QUERY, 400, body_of(code, message))).error
 
 
 @rows(
@@ -144,26 +134,29 @@ def test_reasons_of_a_failed_change(cause: int, name: str) -> None:
     """Newer servers say in numbers why a document could not be changed."""
     body = body_of(12009, "DML Error", reason={"code": cause})
 
-    assert error_class(name) is error_row(read_answer(QUERY, 400, body)).error
+    assert error_class(name) is service_errors.error_row(read_answer(QUERY, 400, body)).error
 
 
 @rows(("code", "name"), ANALYTICS_CODES.items())
 def test_codes_of_analytics(code: int, name: str) -> None:
     """Its numbers are its own."""
     for http_status in (200, 400, 503):
-        assert error_class(name) is error_row(read_answer(ANALYTICS, http_status, body_of(code))).error
+        assert error_class(name) is service_errors.error_row(read_answer(ANALYTICS, http_status, body_of(code))).error
 
 
 @rows(("service", "http_status", "body", "name"), BY_STATUS)
-def test_statuses(service: Service, http_status: int, body: str, name: str) -> None:
+def test_statuses(service: couchbase.Service, http_status: int, body: str, name: str) -> None:
     """Where there is no number the HTTP status and the text decide."""
-    assert error_class(name) is error_row(read_answer(service, http_status, body)).error
+    assert error_class(name) is service_errors.error_row(read_answer(service, http_status, body)).error
 
 
-@rows("service", SERVICE_ERRORS)
-def test_a_success_of_somebody_else(service: Service) -> None:
+@rows("service", service_errors.SERVICE_ERRORS)
+def test_a_success_of_somebody_else(service: couchbase.Service) -> None:
     """The page of a proxy with status 200 is an error that says so."""
-    assert DecodingFailureException is error_row(read_answer(service, 200, "<html>Sign in</html>")).error
+    assert (
+        errors.DecodingFailureException
+        is service_errors.error_row(read_answer(service, 200, "<html>Sign in</html>")).error
+    )
 
 
 KEYSPACE_TEXTS: list[tuple[str, str]] = [
@@ -184,7 +177,7 @@ KEYSPACE_TEXTS: list[tuple[str, str]] = [
 @rows(("message", "name"), KEYSPACE_TEXTS)
 def test_missing_keyspaces(message: str, name: str) -> None:
     """A keyspace of three names is a collection, and any other one is a bucket."""
-    assert error_class(name) is error_row(read_answer(QUERY, 404, body_of(12003, message))).error
+    assert error_class(name) is service_errors.error_row(read_answer(QUERY, 404, body_of(12003, message))).error
 
 
 @rows("message", ["Keyspace not found in CB datastore: default:gone", ""])
@@ -192,14 +185,16 @@ def test_a_missing_keyspace_in_a_query_context(message: str) -> None:
     """A request with a query context names a collection, whatever the text says."""
     answer = read_answer(QUERY, 404, body_of(12003, message), has_query_context=True)
 
-    assert error_class("CollectionNotFound") is error_row(answer).error
+    assert error_class("CollectionNotFound") is service_errors.error_row(answer).error
 
 
 @rows(("scope", "name"), [(None, "BucketNotFound"), ("inventory", "CollectionNotFound")])
 def test_the_query_context_of_a_machine(scope: str | None, name: str) -> None:
     """The machine reads the query context from the annotation of its request."""
     request = replace(annotation(service=QUERY, operation="query"), error_context=ErrorContext(scope=scope))
-    error = error_of(hear(machine_of(request), ResponseReceived(ServiceResponse(QUERY, 404, body_of(12003)))))
+    error = error_of(
+        hear(machine_of(request), couchbase.ResponseReceived(couchbase.ServiceResponse(QUERY, 404, body_of(12003))))
+    )
 
     assert error_class(name) is type(error)
 
@@ -224,67 +219,71 @@ ENDINGS: list[tuple[int, str, str]] = [
 
 @rows("service", [QUERY, ANALYTICS])
 @rows(("http_status", "body", "name"), ENDINGS)
-def test_endings_without_a_code(service: Service, http_status: int, body: str, name: str) -> None:
+def test_endings_without_a_code(service: couchbase.Service, http_status: int, body: str, name: str) -> None:
     """A statement whose status says that it ended early is never a success, and a timeout is one by its status."""
     answer = read_answer(service, http_status, body)
 
     assert answer.is_failure
-    assert error_class(name) is error_row(answer).error
+    assert error_class(name) is service_errors.error_row(answer).error
 
 
 @rows("service", [QUERY, ANALYTICS])
-def test_a_code_beside_the_status_of_a_timeout(service: Service) -> None:
+def test_a_code_beside_the_status_of_a_timeout(service: couchbase.Service) -> None:
     """An error with a code decides before the status of the body."""
     code, name = (3000, "ParsingFailure") if service is QUERY else (24000, "ParsingFailure")
     body = f'{{"errors":[{{"code":{code}}}],"status":"timeout"}}'
 
-    assert error_class(name) is error_row(read_answer(service, 200, body)).error
+    assert error_class(name) is service_errors.error_row(read_answer(service, 200, body)).error
 
 
 @rows("service", [SEARCH, VIEWS, MANAGEMENT])
-def test_the_word_timeout_in_another_answer(service: Service) -> None:
+def test_the_word_timeout_in_another_answer(service: couchbase.Service) -> None:
     """Only statements end with a status: for other services the member means nothing."""
     assert not read_answer(service, 200, '{"status":"timeout"}').is_failure
 
 
 @rows(("service", "row"), ROWS)
-def test_every_row_is_reached(service: Service, row: ErrorRow) -> None:
+def test_every_row_is_reached(service: couchbase.Service, row: ErrorRow) -> None:
     """No row stands behind one that takes its answers, and each has its clause."""
     assert row.clause.startswith("RFC ")
     for response in answers_to(service, row):
-        assert row is error_row(answer_of(response))
+        assert row is service_errors.error_row(answer_of(response))
 
 
 @rows(("service", "row"), ROWS)
-def test_every_row_ends_a_request(service: Service, row: ErrorRow) -> None:
+def test_every_row_ends_a_request(service: couchbase.Service, row: ErrorRow) -> None:
     """The machine fails the request with the row's class, now or where the strategy refuses; nothing succeeds."""
     for response in answers_to(service, row):
-        expected = error_row(answer_of(response)).error
-        request = annotation(FailFastRetryStrategy(), service=service, operation=response.operation)
+        expected = service_errors.error_row(answer_of(response)).error
+        request = annotation(couchbase.FailFastRetryStrategy(), service=service, operation=response.operation)
         request = replace(request, error_context=ErrorContext())
-        error = error_of(hear(machine_of(request), ResponseReceived(response)))
+        error = error_of(hear(machine_of(request), couchbase.ResponseReceived(response)))
         assert issubclass(type(error), expected)
         assert response.http_status == error.context.http_status
         assert (response.service, response.operation) == (error.context.service, error.context.operation)
 
 
 @rows(("service", "row"), ROWS)
-def test_no_row_ends_a_request_that_may_go_on(service: Service, row: ErrorRow) -> None:
+def test_no_row_ends_a_request_that_may_go_on(service: couchbase.Service, row: ErrorRow) -> None:
     """An answer that is retried is followed by another attempt, and that one's success is the request's."""
     for response in answers_to(service, row):
-        machine = machine_of(annotation(BestEffortRetryStrategy(), service=service, operation=response.operation))
-        actions = hear(machine, ResponseReceived(response))
-        if any(isinstance(action, Fail) for action in actions):
+        machine = machine_of(
+            annotation(couchbase.BestEffortRetryStrategy(), service=service, operation=response.operation)
+        )
+        actions = hear(machine, couchbase.ResponseReceived(response))
+        if any(isinstance(action, couchbase.Fail) for action in actions):
             assert machine.last_reason is None
             continue
         now = machine.wakeup
-        assert [Dispatch()] == hear(machine, WakeupReached(), now)
-        hear(machine, Dispatched("another"), now)
-        success = ServiceResponse(service, 200, b"{}")
-        assert [Complete(success)] == hear(machine, ResponseReceived(success), now)
+        assert [couchbase.Dispatch()] == hear(machine, couchbase.WakeupReached(), now)
+        hear(machine, couchbase.Dispatched("another"), now)
+        success = couchbase.ServiceResponse(service, 200, b"{}")
+        assert [couchbase.Complete(success)] == hear(machine, couchbase.ResponseReceived(success), now)
 
 
-@rows(("idempotent", "expected"), [(True, UnambiguousTimeoutException), (False, AmbiguousTimeoutException)])
+@rows(
+    ("idempotent", "expected"), [(True, errors.UnambiguousTimeoutException), (False, errors.AmbiguousTimeoutException)]
+)
 @rows(
     ("service", "body"),
     [
@@ -295,11 +294,13 @@ def test_no_row_ends_a_request_that_may_go_on(service: Service, row: ErrorRow) -
     ],
 )
 def test_a_timeout_of_the_service(
-    service: Service, body: str, idempotent: bool, expected: type[TimeoutException]
+    service: couchbase.Service, body: str, idempotent: bool, expected: type[errors.TimeoutException]
 ) -> None:
     """A request that only reads has changed nothing; any other request may have been applied."""
     request = annotation(service=service, operation="query", idempotent=idempotent)
-    error = error_of(hear(machine_of(request), ResponseReceived(ServiceResponse(service, 200, body))))
+    error = error_of(
+        hear(machine_of(request), couchbase.ResponseReceived(couchbase.ServiceResponse(service, 200, body)))
+    )
 
     assert expected is type(error)
 
@@ -310,7 +311,9 @@ def test_a_row_twice_fails_at_import() -> None:
         import_with(service_errors, "codes=code(2120)", "codes=code(3000)")
 
 
-@given(st.sampled_from(sorted(SERVICE_ERRORS)), st.integers(300, 599), bodies)
-def test_total(service: Service, http_status: int, body: bytes | str) -> None:
+@given(st.sampled_from(sorted(service_errors.SERVICE_ERRORS)), st.integers(300, 599), bodies)
+def test_total(service: couchbase.Service, http_status: int, body: bytes | str) -> None:
     """Every failed answer has a row."""
-    assert issubclass(error_row(read_answer(service, http_status, body)).error, CouchbaseException)
+    assert issubclass(
+        service_errors.error_row(read_answer(service, http_status, body)).error, errors.CouchbaseException
+    )

@@ -9,14 +9,8 @@ from hypothesis import given, strategies as st
 from tests.core.retry.couchbase.tables.service_cases import bodies, body_of, error_class
 from tests.rows import rows
 from triclinium_core import errors
-from triclinium_core.errors import CouchbaseException
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.retry.couchbase.tables.service_responses import (
-    RETRYABLE_ERROR_CODES,
-    RETRYABLE_HTTP_STATUSES,
-    classify,
-)
+from triclinium_core.retry.couchbase import RETRYABLE_ERROR_CODES, RETRYABLE_HTTP_STATUSES, RetryReason, Service
+from triclinium_core.retry.couchbase.tables.service_responses import classify
 from triclinium_core.shown import SERVER_TEXT_MAX
 
 R = RetryReason
@@ -136,7 +130,7 @@ def test_bodies_without_errors(service: Service, body: bytes) -> None:
     success, failure = classify(service, 299, body), classify(service, 300, body)
 
     assert (None, errors.DecodingFailureException if foreign else None) == (success.reason, success.error)
-    assert (None, CouchbaseException) == (failure.reason, failure.error)
+    assert (None, errors.CouchbaseException) == (failure.reason, failure.error)
     assert foreign is bool(failure.body_start)
     assert (None, errors.TemporaryFailureException) == (reason(service, 503, body), classify(service, 503, body).error)
 
@@ -180,7 +174,7 @@ def test_views_404(body: str, retried: bool) -> None:
         verdict = classify(VIEWS, 404, given_body)
         assert (R.VIEWS_TEMPORARY_FAILURE if retried else None) is verdict.reason
         named = "not_found" in body or "missing" in body
-        assert (errors.ViewNotFoundException if named else CouchbaseException) is verdict.error
+        assert (errors.ViewNotFoundException if named else errors.CouchbaseException) is verdict.error
 
 
 @rows(
@@ -215,7 +209,7 @@ def test_views_500(body: str, retried: bool) -> None:
         verdict = classify(VIEWS, 500, given_body)
         assert (R.VIEWS_TEMPORARY_FAILURE if retried else None) is verdict.reason
         named = "not_found" in body
-        assert (errors.ViewNotFoundException if named else CouchbaseException) is verdict.error
+        assert (errors.ViewNotFoundException if named else errors.CouchbaseException) is verdict.error
 
 
 def test_what_is_told() -> None:
@@ -239,7 +233,7 @@ def test_the_operation_decides_about_management() -> None:
     """The same answer means one thing to one request and another to another."""
     told = {name: classify(MANAGEMENT, 404, "", name) for name in ("get_user", "get_group", "get_all_users")}
 
-    assert [errors.UserNotFoundException, errors.GroupNotFoundException, CouchbaseException] == [
+    assert [errors.UserNotFoundException, errors.GroupNotFoundException, errors.CouchbaseException] == [
         verdict.error for verdict in told.values()
     ]
     assert all(verdict.error_clause for verdict in told.values())

@@ -9,7 +9,7 @@ from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, SERVER_ACCEPTS, FrameBuffer
 from triclinium_core.options import SCRAM_ITERATIONS_MIN, PasswordAuthenticator
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.connection.bootstrap import Bootstrap, BootstrapPlan
 from triclinium_core.runtime.kv.connection.scram import ScramServer
 from triclinium_core.runtime.kv.connection.states import CONNECTION_TRANSITIONS, ConnectionEvent, ConnectionState

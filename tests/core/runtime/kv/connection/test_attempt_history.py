@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import RetryReason
 from triclinium_core.runtime.kv.connection.attempt_history import NO_END, AttemptHistory, StreamEnd
 from triclinium_core.runtime.kv.connection.bootstrap import BootstrapFailure, FailureKind
 

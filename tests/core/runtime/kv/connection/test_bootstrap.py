@@ -9,25 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.runtime.kv.connection.peer import (
-    CONFIG,
-    ERROR_MAP,
-    FEATURES,
-    PASSWORD,
-    USERNAME,
-    Answering,
-    Life,
-    as_frame,
-    bootstrap_of,
-    plan,
-    respond,
-    take_apart,
-)
+from tests.core.runtime.kv.connection import peer
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.options import CertificateAuthenticator, PasswordAuthenticator
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.connection.bootstrap import (
     HELLO_SIZE_MAX,
     MECHANISMS_MAX,
@@ -50,15 +37,15 @@ HELLO, MAP, LIST, AUTH, STEP, BUCKET, CONFIG_OF = (
 )
 
 
-def play(bootstrap: Bootstrap, node: Answering) -> list[list[Opcode]]:
+def play(bootstrap: Bootstrap, node: peer.Answering) -> list[list[Opcode]]:
     """Let ``node`` answer everything in the order asked, and return the opcodes of every write of the client."""
     writes: list[list[Opcode]] = []
-    pending = take_apart(bootstrap.start())
+    pending = peer.take_apart(bootstrap.start())
     writes.append([Opcode(request.opcode) for request in pending])
     while pending and bootstrap.failure is None:
-        data = bootstrap.receive(as_frame(node.answer(pending.pop(0))))
+        data = bootstrap.receive(peer.as_frame(node.answer(pending.pop(0))))
         if data:
-            requests = take_apart(data)
+            requests = peer.take_apart(data)
             writes.append([Opcode(request.opcode) for request in requests])
             pending += requests
     return writes
@@ -66,7 +53,9 @@ def play(bootstrap: Bootstrap, node: Answering) -> list[list[Opcode]]:
 
 def first_burst(**changes: Any) -> dict[Opcode, Frame]:
     """Return the requests of the first write, by opcode."""
-    return {Opcode(request.opcode): request for request in take_apart(bootstrap_of(plan(**changes)).start())}
+    return {
+        Opcode(request.opcode): request for request in peer.take_apart(peer.bootstrap_of(peer.plan(**changes)).start())
+    }
 
 
 def failure_of(bootstrap: Bootstrap) -> BootstrapFailure:
@@ -104,10 +93,10 @@ CERTIFICATE = CertificateAuthenticator("ada.pem")
 )
 def test_bursts(changes: dict[str, Any], writes: list[list[Opcode]]) -> None:
     """What can be asked without waiting leaves in one write (decision C26), and all of it is answered in the end."""
-    bootstrap = bootstrap_of(plan(**changes))
+    bootstrap = peer.bootstrap_of(peer.plan(**changes))
 
-    assert writes == play(bootstrap, Answering())
-    assert (True, frozenset(FEATURES)) == (bootstrap.is_done, bootstrap.negotiated.features)
+    assert writes == play(bootstrap, peer.Answering())
+    assert (True, frozenset(peer.FEATURES)) == (bootstrap.is_done, bootstrap.negotiated.features)
     assert ("xerror" not in changes) == (bootstrap.negotiated.error_map is not None)
     assert (None if writes[0] == [HELLO, MAP] else Status.SUCCESS) == bootstrap.sasl_status
 
@@ -147,11 +136,11 @@ def test_error_map_version() -> None:
 
 def test_negotiated() -> None:
     """Features, mechanism, error map and config are what the node said."""
-    bootstrap = bootstrap_of(plan())
-    play(bootstrap, Answering())
+    bootstrap = peer.bootstrap_of(peer.plan())
+    play(bootstrap, peer.Answering())
     negotiated = bootstrap.negotiated
 
-    assert frozenset(FEATURES) == negotiated.features
+    assert frozenset(peer.FEATURES) == negotiated.features
     assert "SCRAM-SHA512" == negotiated.mechanism
     assert ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN") == negotiated.offered_mechanisms
     assert negotiated.error_map is not None
@@ -160,45 +149,45 @@ def test_negotiated() -> None:
         negotiated.error_map.revision,
         set(negotiated.error_map.entries),
     )
-    assert CONFIG.encode() == negotiated.config
+    assert peer.CONFIG.encode() == negotiated.config
     assert (Status.SUCCESS, Status.SUCCESS) == (bootstrap.sasl_status, bootstrap.bucket_status)
 
 
 @rows("order", [*permutations(range(4))])
 def test_answers_in_any_order(order: tuple[int, ...]) -> None:
     """Answers are matched by opaque, and the connection is ready when all of them are there, not before."""
-    life, node = Life(), Answering()
-    bootstrap = bootstrap_of(plan(hello_after_auth=True), life)
-    pending = take_apart(bootstrap.start())
+    life, node = peer.Life(), peer.Answering()
+    bootstrap = peer.bootstrap_of(peer.plan(hello_after_auth=True), life)
+    pending = peer.take_apart(bootstrap.start())
     while len(pending) < 4:
-        pending += take_apart(bootstrap.receive(as_frame(node.answer(pending.pop(0)))))
+        pending += peer.take_apart(bootstrap.receive(peer.as_frame(node.answer(pending.pop(0)))))
     answers = [node.answer(request) for request in pending]
     states: list[ConnectionState] = []
     for position in order:
-        bootstrap.receive(as_frame(answers[position]))
+        bootstrap.receive(peer.as_frame(answers[position]))
         states.append(life.state)
 
     assert [ConnectionState.JOINING] * 3 + [ConnectionState.READY] == states
-    assert frozenset(FEATURES) == bootstrap.negotiated.features
+    assert frozenset(peer.FEATURES) == bootstrap.negotiated.features
     assert bootstrap.negotiated.error_map is not None
-    assert CONFIG.encode() == bootstrap.negotiated.config
+    assert peer.CONFIG.encode() == bootstrap.negotiated.config
 
 
 def test_not_ready_before_hello_is_answered() -> None:
     """Without its answer nobody knows whether keys have a prefix."""
-    life, node = Life(), Answering()
-    bootstrap = bootstrap_of(plan(tls=True), life)
-    hello, *others = take_apart(bootstrap.start())
+    life, node = peer.Life(), peer.Answering()
+    bootstrap = peer.bootstrap_of(peer.plan(tls=True), life)
+    hello, *others = peer.take_apart(bootstrap.start())
     for request in others:
-        for last in take_apart(bootstrap.receive(as_frame(node.answer(request)))):
-            bootstrap.receive(as_frame(node.answer(last)))
+        for last in peer.take_apart(bootstrap.receive(peer.as_frame(node.answer(request)))):
+            bootstrap.receive(peer.as_frame(node.answer(last)))
 
     assert (ConnectionState.JOINING, False) == (life.state, bootstrap.is_done)
 
-    bootstrap.receive(as_frame(node.answer(hello)))
+    bootstrap.receive(peer.as_frame(node.answer(hello)))
 
     assert (ConnectionState.READY, True) == (life.state, bootstrap.is_done)
-    assert frozenset(FEATURES) == bootstrap.negotiated.features
+    assert frozenset(peer.FEATURES) == bootstrap.negotiated.features
 
 
 # SASL.
@@ -213,15 +202,15 @@ def test_plain_message() -> None:
 
 def test_the_password_travels_in_plain_only_where_it_may() -> None:
     """Without TLS a server that offers only PLAIN does not get it."""
-    bootstrap, node = bootstrap_of(plan()), Answering(mechanisms=("PLAIN",))
+    bootstrap, node = peer.bootstrap_of(peer.plan()), peer.Answering(mechanisms=("PLAIN",))
     sent = bootstrap.start()
-    for request in take_apart(sent):
-        sent += bootstrap.receive(as_frame(node.answer(request)))
+    for request in peer.take_apart(sent):
+        sent += bootstrap.receive(peer.as_frame(node.answer(request)))
         if bootstrap.failure is not None:
             break
     failure = failure_of(bootstrap)
 
-    assert PASSWORD.encode() not in sent
+    assert peer.PASSWORD.encode() not in sent
     assert FailureKind.UNPROVEN_NODE is failure.kind
     assert failure.text.endswith(f"; {PLAIN_ONLY}")
     assert PLAIN_ONLY == failure.advice
@@ -230,8 +219,8 @@ def test_the_password_travels_in_plain_only_where_it_may() -> None:
 
 def test_fallback_in_order_of_preference() -> None:
     """The first mechanism that both sides have; each is tried once."""
-    bootstrap = bootstrap_of(plan(tls=True))
-    writes = play(bootstrap, Answering(mechanisms=("SCRAM-SHA1", "SCRAM-SHA256")))
+    bootstrap = peer.bootstrap_of(peer.plan(tls=True))
+    writes = play(bootstrap, peer.Answering(mechanisms=("SCRAM-SHA1", "SCRAM-SHA256")))
 
     assert bootstrap.is_done
     assert "SCRAM-SHA256" == bootstrap.negotiated.mechanism
@@ -240,9 +229,9 @@ def test_fallback_in_order_of_preference() -> None:
 
 def test_fallback_to_plain() -> None:
     """After a SCRAM that was refused nothing of it is left over."""
-    authenticator = PasswordAuthenticator(USERNAME, PASSWORD, ("SCRAM-SHA512", "PLAIN"))
-    bootstrap = bootstrap_of(plan(authenticator=authenticator))
-    play(bootstrap, Answering(mechanisms=("PLAIN",)))
+    authenticator = PasswordAuthenticator(peer.USERNAME, peer.PASSWORD, ("SCRAM-SHA512", "PLAIN"))
+    bootstrap = peer.bootstrap_of(peer.plan(authenticator=authenticator))
+    play(bootstrap, peer.Answering(mechanisms=("PLAIN",)))
 
     assert bootstrap.is_done
     assert "PLAIN" == bootstrap.negotiated.mechanism
@@ -250,8 +239,8 @@ def test_fallback_to_plain() -> None:
 
 def test_fallback_ends() -> None:
     """A server that refuses what it offers is not asked for ever."""
-    node = Answering(mechanisms=("SCRAM-SHA1",), statuses={AUTH: Status.NOT_SUPPORTED})
-    bootstrap = bootstrap_of(plan())
+    node = peer.Answering(mechanisms=("SCRAM-SHA1",), statuses={AUTH: Status.NOT_SUPPORTED})
+    bootstrap = peer.bootstrap_of(peer.plan())
     writes = play(bootstrap, node)
 
     assert FailureKind.PROTOCOL is failure_of(bootstrap).kind
@@ -274,27 +263,27 @@ def test_fallback_ends() -> None:
 )
 def test_server_that_cannot_prove_itself(statuses: dict[Opcode, int], values: dict[Opcode, bytes]) -> None:
     """A wrong signature, none at all, or a broken exchange: nothing more is sent to such a server."""
-    bootstrap = bootstrap_of(plan())
-    writes = play(bootstrap, Answering(statuses=statuses, values=values))
+    bootstrap = peer.bootstrap_of(peer.plan())
+    writes = play(bootstrap, peer.Answering(statuses=statuses, values=values))
     failure = failure_of(bootstrap)
 
     assert FailureKind.UNPROVEN_NODE is failure.kind
     assert "SCRAM-SHA512" in failure.text
     assert [BUCKET, CONFIG_OF] not in writes
-    assert PASSWORD not in failure.text
+    assert peer.PASSWORD not in failure.text
 
 
 @pytest.mark.parametrize(
     ("authenticator", "nonce"),
     [
-        (PasswordAuthenticator("control\x07character", PASSWORD), "client-nonce"),
-        (PasswordAuthenticator("\u00ad", PASSWORD), "client-nonce"),
-        (PasswordAuthenticator("ada", PASSWORD), ""),
+        (PasswordAuthenticator("control\x07character", peer.PASSWORD), "client-nonce"),
+        (PasswordAuthenticator("\u00ad", peer.PASSWORD), "client-nonce"),
+        (PasswordAuthenticator("ada", peer.PASSWORD), ""),
     ],
 )
 def test_exchange_that_cannot_begin(authenticator: PasswordAuthenticator, nonce: str) -> None:
     """What SCRAM cannot express fails with words, before anything is sent."""
-    bootstrap = bootstrap_of(plan(authenticator=authenticator, nonce=nonce))
+    bootstrap = peer.bootstrap_of(peer.plan(authenticator=authenticator, nonce=nonce))
     bootstrap.start()
 
     assert failure_of(bootstrap).text.startswith("SCRAM-SHA512: ")
@@ -303,8 +292,8 @@ def test_exchange_that_cannot_begin(authenticator: PasswordAuthenticator, nonce:
 @pytest.mark.parametrize(("iterations", "is_done"), [(1, False), (3999, False), (4000, True), (30_000, True)])
 def test_iterations_by_default(iterations: int, is_done: bool) -> None:
     """If a node requests fewer than 4,000 iterations, the client sends no proof and tries no second mechanism."""
-    bootstrap = bootstrap_of(plan())
-    play(bootstrap, node := Answering(iterations=iterations))
+    bootstrap = peer.bootstrap_of(peer.plan())
+    play(bootstrap, node := peer.Answering(iterations=iterations))
 
     assert is_done == bootstrap.is_done
     assert is_done == (Opcode.SASL_STEP in node.seen)
@@ -315,22 +304,22 @@ def test_iterations_by_default(iterations: int, is_done: bool) -> None:
 @pytest.mark.parametrize(("least", "is_done"), [(1, True), (2, True), (3, False)])
 def test_iterations_that_the_authenticator_permits(least: int, is_done: bool) -> None:
     """``scram_iterations_min`` permits that number of iterations, and not one fewer."""
-    authenticator = PasswordAuthenticator(USERNAME, PASSWORD, scram_iterations_min=least)
-    bootstrap = bootstrap_of(plan(authenticator=authenticator))
-    play(bootstrap, Answering(iterations=2))
+    authenticator = PasswordAuthenticator(peer.USERNAME, peer.PASSWORD, scram_iterations_min=least)
+    bootstrap = peer.bootstrap_of(peer.plan(authenticator=authenticator))
+    play(bootstrap, peer.Answering(iterations=2))
 
     assert is_done == bootstrap.is_done
 
 
 def test_a_second_mechanism_has_another_nonce() -> None:
     """After a fallback, the second SCRAM exchange has a different nonce."""
-    bootstrap, pending, sent = bootstrap_of(plan()), [], []
-    pending += take_apart(bootstrap.start())
-    node = Answering(mechanisms=("SCRAM-SHA1",))
+    bootstrap, pending, sent = peer.bootstrap_of(peer.plan()), [], []
+    pending += peer.take_apart(bootstrap.start())
+    node = peer.Answering(mechanisms=("SCRAM-SHA1",))
     while pending:
         request = pending.pop(0)
         sent += [request.value] if request.opcode == Opcode.SASL_AUTH else []
-        pending += take_apart(bootstrap.receive(as_frame(node.answer(request))))
+        pending += peer.take_apart(bootstrap.receive(peer.as_frame(node.answer(request))))
 
     assert bootstrap.is_done
     assert (2, 2) == (len(sent), len({message.partition(b"r=")[2] for message in sent}))
@@ -338,9 +327,9 @@ def test_a_second_mechanism_has_another_nonce() -> None:
 
 def test_mechanisms_are_not_told() -> None:
     """A server that does not know SASL_LIST_MECHS may still know the first mechanism; a refusal is of the credentials."""
-    taken, refused = bootstrap_of(plan()), bootstrap_of(plan())
-    play(taken, Answering(statuses={LIST: Status.UNKNOWN_COMMAND}))
-    play(refused, Answering(statuses={LIST: Status.UNKNOWN_COMMAND, AUTH: Status.AUTH_ERROR}))
+    taken, refused = peer.bootstrap_of(peer.plan()), peer.bootstrap_of(peer.plan())
+    play(taken, peer.Answering(statuses={LIST: Status.UNKNOWN_COMMAND}))
+    play(refused, peer.Answering(statuses={LIST: Status.UNKNOWN_COMMAND, AUTH: Status.AUTH_ERROR}))
 
     assert (True, ()) == (taken.is_done, taken.negotiated.offered_mechanisms)
     assert FailureKind.CREDENTIALS is failure_of(refused).kind
@@ -349,8 +338,8 @@ def test_mechanisms_are_not_told() -> None:
 @pytest.mark.parametrize("value", [b"\xff\xfe SCRAM-SHA512", b"  SCRAM-SHA512  ", b"A " * 100_000, b"A" * 100_000, b""])
 def test_odd_lists(value: bytes) -> None:
     """Names that nobody can read are names that nobody has; a list of any length is read up to a bound."""
-    bootstrap = bootstrap_of(plan())
-    play(bootstrap, Answering(values={LIST: value}))
+    bootstrap = peer.bootstrap_of(peer.plan())
+    play(bootstrap, peer.Answering(values={LIST: value}))
 
     assert bootstrap.is_done
     assert MECHANISMS_SIZE_MAX >= len(" ".join(bootstrap.negotiated.offered_mechanisms))
@@ -358,9 +347,9 @@ def test_odd_lists(value: bytes) -> None:
 
 def test_mechanisms_with_other_names_are_dropped() -> None:
     """The client keeps a bounded number of mechanism names, and only those in the form of RFC 4422."""
-    bootstrap = bootstrap_of(plan())
+    bootstrap = peer.bootstrap_of(peer.plan())
     listed = b"SCRAM-SHA512 \x1b]0;owned\x07\x1b[2J\x1b[31mFAKE scram-sha1 [red] " + b"Q" * 21 + b" X_1" * 100
-    play(bootstrap, Answering(values={LIST: listed}))
+    play(bootstrap, peer.Answering(values={LIST: listed}))
 
     assert ("SCRAM-SHA512", *["X_1"] * (MECHANISMS_MAX - 1)) == bootstrap.negotiated.offered_mechanisms
 
@@ -371,8 +360,8 @@ def test_mechanisms_with_other_names_are_dropped() -> None:
 @pytest.mark.parametrize("status", [Status.NOT_SUPPORTED, Status.INVALID_ARGUMENTS, Status.TEMPORARY_FAILURE, 0xABCD])
 def test_hello_refused(status: int) -> None:
     """Any other failure is one of the protocol, by name and number."""
-    bootstrap = bootstrap_of(plan())
-    play(bootstrap, Answering(statuses={HELLO: status}))
+    bootstrap = peer.bootstrap_of(peer.plan())
+    play(bootstrap, peer.Answering(statuses={HELLO: status}))
     failure = failure_of(bootstrap)
 
     assert (FailureKind.PROTOCOL, status) == (failure.kind, failure.status)
@@ -382,8 +371,8 @@ def test_hello_refused(status: int) -> None:
 @rows("size", [0, 2, 8, 1, 3, 21, HELLO_SIZE_MAX + 2])
 def test_features_of_any_size(size: int) -> None:
     """Each has two bytes, and there are not that many; none at all, unknown ones and repeated ones are no mistake."""
-    bootstrap = bootstrap_of(plan())
-    play(bootstrap, Answering(values={HELLO: b"\x7f" * size}))
+    bootstrap = peer.bootstrap_of(peer.plan())
+    play(bootstrap, peer.Answering(values={HELLO: b"\x7f" * size}))
 
     if size % 2 or size > HELLO_SIZE_MAX:
         assert f"{size} bytes" in failure_of(bootstrap).text
@@ -392,15 +381,15 @@ def test_features_of_any_size(size: int) -> None:
         assert frozenset({0x7F7F} if size else ()) == bootstrap.negotiated.features
 
 
-CORRUPT = (b"", b"\xff", b"[]", b"{", ERROR_MAP.encode()[:-1], b'{"version":3,"revision":1,"errors":{}}')
+CORRUPT = (b"", b"\xff", b"[]", b"{", peer.ERROR_MAP.encode()[:-1], b'{"version":3,"revision":1,"errors":{}}')
 
 
 @rows("renegotiate", [False, True])
 @rows("document", CORRUPT)
 def test_corrupt_error_map(document: bytes, renegotiate: bool) -> None:
     """The connection goes on without a map and says why (decision C18), or is made anew where that is asked for."""
-    bootstrap = bootstrap_of(plan(renegotiate_on_corrupt_error_map=renegotiate))
-    play(bootstrap, Answering(values={MAP: document}))
+    bootstrap = peer.bootstrap_of(peer.plan(renegotiate_on_corrupt_error_map=renegotiate))
+    play(bootstrap, peer.Answering(values={MAP: document}))
 
     if renegotiate:
         assert FailureKind.CORRUPT_ERROR_MAP is failure_of(bootstrap).kind
@@ -414,8 +403,8 @@ def test_corrupt_error_map(document: bytes, renegotiate: bool) -> None:
 @rows("status", [Status.UNKNOWN_COMMAND, Status.KEY_NOT_FOUND, 0xABCD])
 def test_no_error_map(status: int, renegotiate: bool) -> None:
     """A node without a map is not one with a corrupt map."""
-    bootstrap = bootstrap_of(plan(renegotiate_on_corrupt_error_map=renegotiate))
-    play(bootstrap, Answering(statuses={MAP: status}))
+    bootstrap = peer.bootstrap_of(peer.plan(renegotiate_on_corrupt_error_map=renegotiate))
+    play(bootstrap, peer.Answering(statuses={MAP: status}))
 
     assert (True, None) == (bootstrap.is_done, bootstrap.negotiated.error_map)
     assert f"0x{status:02x}" in (bootstrap.negotiated.error_map_problem or "")
@@ -436,8 +425,8 @@ def test_no_error_map(status: int, renegotiate: bool) -> None:
 )
 def test_bucket_refused(status: int, words: str) -> None:
     """The status is kept for the terminal state (decision C7), the words are for people."""
-    bootstrap = bootstrap_of(plan())
-    play(bootstrap, Answering(statuses={BUCKET: status}))
+    bootstrap = peer.bootstrap_of(peer.plan())
+    play(bootstrap, peer.Answering(statuses={BUCKET: status}))
     failure = failure_of(bootstrap)
 
     assert (FailureKind.BUCKET, status) == (failure.kind, failure.status)
@@ -449,9 +438,9 @@ def test_bucket_refused(status: int, words: str) -> None:
 @pytest.mark.parametrize("status", [Status.KEY_NOT_FOUND, Status.UNKNOWN_COMMAND, Status.NO_BUCKET, 0xABCD])
 def test_no_config(status: int) -> None:
     """A bucket without a config cannot be used; without a bucket there need not be one."""
-    with_bucket, without = bootstrap_of(plan()), bootstrap_of(plan(bucket=None))
+    with_bucket, without = peer.bootstrap_of(peer.plan()), peer.bootstrap_of(peer.plan(bucket=None))
     for bootstrap in (with_bucket, without):
-        play(bootstrap, Answering(statuses={CONFIG_OF: status}))
+        play(bootstrap, peer.Answering(statuses={CONFIG_OF: status}))
 
     assert status == failure_of(with_bucket).status
     assert without.is_done
@@ -463,10 +452,10 @@ def test_no_config(status: int) -> None:
 
 def after(count: int) -> tuple[Bootstrap, list[Frame]]:
     """Return a bootstrap that has heard ``count`` good answers, and what it still waits for."""
-    bootstrap, node = bootstrap_of(plan()), Answering()
-    pending = take_apart(bootstrap.start())
+    bootstrap, node = peer.bootstrap_of(peer.plan()), peer.Answering()
+    pending = peer.take_apart(bootstrap.start())
     for _ in range(count):
-        pending += take_apart(bootstrap.receive(as_frame(node.answer(pending.pop(0)))))
+        pending += peer.take_apart(bootstrap.receive(peer.as_frame(node.answer(pending.pop(0)))))
     return bootstrap, pending
 
 
@@ -485,16 +474,16 @@ def test_at_every_step(count: int) -> None:
 @given(
     st.integers(0, 6),
     st.integers(0, 0xFFFF) | st.sampled_from([0, 0x21]),
-    st.binary(max_size=60) | st.sampled_from([ERROR_MAP.encode(), CONFIG.encode(), b"v=AAAA", b"SCRAM-SHA1"]),
+    st.binary(max_size=60) | st.sampled_from([peer.ERROR_MAP.encode(), peer.CONFIG.encode(), b"v=AAAA", b"SCRAM-SHA1"]),
     st.binary(max_size=30),
 )
 def test_garbage_at_every_step(count: int, status: int, value: bytes, extras: bytes) -> None:
     """Whatever the answer: the next step, or a failure with words of bounded length."""
     bootstrap, pending = after(count)
-    data = bootstrap.receive(as_frame(respond(pending[0], status, value=value, extras=extras)))
+    data = bootstrap.receive(peer.as_frame(peer.respond(pending[0], status, value=value, extras=extras)))
 
     if bootstrap.failure is not None:
         assert b"" == data
         assert 600 > len(failure_of(bootstrap).text)
     else:
-        take_apart(data)
+        peer.take_apart(data)

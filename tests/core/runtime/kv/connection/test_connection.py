@@ -15,18 +15,10 @@ from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request, encode_response, encode_server_request
 from triclinium_core.options import PasswordAuthenticator
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase import CircuitBreakerOptions
+from triclinium_core.runtime.kv.connection import connection_events
 from triclinium_core.runtime.kv.connection.address_cycle import AddressCycle
 from triclinium_core.runtime.kv.connection.connection import UNASKED_MAX, Connection
-from triclinium_core.runtime.kv.connection.connection_events import (
-    Answered,
-    BecameReady,
-    BecameUnusable,
-    BucketSelected,
-    News,
-    SaslAnswered,
-    Strayed,
-)
 from triclinium_core.runtime.kv.connection.in_flight import Probe, Purpose
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 
@@ -79,14 +71,14 @@ def ordered(connection: Connection) -> list[Frame]:
 
 def play(
     connection: Connection, pending: list[Frame], peer: Answering, *, until: ConnectionState = ConnectionState.READY
-) -> list[News]:
+) -> list[connection_events.News]:
     """Let ``peer`` answer until the connection is in a state, and return all news."""
-    told: list[News] = []
+    told: list[connection_events.News] = []
     while connection.state is not until:
         news = connection.bytes_received(peer.answer(pending.pop(0)), 2.0)
         told += news
         pending += ordered(connection)
-        if news and isinstance(news[-1], BecameUnusable):
+        if news and isinstance(news[-1], connection_events.BecameUnusable):
             break
     return told
 
@@ -115,10 +107,10 @@ def send(connection: Connection, owner: int | Purpose, opcode: Opcode = NOOP) ->
     return request
 
 
-def unusable(news: Sequence[News]) -> BecameUnusable:
+def unusable(news: Sequence[connection_events.News]) -> connection_events.BecameUnusable:
     """Return the last news, which must be the end of the stream."""
-    assert isinstance(news[-1], BecameUnusable)
-    assert not any(isinstance(item, BecameUnusable) for item in news[:-1])
+    assert isinstance(news[-1], connection_events.BecameUnusable)
+    assert not any(isinstance(item, connection_events.BecameUnusable) for item in news[:-1])
     return news[-1]
 
 
@@ -194,10 +186,12 @@ def test_news_of_a_bootstrap() -> None:
     connection, pending = opened()
     news = play(connection, pending, Answering())
 
-    assert [SaslAnswered, BucketSelected, BecameReady] == [type(item) for item in news]
-    assert SaslAnswered(0) == news[0]
-    assert BucketSelected("travel", 0) == news[1]
-    assert BecameReady(losses=0) == news[2]
+    assert [connection_events.SaslAnswered, connection_events.BucketSelected, connection_events.BecameReady] == [
+        type(item) for item in news
+    ]
+    assert connection_events.SaslAnswered(0) == news[0]
+    assert connection_events.BucketSelected("travel", 0) == news[1]
+    assert connection_events.BecameReady(losses=0) == news[2]
     assert Dialect(frozenset({HelloFeature.XERROR, HelloFeature.COLLECTIONS, HelloFeature.JSON})) == connection.dialect
 
 
@@ -207,7 +201,7 @@ def test_bootstrap_that_cannot_begin() -> None:
     connection.connect()
     news = connection.stream_opened(plan(nonce=""), 1.0)
 
-    assert [BecameUnusable] == [type(item) for item in news]
+    assert [connection_events.BecameUnusable] == [type(item) for item in news]
     assert "nonce" in unusable(news).text
 
 
@@ -242,11 +236,13 @@ def test_answer_to_nothing(opaque_off: int, opcode: Opcode) -> None:
     stray = encode_response(opcode, opaque=request.opaque + opaque_off)
     news = connection.bytes_received(stray * UNASKED_MAX + respond(request), 3.0)
 
-    assert [*[Strayed] * UNASKED_MAX, Answered] == [type(item) for item in news]
+    assert [*[connection_events.Strayed] * UNASKED_MAX, connection_events.Answered] == [type(item) for item in news]
 
     stray = encode_response(opcode, opaque=send(connection, 8).opaque + opaque_off)
 
-    assert [Strayed, BecameUnusable] == [type(item) for item in connection.bytes_received(stray, 4.0)]
+    assert [connection_events.Strayed, connection_events.BecameUnusable] == [
+        type(item) for item in connection.bytes_received(stray, 4.0)
+    ]
 
 
 def test_the_next_stream_has_its_own_allowance() -> None:
@@ -259,7 +255,7 @@ def test_the_next_stream_has_its_own_allowance() -> None:
     connection.stream_opened(plan(), 4.0)
     play(connection, ordered(connection), Answering())
 
-    assert [Strayed] == [type(item) for item in connection.bytes_received(stray, 5.0)]
+    assert [connection_events.Strayed] == [type(item) for item in connection.bytes_received(stray, 5.0)]
 
 
 def test_answered_twice() -> None:
@@ -268,7 +264,9 @@ def test_answered_twice() -> None:
     request = send(connection, 7)
     news = connection.bytes_received(respond(request) * (2 + UNASKED_MAX), 3.0)
 
-    assert [Answered, *[Strayed] * (1 + UNASKED_MAX)] == [type(item) for item in news]
+    assert [connection_events.Answered, *[connection_events.Strayed] * (1 + UNASKED_MAX)] == [
+        type(item) for item in news
+    ]
 
 
 def test_a_bootstrap_that_is_answered_twice() -> None:
@@ -281,7 +279,9 @@ def test_a_bootstrap_that_is_answered_twice() -> None:
     noop = send(connection, 7)
     news += connection.bytes_received(b"".join(answers) * UNASKED_MAX + respond(noop), 3.0)
 
-    assert [*[Strayed] * (1 + UNASKED_MAX * len(answers)), Answered] == [type(item) for item in news]
+    assert [*[connection_events.Strayed] * (1 + UNASKED_MAX * len(answers)), connection_events.Answered] == [
+        type(item) for item in news
+    ]
 
 
 def test_bytes_without_a_frame_are_no_sign_of_life() -> None:
@@ -326,7 +326,7 @@ def test_no_frame(state: ConnectionState, data: bytes, words: str) -> None:
     """A wrong magic or an impossible length ends the stream, however the bytes are cut."""
     whole, _ = in_state(state)
     pieces, _ = in_state(state)
-    news: Sequence[News] = []
+    news: Sequence[connection_events.News] = []
     for position in range(len(data)):
         news = pieces.bytes_received(data[position : position + 1], 3.0)
         if news:
@@ -382,14 +382,14 @@ def test_failed_attempts() -> None:
 # Any cut, any bytes.
 
 
-def signature(news: Sequence[News]) -> list[object]:
+def signature(news: Sequence[connection_events.News]) -> list[object]:
     """Return what matters of news, so that two runs can be compared."""
     shown: list[object] = []
     for item in news:
         match item:
-            case Answered(request, frame):
+            case connection_events.Answered(request, frame):
                 shown.append((request.owner, frame.status, frame.value))
-            case BecameUnusable(text):
+            case connection_events.BecameUnusable(text):
                 shown.append(text)
             case _:
                 shown.append(type(item))
@@ -422,10 +422,10 @@ def test_any_cut(state: ConnectionState, cuts: list[int], damage: tuple[int, byt
         data = data[:position] + nonsense + data[position + len(nonsense) :]
     bounds = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
 
-    told: list[News] = []
+    told: list[connection_events.News] = []
     for start, end in pairwise(bounds):
         told += pieces.bytes_received(data[start:end], 2.0)
-        if told and isinstance(told[-1], BecameUnusable):
+        if told and isinstance(told[-1], connection_events.BecameUnusable):
             break
 
     assert [text for text in signature(whole.bytes_received(data, 2.0)) if not is_hinted(text)] == [
@@ -468,7 +468,7 @@ def test_frames_that_are_well_formed_nonsense(
         data += bytes([magic]) + frame[1:]
     for position in range(0, len(data), 7):
         news = connection.bytes_received(data[position : position + 7], 2.0)
-        if news and isinstance(news[-1], BecameUnusable):
+        if news and isinstance(news[-1], connection_events.BecameUnusable):
             break
         for request in ordered(connection):
             assert request.opcode in STEPS

@@ -7,40 +7,33 @@ from hypothesis import given, strategies as st
 
 from triclinium_core.contract.neutral import StreamId
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase.events import HandedOver
-from triclinium_core.runtime.kv.connection.in_flight import (
-    BYTES_MAX,
-    OPAQUE_MAX,
-    REQUESTS_MAX,
-    InFlightRequest,
-    InFlightTable,
-    Probe,
-)
+from triclinium_core.retry.couchbase import HandedOver
+from triclinium_core.runtime.kv.connection import in_flight
 
 NOTHING, PART, ALL = HandedOver.NOTHING, HandedOver.PART, HandedOver.ALL
 
 
-def add(table: InFlightTable, owner: int, size: int = 24) -> int:
+def add(table: in_flight.InFlightTable, owner: int, size: int = 24) -> int:
     """Add a request, and return its opaque."""
     opaque = table.next_opaque
-    table.send(Probe(owner), bytes(size))
+    table.send(in_flight.Probe(owner), bytes(size))
     return opaque
 
 
-def pop(table: InFlightTable, opaque: int) -> InFlightRequest | None:
+def pop(table: in_flight.InFlightTable, opaque: int) -> in_flight.InFlightRequest | None:
     """Return the request that an answer with this opaque is for, if any."""
     return table.answered(Frame(0x81, 0, 0, 0, opaque, 0, b"", b"", b"", b""))
 
 
 def test_pop() -> None:
     """An answer finds its request by opaque, once, in any order."""
-    table = InFlightTable([])
+    table = in_flight.InFlightTable([])
     first, second = add(table, 1), add(table, 2)
 
     assert 2 == len(table)
-    assert InFlightRequest(second, 0, Probe(2), 24, 24) == pop(table, second)
+    assert in_flight.InFlightRequest(second, 0, in_flight.Probe(2), 24, 24) == pop(table, second)
     assert pop(table, second) is None
-    assert InFlightRequest(first, 0, Probe(1), 0, 24) == pop(table, first)
+    assert in_flight.InFlightRequest(first, 0, in_flight.Probe(1), 0, 24) == pop(table, first)
     assert 0 == len(table)
     assert pop(table, 99) is None
 
@@ -60,13 +53,13 @@ def test_pop() -> None:
 )
 def test_handed_over(byte_count: int, expected: HandedOver) -> None:
     """A frame that begins at byte 100 and ends before byte 150 (decision C24)."""
-    assert expected is InFlightRequest(1, 0, None, 100, 50).handed_over(byte_count)
+    assert expected is in_flight.InFlightRequest(1, 0, None, 100, 50).handed_over(byte_count)
 
 
 @given(st.lists(st.integers(24, 80), min_size=1, max_size=20), st.integers(0, 200), st.integers(0, 2_000))
 def test_offsets_cover_the_stream(sizes: list[int], skipped: int, byte_count: int) -> None:
     """Frames lie one behind the other after the bootstrap; at most one of them is cut."""
-    table = InFlightTable([])
+    table = in_flight.InFlightTable([])
     table.send_foreign(bytes(skipped), 0)
     for owner, size in enumerate(sizes):
         add(table, owner, size)
@@ -81,12 +74,12 @@ def test_offsets_cover_the_stream(sizes: list[int], skipped: int, byte_count: in
 
 def test_clear() -> None:
     """A lost stream gives its requests back, oldest first, and the next one begins at byte 0."""
-    table = InFlightTable([])
+    table = in_flight.InFlightTable([])
     table.send_foreign(bytes(100), 0)
     opaques = [add(table, owner) for owner in (1, 2, 3)]
     pop(table, opaques[1])
 
-    assert [Probe(1), Probe(3)] == [request.owner for request in table.clear()]
+    assert [in_flight.Probe(1), in_flight.Probe(3)] == [request.owner for request in table.clear()]
     assert 0 == len(table)
 
     request = pop(table, add(table, 4))
@@ -97,7 +90,7 @@ def test_clear() -> None:
 
 def test_abandon() -> None:
     """Nobody waits for the answer any more, but it will come; an unknown opaque is ignored."""
-    table = InFlightTable([])
+    table = in_flight.InFlightTable([])
     opaque = add(table, 1)
     table.abandon(opaque)
     table.abandon(99)
@@ -109,30 +102,32 @@ def test_abandon() -> None:
 
 def test_opaques_differ_from_those_in_flight() -> None:
     """Also across the end of 32 bits, where some old request has no answer yet."""
-    table = InFlightTable([])
+    table = in_flight.InFlightTable([])
     first, second, third = (add(table, owner) for owner in range(3))
     pop(table, second)
-    table.send_foreign(b"", OPAQUE_MAX - 2)
+    table.send_foreign(b"", in_flight.OPAQUE_MAX - 2)
 
-    assert [OPAQUE_MAX - 1, OPAQUE_MAX, second, third + 1] == [add(table, owner) for owner in range(4)]
+    assert [in_flight.OPAQUE_MAX - 1, in_flight.OPAQUE_MAX, second, third + 1] == [
+        add(table, owner) for owner in range(4)
+    ]
     assert first == 1
 
 
 def test_opaques_fit_their_field() -> None:
     """From 1 to all ones, and then from 1 again."""
-    table = InFlightTable([])
+    table = in_flight.InFlightTable([])
 
     assert 1 == table.next_opaque
 
-    table.send_foreign(b"", OPAQUE_MAX - 1)
+    table.send_foreign(b"", in_flight.OPAQUE_MAX - 1)
 
     assert [0xFFFF_FFFF, 1] == [add(table, owner) for owner in range(2)]
 
 
 def test_full_by_count() -> None:
     """A bounded number of requests is unanswered, abandoned ones included (decision C37)."""
-    table = InFlightTable([])
-    opaques = [add(table, owner) for owner in range(REQUESTS_MAX - 1)]
+    table = in_flight.InFlightTable([])
+    opaques = [add(table, owner) for owner in range(in_flight.REQUESTS_MAX - 1)]
 
     assert not table.is_full
 
@@ -148,8 +143,8 @@ def test_full_by_count() -> None:
 
 def test_full_by_size() -> None:
     """A bounded number of bytes too; losing the stream empties it."""
-    table = InFlightTable([])
-    add(table, 1, BYTES_MAX - 24)
+    table = in_flight.InFlightTable([])
+    add(table, 1, in_flight.BYTES_MAX - 24)
 
     assert not table.is_full
 
@@ -169,8 +164,8 @@ def test_full_by_size() -> None:
 
 def test_outgoing() -> None:
     """Frames wait in order until they are sent; the table is listed once for each event, and a lost stream drops them."""
-    sending: list[InFlightTable] = []
-    table = InFlightTable(sending)
+    sending: list[in_flight.InFlightTable] = []
+    table = in_flight.InFlightTable(sending)
     table.begin(StreamId(7))
     table.send_foreign(b"bootstrap", 0)
     add(table, 1)
@@ -185,8 +180,8 @@ def test_outgoing() -> None:
 
 def test_room() -> None:
     """Operations lack room from the first that waits; an answer, or the judgement itself, ends that."""
-    table = InFlightTable([])
-    opaque = add(table, 1, BYTES_MAX)
+    table = in_flight.InFlightTable([])
+    opaque = add(table, 1, in_flight.BYTES_MAX)
     first = [table.lacks_room(1.0), table.lacks_room(2.0)]
     verdicts = [table.has_lacked_room(11.0, 10.0), table.has_lacked_room(99.0, 10.0)]
     table.lacks_room(3.0)

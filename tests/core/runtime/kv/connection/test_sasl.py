@@ -6,33 +6,21 @@ import pytest
 
 from tests.core.runtime.kv.connection.peer import PASSWORD, USERNAME
 from tests.rows import rows
+from triclinium_core import options
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
-from triclinium_core.options import (
-    SCRAM_ITERATIONS_MIN,
-    Authenticator,
-    CertificateAuthenticator,
-    JwtAuthenticator,
-    PasswordAuthenticator,
-)
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.runtime.kv.connection.sasl import (
-    PLAIN_ONLY,
-    SaslExchange,
-    SaslMessage,
-    SaslRefusal,
-    mechanisms_of,
-    user_of,
-)
+from triclinium_core.retry.couchbase import Status
+from triclinium_core.runtime.kv.connection import sasl
+from triclinium_core.runtime.kv.connection.sasl import PLAIN_ONLY
 from triclinium_core.runtime.kv.connection.scram import MECHANISMS, ScramServer
 
-ADA = PasswordAuthenticator(USERNAME, PASSWORD)
-TOKEN = JwtAuthenticator("a.b.c")
-CERTIFICATE = CertificateAuthenticator("ada.pem")
+ADA = options.PasswordAuthenticator(USERNAME, PASSWORD)
+TOKEN = options.JwtAuthenticator("a.b.c")
+CERTIFICATE = options.CertificateAuthenticator("ada.pem")
 
 
-def answer(message: SaslMessage | None, status: int, value: bytes = b"") -> Frame:
+def answer(message: sasl.SaslMessage | None, status: int, value: bytes = b"") -> Frame:
     """Return an answer to a message."""
     assert message is not None
     (frame,) = FrameBuffer(CLIENT_ACCEPTS).receive(
@@ -41,9 +29,11 @@ def answer(message: SaslMessage | None, status: int, value: bytes = b"") -> Fram
     return frame
 
 
-def begun(authenticator: Authenticator, *offered: str, tls: bool = False) -> tuple[SaslExchange, SaslMessage]:
+def begun(
+    authenticator: options.Authenticator, *offered: str, tls: bool = False
+) -> tuple[sasl.SaslExchange, sasl.SaslMessage]:
     """Return an exchange and its first message."""
-    exchange = SaslExchange(authenticator, tls=tls, nonce="nonce", offered=offered)
+    exchange = sasl.SaslExchange(authenticator, tls=tls, nonce="nonce", offered=offered)
     message = exchange.start()
     assert message is not None
     return exchange, message
@@ -54,32 +44,32 @@ def begun(authenticator: Authenticator, *offered: str, tls: bool = False) -> tup
     [
         (MECHANISMS, ADA, False),
         (("PLAIN", *MECHANISMS), ADA, True),
-        (("PLAIN",), PasswordAuthenticator(USERNAME, PASSWORD, ("PLAIN",)), False),
+        (("PLAIN",), options.PasswordAuthenticator(USERNAME, PASSWORD, ("PLAIN",)), False),
         (("OAUTHBEARER",), TOKEN, True),
         (("OAUTHBEARER",), TOKEN, False),
         ((), CERTIFICATE, True),
     ],
     ids=str,
 )
-def test_mechanisms(expected: tuple[str, ...], authenticator: Authenticator, tls: bool) -> None:
+def test_mechanisms(expected: tuple[str, ...], authenticator: options.Authenticator, tls: bool) -> None:
     """A token has one; for a certificate there is no SASL."""
-    assert expected == mechanisms_of(authenticator, tls=tls)
+    assert expected == sasl.mechanisms_of(authenticator, tls=tls)
 
 
 @pytest.mark.parametrize(
     ("expected", "authenticator"),
     [("user 'ada'", ADA), ("the user of the token", TOKEN), ("the user of the certificate", CERTIFICATE)],
 )
-def test_users(expected: str, authenticator: Authenticator) -> None:
+def test_users(expected: str, authenticator: options.Authenticator) -> None:
     """Errors call them by what is known of them."""
-    assert expected == user_of(authenticator)
+    assert expected == sasl.user_of(authenticator)
 
 
 def test_token() -> None:
     """A header without channel binding and identity, then the token as RFC 6750 has it (RFC 7628 §3.1)."""
     exchange, message = begun(TOKEN)
 
-    assert SaslMessage(Opcode.SASL_AUTH, "OAUTHBEARER", b"n,,\x01auth=Bearer a.b.c\x01\x01") == message
+    assert sasl.SaslMessage(Opcode.SASL_AUTH, "OAUTHBEARER", b"n,,\x01auth=Bearer a.b.c\x01\x01") == message
     assert exchange.receive(answer(message, Status.SUCCESS)) is None
     assert (True, Status.SUCCESS, None) == (exchange.is_done, exchange.status, exchange.refusal)
 
@@ -98,7 +88,7 @@ def test_a_token_that_is_refused(tells_why: bool, status: Status) -> None:
     exchange, message = begun(TOKEN)
     if tells_why:
         step = exchange.receive(answer(message, Status.AUTH_CONTINUE, b'{"status":"invalid_token"}'))
-        assert SaslMessage(Opcode.SASL_STEP, "OAUTHBEARER", b"\x01") == step
+        assert sasl.SaslMessage(Opcode.SASL_STEP, "OAUTHBEARER", b"\x01") == step
         message = step
     exchange.receive(answer(message, status))
     refusal = exchange.refusal
@@ -113,8 +103,8 @@ def test_a_token_that_is_refused(tells_why: bool, status: Status) -> None:
     assert "a.b.c" not in refusal.text
 
 
-@rows(("authenticator", "steps"), [(TOKEN, 1), (PasswordAuthenticator(USERNAME, PASSWORD, ("PLAIN",)), 0)])
-def test_a_server_that_goes_on_asking(authenticator: Authenticator, steps: int) -> None:
+@rows(("authenticator", "steps"), [(TOKEN, 1), (options.PasswordAuthenticator(USERNAME, PASSWORD, ("PLAIN",)), 0)])
+def test_a_server_that_goes_on_asking(authenticator: options.Authenticator, steps: int) -> None:
     """PLAIN has one message only, and a token is followed by one: more is no answer that there could be."""
     exchange, message = begun(authenticator)
     for _ in range(steps):
@@ -147,14 +137,14 @@ def test_what_is_known_of_the_server_is_used(expected: str, offered: tuple[str, 
             f"offers PLAIN, but allowed is SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1; {PLAIN_ONLY}",
         ),
         (
-            PasswordAuthenticator("ada", "secret", ("SCRAM-SHA512",)),
+            options.PasswordAuthenticator("ada", "secret", ("SCRAM-SHA512",)),
             ("PLAIN", "SCRAM-SHA1"),
             "offers PLAIN, SCRAM-SHA1, but allowed is SCRAM-SHA512; permit one of the offered mechanisms",
         ),
         (TOKEN, ("PLAIN",), "offers PLAIN, but allowed is OAUTHBEARER; the cluster takes no tokens here"),
     ],
 )
-def test_nothing_in_common(authenticator: Authenticator, offered: tuple[str, ...], words: str) -> None:
+def test_nothing_in_common(authenticator: options.Authenticator, offered: tuple[str, ...], words: str) -> None:
     """What was offered a while ago may have been added to; if not, the refusal is not of the credentials."""
     exchange, message = begun(authenticator, *offered)
 
@@ -168,9 +158,14 @@ def test_nothing_in_common(authenticator: Authenticator, offered: tuple[str, ...
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_scram(mechanism: str) -> None:
     """Two steps, and the server's own proof at the end."""
-    exchange, message = begun(PasswordAuthenticator(USERNAME, PASSWORD, (mechanism,)))
+    exchange, message = begun(options.PasswordAuthenticator(USERNAME, PASSWORD, (mechanism,)))
     server = ScramServer(
-        mechanism, username=USERNAME, password=PASSWORD, nonce="server", salt=b"salt", iterations=SCRAM_ITERATIONS_MIN
+        mechanism,
+        username=USERNAME,
+        password=PASSWORD,
+        nonce="server",
+        salt=b"salt",
+        iterations=options.SCRAM_ITERATIONS_MIN,
     )
     step = exchange.receive(answer(message, Status.AUTH_CONTINUE, server.first(message.payload)))
     assert step is not None
@@ -194,7 +189,7 @@ def test_a_scram_that_says_itself_that_it_failed(text: bytes, status: int, is_se
             password=PASSWORD,
             nonce="s",
             salt=b"s",
-            iterations=SCRAM_ITERATIONS_MIN,
+            iterations=options.SCRAM_ITERATIONS_MIN,
         )
         step = exchange.receive(answer(message, Status.AUTH_CONTINUE, server.first(message.payload)))
         assert step is not None
@@ -218,7 +213,7 @@ def test_a_node_without_the_password(is_second: bool, value: bytes) -> None:
             password=PASSWORD,
             nonce="s",
             salt=b"s",
-            iterations=SCRAM_ITERATIONS_MIN,
+            iterations=options.SCRAM_ITERATIONS_MIN,
         )
         step = exchange.receive(answer(message, Status.AUTH_CONTINUE, server.first(message.payload)))
         assert step is not None
@@ -232,12 +227,12 @@ def test_a_node_without_the_password(is_second: bool, value: bytes) -> None:
 
 @pytest.mark.parametrize("status", [Status.TEMPORARY_FAILURE, Status.NOT_SUPPORTED, 0x7FF0])
 @pytest.mark.parametrize("authenticator", [ADA, TOKEN], ids=["password", "token"])
-def test_other_failures(authenticator: Authenticator, status: int) -> None:
+def test_other_failures(authenticator: options.Authenticator, status: int) -> None:
     """They are told by number, and say nothing of the credentials (decision C6)."""
     exchange, message = begun(authenticator)
     exchange.receive(answer(message, status))
 
-    assert exchange.refusal == SaslRefusal(exchange.refusal.text if exchange.refusal else "", status)
+    assert exchange.refusal == sasl.SaslRefusal(exchange.refusal.text if exchange.refusal else "", status)
     assert status == exchange.status
     assert exchange.refusal is not None
     assert f"[0x{status:02x}]" in exchange.refusal.text

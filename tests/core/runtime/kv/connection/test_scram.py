@@ -18,15 +18,7 @@ from hypothesis import example, given, strategies as st
 from tests.rows import rows
 from triclinium_core.options import SCRAM_ITERATIONS_MIN
 from triclinium_core.runtime.kv.connection import scram
-from triclinium_core.runtime.kv.connection.scram import (
-    ITERATIONS_MAX,
-    MECHANISMS,
-    MESSAGE_SIZE_MAX,
-    SaltedPasswords,
-    ScramClient,
-    ScramError,
-    ScramServer,
-)
+from triclinium_core.runtime.kv.connection.scram import ITERATIONS_MAX
 
 USERNAME = "user"
 PASSWORD = "pencil"
@@ -39,7 +31,7 @@ ITERATIONS = SCRAM_ITERATIONS_MIN
 SERVER_FIRST = f"r={NONCE},s={SALT_TEXT},i={ITERATIONS}"
 
 Tamper = Callable[[int, bytes], bytes]
-all_mechanisms = pytest.mark.parametrize("mechanism", MECHANISMS)
+all_mechanisms = pytest.mark.parametrize("mechanism", scram.MECHANISMS)
 
 
 def make_client(
@@ -49,9 +41,9 @@ def make_client(
     *,
     nonce: str = CLIENT_NONCE,
     iterations_min: int = SCRAM_ITERATIONS_MIN,
-) -> ScramClient:
+) -> scram.ScramClient:
     """Return a client that has sent nothing."""
-    return ScramClient(mechanism, username, password, nonce=nonce, iterations_min=iterations_min)
+    return scram.ScramClient(mechanism, username, password, nonce=nonce, iterations_min=iterations_min)
 
 
 def make_server(
@@ -62,9 +54,11 @@ def make_server(
     nonce: str = SERVER_NONCE,
     salt: bytes = SALT,
     iterations: int = ITERATIONS,
-) -> ScramServer:
+) -> scram.ScramServer:
     """Return a server that has heard nothing."""
-    return ScramServer(mechanism, username=username, password=password, nonce=nonce, salt=salt, iterations=iterations)
+    return scram.ScramServer(
+        mechanism, username=username, password=password, nonce=nonce, salt=salt, iterations=iterations
+    )
 
 
 def untouched(_step: int, message: bytes) -> bytes:
@@ -82,7 +76,7 @@ def appending(at_step: int, tail: bytes) -> Tamper:
     return lambda step, message: message + tail if step == at_step else message
 
 
-def exchange(client: ScramClient, server: ScramServer, tamper: Tamper = untouched) -> list[bytes]:
+def exchange(client: scram.ScramClient, server: scram.ScramServer, tamper: Tamper = untouched) -> list[bytes]:
     """Let both sides talk until each is sure of the other; return the messages as they arrived."""
     messages = [tamper(0, client.first())]
     messages.append(tamper(1, server.first(messages[-1])))
@@ -92,21 +86,21 @@ def exchange(client: ScramClient, server: ScramServer, tamper: Tamper = untouche
     return messages
 
 
-def client_after_first() -> ScramClient:
+def client_after_first() -> scram.ScramClient:
     """Return a client that waits for the server-first-message."""
     client = make_client()
     client.first()
     return client
 
 
-def client_after_final() -> ScramClient:
+def client_after_final() -> scram.ScramClient:
     """Return a client that waits for the server-final-message."""
     client = client_after_first()
     client.final(SERVER_FIRST.encode())
     return client
 
 
-def server_after_first() -> ScramServer:
+def server_after_first() -> scram.ScramServer:
     """Return a server that waits for the client-final-message."""
     server = make_server()
     server.first(make_client().first())
@@ -188,7 +182,7 @@ class TestMechanisms:
         """Iterated HMAC and hashlib's PBKDF2 give the same messages for each digest."""
 
         def talk() -> list[bytes]:
-            monkeypatch.setattr(scram, "SALTED_BY_SERVERS", SaltedPasswords())
+            monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
             server = make_server(mechanism, password=password, iterations=iterations)
             return exchange(make_client(mechanism, password=password, iterations_min=1), server)
 
@@ -201,7 +195,7 @@ class TestMechanisms:
     def test_unknown_mechanism(self, mechanism: str) -> None:
         """A mechanism that is not ours is refused by both sides, with the names of ours."""
         for make in (make_client, make_server):
-            with pytest.raises(ScramError, match=r"unknown mechanism .*SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1$"):
+            with pytest.raises(scram.ScramError, match=r"unknown mechanism .*SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1$"):
                 make(mechanism)
 
 
@@ -261,7 +255,7 @@ class TestForeignPeer:
 
         with pytest.raises(scramp.ScramException):
             server.set_client_final(client_final)
-        with pytest.raises(ScramError, match="refused with 'invalid-proof'"):
+        with pytest.raises(scram.ScramError, match="refused with 'invalid-proof'"):
             client.verify(server.get_server_final().encode())
 
     @all_mechanisms
@@ -271,7 +265,7 @@ class TestForeignPeer:
         server = make_server(mechanism, iterations=4096)
         client.set_server_first(server.first(client.get_client_first().encode()).decode())
 
-        with pytest.raises(ScramError, match="wrong password"):
+        with pytest.raises(scram.ScramError, match="wrong password"):
             server.final(client.get_client_final().encode())
 
     @given(password=st.text(characters_that_matter | st.characters(codec="utf-8")))
@@ -297,7 +291,7 @@ class TestCredentials:
         server_first = server.first(client.first())
 
         assert SERVER_FIRST.encode() == server_first
-        with pytest.raises(ScramError, match="unknown user or wrong password"):
+        with pytest.raises(scram.ScramError, match="unknown user or wrong password"):
             server.final(client.final(server_first))
 
     def test_server_that_does_not_know_the_password(self) -> None:
@@ -305,7 +299,7 @@ class TestCredentials:
         messages = exchange(make_client(password="guess"), make_server(password="guess"))
         client = client_after_final()
 
-        with pytest.raises(ScramError, match="wrong server signature"):
+        with pytest.raises(scram.ScramError, match="wrong server signature"):
             client.verify(messages[3])
 
     def test_proofs_are_compared_in_constant_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,9 +313,9 @@ class TestCredentials:
             return False
 
         monkeypatch.setattr(hmac, "compare_digest", refuse)
-        with pytest.raises(ScramError, match="wrong password"):
+        with pytest.raises(scram.ScramError, match="wrong password"):
             server.final(proof)
-        with pytest.raises(ScramError, match="wrong server signature"):
+        with pytest.raises(scram.ScramError, match="wrong server signature"):
             client.verify(signature)
 
         assert [(64, 64), (64, 64)] == compared
@@ -330,7 +324,7 @@ class TestCredentials:
     def test_no_user_name(self, username: str) -> None:
         """A user name of which nothing is left is refused by both sides."""
         for make in (make_client, make_server):
-            with pytest.raises(ScramError, match="the user name is empty"):
+            with pytest.raises(scram.ScramError, match="the user name is empty"):
                 make(username=username)
 
     @pytest.mark.parametrize(
@@ -346,12 +340,12 @@ class TestCredentials:
     @pytest.mark.parametrize("escaped", ["=", "a=", "=2", "=2c", "=3d", "==2C", "=2B", "a=b"])
     def test_malformed_escapes(self, escaped: str) -> None:
         """An equals sign that starts no known escape is refused."""
-        with pytest.raises(ScramError, match="only =2C and =3D"):
+        with pytest.raises(scram.ScramError, match="only =2C and =3D"):
             make_server().first(f"n,,n={escaped},r=x".encode())
 
     def test_password_is_in_no_error(self) -> None:
         """An error about the password shows nothing of it, nor does what it was raised from."""
-        with pytest.raises(ScramError) as caught:
+        with pytest.raises(scram.ScramError) as caught:
             make_client(password="pencil\x07\ud800")
 
         assert "pencil" not in str(caught.value)
@@ -399,9 +393,9 @@ class TestSaslprep:
     def test_prohibited(self, text: str) -> None:
         """What SASLprep prohibits is refused in a user name, by both sides."""
         for make in (make_client, make_server):
-            with pytest.raises(ScramError, match=r"^the user name .*prohibits"):
+            with pytest.raises(scram.ScramError, match=r"^the user name .*prohibits"):
                 make(username=text)
-        with pytest.raises(ScramError, match=r"^the user name .*prohibits|not UTF-8"):
+        with pytest.raises(scram.ScramError, match=r"^the user name .*prohibits|not UTF-8"):
             make_server().first(f"n,,n={text},r=x".encode(errors="surrogatepass"))
 
     def test_unassigned_code_points(self) -> None:
@@ -412,7 +406,7 @@ class TestSaslprep:
     def test_a_password_that_is_prohibited_goes_in_as_it_is(self, password: str) -> None:
         """A password that SASLprep does not take is hashed raw, as the server keeps it, and only itself fits."""
         assert 4 == len(exchange(make_client(password=password), make_server(password=password)))
-        with pytest.raises(ScramError, match="wrong password"):
+        with pytest.raises(scram.ScramError, match="wrong password"):
             exchange(make_client(password=password), make_server(password="\U0001f601"))
 
 
@@ -424,7 +418,7 @@ class TestNonces:
         for nonce in ["", *map(chr, range(0x100))]:
             try:
                 make(nonce=nonce)
-            except ScramError:
+            except scram.ScramError:
                 continue
             accepted.add(nonce)
 
@@ -433,7 +427,7 @@ class TestNonces:
     @pytest.mark.parametrize("nonce", [CLIENT_NONCE, SERVER_NONCE, CLIENT_NONCE[:-1], f"x{NONCE}", NONCE.upper()])
     def test_nonce_that_does_not_extend_ours(self, nonce: str) -> None:
         """A server that does not add to our nonce answers somebody else, or replays."""
-        with pytest.raises(ScramError, match="does not extend ours"):
+        with pytest.raises(scram.ScramError, match="does not extend ours"):
             client_after_first().final(f"r={nonce},s={SALT_TEXT},i={ITERATIONS}".encode())
 
 
@@ -472,7 +466,7 @@ class TestSaltAndIterations:
         monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
 
         with pytest.raises(
-            ScramError, match=f"must be a whole number from {SCRAM_ITERATIONS_MIN} to {ITERATIONS_MAX};"
+            scram.ScramError, match=f"must be a whole number from {SCRAM_ITERATIONS_MIN} to {ITERATIONS_MAX};"
         ):
             client_after_first().final(f"r={NONCE},s={SALT_TEXT},i={count}".encode())
         assert [] == worked
@@ -485,7 +479,7 @@ class TestSaltAndIterations:
         client = make_client(iterations_min=iterations_min)
         client.first()
 
-        with pytest.raises(ScramError) as caught:
+        with pytest.raises(scram.ScramError) as caught:
             client.final(f"r={NONCE},s={SALT_TEXT},i={iterations_min - 1}".encode())
 
         assert [] == worked
@@ -499,7 +493,7 @@ class TestSaltAndIterations:
         client = make_client(iterations_min=iterations_min)
         client.first()
 
-        with pytest.raises(ScramError) as caught:
+        with pytest.raises(scram.ScramError) as caught:
             client.final(f"r={NONCE},s={SALT_TEXT},i={count}".encode())
 
         advice = str(caught.value).partition(";")[2]
@@ -509,7 +503,7 @@ class TestSaltAndIterations:
     @pytest.mark.parametrize("count", [SCRAM_ITERATIONS_MIN, ITERATIONS_MAX])
     def test_smallest_and_largest_count(self, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
         """The smallest and the largest count are computed in full, with the salt as sent."""
-        monkeypatch.setattr(scram, "SALTED_BY_SERVERS", SaltedPasswords())
+        monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
         worked: list[tuple[str, bytes, bytes, int]] = []
 
         def note(digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
@@ -524,12 +518,12 @@ class TestSaltAndIterations:
     @pytest.mark.parametrize("count", [-1, 0, ITERATIONS_MAX + 1, pytest.param(10**5000, id="5000 digits")])
     def test_server_is_given_an_unusable_count(self, count: int) -> None:
         """A server cannot be made with a count that no client would accept."""
-        with pytest.raises(ScramError, match=r"the iteration count .* must be a whole number"):
+        with pytest.raises(scram.ScramError, match=r"the iteration count .* must be a whole number"):
             make_server(iterations=count)
 
     def test_a_client_uses_what_a_server_has_salted(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A client uses a password that a server of its process has salted, and does not add to the servers' cache."""
-        monkeypatch.setattr(scram, "SALTED_BY_SERVERS", SaltedPasswords())
+        monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
         worked: list[int] = []
 
         def note(digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
@@ -546,13 +540,13 @@ class TestSaltAndIterations:
 
     def test_server_is_given_no_salt(self) -> None:
         """A server cannot be made without a salt."""
-        with pytest.raises(ScramError, match="the salt is empty"):
+        with pytest.raises(scram.ScramError, match="the salt is empty"):
             make_server(salt=b"")
 
     @pytest.mark.parametrize("salt", ["QQ", "QR==", "QQ==QQ==", "====", "Q", "Q Q=", "QQ=\n", "Q-__", "\u00e9\u00e9=="])
     def test_salt_that_is_not_base64(self, salt: str) -> None:
         """A salt in broken base64, or in another spelling of the same bytes, is refused."""
-        with pytest.raises(ScramError, match="s= is not base64"):
+        with pytest.raises(scram.ScramError, match="s= is not base64"):
             client_after_first().final(f"r={NONCE},s={salt},i={ITERATIONS}".encode())
 
 
@@ -633,24 +627,24 @@ class TestMalformed:
     @rows(("name", "message", "reason"), [(name, *case) for name, cases in MALFORMED.items() for case in cases])
     def test_message(self, name: str, message: str, reason: str) -> None:
         """A message that is not of the RFC's form is refused, with its name and the reason."""
-        with pytest.raises(ScramError, match=f"^{name}: .*{reason}"):
+        with pytest.raises(scram.ScramError, match=f"^{name}: .*{reason}"):
             RECEIVE[name](message.encode())
 
     @pytest.mark.parametrize("name", RECEIVE)
     def test_not_utf8(self, name: str) -> None:
         """Bytes that are not UTF-8 are refused with their place."""
-        with pytest.raises(ScramError, match=f"^{name}: not UTF-8 at byte 2$"):
+        with pytest.raises(scram.ScramError, match=f"^{name}: not UTF-8 at byte 2$"):
             RECEIVE[name](b"r=\xff")
 
     @pytest.mark.parametrize("name", RECEIVE)
     def test_too_large(self, name: str) -> None:
         """A message above the largest size is not looked at."""
-        with pytest.raises(ScramError, match=f"^{name}: 4097 bytes are more than the 4096 allowed$"):
-            RECEIVE[name](bytes(MESSAGE_SIZE_MAX + 1))
+        with pytest.raises(scram.ScramError, match=f"^{name}: 4097 bytes are more than the 4096 allowed$"):
+            RECEIVE[name](bytes(scram.MESSAGE_SIZE_MAX + 1))
 
     def test_largest(self) -> None:
         """A message of the largest size is read."""
-        message = f"{SERVER_FIRST},x=".ljust(MESSAGE_SIZE_MAX, "x").encode()
+        message = f"{SERVER_FIRST},x=".ljust(scram.MESSAGE_SIZE_MAX, "x").encode()
 
         assert client_after_first().final(message).startswith(b"c=biws,")
 
@@ -694,7 +688,7 @@ class TestWhatTheRfcLetsAPeerAdd:
 
         assert messages[3].endswith(b",x=1")
         for tail in (b",e=other-error", b",m=1", b",v=QQ==", b",x", b"\0", b","):
-            with pytest.raises(ScramError, match=r"^server-final-message: "):
+            with pytest.raises(scram.ScramError, match=r"^server-final-message: "):
                 exchange(make_client(), make_server(), appending(3, tail))
 
 
@@ -704,7 +698,7 @@ class TestTurns:
         client, server = make_client(), make_server()
         calls: list[Callable[[bytes], object]] = [client.final, client.verify, server.final]
         for call in calls:
-            with pytest.raises(ScramError, match=r"^(final|verify)\(\) called out of turn: first\(\) is due$"):
+            with pytest.raises(scram.ScramError, match=r"^(final|verify)\(\) called out of turn: first\(\) is due$"):
                 call(b"v=QQ==")
 
         assert 4 == len(exchange(client, server))
@@ -718,7 +712,7 @@ class TestTurns:
             lambda: server.first(b"n,,n=user,r=x"),
         ]
         for call in calls:
-            with pytest.raises(ScramError, match=r"called out of turn: final\(\) is due$"):
+            with pytest.raises(scram.ScramError, match=r"called out of turn: final\(\) is due$"):
                 call()
 
         client.verify(server.final(client.final(SERVER_FIRST.encode())))
@@ -734,9 +728,9 @@ class TestTurns:
             lambda: server.first(client_first),
         ]
         for call in calls:
-            with pytest.raises(ScramError, match=r"called out of turn: the exchange is over, start a new one$"):
+            with pytest.raises(scram.ScramError, match=r"called out of turn: the exchange is over, start a new one$"):
                 call()
-        with pytest.raises(ScramError, match="called out of turn"):
+        with pytest.raises(scram.ScramError, match="called out of turn"):
             server.final(client_final)
 
     def test_failure_is_the_end(self) -> None:
@@ -749,9 +743,9 @@ class TestTurns:
             client_after_final().verify,
         ]
         for receive, message in zip(receivers, messages, strict=True):
-            with pytest.raises(ScramError, match="-message: "):
+            with pytest.raises(scram.ScramError, match="-message: "):
                 receive(b"x")
-            with pytest.raises(ScramError, match="the exchange is over, start a new one"):
+            with pytest.raises(scram.ScramError, match="the exchange is over, start a new one"):
                 receive(message)
 
 
@@ -790,7 +784,7 @@ def is_refused(tamper: Tamper) -> bool:
     """Tell whether either side stops an exchange that is tampered with."""
     try:
         exchange(make_client(), make_server(), tamper)
-    except ScramError:
+    except scram.ScramError:
         return True
     return False
 
@@ -827,7 +821,7 @@ class TestArbitraryInput:
         try:
             RECEIVE[name](message)
             text = ""
-        except ScramError as error:
+        except scram.ScramError as error:
             text = str(error)
 
         assert text.isascii()
@@ -840,7 +834,7 @@ class TestArbitraryInput:
         """Any credentials and nonce are refused when given, or carry an exchange to its end."""
         try:
             client = make_client("SCRAM-SHA1", username, password, nonce=nonce)
-        except ScramError:
+        except scram.ScramError:
             return
 
         assert 4 == len(exchange(client, make_server("SCRAM-SHA1", username, password)))

@@ -10,27 +10,11 @@ from hypothesis import given, strategies as st
 
 from tests.core.runtime.kv.simulated import HOTELS, Recorded, client_options, get, ready, respond, upsert
 from tests.rows import rows
+from triclinium_core import errors
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.client.client_machine import ClientMachine
+from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import Action, AuthenticatorChanged
-from triclinium_core.contract.neutral import (
-    CloseStream,
-    LossCause,
-    OpenStream,
-    ReportConnection,
-    ReportLevel,
-    SendBytes,
-    StreamId,
-    TimePassed,
-)
-from triclinium_core.errors import (
-    AuthenticationFailureException,
-    BucketAccessException,
-    CouchbaseException,
-    InvalidArgumentException,
-    RequestCanceledException,
-    UnambiguousTimeoutException,
-)
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.topology.collections import QUESTION_SECONDS
 from triclinium_core.kv.topology.connection_string import parse_connection_string
@@ -43,9 +27,7 @@ from triclinium_core.options import (
     PasswordAuthenticator,
     TimeoutOptions,
 )
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.strategy import FailFastRetryStrategy, FastFailOnTerminalErrorRetryStrategy
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry import couchbase
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.pool.authentication import check_authenticator, check_change
 from triclinium_core.testing import delay, drop_response, refuse_connection, status
@@ -61,7 +43,7 @@ NEXT_TOKEN = JwtAuthenticator("d.e.f", allow_unencrypted=True)
 CERTIFICATE = CertificateAuthenticator("ada.pem")
 SASL = (Opcode.SASL_AUTH, Opcode.SASL_STEP)
 PLAIN, TLS, BARE = (parse_connection_string(text) for text in ("couchbase://h", "couchbases://h", "memcached://h"))
-ONE = StreamId(1)
+ONE = neutral.StreamId(1)
 
 
 def change(simulation: Recorded, authenticator: Authenticator, nonce: str = "a-nonce-of-the-user-") -> list[Action]:
@@ -71,7 +53,9 @@ def change(simulation: Recorded, authenticator: Authenticator, nonce: str = "a-n
 
 def opcodes(actions: list[Action], simulation: Recorded) -> list[int]:
     """Return the newest request of each stream that bytes were ordered for."""
-    return [simulation.requests[action.stream][-1].opcode for action in actions if isinstance(action, SendBytes)]
+    return [
+        simulation.requests[action.stream][-1].opcode for action in actions if isinstance(action, neutral.SendBytes)
+    ]
 
 
 def states(simulation: Recorded) -> list[str]:
@@ -111,7 +95,7 @@ def test_what_goes_with_a_scheme(
     if words is None:
         check_authenticator(authenticator, connection_string)
         return
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         check_authenticator(authenticator, connection_string)
 
     assert "authenticator" == caught.value.parameter
@@ -144,7 +128,7 @@ def test_who_may_follow(present: Any, wanted: Any, connection_string: Any, words
     if words is None:
         check_change(present, wanted, connection_string)
         return
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         check_change(present, wanted, connection_string)
 
     assert "authenticator" == caught.value.parameter
@@ -162,7 +146,7 @@ def test_what_may_not_be_changes_nothing() -> None:
         lambda: change(simulation, CERTIFICATE),
     )
     for refused in refusals:
-        with pytest.raises(InvalidArgumentException) as caught:
+        with pytest.raises(errors.InvalidArgumentException) as caught:
             refused()
         assert "authenticator" == caught.value.parameter
     simulation.result(upsert())
@@ -298,27 +282,27 @@ def test_what_the_node_does_not_offer() -> None:
     assert all("offers SCRAM-SHA512" in reason and "takes no tokens" in reason for reason in simulation.closings())
 
 
-@pytest.mark.parametrize("code", [Status.AUTH_ERROR, Status.AUTH_STALE])
+@pytest.mark.parametrize("code", [couchbase.Status.AUTH_ERROR, couchbase.Status.AUTH_STALE])
 @pytest.mark.parametrize("opcode", SASL)
-def test_a_refusal_is_terminal(opcode: Opcode, code: Status) -> None:
+def test_a_refusal_is_terminal(opcode: Opcode, code: couchbase.Status) -> None:
     """The connections are given up, and whoever waited fails at once for the reason of RFC 0049 (decision C6)."""
     simulation = ready()
     simulation.node.faults.always(opcode, status(code))
     change(simulation, SAME)
-    error = simulation.failure(AuthenticationFailureException, upsert())
+    error = simulation.failure(errors.AuthenticationFailureException, upsert())
 
     assert ("AUTHENTICATION_ERROR", 0.0) == (error.context.refused_reason, simulation.now)
     assert "refused the credentials of 'Administrator'" in str(error)
-    assert ("expired" in str(error)) == (code is Status.AUTH_STALE)
+    assert ("expired" in str(error)) == (code is couchbase.Status.AUTH_STALE)
     assert [ConnectionState.LOST.name] * 2 == states(simulation)
 
 
 def test_a_bucket_that_is_not_open_to_the_new_user() -> None:
     """The server lets the user in, and out of the bucket, without a word: selecting it again tells."""
     simulation = ready()
-    simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    simulation.node.faults.always(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     change(simulation, SAME)
-    error = simulation.failure(BucketAccessException, upsert())
+    error = simulation.failure(errors.BucketAccessException, upsert())
 
     assert ("BUCKET_ACCESS_ERROR", 0.0) == (error.context.refused_reason, simulation.now)
     assert ["bucket 'travel' does not exist, or user 'Administrator' may not open it"] == simulation.closings()
@@ -328,7 +312,7 @@ def test_a_bucket_that_is_not_open_to_the_new_user() -> None:
 def test_a_bucket_that_is_not_open_to_who_was_replaced() -> None:
     """The newest is tried on the same stream."""
     simulation = ready(tokens=(TOKEN.token,))
-    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     change(simulation, SAME)
     token = simulation.submit(upsert())
     while Opcode.SELECT_BUCKET != simulation.requests[simulation.newest][-1].opcode:
@@ -345,9 +329,9 @@ def test_a_bucket_that_is_not_open_to_who_was_replaced() -> None:
 def test_a_bucket_that_was_not_open_to_who_was_replaced_during_the_bootstrap() -> None:
     """That says nothing of the newest: the bucket is tried again as after any other trouble."""
     simulation = Recorded(tokens=(TOKEN.token,))
-    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     simulation.flow()
-    token = simulation.submit(upsert(), retry_strategy=FastFailOnTerminalErrorRetryStrategy())
+    token = simulation.submit(upsert(), retry_strategy=couchbase.FastFailOnTerminalErrorRetryStrategy())
     stream = simulation.newest
     while all(Opcode.SELECT_BUCKET != request.opcode for request in simulation.requests[stream]):
         simulation.open(stream) if not simulation.links[stream].is_open else simulation.hand_over(stream)
@@ -361,7 +345,7 @@ def test_a_bucket_that_was_not_open_to_who_was_replaced_during_the_bootstrap() -
 def test_other_refusals_are_not_terminal() -> None:
     """The connection is closed, and opened again with the new credentials."""
     simulation = ready()
-    simulation.node.faults.next(Opcode.SASL_AUTH, status(Status.TEMPORARY_FAILURE), times=2)
+    simulation.node.faults.next(Opcode.SASL_AUTH, status(couchbase.Status.TEMPORARY_FAILURE), times=2)
     change(simulation, SAME)
     simulation.result(upsert())
 
@@ -373,16 +357,16 @@ def test_in_flight_on_a_connection_that_is_given_up() -> None:
     """A write that has left is in doubt as on any stream that closes (decision C24)."""
     simulation = ready()
     token, _ = simulation.submit_in_flight(upsert())
-    simulation.node.faults.always(Opcode.SASL_AUTH, status(Status.AUTH_ERROR))
+    simulation.node.faults.always(Opcode.SASL_AUTH, status(couchbase.Status.AUTH_ERROR))
     change(simulation, SAME)
     simulation.flow()
-    error = simulation.error(RequestCanceledException, token)
+    error = simulation.error(errors.RequestCanceledException, token)
 
     assert "SOCKET_CLOSED_WHILE_IN_FLIGHT" == error.context.refused_reason
 
 
-@pytest.mark.parametrize("code", [Status.NO_BUCKET, Status.AUTH_STALE])
-def test_an_answer_that_costs_the_connection_amid_an_exchange(code: Status) -> None:
+@pytest.mark.parametrize("code", [couchbase.Status.NO_BUCKET, couchbase.Status.AUTH_STALE])
+def test_an_answer_that_costs_the_connection_amid_an_exchange(code: couchbase.Status) -> None:
     """What the exchange would have sent next, after a challenge in the same piece of bytes, is not sent any more."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET, status(code))
@@ -391,9 +375,9 @@ def test_an_answer_that_costs_the_connection_amid_an_exchange(code: Status) -> N
     change(simulation, SAME)
     simulation.hand_over(stream)
     simulation.deliver(stream)
-    left = [action for action in simulation.actions if isinstance(action, SendBytes | CloseStream)]
+    left = [action for action in simulation.actions if isinstance(action, neutral.SendBytes | neutral.CloseStream)]
 
-    assert CloseStream is type(left[-1])
+    assert neutral.CloseStream is type(left[-1])
     simulation.live(1.0)
     assert token in simulation.settled_at
     assert [ConnectionState.READY.name] * 2 == states(simulation)
@@ -423,7 +407,7 @@ def test_the_time_is_that_of_one_exchange() -> None:
 def test_a_nonsense_proof_is_not_trusted() -> None:
     """A server that cannot show that it knows the password is left."""
     simulation = ready()
-    simulation.node.faults.next(Opcode.SASL_STEP, status(Status.SUCCESS), times=2)
+    simulation.node.faults.next(Opcode.SASL_STEP, status(couchbase.Status.SUCCESS), times=2)
     change(simulation, SAME)
     simulation.flow()
 
@@ -433,7 +417,7 @@ def test_a_nonsense_proof_is_not_trusted() -> None:
 
 @given(
     opcode=st.sampled_from(SASL),
-    code=st.sampled_from([*Status]) | st.integers(0, 0xFFFF),
+    code=st.sampled_from([*couchbase.Status]) | st.integers(0, 0xFFFF),
     body=st.binary(max_size=40) | st.just(b"r=a-nonce,s=c2FsdA==,i=2"),
     authenticator=st.sampled_from((SAME, TOKEN)),
 )
@@ -500,7 +484,7 @@ def test_a_refusal_of_what_was_replaced(steps: int) -> None:
         assert 3 == [request.opcode for request in simulation.requests[stream]].count(Opcode.SASL_AUTH)
     else:
         # The refusal was heard before: it was true then.
-        simulation.error(AuthenticationFailureException, token)
+        simulation.error(errors.AuthenticationFailureException, token)
 
 
 def test_a_refusal_in_a_bootstrap_of_what_was_replaced() -> None:
@@ -551,7 +535,7 @@ def test_a_connection_that_cannot_be_reached_is_tried_at_once() -> None:
 def test_a_bucket_that_was_denied() -> None:
     """Nobody knocks by himself, but the next operation does, with the rights of the new user."""
     simulation = ready()
-    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     simulation.lose(simulation.newest)
     simulation.live(0.02)
     before = len(simulation.opened_at)
@@ -594,7 +578,7 @@ def test_a_node_that_leaves() -> None:
     assert 0 == nodes[1].connections
 
 
-def leave_amid_an_exchange() -> tuple[Recorded, FakeNodes, str, StreamId]:
+def leave_amid_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.StreamId]:
     """Let the second node leave the map before it has answered to SASL; return what is left, and its stream too."""
     simulation, nodes, key = two_nodes()
     nodes[1].faults.always(Opcode.SASL_AUTH, drop_response())
@@ -608,10 +592,10 @@ def test_a_refusal_of_a_node_that_leaves() -> None:
     simulation, nodes, key, stream = leave_amid_an_exchange()
     nodes.remove_node(1)
     simulation.flow()
-    simulation.inject(respond(simulation.requests[stream][-1], Status.AUTH_ERROR), stream)
+    simulation.inject(respond(simulation.requests[stream][-1], couchbase.Status.AUTH_ERROR), stream)
     nodes.kill(0)
     simulation.flow()
-    error = simulation.failure(UnambiguousTimeoutException, upsert(key))
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(key))
 
     assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons
 
@@ -619,7 +603,7 @@ def test_a_refusal_of_a_node_that_leaves() -> None:
 def test_what_waits_for_a_node_that_leaves() -> None:
     """It goes to the node that has the document at once, whenever the exchange ends."""
     simulation, nodes, key, stream = leave_amid_an_exchange()
-    token = simulation.submit(upsert(key), retry_strategy=FailFastRetryStrategy())
+    token = simulation.submit(upsert(key), retry_strategy=couchbase.FailFastRetryStrategy())
     nodes.remove_node(1)
     simulation.flow()
 
@@ -630,12 +614,12 @@ def test_what_waits_for_a_node_that_leaves() -> None:
 def test_what_another_user_may_not_open() -> None:
     """Nobody has told the new one so: a node that cannot be reached is waited for."""
     simulation, nodes, key = two_nodes()
-    nodes[1].faults.next(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
+    nodes[1].faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     simulation.lose(max(name for name, link in simulation.links.items() if link.node is nodes[1]))
     simulation.live(0.02)
     change(simulation, SAME)
     nodes.kill(1)
-    error = simulation.failure(UnambiguousTimeoutException, upsert(key))
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(key))
 
     assert "BUCKET_ACCESS_ERROR" not in error.context.retry_reasons
 
@@ -644,11 +628,11 @@ def test_nobody_has_refused_new_credentials() -> None:
     """What a node said of the old ones is forgotten, also of one that cannot be asked any more (decision C6)."""
     simulation, nodes, key = two_nodes()
     change(simulation, WRONG)
-    simulation.failure(AuthenticationFailureException, upsert(key))
+    simulation.failure(errors.AuthenticationFailureException, upsert(key))
     nodes.kill(1)
     simulation.live(1.0)
     change(simulation, ADMINISTRATOR)
-    error = simulation.failure(UnambiguousTimeoutException, upsert(key))
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(key))
 
     assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons
 
@@ -674,10 +658,10 @@ def test_a_refused_certificate_is_tried_again_at_once() -> None:
     options = client_options("couchbases://127.0.0.1:11207", authenticator=CERTIFICATE)
     simulation = Recorded(options=options, tls_port=11207)
     simulation.tick()
-    simulation.lose(ONE, LossCause.TLS)
+    simulation.lose(ONE, neutral.LossCause.TLS)
     actions = change(simulation, CertificateAuthenticator("next.pem"))
 
-    assert [OpenStream(StreamId(2), "127.0.0.1", 11207, True)] == actions
+    assert [neutral.OpenStream(neutral.StreamId(2), "127.0.0.1", 11207, True)] == actions
 
 
 # What a connection does besides.
@@ -718,7 +702,7 @@ def test_signs_of_life_go_on() -> None:
 
 def test_a_breaker_goes_on() -> None:
     """Its canary is sent although operations wait."""
-    breaker = CircuitBreakerOptions(volume_threshold=1, error_threshold_percentage=1.0, sleep_window=1.0)
+    breaker = couchbase.CircuitBreakerOptions(volume_threshold=1, error_threshold_percentage=1.0, sleep_window=1.0)
     simulation = ready(options=client_options(circuit_breaker=breaker, timeouts=TimeoutOptions(kv=0.5)))
     simulation.node.faults.next(Opcode.SET, drop_response())
     simulation.finish(upsert())
@@ -762,9 +746,9 @@ def test_what_goes_with_unverified_tls(authenticator: Authenticator, words: str 
         check_authenticator(authenticator, TLS, tls_is_verified=False)
         check_change(present, authenticator, TLS, tls_is_verified=False)
         return
-    with pytest.raises(InvalidArgumentException, match=words):
+    with pytest.raises(errors.InvalidArgumentException, match=words):
         check_authenticator(authenticator, TLS, tls_is_verified=False)
-    with pytest.raises(InvalidArgumentException, match=words) as caught:
+    with pytest.raises(errors.InvalidArgumentException, match=words) as caught:
         check_change(present, authenticator, TLS, tls_is_verified=False)
 
     assert "authenticator" == caught.value.parameter
@@ -783,8 +767,8 @@ def test_the_warning_of_unverified_tls(scheme: str, tls_is_verified: bool, count
     reports = [
         action
         for now in (0.0, 1.0)
-        for action in machine.handle(TimePassed(), now)
-        if isinstance(action, ReportConnection) and action.level is ReportLevel.WARNING
+        for action in machine.handle(neutral.TimePassed(), now)
+        if isinstance(action, neutral.ReportConnection) and action.level is neutral.ReportLevel.WARNING
     ]
 
     assert count == len(reports)
@@ -821,7 +805,7 @@ def test_the_mechanism_over_unverified_tls(
 # A node that does not prove that it knows the password.
 
 
-def refused_text(error: CouchbaseException) -> str:
+def refused_text(error: errors.CouchbaseException) -> str:
     """Return the last dispatch error in the context."""
     return error.context.last_dispatch_error or ""
 
@@ -829,10 +813,10 @@ def refused_text(error: CouchbaseException) -> str:
 @rows(
     ("opcode", "answer"),
     [
-        (Opcode.SASL_STEP, status(Status.SUCCESS, body=b"v=QQ==")),
-        (Opcode.SASL_STEP, status(Status.SUCCESS)),
-        (Opcode.SASL_AUTH, status(Status.SUCCESS)),
-        (Opcode.SASL_AUTH, status(Status.AUTH_CONTINUE, body=b"nonsense")),
+        (Opcode.SASL_STEP, status(couchbase.Status.SUCCESS, body=b"v=QQ==")),
+        (Opcode.SASL_STEP, status(couchbase.Status.SUCCESS)),
+        (Opcode.SASL_AUTH, status(couchbase.Status.SUCCESS)),
+        (Opcode.SASL_AUTH, status(couchbase.Status.AUTH_CONTINUE, body=b"nonsense")),
     ],
 )
 def test_a_node_that_proves_nothing(opcode: Opcode, answer: Any) -> None:
@@ -847,6 +831,6 @@ def test_a_node_that_proves_nothing(opcode: Opcode, answer: Any) -> None:
     simulation.flow()
 
     for token in tokens:
-        error = simulation.error(AuthenticationFailureException, token)
+        error = simulation.error(errors.AuthenticationFailureException, token)
         assert "AUTHENTICATION_ERROR" == error.context.refused_reason
         assert refused_text(error).startswith("127.0.0.1:11210: SCRAM-SHA512: ")

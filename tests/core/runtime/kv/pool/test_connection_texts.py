@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.core.runtime.kv.simulated import Recorded, client_options, get, ready
+from triclinium_core import errors
 from triclinium_core.contract.neutral import LossCause, StreamId, StreamLost, TimePassed
-from triclinium_core.errors import UnambiguousTimeoutException
 from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.in_flight import REQUESTS_MAX
@@ -105,7 +105,7 @@ def test_the_first_mistake() -> None:
     """Nothing listens there: the error of a read says so, and names the address once."""
     simulation = Recorded()
     simulation.node.faults.always(None, refuse_connection())
-    error = simulation.failure(UnambiguousTimeoutException, get())
+    error = simulation.failure(errors.UnambiguousTimeoutException, get())
 
     assert "127.0.0.1:11210: connection refused" == error.context.last_dispatch_error
     assert 1 == str(error).count("127.0.0.1:11210")

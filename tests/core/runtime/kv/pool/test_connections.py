@@ -8,59 +8,23 @@ from typing import Any
 
 import pytest
 
-from tests.core.runtime.kv.simulated import (
-    TIMEOUT,
-    TRAVEL,
-    Recorded,
-    client_options,
-    found,
-    get,
-    machine,
-    ready,
-    respond,
-    upsert,
-)
+from tests.core.runtime.kv import simulated
 from tests.rows import rows
+from triclinium_core import errors
+from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import Action, OperationSubmitted
-from triclinium_core.contract.neutral import (
-    BytesReceived,
-    CloseStream,
-    LossCause,
-    OpenStream,
-    ReportConnection,
-    ReportLevel,
-    StreamId,
-    StreamLost,
-    StreamOpened,
-    TimePassed,
-    Token,
-)
-from triclinium_core.errors import (
-    AmbiguousTimeoutException,
-    RequestCanceledException,
-    TlsException,
-    UnambiguousTimeoutException,
-)
 from triclinium_core.kv.operation.document_operations import Get, Keyspace, Noop
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import ConstantRandom
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.reasons import RetryReason
+from triclinium_core.retry.couchbase import CircuitBreakerOptions, RetryReason, Status
 from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.pool.connections import RECONNECT_BACKOFF
-from triclinium_core.testing.fakes.faults import (
-    drop_response,
-    hang_up,
-    not_my_vbucket,
-    refuse_connection,
-    status,
-)
+from triclinium_core.testing.fakes.faults import drop_response, hang_up, not_my_vbucket, refuse_connection, status
 
-ONE, TWO = StreamId(1), StreamId(2)
+ONE, TWO = neutral.StreamId(1), neutral.StreamId(2)
 
 
 def of_type(kind: type, actions: list[Action]) -> list[Action]:
@@ -68,14 +32,16 @@ def of_type(kind: type, actions: list[Action]) -> list[Action]:
     return [action for action in actions if isinstance(action, kind)]
 
 
-def reports(simulation: Recorded) -> list[tuple[str, ReportLevel]]:
+def reports(simulation: simulated.Recorded) -> list[tuple[str, neutral.ReportLevel]]:
     """Return what was reported of connections, and how loudly."""
-    return [(action.text, action.level) for action in simulation.actions if isinstance(action, ReportConnection)]
+    return [
+        (action.text, action.level) for action in simulation.actions if isinstance(action, neutral.ReportConnection)
+    ]
 
 
-def refused(**options: Any) -> Recorded:
+def refused(**options: Any) -> simulated.Recorded:
     """Return a started simulation whose node refuses every connection."""
-    simulation = Recorded(**options)
+    simulation = simulated.Recorded(**options)
     simulation.node.faults.always(None, refuse_connection())
     simulation.flow()
     return simulation
@@ -87,27 +53,32 @@ def refused(**options: Any) -> Recorded:
 @pytest.mark.parametrize(
     ("connection_string", "expected"),
     [
-        ("couchbase://h:11210", OpenStream(ONE, "h", 11210, False)),
-        ("couchbases://h,i", OpenStream(ONE, "h", 11207, True)),
-        ("couchbases://h?enable_dns_srv=false", OpenStream(ONE, "h", 11207, True)),
-        ("memcached://h", OpenStream(ONE, "h", 11211, False)),
-        ("couchbase://a:5,b", OpenStream(ONE, "a", 5, False)),
-        ("couchbase://[::1]", OpenStream(ONE, "::1", 11210, False)),
+        ("couchbase://h:11210", neutral.OpenStream(ONE, "h", 11210, False)),
+        ("couchbases://h,i", neutral.OpenStream(ONE, "h", 11207, True)),
+        ("couchbases://h?enable_dns_srv=false", neutral.OpenStream(ONE, "h", 11207, True)),
+        ("memcached://h", neutral.OpenStream(ONE, "h", 11211, False)),
+        ("couchbase://a:5,b", neutral.OpenStream(ONE, "a", 5, False)),
+        ("couchbase://[::1]", neutral.OpenStream(ONE, "::1", 11210, False)),
     ],
 )
-def test_first_stream(connection_string: str, expected: OpenStream) -> None:
+def test_first_stream(connection_string: str, expected: neutral.OpenStream) -> None:
     """The first TimePassed opens one, which belongs to no bucket; later ones open no other."""
-    client = machine(connection_string)
+    client = simulated.machine(connection_string)
 
-    assert [expected] == list(client.handle(TimePassed(), 5.0))
-    assert [] == list(client.handle(TimePassed(), 5.0))
+    assert [expected] == list(client.handle(neutral.TimePassed(), 5.0))
+    assert [] == list(client.handle(neutral.TimePassed(), 5.0))
 
 
 def test_a_stream_for_each_bucket() -> None:
     """Opened when its first operation is submitted, and never a second time."""
-    client = machine()
+    client = simulated.machine()
     opened = [
-        len(of_type(OpenStream, [*client.handle(OperationSubmitted(Token(token), Get(Keyspace(bucket), "k")), 0.0)]))
+        len(
+            of_type(
+                neutral.OpenStream,
+                [*client.handle(OperationSubmitted(neutral.Token(token), Get(Keyspace(bucket), "k")), 0.0)],
+            )
+        )
         for token, bucket in enumerate(["a", "b", "a", "b", "c"])
     ]
 
@@ -127,7 +98,7 @@ def test_streams_are_never_used_again() -> None:
 
 def test_seeds_take_turns() -> None:
     """One after the other, and then from the beginning."""
-    simulation = refused(options=client_options("couchbase://a,b:5,c"))
+    simulation = refused(options=simulated.client_options("couchbase://a,b:5,c"))
     simulation.live(2.0)
 
     assert [("a", 11210), ("b", 5), ("c", 11210), ("a", 11210), ("b", 5)] == [
@@ -137,7 +108,7 @@ def test_seeds_take_turns() -> None:
 
 def test_connection_id() -> None:
     """The same for the client, different for each stream: 16 digits, a slash, 16 digits (SDK-RFC 0035)."""
-    simulation = ready()
+    simulation = simulated.ready()
     ids = [json.loads(requests[0].key)["i"] for requests in simulation.requests.values()]
     clients, streams = zip(*(text.split("/") for text in ids), strict=True)
 
@@ -148,7 +119,7 @@ def test_connection_id() -> None:
 
 def test_what_the_options_say_in_hello() -> None:
     """The agent is the user's, and no feature of compression is asked for where it is switched off."""
-    simulation = ready(options=client_options(user_agent="mine/2.0", compression=False))
+    simulation = simulated.ready(options=simulated.client_options(user_agent="mine/2.0", compression=False))
 
     assert "mine/2.0" == json.loads(simulation.requests[ONE][0].key)["a"]
     assert not {"SNAPPY", "SNAPPY_EVERYWHERE"} & set(simulation.connection().features)
@@ -157,7 +128,7 @@ def test_what_the_options_say_in_hello() -> None:
 # Reconnecting.
 
 
-def delays(simulation: Recorded) -> list[float]:
+def delays(simulation: simulated.Recorded) -> list[float]:
     """Return the seconds between attempts of the connection without a bucket."""
     return [round(later - earlier, 9) for earlier, later in pairwise(at for at, _ in simulation.opened_at)]
 
@@ -180,7 +151,7 @@ def test_backoff_between_attempts(number: float, share: float) -> None:
 
 def test_backoff_grows_for_streams_that_only_become_ready() -> None:
     """A node that bootstraps and then closes is not asked a hundred times a second for ever."""
-    simulation = Recorded()
+    simulation = simulated.Recorded()
     simulation.flow()
     for _ in range(8):
         simulation.lose(simulation.newest)
@@ -208,9 +179,9 @@ BURST = (Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL
 )
 def test_connect_deadline(opcode: Opcode | None, state: str) -> None:
     """From opening a stream to the end of its bootstrap; then the stream is closed and another one opened."""
-    simulation = Recorded()
+    simulation = simulated.Recorded()
     simulation.flow()
-    token = simulation.submit(get())
+    token = simulation.submit(simulated.get())
     if opcode is None:
         simulation.advance(11.0)
     else:
@@ -221,16 +192,16 @@ def test_connect_deadline(opcode: Opcode | None, state: str) -> None:
     closing = simulation.closings()[0]
 
     assert f"still {state} after 10 s" in closing
-    assert {TWO} == {action.stream for action in simulation.actions if isinstance(action, CloseStream)}
+    assert {TWO} == {action.stream for action in simulation.actions if isinstance(action, neutral.CloseStream)}
     assert [10.0] == [round(at, 1) for at, _ in simulation.opened_at[2:3]]
-    assert UnambiguousTimeoutException is type(simulation.errors[token])
+    assert errors.UnambiguousTimeoutException is type(simulation.errors[token])
     assert ("HELLO" in closing) == (opcode is Opcode.HELLO)
 
 
 def test_connect_deadline_of_the_options() -> None:
     """The connection string goes before the program."""
-    simulation = Recorded(
-        options=client_options("couchbase://h?connect_timeout=3s", timeouts=TimeoutOptions(connect=9))
+    simulation = simulated.Recorded(
+        options=simulated.client_options("couchbase://h?connect_timeout=3s", timeouts=TimeoutOptions(connect=9))
     )
     simulation.advance(4.0)
 
@@ -239,11 +210,15 @@ def test_connect_deadline_of_the_options() -> None:
 
 def test_what_was_given_up_is_not_heard() -> None:
     """A stream that opens, speaks or is lost after it was closed changes nothing."""
-    simulation = Recorded()
+    simulation = simulated.Recorded()
     simulation.advance(10.0)
     late = [
         simulation.machine.handle(event, simulation.now)
-        for event in (StreamOpened(ONE, "nonce"), BytesReceived(ONE, b"nonsense"), StreamLost(ONE, LossCause.RESET))
+        for event in (
+            neutral.StreamOpened(ONE, "nonce"),
+            neutral.BytesReceived(ONE, b"nonsense"),
+            neutral.StreamLost(ONE, neutral.LossCause.RESET),
+        )
     ]
 
     assert [[], [], []] == [list(actions) for actions in late]
@@ -251,11 +226,11 @@ def test_what_was_given_up_is_not_heard() -> None:
 
 def test_opened_twice_and_bytes_before_opening() -> None:
     """A driver that is out of step does no harm."""
-    simulation = Recorded()
+    simulation = simulated.Recorded()
     simulation.tick()
-    early = list(simulation.machine.handle(BytesReceived(ONE, b"nonsense"), 0.0))
+    early = list(simulation.machine.handle(neutral.BytesReceived(ONE, b"nonsense"), 0.0))
     simulation.open(ONE)
-    again = list(simulation.machine.handle(StreamOpened(ONE, "other"), 0.0))
+    again = list(simulation.machine.handle(neutral.StreamOpened(ONE, "other"), 0.0))
     simulation.flow()
 
     assert [[], []] == [early, again]
@@ -265,14 +240,14 @@ def test_opened_twice_and_bytes_before_opening() -> None:
 # Keeping alive.
 
 
-def noops(simulation: Recorded, stream: StreamId) -> int:
+def noops(simulation: simulated.Recorded, stream: neutral.StreamId) -> int:
     """Return how many NOOPs were sent on a stream."""
     return sum(request.opcode == Opcode.NOOP for request in simulation.requests[stream])
 
 
 def test_keep_alive() -> None:
     """A silent connection is asked for a sign of life, again and again."""
-    simulation = Recorded()
+    simulation = simulated.Recorded()
     simulation.flow()
     counts = []
     for _ in range(4):
@@ -285,7 +260,7 @@ def test_keep_alive() -> None:
 
 def test_silent_connection_is_given_up() -> None:
     """Without an answer in time the stream is closed, and another one opened."""
-    simulation = ready()
+    simulation = simulated.ready()
     simulation.node.faults.always(Opcode.NOOP, drop_response())
     simulation.live(22.4)
     before = simulation.closings()
@@ -300,8 +275,12 @@ def test_silent_connection_is_given_up() -> None:
 
 def test_keep_alive_of_the_options() -> None:
     """Both numbers are the user's; infinity means that nobody asks."""
-    eager = Recorded(options=client_options(timeouts=TimeoutOptions(keep_alive_interval=5, keep_alive=1)))
-    lazy = Recorded(options=client_options(timeouts=TimeoutOptions(keep_alive_interval=float("inf"))))
+    eager = simulated.Recorded(
+        options=simulated.client_options(timeouts=TimeoutOptions(keep_alive_interval=5, keep_alive=1))
+    )
+    lazy = simulated.Recorded(
+        options=simulated.client_options(timeouts=TimeoutOptions(keep_alive_interval=float("inf")))
+    )
     for simulation in (eager, lazy):
         simulation.flow()
         simulation.node.faults.always(Opcode.NOOP, drop_response())
@@ -313,12 +292,12 @@ def test_keep_alive_of_the_options() -> None:
 
 def test_sign_of_life_beside_the_end() -> None:
     """An answer that closes the stream and the NOOP's answer may come in one piece of bytes; no timer stays behind."""
-    simulation = ready(options=client_options(timeouts=TimeoutOptions(connect=600)))
+    simulation = simulated.ready(options=simulated.client_options(timeouts=TimeoutOptions(connect=600)))
     simulation.node.faults.always(Opcode.NOOP, drop_response())
     simulation.live(20.0)
     noop = simulation.requests[TWO][-1]
-    _, request = simulation.submit_in_flight(get())
-    simulation.inject(respond(request, Status.AUTH_STALE) + respond(noop), TWO)
+    _, request = simulation.submit_in_flight(simulated.get())
+    simulation.inject(simulated.respond(request, Status.AUTH_STALE) + simulated.respond(noop), TWO)
     simulation.advance(0.1)
     stream = simulation.newest
     # To the simulation the next stream is open; the client waits for it.
@@ -335,7 +314,7 @@ def test_sign_of_life_beside_the_end() -> None:
 
 def test_an_outage_is_told_once() -> None:
     """A loss is a warning, failed attempts are for who looks closely, and the return says how many there were."""
-    simulation = Recorded()
+    simulation = simulated.Recorded()
     simulation.flow()
     simulation.node.faults.always(None, refuse_connection())
     simulation.lose(simulation.newest)
@@ -346,17 +325,17 @@ def test_an_outage_is_told_once() -> None:
 
     assert losses > 5
     assert [
-        ("ready", ReportLevel.INFO),
-        ("connection reset", ReportLevel.WARNING),
-        *[("connection refused", ReportLevel.DEBUG)] * (losses - 1),
-        (f"ready, after {losses} failures", ReportLevel.INFO),
+        ("ready", neutral.ReportLevel.INFO),
+        ("connection reset", neutral.ReportLevel.WARNING),
+        *[("connection refused", neutral.ReportLevel.DEBUG)] * (losses - 1),
+        (f"ready, after {losses} failures", neutral.ReportLevel.INFO),
     ] == reports(simulation)
 
 
 def test_a_node_with_several_connections_is_lost_once_and_returns_once() -> None:
     """Its loss is one warning, and its return one line with the failures of all its connections."""
-    simulation = Recorded()
-    simulation.finish(get())
+    simulation = simulated.Recorded()
+    simulation.finish(simulated.get())
     before = len(reports(simulation))
     simulation.node.faults.always(None, refuse_connection())
     streams = sorted(simulation.links)
@@ -367,11 +346,11 @@ def test_a_node_with_several_connections_is_lost_once_and_returns_once() -> None
     simulation.live(2.0)
     told = reports(simulation)[before:]
     failures = sum(text.startswith("connection re") for text, _ in told)
-    (back,) = (text for text, level in told if level is ReportLevel.INFO)
+    (back,) = (text for text, level in told if level is neutral.ReportLevel.INFO)
 
     assert len(streams) > 1
-    assert 1 == [level for _, level in told].count(ReportLevel.WARNING)
-    assert ReportLevel.WARNING is told[0][1]
+    assert 1 == [level for _, level in told].count(neutral.ReportLevel.WARNING)
+    assert neutral.ReportLevel.WARNING is told[0][1]
     assert len(streams) == sum(text.startswith("ready") for text, _ in told)
     assert failures > len(streams)
     assert back.startswith("ready, after")
@@ -379,8 +358,8 @@ def test_a_node_with_several_connections_is_lost_once_and_returns_once() -> None
 
 def test_what_returns_after_its_node_is_told_to_who_looks_closely() -> None:
     """And the next loss is a warning again, though a connection is still missing from the one before."""
-    simulation = Recorded()
-    simulation.finish(get())
+    simulation = simulated.Recorded()
+    simulation.finish(simulated.get())
     simulation.node.faults.always(Opcode.SELECT_BUCKET, hang_up())
     before = len(reports(simulation))
     for _ in range(2):
@@ -389,22 +368,22 @@ def test_what_returns_after_its_node_is_told_to_who_looks_closely() -> None:
         simulation.live(0.5)
     levels = [(text.partition(",")[0], level) for text, level in reports(simulation)[before:]]
 
-    assert 2 == [level for _, level in levels].count(ReportLevel.WARNING)
-    assert 2 == levels.count(("ready", ReportLevel.INFO))
+    assert 2 == [level for _, level in levels].count(neutral.ReportLevel.WARNING)
+    assert 2 == levels.count(("ready", neutral.ReportLevel.INFO))
 
 
 def test_a_bucket_that_is_closed_does_not_hide_an_outage() -> None:
     """A connection that is turned away is told once, and its node may be lost all the same."""
-    simulation = Recorded()
+    simulation = simulated.Recorded()
     simulation.flow()
     simulation.submit(Get(Keyspace("nobody_may"), "k"))
     simulation.live(3.0)
-    denied = [level for _, level in reports(simulation)].count(ReportLevel.WARNING)
+    denied = [level for _, level in reports(simulation)].count(neutral.ReportLevel.WARNING)
     simulation.lose(ONE)
     simulation.live(1.0)
 
     assert 1 == denied
-    assert 2 == [level for _, level in reports(simulation)].count(ReportLevel.WARNING)
+    assert 2 == [level for _, level in reports(simulation)].count(neutral.ReportLevel.WARNING)
 
 
 def test_a_node_that_was_never_there_is_told_once() -> None:
@@ -413,18 +392,18 @@ def test_a_node_that_was_never_there_is_told_once() -> None:
     simulation.live(3.0)
     levels = [level for _, level in reports(simulation)]
 
-    assert [ReportLevel.WARNING, ReportLevel.DEBUG] == levels[:2]
-    assert 1 == levels.count(ReportLevel.WARNING)
+    assert [neutral.ReportLevel.WARNING, neutral.ReportLevel.DEBUG] == levels[:2]
+    assert 1 == levels.count(neutral.ReportLevel.WARNING)
 
 
-def lost_at(offset: int) -> tuple[Recorded, list[Token]]:
+def lost_at(offset: int) -> tuple[simulated.Recorded, list[neutral.Token]]:
     """Lose a stream of which ``offset`` bytes, counted from the first of three writes, had been handed over."""
-    simulation = ready()
+    simulation = simulated.ready()
     begin = simulation.links[TWO].handed_over
-    tokens = [simulation.submit(upsert(key)) for key in ("a", "b", "c")]
+    tokens = [simulation.submit(simulated.upsert(key)) for key in ("a", "b", "c")]
     simulation.links.pop(TWO)
     simulation.node.connection_lost(TWO, simulation.now)
-    simulation.feed(StreamLost(TWO, LossCause.RESET, handed_over=begin + offset))
+    simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.RESET, handed_over=begin + offset))
     simulation.run()
     return simulation, tokens
 
@@ -456,21 +435,21 @@ def test_handed_over(offset: int, safe: str) -> None:
     assert safe == succeeded
     for token in tokens:
         if token not in simulation.results:
-            error = simulation.error(RequestCanceledException, token)
+            error = simulation.error(errors.RequestCanceledException, token)
             assert "SOCKET_CLOSED_WHILE_IN_FLIGHT" == error.context.refused_reason
 
 
 def test_handed_over_on_the_second_stream() -> None:
     """Offsets begin anew with each stream."""
-    simulation = ready()
+    simulation = simulated.ready()
     simulation.lose(TWO)
     simulation.live(1.0)
     stream = simulation.newest
     handed_over = simulation.links[stream].handed_over
-    token = simulation.submit(upsert())
+    token = simulation.submit(simulated.upsert())
     simulation.links.pop(stream)
     simulation.node.connection_lost(stream, simulation.now)
-    simulation.feed(StreamLost(stream, LossCause.RESET, handed_over=handed_over))
+    simulation.feed(neutral.StreamLost(stream, neutral.LossCause.RESET, handed_over=handed_over))
     simulation.run()
 
     assert token in simulation.results
@@ -479,8 +458,8 @@ def test_handed_over_on_the_second_stream() -> None:
 @pytest.mark.parametrize(("offset", "safe"), [(0, True), (1, False), (SIZE, False)])
 def test_a_stream_that_the_client_closes(offset: int, safe: bool) -> None:
     """The driver says how far it had come: a write of which nothing left is sent again, another is refused."""
-    simulation = ready()
-    write = simulation.submit(upsert("a"))
+    simulation = simulated.ready()
+    write = simulation.submit(simulated.upsert("a"))
     # The node never sees what is handed over.
     simulation.links[TWO].is_hung_up = True
     simulation.hand_over(TWO, offset)
@@ -491,33 +470,33 @@ def test_a_stream_that_the_client_closes(offset: int, safe: bool) -> None:
         assert {RetryReason.SOCKET_NOT_AVAILABLE} == {retry.reason for retry in simulation.retries}
         assert write in simulation.results
     else:
-        simulation.error(RequestCanceledException, write)
+        simulation.error(errors.RequestCanceledException, write)
 
 
 def test_a_driver_that_cannot_tell_how_far_it_had_come() -> None:
     """Then all of it may have left: a write is not sent again."""
-    simulation = ready()
-    write = simulation.submit(upsert("a"))
+    simulation = simulated.ready()
+    write = simulation.submit(simulated.upsert("a"))
     simulation.links.pop(TWO)
-    simulation.feed(StreamLost(TWO, LossCause.RESET))
+    simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.RESET))
 
-    simulation.error(RequestCanceledException, write)
+    simulation.error(errors.RequestCanceledException, write)
 
 
 def test_streams_that_were_never_opened_leave_nothing_behind() -> None:
     """Also where the driver says nothing of those that were given up."""
-    client = machine()
+    client = simulated.machine()
     while client.wakeup < 100.0:
-        client.handle(TimePassed(), max(client.wakeup, 0.0))
+        client.handle(neutral.TimePassed(), max(client.wakeup, 0.0))
 
     assert {} == client._connections.streams._closed
 
 
-def closed_without_an_answer() -> tuple[Recorded, Token]:
+def closed_without_an_answer() -> tuple[simulated.Recorded, neutral.Token]:
     """Let a client close a stream with a write on it, before the driver says how far that had come."""
-    simulation = ready()
-    token, _ = simulation.submit_in_flight(upsert())
-    simulation.machine.handle(BytesReceived(TWO, b"nonsense"), simulation.now)
+    simulation = simulated.ready()
+    token, _ = simulation.submit_in_flight(simulated.upsert())
+    simulation.machine.handle(neutral.BytesReceived(TWO, b"nonsense"), simulation.now)
     simulation.links.pop(TWO)
     return simulation, token
 
@@ -529,18 +508,18 @@ def test_requests_of_a_closed_stream_stay_open_until_the_driver_has_answered() -
     assert token not in simulation.settled_at
     assert simulation.machine.is_ambiguous(token)
 
-    simulation.feed(StreamLost(TWO, LossCause.CLOSED_BY_US, handed_over=10**6))
+    simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.CLOSED_BY_US, handed_over=10**6))
 
-    simulation.error(RequestCanceledException, token)
+    simulation.error(errors.RequestCanceledException, token)
 
 
 def test_driver_that_never_says_how_far_it_had_come() -> None:
     """The deadline holds all the same, and an answer after it is ignored."""
     simulation, token = closed_without_an_answer()
-    simulation.live(TIMEOUT)
+    simulation.live(simulated.TIMEOUT)
 
-    simulation.error(AmbiguousTimeoutException, token)
-    assert [] == list(simulation.feed(StreamLost(TWO, LossCause.CLOSED_BY_US, handed_over=10**6)))
+    simulation.error(errors.AmbiguousTimeoutException, token)
+    assert [] == list(simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.CLOSED_BY_US, handed_over=10**6)))
 
 
 def test_caller_who_leaves_before_the_driver_says_how_far_it_had_come() -> None:
@@ -548,7 +527,7 @@ def test_caller_who_leaves_before_the_driver_says_how_far_it_had_come() -> None:
     simulation, token = closed_without_an_answer()
     simulation.abandon(token)
 
-    assert [] == list(simulation.feed(StreamLost(TWO, LossCause.CLOSED_BY_US)))
+    assert [] == list(simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.CLOSED_BY_US)))
     assert 0 == simulation.open_operations
 
 
@@ -557,17 +536,17 @@ def test_caller_who_leaves_before_the_driver_says_how_far_it_had_come() -> None:
 
 def test_tls_failure() -> None:
     """The words of the TLS library reach whoever waits, under the default strategy at once (decision C6)."""
-    simulation = Recorded(options=client_options("couchbases://127.0.0.1:11207"))
-    token = simulation.submit(get())
-    simulation.feed(StreamLost(ONE, LossCause.TLS, "certificate has expired"))
-    error = simulation.error(TlsException, token)
+    simulation = simulated.Recorded(options=simulated.client_options("couchbases://127.0.0.1:11207"))
+    token = simulation.submit(simulated.get())
+    simulation.feed(neutral.StreamLost(ONE, neutral.LossCause.TLS, "certificate has expired"))
+    error = simulation.error(errors.TlsException, token)
 
     assert "TLS_ERROR" == error.context.refused_reason
     assert "127.0.0.1:11207: TLS failed (certificate has expired)" == error.context.last_dispatch_error
 
     simulation.links.clear()
     simulation.live(0.1)
-    again = simulation.submit(get())
+    again = simulation.submit(simulated.get())
     simulation.run()
 
     assert "DocumentNotFoundException" == type(simulation.errors[again]).__name__
@@ -575,7 +554,7 @@ def test_tls_failure() -> None:
 
 def test_no_hint_once_it_was_ready() -> None:
     """A node that restarts is no memcached."""
-    simulation = ready()
+    simulation = simulated.ready()
     simulation.lose(TWO)
     simulation.node.faults.always(Opcode.HELLO, hang_up())
     simulation.live(1.0)
@@ -586,11 +565,11 @@ def test_no_hint_once_it_was_ready() -> None:
 
 def test_error_map_problems_are_reported_once() -> None:
     """A corrupt map, or none, does not keep the connection from becoming ready (decision C18)."""
-    corrupt, none = Recorded(), Recorded(error_map=None)
+    corrupt, none = simulated.Recorded(), simulated.Recorded(error_map=None)
     corrupt.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
     for simulation in (corrupt, none):
         simulation.flow()
-    corrupt.finish(Noop(TRAVEL))
+    corrupt.finish(Noop(simulated.TRAVEL))
 
     assert 2 == len(corrupt.links)
     assert ["the node's error map is corrupt", "ready", "ready"] == [
@@ -602,7 +581,7 @@ def test_error_map_problems_are_reported_once() -> None:
 
 def test_renegotiation_without_xerror() -> None:
     """Where it was asked for: one stream is given up, and the next one does without (RFC 0013)."""
-    simulation = Recorded(options=client_options(renegotiate_on_corrupt_error_map=True))
+    simulation = simulated.Recorded(options=simulated.client_options(renegotiate_on_corrupt_error_map=True))
     simulation.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
     simulation.flow()
     simulation.live(1.0)
@@ -616,21 +595,21 @@ def test_renegotiation_without_xerror() -> None:
 # Asking for configs.
 
 
-def configs_asked(simulation: Recorded) -> int:
+def configs_asked(simulation: simulated.Recorded) -> int:
     """Return how often the newest stream was asked for a config, the bootstrap included."""
     return sum(request.opcode == Opcode.GET_CLUSTER_CONFIG for request in simulation.requests[simulation.newest])
 
 
 def test_config_is_asked_for_once() -> None:
     """However many responses ask for a newer one, until that has come, and then not sooner than the floor allows."""
-    simulation = ready()
-    requests = [simulation.submit_in_flight(get(key))[1] for key in "abc"]
+    simulation = simulated.ready()
+    requests = [simulation.submit_in_flight(simulated.get(key))[1] for key in "abc"]
     for request in requests[:2]:
-        simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
+        simulation.inject(simulated.respond(request, Status.NOT_MY_VBUCKET))
     counts = [configs_asked(simulation)]
     asked = simulation.requests[TWO][-1]
-    simulation.inject(respond(asked))
-    simulation.inject(respond(requests[2], Status.NOT_MY_VBUCKET))
+    simulation.inject(simulated.respond(asked))
+    simulation.inject(simulated.respond(requests[2], Status.NOT_MY_VBUCKET))
     counts.append(configs_asked(simulation))
     simulation.advance(TimeoutOptions().config_poll_floor)
     counts.append(configs_asked(simulation))
@@ -640,12 +619,12 @@ def test_config_is_asked_for_once() -> None:
 
 def test_a_connection_that_answers_no_question_is_closed() -> None:
     """Its operations may be answered, and still: without new configs it is of no use, and the table would fill up."""
-    simulation = ready()
+    simulation = simulated.ready()
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, drop_response())
     simulation.node.faults.always(Opcode.GET, not_my_vbucket(with_config=False))
     tokens = []
     while not simulation.closings() and simulation.now < 30.0:
-        tokens.append(simulation.submit(get()))
+        tokens.append(simulation.submit(simulated.get()))
         simulation.live(1.0)
 
     assert ["has answered no question for 10 s"] == simulation.closings()
@@ -653,19 +632,19 @@ def test_a_connection_that_answers_no_question_is_closed() -> None:
 
     simulation.node.faults.clear()
 
-    assert simulation.finish(get()) in simulation.settled_at
+    assert simulation.finish(simulated.get()) in simulation.settled_at
 
 
 def test_a_busy_client_closes_no_connection_for_answers_that_it_has_not_read() -> None:
     """What came while it was busy is judged in order, and the answer to the question may be among it."""
-    simulation = ready()
-    _, first = simulation.submit_in_flight(get())
-    _, second = simulation.submit_in_flight(get("other"))
-    simulation.inject(respond(first, Status.NOT_MY_VBUCKET))
+    simulation = simulated.ready()
+    _, first = simulation.submit_in_flight(simulated.get())
+    _, second = simulation.submit_in_flight(simulated.get("other"))
+    simulation.inject(simulated.respond(first, Status.NOT_MY_VBUCKET))
     asked = configs_asked(simulation)
     simulation.swallow(TWO)
     simulation.now += SECONDS_MAX + 1
-    simulation.inject(respond(second, Status.NOT_MY_VBUCKET))
+    simulation.inject(simulated.respond(second, Status.NOT_MY_VBUCKET))
 
     assert 2 == asked
     assert [] == simulation.closings()
@@ -674,14 +653,14 @@ def test_a_busy_client_closes_no_connection_for_answers_that_it_has_not_read() -
 def test_a_connection_that_has_no_room_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that nobody waits for any more, and that nobody answers, do not fill it for ever."""
     monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", 20)
-    simulation = ready()
+    simulation = simulated.ready()
     simulation.node.faults.always(Opcode.GET, drop_response())
     for _ in range(20):
-        simulation.abandon(simulation.submit(get()))
+        simulation.abandon(simulation.submit(simulated.get()))
     simulation.flow()
-    refused = simulation.submit(upsert())
+    refused = simulation.submit(simulated.upsert())
     simulation.live(11.0)
-    late = simulation.submit(upsert())
+    late = simulation.submit(simulated.upsert())
     simulation.live(1.0)
 
     assert "UnambiguousTimeoutException" == type(simulation.errors[refused]).__name__
@@ -692,7 +671,7 @@ def test_a_connection_that_has_no_room_for_long_is_closed(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("opcode", [Opcode.HELLO, Opcode.SASL_AUTH])
 def test_only_a_bucket_is_left_alone_when_it_is_denied(opcode: Opcode) -> None:
     """0x24 to another command is an error like any other, and the connection is opened again by itself."""
-    simulation = Recorded()
+    simulation = simulated.Recorded()
     simulation.node.faults.next(opcode, status(Status.NO_ACCESS))
     simulation.flow()
     simulation.live(5.0)
@@ -702,14 +681,14 @@ def test_only_a_bucket_is_left_alone_when_it_is_denied(opcode: Opcode) -> None:
 
 def test_config_is_asked_for_again_on_a_new_stream() -> None:
     """A question that was lost with its stream is no question any more."""
-    simulation = ready()
-    _, request = simulation.submit_in_flight(get())
-    simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
+    simulation = simulated.ready()
+    _, request = simulation.submit_in_flight(simulated.get())
+    simulation.inject(simulated.respond(request, Status.NOT_MY_VBUCKET))
     simulation.lose(TWO)
     simulation.live(1.0)
     before = configs_asked(simulation)
-    _, request = simulation.submit_in_flight(get("other"))
-    simulation.inject(respond(request, Status.NOT_MY_VBUCKET))
+    _, request = simulation.submit_in_flight(simulated.get("other"))
+    simulation.inject(simulated.respond(request, Status.NOT_MY_VBUCKET))
 
     assert [1, 2] == [before, configs_asked(simulation)]
 
@@ -719,18 +698,18 @@ def test_config_is_asked_for_again_on_a_new_stream() -> None:
 SMALL_BREAKER = CircuitBreakerOptions(volume_threshold=2, sleep_window=5.0, canary_timeout=3.0)
 
 
-def opened_breaker() -> Recorded:
+def opened_breaker() -> simulated.Recorded:
     """Return a simulation whose breaker has just opened: two operations have timed out in flight."""
-    simulation = ready(options=client_options(circuit_breaker=SMALL_BREAKER))
+    simulation = simulated.ready(options=simulated.client_options(circuit_breaker=SMALL_BREAKER))
     simulation.node.faults.next(Opcode.GET, drop_response(), times=2)
     for key in "ab":
-        simulation.submit(get(key))
+        simulation.submit(simulated.get(key))
     simulation.run()
     assert (2.5, "OPEN") == (simulation.now, breaker_state(simulation))
     return simulation
 
 
-def breaker_state(simulation: Recorded) -> str:
+def breaker_state(simulation: simulated.Recorded) -> str:
     """Return the state of the bucket's breaker."""
     breaker = simulation.connection().circuit_breaker
     assert breaker is not None
@@ -790,19 +769,19 @@ def test_lost_while_half_open() -> None:
 # Several answers in one piece of bytes.
 
 
-def two_in_flight() -> tuple[Recorded, list[Token], list[Frame]]:
+def two_in_flight() -> tuple[simulated.Recorded, list[neutral.Token], list[Frame]]:
     """Return a simulation with two reads in flight."""
-    simulation = ready()
-    pairs = [simulation.submit_in_flight(get(key)) for key in "ab"]
+    simulation = simulated.ready()
+    pairs = [simulation.submit_in_flight(simulated.get(key)) for key in "ab"]
     return simulation, [token for token, _ in pairs], [request for _, request in pairs]
 
 
 def test_answers_behind_one_that_closes() -> None:
     """What was answered was answered; a stream is closed once, even if another answer would close it too."""
     simulation, tokens, requests = two_in_flight()
-    simulation.inject(respond(requests[0], Status.AUTH_STALE) + found(requests[1]))
+    simulation.inject(simulated.respond(requests[0], Status.AUTH_STALE) + simulated.found(requests[1]))
     other, more, others = two_in_flight()
-    other.inject(b"".join(respond(request, Status.AUTH_STALE) for request in others))
+    other.inject(b"".join(simulated.respond(request, Status.AUTH_STALE) for request in others))
 
     assert (True, True) == (tokens[0] in simulation.errors, tokens[1] in simulation.results)
     assert (set(more), 1) == (set(other.errors), len(other.closings()))
@@ -810,12 +789,12 @@ def test_answers_behind_one_that_closes() -> None:
 
 def test_wrong_opcode_to_a_write() -> None:
     """That is no answer to it: the true one still counts, and without any nobody knows what became of it."""
-    simulation = ready()
-    (first, request), (second, other) = (simulation.submit_in_flight(upsert(key)) for key in "ab")
+    simulation = simulated.ready()
+    (first, request), (second, other) = (simulation.submit_in_flight(simulated.upsert(key)) for key in "ab")
     simulation.inject(b"".join(encode_response(Opcode.GET, opaque=each.opaque) for each in (request, other)))
-    simulation.inject(respond(request))
-    simulation.live(TIMEOUT)
+    simulation.inject(simulated.respond(request))
+    simulation.live(simulated.TIMEOUT)
 
     assert first in simulation.results
-    simulation.error(AmbiguousTimeoutException, second)
+    simulation.error(errors.AmbiguousTimeoutException, second)
     assert (2, []) == (simulation.machine.statistics().orphans, simulation.closings())

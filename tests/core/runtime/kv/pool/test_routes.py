@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.codec_parts import Dialect
-from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOptions
+from triclinium_core.retry.couchbase import CircuitBreakerOptions
 from triclinium_core.runtime.kv.connection.address_cycle import AddressCycle
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.states import ConnectionState

@@ -9,20 +9,14 @@ import pytest
 
 from tests.core.runtime.kv.simulated import TIMEOUT, TRAVEL, Recorded, client_options, get, node_options, upsert
 from tests.core.runtime.kv.test_cluster import KEYS
+from triclinium_core import errors
 from triclinium_core.contract.couchbase import ServiceLookedUp
 from triclinium_core.contract.neutral import ReportConnection, ReportLevel
-from triclinium_core.errors import InvalidArgumentException, UnambiguousTimeoutException
 from triclinium_core.kv.operation.document_operations import Noop
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.topology.cluster_config import NODES_MAX
 from triclinium_core.options import TimeoutOptions
-from triclinium_core.runtime.kv.pool.seeds import (
-    LOOKUP_INTERVAL,
-    LOOKUP_SECONDS,
-    NO_STREAM,
-    REFUSED_NAMED_MAX,
-    REFUSED_REMEMBERED_MAX,
-)
+from triclinium_core.runtime.kv.pool import seeds
 from triclinium_core.services.query.query_request import QueryRequest
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 
@@ -50,7 +44,7 @@ class Listed(Recorded):
     def warnings(self) -> list[ReportConnection]:
         """Return the warnings of the look-ups, which have no stream."""
         reports = [action for action in self.actions if isinstance(action, ReportConnection)]
-        return [each for each in reports if each.level is ReportLevel.WARNING and each.stream == NO_STREAM]
+        return [each for each in reports if each.level is ReportLevel.WARNING and each.stream == seeds.NO_STREAM]
 
     def hosts(self) -> list[str]:
         """Return the hosts that were connected to, in order."""
@@ -97,7 +91,7 @@ def test_a_name_server_that_does_not_answer() -> None:
     """What waits for a connection waits for half a second longer, and no operation fails for it."""
     simulation = Listed(listed=None, is_host=True)
     token = simulation.submit(get())
-    simulation.live(LOOKUP_SECONDS - 0.1)
+    simulation.live(seeds.LOOKUP_SECONDS - 0.1)
     before = simulation.hosts()
     simulation.live(0.2)
 
@@ -121,7 +115,7 @@ def test_a_late_answer() -> None:
 def test_an_operation_whose_time_is_over_before_the_answer() -> None:
     """It says what it was waiting for."""
     simulation = Listed(listed=None, query="?kv_timeout=100ms")
-    error = simulation.failure(UnambiguousTimeoutException, get())
+    error = simulation.failure(errors.UnambiguousTimeoutException, get())
 
     assert NAME in str(error)
 
@@ -139,10 +133,10 @@ def test_a_list_that_has_changed() -> None:
     simulation = Listed([("gone.cluster.example", 1), ("lost.cluster.example", 1)])
     simulation.live(10.0)
 
-    assert 4 <= len(simulation.lookups) <= 10.0 / LOOKUP_INTERVAL + 1
+    assert 4 <= len(simulation.lookups) <= 10.0 / seeds.LOOKUP_INTERVAL + 1
 
     simulation.services = {SERVICE: (("c.cluster.example", 11210),)}
-    simulation.live(2 * LOOKUP_INTERVAL)
+    simulation.live(2 * seeds.LOOKUP_INTERVAL)
     simulation.result(upsert())
 
     assert {"gone.cluster.example", "lost.cluster.example"} == set(simulation.hosts()[:10])
@@ -234,7 +228,7 @@ def test_targets_elsewhere(scheme: str) -> None:
 
     assert {"b.cluster.example"} == set(simulation.hosts()[:1])
     assert EVIL[0] not in simulation.hosts()
-    assert (f"_{scheme}._tcp.{NAME}", NO_STREAM) == (warning.node, warning.stream)
+    assert (f"_{scheme}._tcp.{NAME}", seeds.NO_STREAM) == (warning.node, warning.stream)
     assert [True] * 3 == [word in warning.text for word in ("evil.test:11210", NAME, "dns_srv_domains")]
 
 
@@ -269,7 +263,7 @@ def test_a_rule_that_finds_targets_again() -> None:
     simulation.result(upsert())
     for place in range(3):
         simulation.nodes.kill(place)
-    error = simulation.failure(UnambiguousTimeoutException, get())
+    error = simulation.failure(errors.UnambiguousTimeoutException, get())
 
     assert EVIL[0] not in str(error)
     assert 1 == len(simulation.warnings())
@@ -290,7 +284,7 @@ def test_a_name_without_an_address() -> None:
     simulation = Listed([EVIL])
     wait = simulation.inquire(WaitUntilReady(None))
     query = simulation.request(QueryRequest(statement="SELECT 1"))
-    error = simulation.failure(UnambiguousTimeoutException, get())
+    error = simulation.failure(errors.UnambiguousTimeoutException, get())
     waited = simulation.machine.error_context(wait, simulation.now)
     simulation.live(100.0)
 
@@ -329,15 +323,15 @@ def test_many_targets_elsewhere() -> None:
     """For many refused targets, warning and error name a few and count the rest, and the memory of them is bounded."""
     simulation = Listed([(f"{number}a.evil.test", 1) for number in range(70_000)])
     simulation.live(1.0)
-    error = simulation.failure(UnambiguousTimeoutException, get())
+    error = simulation.failure(errors.UnambiguousTimeoutException, get())
     for batch in range(1, 10):
         targets = tuple((f"{batch}-{number}.evil.test", 1) for number in range(NODES_MAX))
         simulation.feed(ServiceLookedUp(SERVICE, targets))
 
     assert 500 > max(len(warning.text) for warning in simulation.warnings())
-    assert REFUSED_NAMED_MAX == str(error).count("evil.test:1,") + str(error).count("evil.test:1 and")
-    assert f"{NODES_MAX - REFUSED_NAMED_MAX} more" in str(error)
-    assert REFUSED_REMEMBERED_MAX // NODES_MAX == len(simulation.warnings())
+    assert seeds.REFUSED_NAMED_MAX == str(error).count("evil.test:1,") + str(error).count("evil.test:1 and")
+    assert f"{NODES_MAX - seeds.REFUSED_NAMED_MAX} more" in str(error)
+    assert seeds.REFUSED_REMEMBERED_MAX // NODES_MAX == len(simulation.warnings())
 
 
 @pytest.mark.parametrize(
@@ -346,5 +340,5 @@ def test_many_targets_elsewhere() -> None:
 )
 def test_no_answer_at_all(targets: object) -> None:
     """A mistake of the driver is one: it raises where it is made."""
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         ServiceLookedUp(SERVICE, targets)  # type: ignore[arg-type]

@@ -7,10 +7,10 @@ import math
 import pytest
 
 from tests.core.testing.node_client import ready_client
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
@@ -143,7 +143,7 @@ def test_a_slow_node_answers_late() -> None:
 @pytest.mark.parametrize("seconds", [-1, math.nan, 1e300, "1", True])
 def test_no_node_is_slower_than_that(seconds: float) -> None:
     """A delay is a duration."""
-    with pytest.raises(InvalidArgumentException, match="seconds="):
+    with pytest.raises(errors.InvalidArgumentException, match="seconds="):
         FakeNode().network.slow_down(seconds)
 
 

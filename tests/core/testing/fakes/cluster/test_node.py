@@ -12,28 +12,15 @@ from hypothesis import given, strategies as st
 from tests.core.testing.http_client import HttpClient
 from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import encode_request
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service, Status
+from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.cluster.command_log import COMMAND_LOG_MAX
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, SendReply
-from triclinium_core.testing.fakes.faults import (
-    Fault,
-    delay,
-    drop_response,
-    garble,
-    hang_up,
-    hang_up_after_applying,
-    hang_up_mid_reply,
-    locked,
-    not_my_vbucket,
-    status,
-    temporary_failure,
-    wrong_length,
-)
+from triclinium_core.testing.fakes.faults import delay
 
 STORE = bytes(8)
 
@@ -56,22 +43,22 @@ def value_of(node: FakeNode) -> bytes | None:
 @rows(
     ("fault", "applies", "sends", "hangs_up", "logged"),
     [
-        (drop_response(), True, False, False, None),
-        (hang_up(), False, False, True, None),
-        (hang_up_after_applying(), True, False, True, None),
-        (hang_up_mid_reply(), True, True, True, None),
-        (hang_up_mid_reply(bytes_sent=0), True, False, True, None),
-        (garble(), True, True, False, None),
-        (wrong_length(), True, True, False, None),
-        (status(0x7FF0), False, True, False, 0x7FF0),
-        (temporary_failure(), False, True, False, Status.TEMPORARY_FAILURE),
-        (locked(), False, True, False, Status.LOCKED),
-        (not_my_vbucket(), False, True, False, Status.NOT_MY_VBUCKET),
+        (faults.drop_response(), True, False, False, None),
+        (faults.hang_up(), False, False, True, None),
+        (faults.hang_up_after_applying(), True, False, True, None),
+        (faults.hang_up_mid_reply(), True, True, True, None),
+        (faults.hang_up_mid_reply(bytes_sent=0), True, False, True, None),
+        (faults.garble(), True, True, False, None),
+        (faults.wrong_length(), True, True, False, None),
+        (faults.status(0x7FF0), False, True, False, 0x7FF0),
+        (faults.temporary_failure(), False, True, False, Status.TEMPORARY_FAILURE),
+        (faults.locked(), False, True, False, Status.LOCKED),
+        (faults.not_my_vbucket(), False, True, False, Status.NOT_MY_VBUCKET),
         (delay(0.0), True, True, False, Status.SUCCESS),
         (delay(1.0), True, False, False, Status.SUCCESS),
     ],
 )
-def test_a_fault_strikes(fault: Fault, applies: bool, sends: bool, hangs_up: bool, logged: int | None) -> None:
+def test_a_fault_strikes(fault: faults.Fault, applies: bool, sends: bool, hangs_up: bool, logged: int | None) -> None:
     """Each applies the command or not, answers or not, hangs up or not; what is logged is what a client can read."""
     client = ready_client()
     client.node.faults.next(Opcode.SET, fault)
@@ -87,7 +74,7 @@ def test_a_fault_strikes(fault: Fault, applies: bool, sends: bool, hangs_up: boo
 def test_sends_a_status_as_it_is() -> None:
     """Status, body and datatype of a forged reply are those given, whatever was negotiated."""
     client = ready_client(features=[])
-    client.node.faults.next(None, status(0x7FF2, body=b"anything", datatype=0xFF))
+    client.node.faults.next(None, faults.status(0x7FF2, body=b"anything", datatype=0xFF))
     reply = client.ask_of(Opcode.GET, "ada")
 
     assert (0x7FF2, b"anything", 0xFF) == (reply.status, reply.value, reply.datatype)
@@ -98,7 +85,7 @@ def test_answers_not_my_vbucket_with_or_without_a_config(with_config: bool) -> N
     """The config comes each time it is asked for, also where the client wants none twice."""
     client = ready_client()
     client.hello([*client.features, HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP])
-    client.node.faults.always(None, not_my_vbucket(with_config))
+    client.node.faults.always(None, faults.not_my_vbucket(with_config))
 
     for _ in range(2):
         reply = client.ask_of(Opcode.GET, "ada")
@@ -113,7 +100,7 @@ def test_hangs_up_mid_reply(bytes_sent: int) -> None:
     client = ready_client()
     (expected,) = write(ready_client())
     assert isinstance(expected, SendReply)
-    client.node.faults.next(Opcode.SET, hang_up_mid_reply(bytes_sent=bytes_sent))
+    client.node.faults.next(Opcode.SET, faults.hang_up_mid_reply(bytes_sent=bytes_sent))
 
     actions = write(client)
 
@@ -126,7 +113,7 @@ def test_garbles_every_byte() -> None:
     """What is garbled is no frame, and inverted once more it is the reply."""
     client = ready_client()
     (expected,) = write(ready_client())
-    client.node.faults.next(Opcode.SET, garble())
+    client.node.faults.next(Opcode.SET, faults.garble())
     (action,) = write(client)
     assert isinstance(action, SendReply)
     assert isinstance(expected, SendReply)
@@ -140,7 +127,7 @@ def test_garbles_every_byte() -> None:
 def test_announces_a_wrong_length(announced: int, is_malformed: bool) -> None:
     """The header says another length: impossible, too short for the extras, or longer than what comes."""
     client = ready_client()
-    client.node.faults.next(Opcode.SET, wrong_length(announced=announced))
+    client.node.faults.next(Opcode.SET, faults.wrong_length(announced=announced))
     (action,) = write(client)
     assert isinstance(action, SendReply)
 
@@ -155,7 +142,7 @@ def test_announces_a_wrong_length(announced: int, is_malformed: bool) -> None:
 def test_the_connection_is_lost_during_bootstrap(opcode: Opcode) -> None:
     """Naming a command of the bootstrap ends the connection there, whatever its state."""
     client = NodeClient(FakeNode())
-    client.node.faults.next(opcode, hang_up())
+    client.node.faults.next(opcode, faults.hang_up())
     parts = {} if opcode is Opcode.HELLO else {"key": b"SCRAM-SHA1", "value": b"x"}
 
     assert [] == client.send(client.encode(opcode, **parts))
@@ -166,7 +153,7 @@ def test_after_hanging_up_nothing_is_heard() -> None:
     """Commands behind the one that ended the connection are neither answered nor logged."""
     client = ready_client()
     commands = len(client.node.command_log)
-    client.node.faults.next(Opcode.NOOP, hang_up())
+    client.node.faults.next(Opcode.NOOP, faults.hang_up())
 
     replies = client.send(client.encode(Opcode.NOOP) + client.encode(Opcode.NOOP))
 
@@ -387,7 +374,7 @@ def test_configs_name_the_ports_that_it_is_served_on() -> None:
 
     assert [{"services": services, "thisNode": True, "hostname": "127.0.0.1"}] == config["nodesExt"]
     assert (12000, 12001) == (client.node.options.port, client.node.options.tls_port)
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         client.node.set_ports(0)
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, as_json, ready_client, status_of
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service, Status
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes, NodePort
 from triclinium_core.testing.fakes.cluster.outbox import HangUp
@@ -112,7 +111,7 @@ def test_addresses_by_name() -> None:
 )
 def test_refuses_what_no_cluster_can_be(options: Any, number: Any, parameter: str) -> None:
     """By name."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         FakeNodes(options, number)
 
     assert parameter == caught.value.parameter
@@ -142,7 +141,7 @@ def test_a_lone_node_is_a_cluster_of_one() -> None:
     assert [node] == list(nodes)
     assert [False] == served_by([client])
     assert (1, 2) == node.config_version
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         FakeNodes.around(FakeNodes()[0])
 
 
@@ -302,7 +301,7 @@ def test_what_cannot_be_is_refused(change: Callable[[FakeNodes], object], parame
     nodes.remove_node(2)
     before = nodes.map, [node.options for node in nodes]
 
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         change(nodes)
 
     assert parameter == caught.value.parameter
@@ -315,7 +314,7 @@ def test_the_last_node_stays(leave: Callable[[FakeNodes, int], None]) -> None:
     nodes = FakeNodes(nodes=2)
     leave(nodes, 0)
 
-    with pytest.raises(InvalidArgumentException, match="only one"):
+    with pytest.raises(errors.InvalidArgumentException, match="only one"):
         leave(nodes, 1)
 
 
@@ -416,7 +415,7 @@ def test_alternate_addresses(named: Any) -> None:
 def test_alternate_addresses_that_two_would_have() -> None:
     """As with their own, nobody could tell them apart."""
     options = FakeNodeOptions(port=11210, alternate_addresses={"external": ("127.0.0.1", 11210)})
-    with pytest.raises(InvalidArgumentException, match="taken twice"):
+    with pytest.raises(errors.InvalidArgumentException, match="taken twice"):
         FakeNodes(options, nodes=1)
 
 

@@ -12,7 +12,7 @@ from triclinium_core.kv.wire.compression import inflate
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, Document, vbucket_uuid
 
 UINT64_MAX = 2**64 - 1

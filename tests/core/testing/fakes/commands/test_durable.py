@@ -14,7 +14,7 @@ from triclinium_core.kv.operation.durability import DurabilityLevel
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.commands.read_request import SECONDS_DEFAULT
 from triclinium_core.testing.fakes.faults import drop_response, hang_up_after_applying

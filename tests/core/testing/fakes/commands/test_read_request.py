@@ -9,7 +9,7 @@ from tests.core.testing.node_client import as_json, ready_client, status_of, wit
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.testing.fakes.commands.index import COMMANDS, DATA_OPCODES
 from triclinium_core.testing.fakes.commands.read_request import SECONDS_DEFAULT, Needs, read_durability_timeout

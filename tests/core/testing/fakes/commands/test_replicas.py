@@ -9,7 +9,7 @@ import pytest
 from tests.core.testing.node_client import NodeClient, as_json, ready_client, status_of
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, REMAINS_MAX, vbucket_of

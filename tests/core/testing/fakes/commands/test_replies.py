@@ -10,12 +10,8 @@ from tests.core.testing.node_client import USUAL_FEATURES, NodeClient, as_json, 
 from triclinium_core.kv.wire.compression import inflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Magic, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_request, encode_server_response
-from triclinium_core.kv.wire.framing_extras import (
-    ResponseFrameInfo,
-    decode_server_duration_us,
-    parse_framing_extras,
-)
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.kv.wire.framing_extras import ResponseFrameInfo, decode_server_duration_us, parse_framing_extras
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.cluster.outbox import SendReply
 from triclinium_core.testing.fakes.faults import delay

@@ -12,7 +12,7 @@ import pytest
 from tests.core.testing.node_client import NodeClient, ready_client, status_of
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.commands.scan import ITEMS_OF_A_REPLY, LIFETIME_SECONDS, SCANS_MAX
 from triclinium_core.testing.fakes.options import FakeNodeOptions

@@ -10,8 +10,7 @@ from tests.core.testing.node_client import NodeClient, ready_client, status_of, 
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.options import SCRAM_ITERATIONS_MIN
-from triclinium_core.retry.couchbase.tables.error_map import parse_error_map
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status, parse_error_map
 from triclinium_core.runtime.kv.connection.scram import MECHANISMS, ScramClient
 from triclinium_core.testing.fakes.cluster.node import FakeNode
 from triclinium_core.testing.fakes.faults import delay

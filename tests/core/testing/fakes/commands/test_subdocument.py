@@ -13,7 +13,7 @@ from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
 from triclinium_core.kv.wire.subdocument import DocumentFlag as D, PathFlag as P, PathOpcode as Op
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.store.documents import LOCKED_CAS, Document, vbucket_uuid
 
 X = P.XATTR

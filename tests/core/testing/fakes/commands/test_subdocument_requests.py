@@ -8,7 +8,7 @@ from tests.core.testing.node_client import NodeClient, as_json, ready_client, st
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode
 from triclinium_core.kv.wire.subdocument import DocumentFlag as D, PathFlag as P, PathOpcode as Op
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.commands.subdocument_requests import TRAITS
 
 X = P.XATTR

@@ -9,7 +9,7 @@ import pytest
 from tests.core.testing.node_client import USUAL_FEATURES, as_json, ready_client, status_of, with_options
 from triclinium_core.kv.wire.compression import inflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 
 

@@ -7,21 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.testing.fakes.services.faults import (
-    BYTES_MAX,
-    ZEROS_MAX,
-    answer_twice,
-    cut_body,
-    gzipped,
-    hang_up_mid_request,
-    http_status,
-    proxy_page,
-    raw_answer,
-    redirect,
-    wrong_chunk_size,
-    wrong_content_length,
-)
+from triclinium_core import errors
+from triclinium_core.testing.fakes.services import faults
+from triclinium_core.testing.fakes.services.faults import http_status
 
 
 @rows(
@@ -34,25 +22,25 @@ from triclinium_core.testing.fakes.services.faults import (
         (lambda: http_status(200, headers=[]), "headers"),  # type: ignore[arg-type]
         (lambda: http_status(200, headers={"a": "b\r\nc: d"}), "headers"),
         (lambda: http_status(200, headers={"a": 1}), "headers"),  # type: ignore[dict-item]
-        (lambda: proxy_page(99), "code"),
-        (lambda: redirect("http://a/", 304), "code"),
-        (lambda: redirect("http://a/\n"), "headers"),
+        (lambda: faults.proxy_page(99), "code"),
+        (lambda: faults.redirect("http://a/", 304), "code"),
+        (lambda: faults.redirect("http://a/\n"), "headers"),
         (lambda: http_status(200, headers={"content-length": "5"}), "headers"),
         (lambda: http_status(200, content_type="a\r\nb: c"), "content_type"),
-        (lambda: proxy_page("\ud800"), "code"),  # type: ignore[arg-type]
-        (lambda: raw_answer("text"), "data"),  # type: ignore[arg-type]
-        (lambda: hang_up_mid_request(bytes_read=0), "bytes_read"),
-        (lambda: cut_body(bytes_sent=-1), "bytes_sent"),
-        (lambda: wrong_content_length(announced=-1), "announced"),
-        (lambda: wrong_content_length(announced=BYTES_MAX + 1), "announced"),
-        (lambda: wrong_chunk_size(announced=0), "announced"),
-        (lambda: gzipped(zeros=ZEROS_MAX + 1), "zeros"),
-        (lambda: answer_twice(closes=1), "closes"),  # type: ignore[arg-type]
+        (lambda: faults.proxy_page("\ud800"), "code"),  # type: ignore[arg-type]
+        (lambda: faults.raw_answer("text"), "data"),  # type: ignore[arg-type]
+        (lambda: faults.hang_up_mid_request(bytes_read=0), "bytes_read"),
+        (lambda: faults.cut_body(bytes_sent=-1), "bytes_sent"),
+        (lambda: faults.wrong_content_length(announced=-1), "announced"),
+        (lambda: faults.wrong_content_length(announced=faults.BYTES_MAX + 1), "announced"),
+        (lambda: faults.wrong_chunk_size(announced=0), "announced"),
+        (lambda: faults.gzipped(zeros=faults.ZEROS_MAX + 1), "zeros"),
+        (lambda: faults.answer_twice(closes=1), "closes"),  # type: ignore[arg-type]
     ],
 )
 def test_refuses_what_cannot_happen(make: Callable[[], object], parameter: str) -> None:
     """Wrong types, numbers out of range, and headers that would break their line name the parameter."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
     assert parameter == caught.value.parameter

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.testing.http_client import BASIC, HttpClient
 from tests.rows import rows
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNode
 from triclinium_core.testing.fakes.services.fake_request import integer_of
 

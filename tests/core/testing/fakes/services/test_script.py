@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core import errors
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeAnswer, FakeScript, hang_up_mid_request, locked
 
 ONE, TWO, THREE = (FakeAnswer(rows=[number]) for number in (1, 2, 3))
@@ -62,7 +62,7 @@ def test_wrong_scripts_are_refused(arguments: dict[str, Any]) -> None:
     (parameter,) = arguments
     given: dict[str, Any] = {"said": "a", "answers": (ONE,), **arguments}
 
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         FakeScript().answer(given.pop("said"), *given.pop("answers"), **given)
 
     assert parameter == caught.value.parameter
@@ -86,7 +86,7 @@ def test_wrong_scripts_are_refused(arguments: dict[str, Any]) -> None:
 )
 def test_wrong_answers_are_refused(parameter: str, value: Any) -> None:
     """By the name of the field."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         FakeAnswer(**{parameter: value})
 
     assert parameter == caught.value.parameter

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core import errors
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeAnswer, FakeScript, cut_body, http_status
 from triclinium_core.testing.fakes.services.script_file import ANSWER_FAULTS, load_script
 
@@ -63,7 +63,7 @@ def test_a_file_that_is_wrong(text: str, word: str) -> None:
     """Is refused as a whole, by the object that is wrong and the reason."""
     script = FakeScript()
 
-    with pytest.raises(InvalidArgumentException, match=word):
+    with pytest.raises(errors.InvalidArgumentException, match=word):
         load_script(script, text)
 
     assert script.take(Service.QUERY, "a") is None
@@ -91,7 +91,7 @@ def test_what_an_answer_cannot_have() -> None:
 )
 def test_an_answer_that_could_not_be_sent(parameter: str, value: Any) -> None:
     """It is refused where it is written down, not by the node that is to send it."""
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         FakeAnswer(**{parameter: value})
 
     assert parameter == caught.value.parameter

@@ -10,26 +10,17 @@ import pytest
 from tests.core.testing.http_client import HttpClient
 from tests.core.testing.node_client import with_options
 from tests.rows import rows
+from triclinium_core import testing
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.testing import (
-    FakeAnswer,
-    FakeNode,
-    FakeNodes,
-    NodeAction,
-    NodePort,
-    SendReply,
-    delay,
-    drop_response,
-    hang_up,
-)
+from triclinium_core.retry.couchbase import Service
+from triclinium_core.testing import delay
 
-SLOW = FakeAnswer(rows=[1, 2, 3], seconds_between_rows=1.0)
+SLOW = testing.FakeAnswer(rows=[1, 2, 3], seconds_between_rows=1.0)
 
 
-def size_of(actions: Sequence[NodeAction]) -> int:
+def size_of(actions: Sequence[testing.NodeAction]) -> int:
     """Return how many bytes are sent."""
-    return sum(len(action.data) for action in actions if isinstance(action, SendReply))
+    return sum(len(action.data) for action in actions if isinstance(action, testing.SendReply))
 
 
 def basic(credentials: bytes) -> str:
@@ -71,7 +62,7 @@ def test_credentials(authorization: str | None, status: int) -> None:
 )
 def test_pings_without_credentials(service: Service, target: str, status: int) -> None:
     """Query and search answer a ping without credentials, and the other services require credentials."""
-    client = HttpClient(FakeNode(), service, authorization=None)
+    client = HttpClient(testing.FakeNode(), service, authorization=None)
 
     assert status == client.ask("GET", target).status
 
@@ -87,8 +78,8 @@ def test_certificates(names: list[str], status: int) -> None:
 
 def test_requests_are_logged() -> None:
     """With what was asked and what was answered; one that a fault struck before it was carried out says so."""
-    client = HttpClient(FakeNode())
-    client.node.faults.next(Service.QUERY, hang_up())
+    client = HttpClient(testing.FakeNode())
+    client.node.faults.next(Service.QUERY, testing.hang_up())
     client.send(client.encode_query("SELECT 1"))
     client = HttpClient(client.node, connection=2)
     client.query("SELECT 2")
@@ -100,16 +91,16 @@ def test_requests_are_logged() -> None:
         first.statement,
         first.body,
     )
-    assert (False, None, hang_up()) == (first.applied, first.status, first.fault)
+    assert (False, None, testing.hang_up()) == (first.applied, first.status, first.fault)
     assert (True, 200, None) == (second.applied, second.status, second.fault)
     assert second.is_answered
     assert len(client.received) == second.bytes_sent
 
 
-@pytest.mark.parametrize("fault", [None, delay(9.0), drop_response()], ids=["slow", "late", "never"])
+@pytest.mark.parametrize("fault", [None, delay(9.0), testing.drop_response()], ids=["slow", "late", "never"])
 def test_a_client_that_hangs_up_is_seen(fault: object) -> None:
     """While its answer is on its way; one that has its answer may go."""
-    node = FakeNode()
+    node = testing.FakeNode()
     node.script.answer("slow", SLOW)
     if fault is not None:
         node.faults.next(Service.QUERY, fault)  # type: ignore[arg-type]
@@ -129,7 +120,7 @@ def test_a_client_that_hangs_up_is_seen(fault: object) -> None:
 
 def test_rows_take_their_time() -> None:
     """Each leaves when it is due, and the first of all when the answer begins."""
-    client = HttpClient(FakeNode())
+    client = HttpClient(testing.FakeNode())
     client.node.script.answer("slow", SLOW)
     client.send(client.encode_query("slow"))
     client.wait(1.5)
@@ -142,7 +133,7 @@ def test_rows_take_their_time() -> None:
 
 def test_killing_a_node_hangs_up() -> None:
     """Nothing of the answer that was on its way arrives, and nobody connects before the node is revived."""
-    nodes = FakeNodes(nodes=2)
+    nodes = testing.FakeNodes(nodes=2)
     client = HttpClient(nodes[1])
     nodes.script.answer("slow", SLOW)
     client.send(client.encode_query("slow"))
@@ -156,7 +147,7 @@ def test_killing_a_node_hangs_up() -> None:
 
 def test_a_partition_loses_nothing() -> None:
     """What either side sent arrives once it heals, and not before."""
-    nodes = FakeNodes(nodes=2)
+    nodes = testing.FakeNodes(nodes=2)
     client = HttpClient(nodes[0])
     nodes.partition(0)
     client.send(client.encode_query("SELECT 1 AS one"))
@@ -170,7 +161,7 @@ def test_a_partition_loses_nothing() -> None:
 
 def test_a_slow_node_answers_late() -> None:
     """By as many seconds as it is slow, and not more for each row."""
-    nodes = FakeNodes(nodes=1)
+    nodes = testing.FakeNodes(nodes=1)
     client = HttpClient(nodes[0])
     nodes.script.answer("slow", SLOW)
     nodes.slow_down(0, 10)
@@ -183,7 +174,7 @@ def test_a_slow_node_answers_late() -> None:
 
 def test_services_come_and_go() -> None:
     """A service that a node does not have has no port there; configs say so, and its clients lose their connections."""
-    nodes = FakeNodes(nodes=2)
+    nodes = testing.FakeNodes(nodes=2)
     client = HttpClient(nodes[1])
     port = nodes[1].options.service_ports[Service.QUERY]
     nodes.set_services(1, {Service.KV})
@@ -196,15 +187,15 @@ def test_services_come_and_go() -> None:
 
     nodes.set_services(1, frozenset(Service))
 
-    assert NodePort(nodes[1], Service.QUERY) == nodes.find("127.0.0.1", port)
+    assert testing.NodePort(nodes[1], Service.QUERY) == nodes.find("127.0.0.1", port)
 
 
 def test_a_client_that_never_reads_fills_no_memory() -> None:
     """A large answer is made as the client takes it."""
-    node = FakeNode()
-    node.script.answer("large", FakeAnswer(rows=["x" * 1000], repeat=1_000_000))
+    node = testing.FakeNode()
+    node.script.answer("large", testing.FakeAnswer(rows=["x" * 1000], repeat=1_000_000))
     node.connection_opened(1, 0.0, service=Service.QUERY, unsent_size_max=1)
-    asking = HttpClient(FakeNode()).encode_query("large")
+    asking = HttpClient(testing.FakeNode()).encode_query("large")
     sizes = [size_of(node.bytes_received(1, asking, 0.0))]
     for _ in range(10):
         sizes.append(size_of(node.replies_written(1, sizes[-1], 0.0)))
@@ -216,9 +207,9 @@ def test_a_client_that_never_reads_fills_no_memory() -> None:
 
 def test_kv_goes_on_beside_it() -> None:
     """A fault that waits for a service strikes no command, and the other way round."""
-    node = FakeNode()
-    node.faults.next(Opcode.GET, hang_up())
-    node.faults.next(Service.SEARCH, hang_up())
+    node = testing.FakeNode()
+    node.faults.next(Opcode.GET, testing.hang_up())
+    node.faults.next(Service.SEARCH, testing.hang_up())
 
     assert 200 == HttpClient(node).query("SELECT 1").status
     assert 2 == node.faults.pending

@@ -6,16 +6,8 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.kv.operation.subdocument.specs import MutationMacro
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.store.attributes import (
-    crc32c,
-    is_valid_key,
-    is_virtual,
-    key_of,
-    read_macro,
-    stored,
-    virtual_tree,
-)
+from triclinium_core.retry.couchbase import Status
+from triclinium_core.testing.fakes.store import attributes
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
 from triclinium_core.testing.fakes.store.json_values import PathFailed
 
@@ -33,24 +25,24 @@ from triclinium_core.testing.fakes.store.json_values import PathFailed
 )
 def test_keys(path: str, key: str) -> None:
     """A key ends at the first dot or bracket, after 15 bytes at most."""
-    assert key == key_of(path)
-    assert is_valid_key(path)
-    assert path.startswith("$") is is_virtual(path)
+    assert key == attributes.key_of(path)
+    assert attributes.is_valid_key(path)
+    assert path.startswith("$") is attributes.is_virtual(path)
 
 
 @rows("path", ["", ".a", "[0]", "x" * 16, "é" * 8, "_", "$", "$.x", "#a", "-a", "\x01a", "a\0b", "`a`"])
 def test_what_is_no_key(path: str) -> None:
     """Empty, longer than 15 bytes, or beginning with what is reserved."""
-    assert not is_valid_key(path)
+    assert not attributes.is_valid_key(path)
 
 
 def test_macros() -> None:
     """Exactly these, with their quotes."""
     assert {MutationMacro.CAS, MutationMacro.SEQ_NO, MutationMacro.VALUE_CRC32C} == {
-        read_macro(b'"%b"' % macro.value.encode()) for macro in MutationMacro
+        attributes.read_macro(b'"%b"' % macro.value.encode()) for macro in MutationMacro
     }
     for value in (b"${Mutation.CAS}", b'"${Mutation.cas}"', b'["${Mutation.CAS}"]', b"1", b""):
-        assert read_macro(value) is None
+        assert attributes.read_macro(value) is None
 
 
 def test_expanding() -> None:
@@ -62,13 +54,13 @@ def test_expanding() -> None:
         "c": b'"0x000000000000000a"',
         "d": b'"0xe3069283"',
         "e": b'"x"',
-    } == stored(tree, b"123456789", 0x1122334455667788, 10)
+    } == attributes.stored(tree, b"123456789", 0x1122334455667788, 10)
 
 
 @pytest.mark.parametrize(("data", "checksum"), [(b"", 0), (b"123456789", 0xE3069283), (bytes(32), 0x8A9136AA)])
 def test_checksum(data: bytes, checksum: int) -> None:
     """The examples of RFC 3720, B.4, and the usual one."""
-    assert checksum == crc32c(data)
+    assert checksum == attributes.crc32c(data)
 
 
 def test_what_tells_of_a_document() -> None:
@@ -88,11 +80,11 @@ def test_what_tells_of_a_document() -> None:
             "datatype": ["json", "xattr"],
             "deleted": False,
             "last_modified": "1750000000",
-            "value_crc32c": f"0x{crc32c(b'[1]'):08x}",
+            "value_crc32c": f"0x{attributes.crc32c(b'[1]'):08x}",
         }
-    } == virtual_tree("$document.CAS", documents, document, 5)
-    assert {"$XTOC": ["_a", "z"]} == virtual_tree("$XTOC", documents, document, 5)
-    assert {"$vbucket": {"HLC": {"now": "1750000000", "mode": "real"}}} == virtual_tree(
+    } == attributes.virtual_tree("$document.CAS", documents, document, 5)
+    assert {"$XTOC": ["_a", "z"]} == attributes.virtual_tree("$XTOC", documents, document, 5)
+    assert {"$vbucket": {"HLC": {"now": "1750000000", "mode": "real"}}} == attributes.virtual_tree(
         "$vbucket.HLC", documents, document, 5
     )
 
@@ -101,7 +93,7 @@ def test_what_tells_of_a_document() -> None:
 def test_datatypes(value: bytes, kinds: list[str]) -> None:
     """By their names."""
     documents = FakeDocuments(vbuckets=1024, wall_seconds_at_zero=0)
-    tree = virtual_tree("$document", documents, documents.put("b", "k", value), 5)["$document"]
+    tree = attributes.virtual_tree("$document", documents, documents.put("b", "k", value), 5)["$document"]
 
     assert isinstance(tree, dict)
     assert kinds == tree["datatype"]
@@ -111,6 +103,6 @@ def test_nobody() -> None:
     """There are no other virtual attributes."""
     documents = FakeDocuments(vbuckets=1024, wall_seconds_at_zero=0)
     with pytest.raises(PathFailed) as caught:
-        virtual_tree("$nobody", documents, documents.put("b", "k", b""), 5)
+        attributes.virtual_tree("$nobody", documents, documents.put("b", "k", b""), 5)
 
     assert Status.SUBDOC_XATTR_UNKNOWN_VATTR is caught.value.status

@@ -7,39 +7,30 @@ from collections import Counter
 import pytest
 from hypothesis import given, strategies as st
 
-from triclinium_core.testing.fakes.store.cluster_map import (
-    NO_NODE,
-    ConfigVersion,
-    FakeMap,
-    dealt,
-    dealt_replicas,
-    failed_over,
-    levelled,
-    moved,
-)
+from triclinium_core.testing.fakes.store import cluster_map
 
-OWNERS = st.lists(st.integers(NO_NODE, 4), min_size=1, max_size=40)
+OWNERS = st.lists(st.integers(cluster_map.NO_NODE, 4), min_size=1, max_size=40)
 MEMBERS = st.sets(st.integers(0, 5), min_size=1).map(sorted)
 
 
 @pytest.mark.parametrize(
     ("owners", "members", "expected"),
     [
-        ([NO_NODE] * 4, [0, 1], (0, 1, 0, 1)),
-        ([0, 0, 0, NO_NODE], [0, 1], (0, 0, 0, 1)),
+        ([cluster_map.NO_NODE] * 4, [0, 1], (0, 1, 0, 1)),
+        ([0, 0, 0, cluster_map.NO_NODE], [0, 1], (0, 0, 0, 1)),
         ([2, 2, 0, 1], [0, 1], (0, 1, 0, 1)),
         ([0, 0, 0, 0], [0, 1], (0, 0, 0, 0)),
     ],
 )
 def test_dealing(owners: list[int], members: list[int], expected: tuple[int, ...]) -> None:
     """What nobody has goes to who has the fewest, and nothing else moves."""
-    assert expected == dealt(owners, members)
+    assert expected == cluster_map.dealt(owners, members)
 
 
 @given(owners=OWNERS, members=MEMBERS)
 def test_dealing_leaves_none_out(owners: list[int], members: list[int]) -> None:
     """Afterwards every vbucket is with a member, and those that were are where they were."""
-    given_out = dealt(owners, members)
+    given_out = cluster_map.dealt(owners, members)
 
     assert set(given_out) <= set(members)
     assert all(new == old for new, old in zip(given_out, owners, strict=True) if old in members)
@@ -48,29 +39,39 @@ def test_dealing_leaves_none_out(owners: list[int], members: list[int]) -> None:
 @given(owners=OWNERS, members=MEMBERS)
 def test_levelling_is_even(owners: list[int], members: list[int]) -> None:
     """No member has two more than another, and what is even already stays as it is."""
-    level = levelled(owners, members)
+    level = cluster_map.levelled(owners, members)
     shares = [level.count(member) for member in members]
 
     assert set(level) <= set(members)
     assert max(shares) - min(shares) <= 1
-    assert level == levelled(level, members)
+    assert level == cluster_map.levelled(level, members)
 
 
 def test_levelling_moves_no_more_than_it_must() -> None:
     """A new member gets its share, and nothing moves between the others."""
-    level = levelled([0, 0, 0, 1, 1, 1], [0, 1, 2])
+    level = cluster_map.levelled([0, 0, 0, 1, 1, 1], [0, 1, 2])
 
     assert Counter({0: 2, 1: 2, 2: 2}) == Counter(level)
     assert all(new in (old, 2) for new, old in zip(level, [0, 0, 0, 1, 1, 1], strict=True))
 
 
-TWO_REPLICAS = FakeMap(ConfigVersion(1, 1), (0, 1, 2), (0, 1, 2, NO_NODE), ((1, 0, NO_NODE, 1), (2, NO_NODE, 0, 2)))
+TWO_REPLICAS = cluster_map.FakeMap(
+    cluster_map.ConfigVersion(1, 1),
+    (0, 1, 2),
+    (0, 1, 2, cluster_map.NO_NODE),
+    ((1, 0, cluster_map.NO_NODE, 1), (2, cluster_map.NO_NODE, 0, 2)),
+)
 
 
 @given(owners=OWNERS, members=MEMBERS, replicas=st.integers(0, 3))
 def test_replicas_are_dealt_evenly(owners: list[int], members: list[int], replicas: int) -> None:
     """Each is on a member of its own, as many as there can be; the others of a node share its replicas."""
-    known = FakeMap(ConfigVersion(1, 1), tuple(members), tuple(owners), dealt_replicas(owners, members, replicas))
+    known = cluster_map.FakeMap(
+        cluster_map.ConfigVersion(1, 1),
+        tuple(members),
+        tuple(owners),
+        cluster_map.dealt_replicas(owners, members, replicas),
+    )
 
     assert replicas == len(known.replicas)
     for vbucket, owner in enumerate(owners):
@@ -88,18 +89,21 @@ def test_replicas_are_dealt_evenly(owners: list[int], members: list[int], replic
 
 def test_moving_to_a_replica_swaps_it() -> None:
     """The former node has the replica then; anything else stays, also where the vbucket is left without a node."""
-    owners, replicas = moved(TWO_REPLICAS, [0, 1], 2)
+    owners, replicas = cluster_map.moved(TWO_REPLICAS, [0, 1], 2)
 
-    assert [2, 2, 2, NO_NODE] == owners
-    assert [[1, 0, NO_NODE, 1], [0, NO_NODE, 0, 2]] == replicas
-    owners, replicas = moved(TWO_REPLICAS, [0, 1], NO_NODE)
-    assert [NO_NODE, NO_NODE, 2, NO_NODE] == owners
+    assert [2, 2, 2, cluster_map.NO_NODE] == owners
+    assert [[1, 0, cluster_map.NO_NODE, 1], [0, cluster_map.NO_NODE, 0, 2]] == replicas
+    owners, replicas = cluster_map.moved(TWO_REPLICAS, [0, 1], cluster_map.NO_NODE)
+    assert [cluster_map.NO_NODE, cluster_map.NO_NODE, 2, cluster_map.NO_NODE] == owners
     assert TWO_REPLICAS.replicas == tuple(map(tuple, replicas))
 
 
 def test_who_stands_behind_moves_up() -> None:
     """The first replica there is takes over, and no chain has a gap where the node stood."""
-    owners, replicas = failed_over(TWO_REPLICAS, 0)
+    owners, replicas = cluster_map.failed_over(TWO_REPLICAS, 0)
 
-    assert [1, 1, 2, NO_NODE] == owners
-    assert [[2, NO_NODE, NO_NODE, 1], [NO_NODE, NO_NODE, NO_NODE, 2]] == replicas
+    assert [1, 1, 2, cluster_map.NO_NODE] == owners
+    assert [
+        [2, cluster_map.NO_NODE, cluster_map.NO_NODE, 1],
+        [cluster_map.NO_NODE, cluster_map.NO_NODE, cluster_map.NO_NODE, 2],
+    ] == replicas

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.testing import FakeNode, FakeNodeOptions
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
@@ -65,7 +65,7 @@ def test_writes_the_manifest() -> None:
 )
 def test_refuses_impossible_manifests(scopes: Mapping[str, Mapping[str, int]]) -> None:
     """Names that cannot be one, ids out of range and ids given twice are the test's mistake."""
-    with pytest.raises(InvalidArgumentException):
+    with pytest.raises(errors.InvalidArgumentException):
         FakeCollections(scopes)
 
 
@@ -73,10 +73,10 @@ def test_refuses_to_make_or_drop_a_collection_twice() -> None:
     """That is the test's mistake, which names the collection."""
     collections = FakeCollections(SCOPES)
 
-    with pytest.raises(InvalidArgumentException, match=r"inventory\.people"):
+    with pytest.raises(errors.InvalidArgumentException, match=r"inventory\.people"):
         collections.create("inventory", "people")
     collections.drop("inventory", "people")
-    with pytest.raises(InvalidArgumentException, match=r"'people'.*'inventory'"):
+    with pytest.raises(errors.InvalidArgumentException, match=r"'people'.*'inventory'"):
         collections.drop("inventory", "people")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from triclinium_core.kv.wire.constants import HelloFeature
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, ConfigVersion, FakeMap
 from triclinium_core.testing.fakes.store.config import encode_config

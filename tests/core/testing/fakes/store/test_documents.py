@@ -8,24 +8,17 @@ from typing import Any
 import pytest
 
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException, ValueTooLargeException
+from triclinium_core import errors
 from triclinium_core.kv.operation.validation import RELATIVE_EXPIRY_MAX
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, Datatype
 from triclinium_core.testing.fakes.store import documents
-from triclinium_core.testing.fakes.store.documents import (
-    EXPIRIES_MIN,
-    REMAINS_MAX,
-    FakeDocuments,
-    vbucket_of,
-    vbucket_uuid,
-)
 
 WALL = 1_750_000_000
 
 
-def new_store() -> FakeDocuments:
+def new_store() -> documents.FakeDocuments:
     """Return an empty store at time 0."""
-    return FakeDocuments(vbuckets=1024, wall_seconds_at_zero=WALL)
+    return documents.FakeDocuments(vbuckets=1024, wall_seconds_at_zero=WALL)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +27,7 @@ def new_store() -> FakeDocuments:
 )
 def test_hashes_as_the_official_client_does(key: bytes, vbuckets: int, vbucket: int) -> None:
     """The vbuckets are those that the official Python client 4.6.3 sends for these keys."""
-    assert vbucket == vbucket_of(key, vbuckets)
+    assert vbucket == documents.vbucket_of(key, vbuckets)
 
 
 @rows(
@@ -54,7 +47,7 @@ def test_hashes_as_the_official_client_does(key: bytes, vbuckets: int, vbucket: 
 def test_what_no_document_can_have(arguments: dict[str, Any], parameter: str) -> None:
     """It is refused at once: a node that had to send it would crash."""
     store = new_store()
-    with pytest.raises(InvalidArgumentException) as caught:
+    with pytest.raises(errors.InvalidArgumentException) as caught:
         store.put("default", "ada", **{"value": b"1", **arguments})
 
     assert parameter == caught.value.parameter
@@ -63,7 +56,7 @@ def test_what_no_document_can_have(arguments: dict[str, Any], parameter: str) ->
 
 def test_a_value_that_is_too_large() -> None:
     """A test that puts a value above the limit of servers gets the class that clients get."""
-    with pytest.raises(ValueTooLargeException):
+    with pytest.raises(errors.ValueTooLargeException):
         new_store().put("default", "ada", bytes(VALUE_SIZE_MAX + 1))
 
 
@@ -90,7 +83,7 @@ def test_sequence_numbers_count_within_a_vbucket() -> None:
     ]
 
     assert [1, 2, 1, 1] == numbers
-    assert vbucket_uuid(1) != vbucket_uuid(2) != 0
+    assert documents.vbucket_uuid(1) != documents.vbucket_uuid(2) != 0
 
 
 @pytest.mark.parametrize(
@@ -153,7 +146,7 @@ def test_only_what_is_there_can_be_locked_or_removed() -> None:
 
 def test_what_readers_find_in_one_vbucket() -> None:
     """By key: not what was removed, has expired, was rolled back, went with its collection or lies elsewhere."""
-    store = FakeDocuments(vbuckets=1, wall_seconds_at_zero=WALL)
+    store = documents.FakeDocuments(vbuckets=1, wall_seconds_at_zero=WALL)
     for key in ("c", "a", "b"):
         store.put("default", key, b"1")
     snapshot = store.snapshot()
@@ -173,7 +166,7 @@ def test_what_readers_find_in_one_vbucket() -> None:
     assert [] == store.in_vbucket("default", 0, 8) == store.in_vbucket("default", 1, 0)
 
 
-def remains_of(store: FakeDocuments, keys: range) -> list[int]:
+def remains_of(store: documents.FakeDocuments, keys: range) -> list[int]:
     """Return the numbers of the removed documents of which the store has the remains."""
     return [number for number in keys if store.find_remains(store.address("default", f"k{number}")) is not None]
 
@@ -181,7 +174,7 @@ def remains_of(store: FakeDocuments, keys: range) -> list[int]:
 @rows("ends", ["removed", "expired"])
 def test_the_oldest_remains_are_purged(ends: str) -> None:
     """Of documents that were removed or have expired, the newest remains stay, and the others leave nothing."""
-    store, keys = new_store(), range(REMAINS_MAX + 50)
+    store, keys = new_store(), range(documents.REMAINS_MAX + 50)
     for number in keys:
         store.now = float(number)
         store.put("default", f"k{number}", b"1", expires_after=1 if ends == "expired" else math.inf)
@@ -192,13 +185,13 @@ def test_the_oldest_remains_are_purged(ends: str) -> None:
     store.purge()
 
     assert list(keys[50:]) == remains_of(store, keys)
-    assert REMAINS_MAX + 1 == len(store.snapshot())
+    assert documents.REMAINS_MAX + 1 == len(store.snapshot())
     assert store.get("default", "stays") is not None
 
 
 def test_a_purged_document_can_be_written_again() -> None:
     """A write of a removed document takes it from the remains, so that a purge keeps it."""
-    store, keys = new_store(), range(REMAINS_MAX + 1)
+    store, keys = new_store(), range(documents.REMAINS_MAX + 1)
     for number in keys:
         store.put("default", f"k{number}", b"1")
         store.remove("default", f"k{number}")
@@ -242,7 +235,7 @@ def test_an_expired_document_leaves_what_a_removed_one_does() -> None:
 def test_an_expiry_that_was_put_off_counts_from_its_last_write() -> None:
     """A document whose expiry changed with every write stays until the newest one, and the store keeps no earlier ones."""
     store = new_store()
-    for number in range(10 * EXPIRIES_MIN):
+    for number in range(10 * documents.EXPIRIES_MIN):
         store.now = float(number)
         store.put("default", "ada", b"1", expires_after=10_000)
         store.purge()
@@ -253,14 +246,14 @@ def test_an_expiry_that_was_put_off_counts_from_its_last_write() -> None:
     store.now += 1
     store.purge()
 
-    assert kept <= EXPIRIES_MIN
+    assert kept <= documents.EXPIRIES_MIN
     assert before is not None
     assert store.get("default", "ada") is None
 
 
 def test_a_rollback_brings_back_what_expires() -> None:
     """A document that a rollback restores still expires, and its value is purged then."""
-    store = FakeDocuments(vbuckets=1, wall_seconds_at_zero=WALL)
+    store = documents.FakeDocuments(vbuckets=1, wall_seconds_at_zero=WALL)
     store.put("default", "ada", b"1", expires_after=1)
     snapshot = store.snapshot()
     store.remove("default", "ada")
@@ -281,4 +274,6 @@ def test_a_dropped_bucket_leaves_no_history() -> None:
     store.forget_bucket("default")
     store.forget_history("default")
 
-    assert [0, 1] == [store.sequence_number(bucket, vbucket_of(b"ada", 1024)) for bucket in ("default", "other")]
+    assert [0, 1] == [
+        store.sequence_number(bucket, documents.vbucket_of(b"ada", 1024)) for bucket in ("default", "other")
+    ]

@@ -10,18 +10,8 @@ from hypothesis import given, strategies as st
 from tests.rows import rows
 from triclinium_core.kv.operation.subdocument.specs import MutationMacro
 from triclinium_core.kv.wire.subdocument import PathOpcode as Op
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.testing.fakes.store.json_values import (
-    LEVELS_MAX,
-    Change,
-    JsonPath,
-    PathFailed,
-    change,
-    decode_json,
-    depth,
-    look_up,
-    parse_path,
-)
+from triclinium_core.retry.couchbase import Status
+from triclinium_core.testing.fakes.store import json_values
 
 S = Status
 DOCUMENT = '{"a":{"b":[1,"x",null]},"n":5,"f":1.5,"big":9223372036854775808,"l":[],"o":{},"s":"text","t":true}'
@@ -32,13 +22,13 @@ READS = (Op.GET, Op.EXISTS, Op.COUNT)
 def changed(opcode: Op, path: str, values: bytes = b"", *, creates: bool = False, of: str = DOCUMENT) -> object:
     """Return what a document becomes."""
     document = json.loads(of)
-    change(opcode, document, Change(parse_path(path), values, creates))
+    json_values.change(opcode, document, json_values.Change(json_values.parse_path(path), values, creates))
     return document
 
 
 def fails(opcode: Op, path: str, values: bytes = b"1", *, creates: bool = False, of: str = DOCUMENT) -> S:
     """Return the status with which a change fails."""
-    with pytest.raises(PathFailed) as caught:
+    with pytest.raises(json_values.PathFailed) as caught:
         changed(opcode, path, values, creates=creates, of=of)
     return caught.value.status
 
@@ -59,7 +49,7 @@ def fails(opcode: Op, path: str, values: bytes = b"1", *, creates: bool = False,
 )
 def test_reading(opcode: Op, path: str, expected: bytes) -> None:
     """The value as JSON, nothing, or a number of elements."""
-    assert expected == look_up(opcode, json.loads(DOCUMENT), parse_path(path))
+    assert expected == json_values.look_up(opcode, json.loads(DOCUMENT), json_values.parse_path(path))
 
 
 @rows(
@@ -80,8 +70,8 @@ def test_reading(opcode: Op, path: str, expected: bytes) -> None:
 def test_reading_what_is_not_there(opcodes: tuple[Op, ...], path: str, status: S) -> None:
     """What could be there is missing; what could not, or has no parts to count, does not fit."""
     for opcode in opcodes:
-        with pytest.raises(PathFailed) as caught:
-            look_up(opcode, json.loads(DOCUMENT), parse_path(path))
+        with pytest.raises(json_values.PathFailed) as caught:
+            json_values.look_up(opcode, json.loads(DOCUMENT), json_values.parse_path(path))
 
         assert status is caught.value.status
 
@@ -222,20 +212,20 @@ def test_numbers_that_would_not_fit(number: int, delta: int) -> None:
 
 def test_a_counter_returns_its_number() -> None:
     """And nothing else returns anything."""
-    assert b"8" == change(Op.COUNT_BY, {"n": 5}, Change(("n",), b"3", False))
-    assert b"-3" == change(Op.COUNT_BY, {}, Change(("n",), b"-3", False))
-    assert b"" == change(Op.UPSERT, {}, Change(("n",), b"3", False))
+    assert b"8" == json_values.change(Op.COUNT_BY, {"n": 5}, json_values.Change(("n",), b"3", False))
+    assert b"-3" == json_values.change(Op.COUNT_BY, {}, json_values.Change(("n",), b"-3", False))
+    assert b"" == json_values.change(Op.UPSERT, {}, json_values.Change(("n",), b"3", False))
 
 
 def test_macros_stay_until_they_are_expanded() -> None:
     """They are put in as what they are."""
     document: dict[str, object] = {}
-    change(Op.UPSERT, document, Change(("a",), MutationMacro.CAS, False))
-    change(Op.ARRAY_APPEND, document, Change(("b",), MutationMacro.SEQ_NO, True))
+    json_values.change(Op.UPSERT, document, json_values.Change(("a",), MutationMacro.CAS, False))
+    json_values.change(Op.ARRAY_APPEND, document, json_values.Change(("b",), MutationMacro.SEQ_NO, True))
 
     assert {"a": MutationMacro.CAS, "b": [MutationMacro.SEQ_NO]} == document
-    with pytest.raises(PathFailed):
-        change(Op.COUNT_BY, document, Change(("c",), MutationMacro.CAS, False))
+    with pytest.raises(json_values.PathFailed):
+        json_values.change(Op.COUNT_BY, document, json_values.Change(("c",), MutationMacro.CAS, False))
 
 
 def nested(levels: int) -> str:
@@ -245,22 +235,24 @@ def nested(levels: int) -> str:
 
 def test_documents_that_are_too_deep() -> None:
     """Objects and arrays count, the longest way does; nothing is read or changed below, and no value makes it so."""
-    deepest, too_deep = nested(LEVELS_MAX), nested(LEVELS_MAX + 1)
+    deepest, too_deep = nested(json_values.LEVELS_MAX), nested(json_values.LEVELS_MAX + 1)
 
-    assert (0, 1, 3, LEVELS_MAX) == tuple(map(depth, (1, [], {"a": 1, "b": [[]], "c": []}, json.loads(deepest))))
-    with pytest.raises(PathFailed) as caught:
-        look_up(Op.GET, json.loads(too_deep), (0,))
+    assert (0, 1, 3, json_values.LEVELS_MAX) == tuple(
+        map(json_values.depth, (1, [], {"a": 1, "b": [[]], "c": []}, json.loads(deepest)))
+    )
+    with pytest.raises(json_values.PathFailed) as caught:
+        json_values.look_up(Op.GET, json.loads(too_deep), (0,))
     assert S.SUBDOC_DOCUMENT_TOO_DEEP is caught.value.status
     assert S.SUBDOC_DOCUMENT_TOO_DEEP is fails(Op.ARRAY_APPEND, "", of=too_deep)
     assert S.SUBDOC_VALUE_TOO_DEEP is fails(Op.UPSERT, "x", deepest.encode(), of="{}")
-    assert changed(Op.UPSERT, "x", nested(LEVELS_MAX - 1).encode(), of="{}")
+    assert changed(Op.UPSERT, "x", nested(json_values.LEVELS_MAX - 1).encode(), of="{}")
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"[", b"[" * 100_000])
 def test_what_is_no_json(data: bytes) -> None:
     """However deep it goes."""
     with pytest.raises(ValueError, match=r"."):
-        decode_json(data)
+        json_values.decode_json(data)
 
 
 @rows(
@@ -288,9 +280,9 @@ def test_what_is_no_json(data: bytes) -> None:
         ("0", ("0",)),
     ],
 )
-def test_components(path: str, components: JsonPath) -> None:
+def test_components(path: str, components: json_values.JsonPath) -> None:
     """Keys by dots, indexes in brackets, backticks around what would mean something else."""
-    assert components == parse_path(path)
+    assert components == json_values.parse_path(path)
 
 
 @rows(
@@ -324,8 +316,8 @@ def test_components(path: str, components: JsonPath) -> None:
 )
 def test_what_is_no_path(path: str) -> None:
     """Brackets and backticks that do not close, keys without a character, escapes that JSON does not know."""
-    with pytest.raises(PathFailed) as caught:
-        parse_path(path)
+    with pytest.raises(json_values.PathFailed) as caught:
+        json_values.parse_path(path)
 
     assert Status.SUBDOC_PATH_INVALID is caught.value.status
 
@@ -333,16 +325,16 @@ def test_what_is_no_path(path: str) -> None:
 @pytest.mark.parametrize(("component", "first"), [("[0]", "[0]"), (".a", "a")])
 def test_the_deepest_path(component: str, first: str) -> None:
     """The document is a level of its own, so that a path has one less."""
-    assert LEVELS_MAX - 1 == len(parse_path(first + component * (LEVELS_MAX - 2)))
-    with pytest.raises(PathFailed) as caught:
-        parse_path(first + component * (LEVELS_MAX - 1))
+    assert json_values.LEVELS_MAX - 1 == len(json_values.parse_path(first + component * (json_values.LEVELS_MAX - 2)))
+    with pytest.raises(json_values.PathFailed) as caught:
+        json_values.parse_path(first + component * (json_values.LEVELS_MAX - 1))
     assert Status.SUBDOC_PATH_TOO_BIG is caught.value.status
 
 
 CHARACTERS = 'ab.[]`0-1\\"\n\tἈ💡'
 
 
-def written(components: JsonPath) -> str:
+def written(components: json_values.JsonPath) -> str:
     """Return a path, every key of it in backticks."""
     parts = [
         f"[{part}]" if isinstance(part, int) else f".`{json.dumps(part, ensure_ascii=False)[1:-1].replace('`', '``')}`"
@@ -352,18 +344,18 @@ def written(components: JsonPath) -> str:
 
 
 @given(st.lists(st.text(CHARACTERS, min_size=1, max_size=6) | st.integers(-1, 10**18 - 1), max_size=8).map(tuple))
-def test_any_components(components: JsonPath) -> None:
+def test_any_components(components: json_values.JsonPath) -> None:
     """Whatever a document may have as a key or an index has a path."""
-    assert components == parse_path(written(components))
+    assert components == json_values.parse_path(written(components))
 
 
 @given(st.text(CHARACTERS, max_size=12))
 def test_any_text(path: str) -> None:
     """It is refused as no path, or means the same as the path written with every key in backticks."""
     try:
-        components = parse_path(path)
-    except PathFailed as refused:
+        components = json_values.parse_path(path)
+    except json_values.PathFailed as refused:
         assert Status.SUBDOC_PATH_INVALID is refused.status
         return
 
-    assert components == parse_path(written(components))
+    assert components == json_values.parse_path(written(components))

@@ -8,13 +8,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from tests.rows import rows
+from triclinium_core.retry import smithy
 from triclinium_core.retry.backoff import ExponentialBackoff, Random
-from triclinium_core.retry.calls.call_machine import CallMachine, Decision, Sleep
-from triclinium_core.retry.smithy.backoff import DecorrelatedRetryBackoffStrategy, ExponentialRetryBackoffStrategy
+from triclinium_core.retry.calls import CallMachine, Decision, Sleep
 from triclinium_core.retry.smithy.base import BaseRetryStrategy
-from triclinium_core.retry.smithy.breaker import BreakerRetryStrategy
-from triclinium_core.retry.smithy.budget import BudgetRetryStrategy
-from triclinium_core.retry.smithy.classification import ErrorInfo
 from triclinium_core.tools.fleet.references import REFERENCES, Row
 from triclinium_core.tools.fleet.references.collapse import AT_ONCE, COLLAPSE
 
@@ -33,7 +30,7 @@ def compare(name: str, runs: int = RUNS) -> Sequence[Row]:
 def one_attempt_too_many(patch: pytest.MonkeyPatch) -> None:
     refusal = BaseRetryStrategy._refusal
 
-    def late(strategy: BaseRetryStrategy, info: ErrorInfo, count: int, scope: str | None) -> str | None:
+    def late(strategy: BaseRetryStrategy, info: smithy.ErrorInfo, count: int, scope: str | None) -> str | None:
         return refusal(strategy, info, count - 1, scope)
 
     patch.setattr(BaseRetryStrategy, "_refusal", late)
@@ -42,16 +39,16 @@ def one_attempt_too_many(patch: pytest.MonkeyPatch) -> None:
 def one_attempt_too_few(patch: pytest.MonkeyPatch) -> None:
     refusal = BaseRetryStrategy._refusal
 
-    def early(strategy: BaseRetryStrategy, info: ErrorInfo, count: int, scope: str | None) -> str | None:
+    def early(strategy: BaseRetryStrategy, info: smithy.ErrorInfo, count: int, scope: str | None) -> str | None:
         return refusal(strategy, info, count + 1, scope)
 
     patch.setattr(BaseRetryStrategy, "_refusal", early)
 
 
 def half_of_smithys_backoff(patch: pytest.MonkeyPatch) -> None:
-    compute = ExponentialRetryBackoffStrategy.compute_next_backoff_delay
+    compute = smithy.ExponentialRetryBackoffStrategy.compute_next_backoff_delay
     patch.setattr(
-        ExponentialRetryBackoffStrategy,
+        smithy.ExponentialRetryBackoffStrategy,
         "compute_next_backoff_delay",
         lambda backoff, retry_attempt: 0.5 * compute(backoff, retry_attempt),
     )
@@ -67,20 +64,20 @@ def half_of_couchbases_backoff(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_walk_that_forgets(patch: pytest.MonkeyPatch) -> None:
-    compute = DecorrelatedRetryBackoffStrategy.compute_following_backoff_delay
+    compute = smithy.DecorrelatedRetryBackoffStrategy.compute_following_backoff_delay
     patch.setattr(
-        DecorrelatedRetryBackoffStrategy,
+        smithy.DecorrelatedRetryBackoffStrategy,
         "compute_following_backoff_delay",
         lambda backoff, previous_delay: compute(backoff, 0.0),
     )
 
 
 def a_budget_without_limit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(BudgetRetryStrategy, "available_budget", lambda strategy, token_scope=None: 5.0)
+    patch.setattr(smithy.BudgetRetryStrategy, "available_budget", lambda strategy, token_scope=None: 5.0)
 
 
 def a_breaker_that_never_trips(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(BreakerRetryStrategy, "failure_share", lambda strategy, token_scope=None: 0.0)
+    patch.setattr(smithy.BreakerRetryStrategy, "failure_share", lambda strategy, token_scope=None: 0.0)
 
 
 def a_machine_that_does_not_wait(patch: pytest.MonkeyPatch) -> None:

@@ -14,15 +14,7 @@ from typing import NamedTuple, assert_never
 import h11
 from msgspec.structs import replace
 
-from triclinium_core.testing.fakes.faults import (
-    Delay,
-    DropResponse,
-    Garble,
-    HangUpAfterApplying,
-    HangUpBeforeApplying,
-    HangUpMidReply,
-    ServiceFault,
-)
+from triclinium_core.testing.fakes import faults
 from triclinium_core.testing.fakes.services.answers import Piece, ServiceReply
 from triclinium_core.testing.fakes.services.faults import (
     AnswerHttpStatus,
@@ -78,25 +70,25 @@ class Journey(NamedTuple):
     """The status that a client can read."""
 
 
-def journey_of(http: h11.Connection, reply: ServiceReply, fault: ServiceFault | None) -> Journey:
+def journey_of(http: h11.Connection, reply: ServiceReply, fault: faults.ServiceFault | None) -> Journey:
     """Return how an answer travels on a connection whose request h11 has read to its end."""
     match fault:
         case None:
             return Journey(_proper(http, reply), status=reply.status)
-        case Delay(seconds):
+        case faults.Delay(seconds):
             late = replace(reply, seconds=reply.seconds + seconds)
             return Journey(_proper(http, late), status=reply.status)
-        case DropResponse():
+        case faults.DropResponse():
             return Journey(iter(()), AfterAnswer.DEAF)
-        case HangUpBeforeApplying() | HangUpAfterApplying() | HangUpMidRequest():
+        case faults.HangUpBeforeApplying() | faults.HangUpAfterApplying() | HangUpMidRequest():
             return Journey(iter(()), AfterAnswer.HANG_UP)
-        case HangUpMidReply(bytes_sent):
+        case faults.HangUpMidReply(bytes_sent):
             return Journey(_cut(_proper(http, reply), bytes_sent), AfterAnswer.HANG_UP)
         case CutBody(bytes_sent):
             pieces = _proper(http, reply)
             head = next(pieces)
             return Journey(chain([head], _cut(pieces, bytes_sent)), AfterAnswer.HANG_UP, reply.status)
-        case Garble():
+        case faults.Garble():
             garbled = (Piece(bytes(byte ^ 0xFF for byte in data), delay) for data, delay in _proper(http, reply))
             return Journey(garbled, AfterAnswer.DEAF)
         case WrongContentLength(announced):

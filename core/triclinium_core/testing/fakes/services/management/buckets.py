@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from triclinium_core.kv.operation.validation import REPLICAS_MAX
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest, integer_of
 from triclinium_core.testing.fakes.services.management import collections

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.services.answers import ServiceReply, as_json, with_rows
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
 from triclinium_core.testing.fakes.services.search.indexes import FakeSearchIndexes

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.testing.fakes.services.script import normalized
 
 STALE_MESSAGES: Mapping[int, str] = {
@@ -91,5 +91,5 @@ class FakePlans:
         """
         if code not in STALE_MESSAGES:
             codes = ", ".join(map(str, STALE_MESSAGES))
-            raise InvalidArgumentException(f"code={code!r} must be one of {codes}", parameter="code")
+            raise errors.InvalidArgumentException(f"code={code!r} must be one of {codes}", parameter="code")
         self._stale = dict.fromkeys(self._plans, code)

@@ -10,20 +10,14 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing.fakes.services.answers import FakeAnswer, ServiceReply
 from triclinium_core.testing.fakes.services.fake_request import FakeRequest
+from triclinium_core.testing.fakes.services.statements import sqlpp
 from triclinium_core.testing.fakes.services.statements.index_statements import INDEX_STATEMENTS, IndexRefused, exists
 from triclinium_core.testing.fakes.services.statements.indexes import SYSTEM_INDEXES
 from triclinium_core.testing.fakes.services.statements.plans import STALE_MESSAGES, FakePlan
 from triclinium_core.testing.fakes.services.statements.select import read_select
-from triclinium_core.testing.fakes.services.statements.sqlpp import (
-    NoSuchParameter,
-    NotUnderstood,
-    SqlReader,
-    SqlToken,
-    tokens_of,
-)
 from triclinium_core.testing.fakes.services.statements.statement import (
     HINT,
     AskedStatement,
@@ -98,7 +92,7 @@ class _Execution:
         return replace(reply, applied=self._is_scripted or not found.errors)
 
     def _answer(self, statement: str) -> FakeAnswer:
-        tokens = tokens_of(statement)
+        tokens = sqlpp.tokens_of(statement)
         if self._is_readonly and tokens and tokens[0].keyword in WRITES:
             return refused(READONLY, READONLY_MESSAGE, status=403)
         scripted = self._services.script.take(Service.QUERY, statement)
@@ -107,15 +101,15 @@ class _Execution:
             return scripted
         try:
             return self._understand(statement, tokens)
-        except NotUnderstood as problem:
+        except sqlpp.NotUnderstood as problem:
             return refused(3000, f"syntax error near {str(problem)!r} in {statement!r}: {HINT}")
-        except NoSuchParameter as problem:
+        except sqlpp.NoSuchParameter as problem:
             return refused(5010, f"Error evaluating projection. - cause: No value for parameter: {problem}")
         except IndexRefused as refusal:
             return refused(refusal.code, refusal.message, status=refusal.status)
 
-    def _understand(self, statement: str, tokens: list[SqlToken]) -> FakeAnswer:
-        reader = SqlReader(tokens, self._query.parameters)
+    def _understand(self, statement: str, tokens: list[sqlpp.SqlToken]) -> FakeAnswer:
+        reader = sqlpp.SqlReader(tokens, self._query.parameters)
         match tokens[0].keyword if tokens else "":
             case "PREPARE":
                 return self._prepare(statement, reader)
@@ -130,24 +124,24 @@ class _Execution:
                 INDEX_STATEMENTS[word](self._node, self._query.context, statement, reader)
                 return FakeAnswer()
             case _:
-                raise NotUnderstood(tokens[0].text if tokens else "")
+                raise sqlpp.NotUnderstood(tokens[0].text if tokens else "")
 
-    def _select(self, reader: SqlReader) -> FakeAnswer:
+    def _select(self, reader: sqlpp.SqlReader) -> FakeAnswer:
         select = read_select(reader)
         if select.source not in (None, SYSTEM_INDEXES):
-            raise NotUnderstood(".".join(select.source or ()))
+            raise sqlpp.NotUnderstood(".".join(select.source or ()))
         return FakeAnswer(rows=select.rows(self._indexes()))
 
     def _indexes(self) -> list[Mapping[str, object]]:
         return self._services.indexes.documents(partial(exists, self._node), self._node.documents.now)
 
-    def _prepare(self, statement: str, reader: SqlReader) -> FakeAnswer:
+    def _prepare(self, statement: str, reader: sqlpp.SqlReader) -> FakeAnswer:
         """PREPARE [FORCE] [NAME FROM|AS] STATEMENT."""
         reader.expect("PREPARE")
         reader.take("FORCE")
         name = reader.take_name_before("FROM", "AS")
         if reader.is_at_end:
-            raise NotUnderstood(statement)
+            raise sqlpp.NotUnderstood(statement)
         plan = self._services.plans.prepare(statement[reader.peek().start :], name)
         if self._query.auto_executes:
             self._further["prepared"] = plan.name

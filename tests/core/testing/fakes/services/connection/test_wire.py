@@ -10,40 +10,18 @@ import pytest
 
 from tests.core.testing.http_client import Answered, HttpClient
 from tests.rows import rows
-from triclinium_core.retry.couchbase.tables.service import Service
-from triclinium_core.testing import (
-    FakeAnswer,
-    FakeNode,
-    Fault,
-    answer_twice,
-    close_announced,
-    cut_body,
-    delay,
-    drop_response,
-    endless_body,
-    endless_headers,
-    garble,
-    gzipped,
-    hang_up,
-    hang_up_after_applying,
-    hang_up_mid_reply,
-    hang_up_mid_request,
-    http_status,
-    proxy_page,
-    raw_answer,
-    redirect,
-    wrong_chunk_size,
-    wrong_content_length,
-)
+from triclinium_core import testing
+from triclinium_core.retry.couchbase import Service
+from triclinium_core.testing import delay
 from triclinium_core.testing.fakes.services.connection.wire import PIECE_SIZE
 
 PREPARE = "PREPARE it FROM SELECT 1"
 """A statement that changes something."""
 
 
-def struck(fault: Fault, seconds: float = 0.0, *, piece: int | None = None) -> HttpClient:
+def struck(fault: testing.Fault, seconds: float = 0.0, *, piece: int | None = None) -> HttpClient:
     """Return a connection whose request a fault has struck."""
-    client = HttpClient(FakeNode())
+    client = HttpClient(testing.FakeNode())
     client.node.faults.next(Service.QUERY, fault)
     client.send(client.encode_query(PREPARE), piece=piece)
     client.now += seconds
@@ -51,7 +29,7 @@ def struck(fault: Fault, seconds: float = 0.0, *, piece: int | None = None) -> H
     return client
 
 
-def answered(fault: Fault) -> Answered:
+def answered(fault: testing.Fault) -> Answered:
     """Return a struck answer that is one of HTTP."""
     return struck(fault).answered()
 
@@ -59,30 +37,30 @@ def answered(fault: Fault) -> Answered:
 @rows(
     ("fault", "applied", "hangs_up"),
     [
-        (hang_up(), False, True),
-        (hang_up_mid_request(), None, True),
-        (hang_up_mid_request(bytes_read=100_000), False, True),
-        (http_status(503), False, False),
-        (proxy_page(), False, False),
-        (redirect("http://elsewhere.example/"), False, False),
-        (raw_answer(b"\x15\x03"), False, True),
-        (endless_headers(), False, False),
-        (endless_body(), False, False),
-        (hang_up_after_applying(), True, True),
-        (hang_up_mid_reply(), True, True),
-        (cut_body(bytes_sent=0), True, True),
-        (drop_response(), True, False),
-        (garble(), True, False),
-        (wrong_content_length(announced=1), True, False),
-        (wrong_chunk_size(announced=1), True, False),
-        (gzipped(), True, False),
-        (close_announced(), True, True),
-        (answer_twice(), True, False),
-        (answer_twice(closes=True), True, True),
+        (testing.hang_up(), False, True),
+        (testing.hang_up_mid_request(), None, True),
+        (testing.hang_up_mid_request(bytes_read=100_000), False, True),
+        (testing.http_status(503), False, False),
+        (testing.proxy_page(), False, False),
+        (testing.redirect("http://elsewhere.example/"), False, False),
+        (testing.raw_answer(b"\x15\x03"), False, True),
+        (testing.endless_headers(), False, False),
+        (testing.endless_body(), False, False),
+        (testing.hang_up_after_applying(), True, True),
+        (testing.hang_up_mid_reply(), True, True),
+        (testing.cut_body(bytes_sent=0), True, True),
+        (testing.drop_response(), True, False),
+        (testing.garble(), True, False),
+        (testing.wrong_content_length(announced=1), True, False),
+        (testing.wrong_chunk_size(announced=1), True, False),
+        (testing.gzipped(), True, False),
+        (testing.close_announced(), True, True),
+        (testing.answer_twice(), True, False),
+        (testing.answer_twice(closes=True), True, True),
         (delay(1.0), True, False),
     ],
 )
-def test_what_a_fault_leaves_behind(fault: Fault, applied: bool | None, hangs_up: bool) -> None:
+def test_what_a_fault_leaves_behind(fault: testing.Fault, applied: bool | None, hangs_up: bool) -> None:
     """Whether the statement was carried out, and logged as such, and whether the connection is over."""
     client = struck(fault)
 
@@ -97,8 +75,8 @@ def test_what_a_fault_leaves_behind(fault: Fault, applied: bool | None, hangs_up
 @rows("size", [1, 40, 180])
 def test_hanging_up_in_the_middle_of_a_request(size: int) -> None:
     """When so many bytes have come, and not a byte earlier."""
-    client = HttpClient(FakeNode())
-    client.node.faults.next(Service.QUERY, hang_up_mid_request(bytes_read=size))
+    client = HttpClient(testing.FakeNode())
+    client.node.faults.next(Service.QUERY, testing.hang_up_mid_request(bytes_read=size))
     request = client.encode_query(PREPARE)
     client.send(request[: size - 1]) if size > 1 else None
     before = client.is_hung_up
@@ -114,7 +92,10 @@ def test_cut_answers(size: int) -> None:
     """So many bytes of all, or of the body, and never the last one."""
     whole = struck(delay(0)).received
     head, _, _ = whole.partition(b"\r\n\r\n")
-    everything, body = struck(hang_up_mid_reply(bytes_sent=size)).received, struck(cut_body(bytes_sent=size)).received
+    everything, body = (
+        struck(testing.hang_up_mid_reply(bytes_sent=size)).received,
+        struck(testing.cut_body(bytes_sent=size)).received,
+    )
 
     assert whole[: min(size, len(whole) - 1)] == everything
     assert whole[: min(len(head) + 4 + size, len(whole) - 1)] == body
@@ -123,7 +104,7 @@ def test_cut_answers(size: int) -> None:
 @rows("announced", [0, 10, 100_000])
 def test_a_length_that_lies(announced: int) -> None:
     """The whole body behind it, whatever it says; who asks again there is hung up on."""
-    client = struck(wrong_content_length(announced=announced))
+    client = struck(testing.wrong_content_length(announced=announced))
     head, _, body = client.received.partition(b"\r\n\r\n")
     client.send(b"G")
 
@@ -136,14 +117,14 @@ def test_a_length_that_lies(announced: int) -> None:
 def test_a_chunk_that_lies() -> None:
     """Its size is not that of what follows."""
     with pytest.raises(h11.RemoteProtocolError):
-        answered(wrong_chunk_size(announced=10))
-    assert b"\r\n270f\r\n{" in struck(wrong_chunk_size(announced=9999)).received
+        answered(testing.wrong_chunk_size(announced=10))
+    assert b"\r\n270f\r\n{" in struck(testing.wrong_chunk_size(announced=9999)).received
 
 
 def test_answers_of_somebody_else() -> None:
     """A status with what the test says; a proxy's page; a way elsewhere."""
-    busy = answered(http_status(429, b"slow down", content_type="text/plain", headers={"Retry-After": "3"}))
-    page, elsewhere = answered(proxy_page(504)), answered(redirect("http://elsewhere.example/", 307))
+    busy = answered(testing.http_status(429, b"slow down", content_type="text/plain", headers={"Retry-After": "3"}))
+    page, elsewhere = answered(testing.proxy_page(504)), answered(testing.redirect("http://elsewhere.example/", 307))
 
     assert (429, b"slow down", "3") == (busy.status, busy.body, busy.headers["retry-after"])
     assert (504, "text/html") == (page.status, page.headers["content-type"])
@@ -153,7 +134,7 @@ def test_answers_of_somebody_else() -> None:
 
 def test_compressed_answers() -> None:
     """What was answered, or so many zeros, in the format that the header names."""
-    said, bomb = answered(gzipped()), answered(gzipped(zeros=1_000_001))
+    said, bomb = answered(testing.gzipped()), answered(testing.gzipped(zeros=1_000_001))
 
     assert ["gzip", "gzip"] == [each.headers["content-encoding"] for each in (said, bomb)]
     assert b'"results"' in zlib.decompress(said.body, wbits=31)
@@ -163,15 +144,15 @@ def test_compressed_answers() -> None:
 
 def test_an_answer_that_nobody_asked_for() -> None:
     """Comes behind the one that was asked for; the connection goes on."""
-    client = struck(answer_twice())
+    client = struck(testing.answer_twice())
     whole = struck(delay(0)).received
 
     assert whole * 2 == client.received
     assert not client.is_hung_up
 
 
-@rows("fault", [endless_headers(), endless_body()])
-def test_what_never_ends(fault: Fault) -> None:
+@rows("fault", [testing.endless_headers(), testing.endless_body()])
+def test_what_never_ends(fault: testing.Fault) -> None:
     """Comes piece by piece for as long as anybody takes it."""
     client = struck(fault)
     sizes = [len(client.received)]
@@ -190,13 +171,13 @@ def test_garbled_answers() -> None:
     """Every bit is another one."""
     whole = struck(delay(0)).received
 
-    assert bytes(byte ^ 0xFF for byte in whole) == struck(garble()).received
+    assert bytes(byte ^ 0xFF for byte in whole) == struck(testing.garble()).received
 
 
 @rows("piece", [1, 7, 100])
 def test_requests_in_any_cut(piece: int) -> None:
     """The same bytes in any pieces are the same requests, one behind the other."""
-    client = HttpClient(FakeNode())
+    client = HttpClient(testing.FakeNode())
     first = client.encode_query("SELECT 1 AS one")
     client.http = h11.Connection(h11.CLIENT)
     client.send(first * 3, piece=piece)
@@ -211,7 +192,7 @@ def test_requests_in_any_cut(piece: int) -> None:
 )
 def test_what_is_no_request(data: bytes) -> None:
     """Is hung up on, and the other connections go on."""
-    client = HttpClient(FakeNode())
+    client = HttpClient(testing.FakeNode())
     client.send(data)
 
     assert client.is_hung_up
@@ -220,8 +201,8 @@ def test_what_is_no_request(data: bytes) -> None:
 
 def test_a_scripted_answer_has_its_fault() -> None:
     """Unless another one waits for the service: that goes before it."""
-    client = HttpClient(FakeNode())
-    client.node.script.answer("a", FakeAnswer(rows=[1], fault=redirect("http://elsewhere.example/")))
-    client.node.faults.next(Service.QUERY, http_status(503))
+    client = HttpClient(testing.FakeNode())
+    client.node.script.answer("a", testing.FakeAnswer(rows=[1], fault=testing.redirect("http://elsewhere.example/")))
+    client.node.faults.next(Service.QUERY, testing.http_status(503))
 
     assert [503, 302] == [client.query("a").status for _ in range(2)]

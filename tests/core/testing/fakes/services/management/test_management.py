@@ -11,8 +11,7 @@ from tests.core.testing.http_client import Answered, HttpClient
 from tests.core.testing.node_client import NodeClient, ready_client, status_of
 from tests.rows import rows
 from triclinium_core.kv.wire.constants import Opcode
-from triclinium_core.retry.couchbase.tables.kv_status import Status
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service, Status
 from triclinium_core.testing import FakeAnswer, FakeNode, FakeNodes, NodePort
 
 BUCKETS = "/pools/default/buckets"

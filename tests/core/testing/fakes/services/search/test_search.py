@@ -8,7 +8,7 @@ import pytest
 
 from tests.core.testing.http_client import HttpClient
 from tests.rows import rows
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeAnswer, FakeNode
 
 SCOPED = "/api/bucket/travel/scope/inventory/index"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.testing.http_client import HttpClient
 from tests.rows import rows
-from triclinium_core.errors import InvalidArgumentException
+from triclinium_core import errors
 from triclinium_core.testing import FakeAnswer, FakeNode
 
 
@@ -144,7 +144,7 @@ def test_plans_go_stale(client: HttpClient, code: int) -> None:
 
 def test_no_other_code_is_that_of_a_stale_plan(client: HttpClient) -> None:
     """The plans stay as they are."""
-    with pytest.raises(InvalidArgumentException, match="4070"):
+    with pytest.raises(errors.InvalidArgumentException, match="4070"):
         client.node.plans.go_stale(3000)
 
     assert 400 == client.query("PREPARE").status

@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.testing.http_client import HttpClient
 from tests.rows import rows
-from triclinium_core.retry.couchbase.tables.service import Service
+from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeAnswer, FakeNode
 
 DESIGN = "/default/_design/people"
