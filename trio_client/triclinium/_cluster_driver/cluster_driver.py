@@ -183,7 +183,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     ) -> R:
         """Submit the operation, inquiry, or request without rows that ``make`` returns, and return its result.
 
-        Where nobody else waits it is sent at once, otherwise with what others ask for in the same pass of trio's loop.
+        It is sent at once if no other task waits, otherwise with the operations of the same pass of trio's loop.
         Always a checkpoint; if ``make`` raises or the operation settles while it is submitted, it cannot be cancelled.
 
         Args:
@@ -270,7 +270,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     async def more_rows(self, rows: OpenRows) -> None:
         """Wait until ``rows`` have more, or their end.
 
-        What it raises is that of ``open_rows``; after that, or after being cancelled, the request is over.
+        It raises as ``open_rows`` does. After that, or after being cancelled, the request is over.
         """
         await self._take_rows(rows, RowsWanted(rows.token))
 

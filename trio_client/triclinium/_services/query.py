@@ -58,7 +58,7 @@ class Queries:
         """Give a block the rows of a statement: ``async with cluster.query(...) as result: async for row in result: ...``.
 
         Values for ``?`` or ``$1`` follow the statement. A keyword that is no option is the parameter of its name, which has to
-        stand there. What options do, :class:`QueryRequest <triclinium_core.services.query.query_request.QueryRequest>` tells.
+        stand there. :class:`QueryRequest <triclinium_core.services.query.query_request.QueryRequest>` describes the options.
 
         Args:
             named_parameters: parameters of any name, such as that of an option.

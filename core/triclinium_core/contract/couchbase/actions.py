@@ -82,7 +82,7 @@ class ReportAnswer(msgspec.Struct, frozen=True, gc=False):
 
     token: neutral.Token
     attributes: Mapping[str, AttributeValue]
-    """What the answer has told for the attempt's span; nothing where there was no answer."""
+    """Attributes of the answer for the attempt's span; empty without an answer."""
     stream: neutral.StreamId
     """On which the attempt travelled."""
 
@@ -95,7 +95,7 @@ class ReportEnd(msgspec.Struct, frozen=True):
 
     token: neutral.Token
     error: errors.CouchbaseException | None
-    """What the caller gets behind the rows; None where the request succeeded."""
+    """Error that the caller gets behind the rows; None if the request succeeded."""
 
 
 class ReportRetry(msgspec.Struct, frozen=True):
@@ -121,11 +121,11 @@ class ReportRefusal(msgspec.Struct, frozen=True):
 
 @unique
 class TelemetryKind(Enum):
-    """What was gathered."""
+    """Kind of gathered telemetry."""
 
     SLOW_OPERATIONS = "operations that took their threshold or longer"
     DURATIONS = "how long the operations of each kind took"
-    ORPHANS = "answers that nobody waited for any more"
+    ORPHANS = "answers for which no caller waited any more"
 
 
 class ReportTelemetry(msgspec.Struct, frozen=True, gc=False):

@@ -148,7 +148,7 @@ class ReportConnection(msgspec.Struct, frozen=True, gc=False):
     """
 
     stream: StreamId
-    """0 if there is none."""
+    """0 without a stream."""
     node: str
     text: str
     level: ReportLevel = ReportLevel.INFO

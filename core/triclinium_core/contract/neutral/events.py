@@ -53,7 +53,7 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
 
 
 class BytesReceived(msgspec.Struct, frozen=True, gc=False):
-    """Bytes that came, cut anywhere; they are copied before ``handle`` returns, which raises ArgumentError if they are none.
+    """Bytes that came, cut anywhere; they are copied before ``handle`` returns. It raises ArgumentError for other types.
 
     They may hold a user's data, so ``repr`` shows only their number.
     """
@@ -104,7 +104,7 @@ class TimePassed(msgspec.Struct, frozen=True, gc=False):
     """``wakeup`` has come, and what was readable was fed before; harmless at any other time. The first starts the machine.
 
     Deadlines are judged by it, so an answer that arrived while the program was busy has to be fed first. A timeout of
-    bytes that the driver has not sent yet, or not read, is no failure of the peer (decision C33).
+    bytes that the driver has not sent or read yet does not count against the peer (decision C33).
     """
 
     unsent: Mapping[StreamId, int] = {}

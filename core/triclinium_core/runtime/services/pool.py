@@ -230,7 +230,7 @@ class Pool:
         return sending
 
     def release(self, stream: neutral.StreamId, now: float) -> None:
-        """Take a connection back that can carry the next request; one that speaks for somebody else is closed."""
+        """Take a connection back that can carry the next request; close it if it has other credentials."""
         endpoint = self.endpoint_of[stream]
         if endpoint.connections[stream].is_last:
             self.close(stream, "the authenticator has changed")
@@ -244,9 +244,9 @@ class Pool:
         self._emit(neutral.CloseStream(stream, reason))
 
     def close_needless(self, endpoint: Endpoint) -> None:
-        """Close streams that are still being opened and that nobody waits for any more."""
+        """Close streams that are still being opened and for which no request waits any more."""
         while len(endpoint.opening) > len(endpoint.waiting):
-            self.close(next(reversed(endpoint.opening)), "nobody waits for it any more")
+            self.close(next(reversed(endpoint.opening)), "no request waits for it any more")
 
     def lost(self, event: neutral.StreamLost) -> LostConnection | None:
         """Forget a stream that is gone, and return what it was; None for an unknown one."""
@@ -272,7 +272,7 @@ class Pool:
         return LostConnection(endpoint, None, endpoint.last_error)
 
     def authenticator_changed(self, authenticator: Authenticator) -> None:
-        """Have new connections speak for somebody else; those that carry a request are closed after it, the others now.
+        """Use other credentials on new connections. Close a connection that carries a request after it, and any other now.
 
         One that is being opened may have shown the certificate that is replaced.
         """
@@ -295,7 +295,7 @@ class Pool:
         return [endpoint for endpoint in self._endpoints.values() if endpoint.waiting]
 
     def prune(self) -> None:
-        """Forget the endpoints that no topology has any more, and that nobody uses."""
+        """Forget the endpoints that no topology has any more, and that have no stream and no request."""
         known = {
             Address(node.host, port)
             for topology in self._topologies.values()

@@ -1,4 +1,4 @@
-"""What travels for a statement that is to be prepared."""
+"""The message that is sent for a prepared statement, and the plans that are remembered."""
 
 from __future__ import annotations
 

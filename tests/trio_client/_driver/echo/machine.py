@@ -124,7 +124,7 @@ class EchoMachine:
                 return self._lost(event, now)
             case neutral.TimePassed():
                 return self._pass_time(now)
-        raise ArgumentError(f"event={event!r} is none of an echo client; feed one of its own", parameter="event")
+        raise ArgumentError(f"event={event!r} is no event of an echo client; feed one of its own", parameter="event")
 
     def _submitted(
         self, token: neutral.Token, text: str, deadline: float
@@ -155,7 +155,7 @@ class EchoMachine:
             number, _, text = line.partition(b" ")
             token = neutral.Token(int(number)) if number.isdigit() and len(number) < LINE_SIZE_MAX else None
             if token is None or token not in self._open or line + b"\n" != self._open[token].line:
-                return [*actions, neutral.CloseStream(self._number, "a line came that nobody has sent")]
+                return [*actions, neutral.CloseStream(self._number, "a line came that was not sent")]
             self._forget(token)
             actions.append(Echoed(token, text.decode()))
         if len(self._received) > LINE_SIZE_MAX:

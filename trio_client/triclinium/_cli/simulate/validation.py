@@ -1,6 +1,6 @@
 """``triclinium simulate --validate``: the published simulations and formulas, played and compared.
 
-What is played, what is expected and what may differ is the core's, in ``triclinium_core.tools.fleet.references``. Here the
+The core has the plays, the expected figures and the permitted differences, in ``triclinium_core.tools.fleet.references``. Here the
 runs are spread over processes, and shown.
 """
 

@@ -52,7 +52,7 @@ async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
         wanted = couchbase.RowsWanted(token)
         await trial.until(lambda: bool(reader.rows), "RowsReceived was ordered, and its reader got nothing")
         await trial.quiet()
-        ensure(wanted not in trial.machine.events, "RowsWanted was told before the reader had taken what there was")
+        ensure(wanted not in trial.machine.events, "RowsWanted was fed before the reader had taken its rows")
 
         answers: Sequence[couchbase.Action] = (
             couchbase.RowsReceived(token, [b"3"]),
@@ -62,7 +62,7 @@ async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
             trial.machine.answer = on(couchbase.RowsWanted, answer)
             reader.read_on()
             count = await count_of(trial, wanted, pieces, "a reader reads on, and no RowsWanted")
-            ensure(count == pieces, f"a reader read on {pieces} times, and RowsWanted was told {count} times")
+            ensure(count == pieces, f"a reader read on {pieces} times, and RowsWanted was fed {count} times")
         outcome = await trial.outcome_of(reader, "a request that was completed has not returned")
         ensure([*reader.rows] == [b"1", b"2", b"3"], f"rows 1, 2 and 3 were handed out, and {[*reader.rows]!r} arrived")
         ensure(outcome == METADATA, f"a request was completed; its reader got {outcome!r}")
@@ -75,7 +75,7 @@ async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
 
 
 async def a_reader_that_leaves_is_reported(open_driver: OpenDriver) -> None:
-    """A reader who leaves is told of with ``OperationAbandoned``, once, whether it waits or has rows in its hands."""
+    """A reader that leaves is reported with one ``OperationAbandoned``, whether it waits or has rows in its hands."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         waiting, first = await ask(
             trial,
@@ -86,7 +86,7 @@ async def a_reader_that_leaves_is_reported(open_driver: OpenDriver) -> None:
             reader.leave()
             await trial.outcome_of(reader, "a reader who left does not end")
             count = await abandonments_of(trial, token, "a reader left, and no OperationAbandoned")
-            ensure(count == 1, f"OperationAbandoned was told {count} times of one reader")
+            ensure(count == 1, f"{count} events report that one reader has left")
 
 
 def _of_the_client(law: NeutralLaw) -> Law:

@@ -40,7 +40,7 @@ async def count_of(trial: ClusterTrial, event: Event, least: int, otherwise: str
 
 
 async def abandonments_of(trial: ClusterTrial, token: Token, otherwise: str) -> int:
-    """Return how many events report that a reader has left, at least one; ``otherwise`` is the breach if there is none."""
+    """Return how many events report that a reader has left, at least one; ``otherwise`` is the breach without one."""
     await trial.until(lambda: trial.abandonments_of(token) > 0, otherwise)
     await trial.quiet()
     return trial.abandonments_of(token)

@@ -56,7 +56,7 @@ class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action])
         return self.contexts.get(token)
 
     def statistics(self) -> ClientStatistics:
-        """Return a snapshot that can be told from others."""
+        """Return a snapshot that differs from others."""
         return ClientStatistics(open_operations=42)
 
     def last_reports(self, now: float | None = None) -> Sequence[couchbase.ReportTelemetry]:
@@ -65,15 +65,15 @@ class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action])
         return reports
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
-        """Return a report that can be told from others."""
+        """Return a report that differs from others."""
         return DiagnosticsResult(id=report_id, sdk=f"at {now:g}", state=ClusterState.DEGRADED, endpoints={})
 
     def vbucket_count(self, bucket: str | None) -> int:
-        """Return a number that can be told from others."""
+        """Return a number that differs from others."""
         return 4
 
     def replica_count(self, bucket: str | None) -> int | None:
-        """Return a number that can be told from others."""
+        """Return a number that differs from others."""
         return 2
 
     @property

@@ -87,7 +87,7 @@ def writes(stream: neutral.StreamId, *pieces: bytes) -> Sequence[neutral.Neutral
 
 
 async def actions_are_carried_out_in_order(bench: Bench[E, A, D]) -> None:
-    """What one event orders is carried out in the order given, after what was ordered before."""
+    """The actions of one event are carried out in the order given, after all earlier actions."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST, then=on(neutral.StreamOpened, *writes(FIRST, b"1", b"2", b"3")))
         await trial.order(*writes(FIRST, b"4", b"5"), then=on(neutral.BytesReceived, *writes(FIRST, b"6", b"7", b"8")))
@@ -124,7 +124,7 @@ async def a_caller_that_leaves_spares_the_stream(bench: Bench[E, A, D]) -> None:
 
         ensure(came == data + b"the end", f"a caller left, and {len(came)} bytes arrived that are not what was ordered")
         abandoned = trial.abandonments_of(token)
-        ensure(abandoned == 1, f"OperationAbandoned was told {abandoned} times of one caller")
+        ensure(abandoned == 1, f"{abandoned} events report that one task has left")
         ensure(not trial.machine.losses_of(FIRST), "the stream was lost because a caller left")
 
 
@@ -153,12 +153,13 @@ async def a_connect_that_fails_is_a_loss(bench: Bench[E, A, D]) -> None:
 
 
 async def bytes_handed_over_are_never_fewer(bench: Bench[E, A, D]) -> None:
-    """``StreamLost`` tells of as many bytes as arrived, or more, however the stream ends; or that it does not know."""
+    """``handed_over`` in ``StreamLost`` is the number of bytes that arrived, or more, or None, however the stream ends."""
     async with on_trial(bench) as trial:
 
         async def compare(stream: neutral.StreamId, came: bytes) -> None:
-            told = (await trial.loss_of(stream)).handed_over
-            ensure(told is None or told >= len(came), f"{len(came)} bytes arrived, and {told} were told in StreamLost")
+            reported = (await trial.loss_of(stream)).handed_over
+            is_enough = reported is None or reported >= len(came)
+            ensure(is_enough, f"{len(came)} bytes arrived, and StreamLost reported {reported}")
 
         ordered: Sequence[neutral.NeutralAction] = [
             neutral.SendBytes(FIRST, b"hello"),
@@ -182,7 +183,7 @@ async def bytes_handed_over_are_never_fewer(bench: Bench[E, A, D]) -> None:
 
 
 async def bytes_come_before_the_loss(bench: Bench[E, A, D]) -> None:
-    """All that a peer sent is told before ``StreamLost``, and nothing of the stream after it."""
+    """All bytes that a peer sent are fed before ``StreamLost``, and no event of the stream after it."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
         peer.send(b"last words")
@@ -193,8 +194,8 @@ async def bytes_come_before_the_loss(bench: Bench[E, A, D]) -> None:
         ]
         came = b"".join(event.data for event in events if isinstance(event, neutral.BytesReceived))
 
-        ensure(came == b"last words", f"the peer sent b'last words' and hung up; the machine was told {came!r}")
-        ensure(isinstance(events[-1], neutral.StreamLost), f"after StreamLost the machine was told of {events[-1]!r}")
+        ensure(came == b"last words", f"the peer sent b'last words' and hung up; the machine was fed {came!r}")
+        ensure(isinstance(events[-1], neutral.StreamLost), f"after StreamLost the machine was fed {events[-1]!r}")
 
 
 async def tasks_that_wait_are_settled_at_the_close(bench: Bench[E, A, D]) -> None:
@@ -210,7 +211,7 @@ async def tasks_that_wait_are_settled_at_the_close(bench: Bench[E, A, D]) -> Non
 
 
 async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
-    """What happens while an event is handled, or while its actions are carried out, is told after that."""
+    """An event that happens while another one is handled, or its actions are carried out, is fed after that."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
         caller, token = await trial.submit()
@@ -225,7 +226,7 @@ async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
         peer.send(b"an answer")
         await trial.until(
             lambda: trial.abandonments_of(token) > 0,
-            "a caller left while an event was handled, and OperationAbandoned was not told",
+            "a task left while an event was handled, and no event reports that",
         )
 
         other = await trial.connect(SECOND)
@@ -238,7 +239,7 @@ async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
 
 
 async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
-    """A wakeup that is due now rings now, though the clock stands still; one that stays due keeps nobody else out."""
+    """A wakeup that is due now rings now, though the clock stands still; one that stays due keeps no other event out."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         rung = 0
@@ -260,7 +261,7 @@ async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
 
 
 async def arrived_bytes_come_before_the_time(bench: Bench[E, A, D]) -> None:
-    """Bytes that have arrived when ``wakeup`` comes are told before ``TimePassed``: they may be the answer in time."""
+    """Bytes that have arrived when ``wakeup`` comes are fed before ``TimePassed``: they may be the answer in time."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         peer = await trial.connect(FIRST)
@@ -333,7 +334,7 @@ async def unsent_bytes_are_named_with_the_time(bench: Bench[E, A, D]) -> None:
 
         ensure(
             handed_over is None or handed_over >= known,
-            f"TimePassed told that {known} bytes were handed over, and StreamLost told of {handed_over}",
+            f"TimePassed reported {known} bytes as handed over, and StreamLost reported {handed_over}",
         )
 
 
@@ -415,7 +416,7 @@ async def a_pause_pauses(bench: Bench[E, A, D]) -> None:
         await trial.rung(due)
         await trial.quiet()
         pieces = len(received(trial, FIRST)) - len(came)
-        ensure(pieces <= 1, f"a stream was to pause, and BytesReceived was told {pieces} times of it")
+        ensure(pieces <= 1, f"a stream was to pause, and {pieces} pieces of it were fed")
         ensure(bool(received(trial, SECOND)), "a stream was to pause, and another one is not read either")
 
 

@@ -16,7 +16,7 @@ A = TypeVar("A")
 D = TypeVar("D", bound=driver_under_test.DriverUnderTest)
 
 TURNS_MAX = 500
-"""What has not happened after so many turns, half a second at least, never will."""
+"""Number of turns, half a second at least, after which an event counts as missing."""
 
 TURNS_OF_QUIET = 10
 """Turns that are waited for what must not happen."""
@@ -154,15 +154,15 @@ class Trial(Generic[E, A, D]):
     async def rung(self, due: float) -> neutral.TimePassed:
         """Wait for a ``TimePassed`` at ``due`` or later, and return it."""
 
-        def told() -> list[neutral.TimePassed]:
+        def fed() -> list[neutral.TimePassed]:
             heard = zip(self.machine.events, self.machine.times, strict=True)
             return [event for event, now in heard if isinstance(event, neutral.TimePassed) and now >= due]
 
-        await self.until(lambda: bool(told()), "wakeup has come, and no TimePassed")
-        return told()[0]
+        await self.until(lambda: bool(fed()), "wakeup has come, and no TimePassed")
+        return fed()[0]
 
     async def outcome_of(self, caller: driver_under_test.Caller, otherwise: str) -> object:
-        """Wait for the outcome of a task; ``otherwise`` is the breach if there is none."""
+        """Wait for the outcome of a task; ``otherwise`` is the breach without one."""
         await self.until(lambda: caller.outcome is not None, otherwise)
         return caller.outcome
 
@@ -173,12 +173,10 @@ class Trial(Generic[E, A, D]):
 
     async def loss_of(self, stream: neutral.StreamId) -> neutral.StreamLost:
         """Return the one report of the end of a stream."""
-        await self.until(
-            lambda: self.has_heard(neutral.StreamLost, stream), f"StreamLost was not told of stream {stream}"
-        )
+        await self.until(lambda: self.has_heard(neutral.StreamLost, stream), f"no StreamLost came for stream {stream}")
         await self.quiet()
         [first, *more] = self.machine.losses_of(stream)
-        ensure(not more, f"StreamLost was told {1 + len(more)} times of stream {stream}")
+        ensure(not more, f"StreamLost came {1 + len(more)} times for stream {stream}")
         return first
 
     def has_heard(self, kind: type, stream: neutral.StreamId) -> bool:
