@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from typing import Any
 
 import pytest
@@ -43,6 +44,12 @@ EXCUSED = [source for source in SOURCES[policy.CORE] if source.module in policy.
 PURE = [source for source in SOURCES[policy.CORE] if source.module not in policy.PROGRAMS]
 
 each_distribution = pytest.mark.parametrize("distribution", policy.DISTRIBUTIONS, ids=lambda found: found.package)
+
+
+@cache
+def sources_of_tests() -> list[SourceFile]:
+    """Return every module below ``tests``."""
+    return read_package(policy.ROOT / "tests", policy.ROOT)
 
 
 def project_of(distribution: policy.Distribution) -> dict[str, Any]:
@@ -241,6 +248,11 @@ def test_functions_are_short() -> None:
     assert [] == shape_rules.too_long(ALL_SOURCES, policy.FUNCTION_LINES_MAX, policy.TOO_LONG)
 
 
+def test_files_are_short() -> None:
+    """No file of a distribution or of the tests is longer than the limit."""
+    assert [] == shape_rules.long_files([*ALL_SOURCES, *sources_of_tests()], policy.FILE_LINES_MAX)
+
+
 def test_public_things_have_docstrings() -> None:
     """Whoever can reach a name can read what it is for."""
     assert [] == shape_rules.missing_docstrings(ALL_SOURCES)
@@ -264,4 +276,4 @@ def test_packages_hold_no_code() -> None:
 
 def test_tests_say_what_they_prove() -> None:
     """Every test has its sentence."""
-    assert [] == shape_rules.wordless_tests(read_package(policy.ROOT / "tests", policy.ROOT))
+    assert [] == shape_rules.wordless_tests(sources_of_tests())

@@ -382,6 +382,9 @@ NOT_IMPORTED: Mapping[tuple[str, str], str] = {
 
 # -- Size.
 
+FILE_LINES_MAX = 600
+"""Maximum number of lines of a source or test file."""
+
 FUNCTION_LINES_MAX = 70
 TOO_LONG: Mapping[str, str] = {
     "trio_client/triclinium/_open_cluster.py:open_cluster": "each option has a line in three lists, and no step is hidden",

@@ -22,6 +22,15 @@ def too_long(sources: Sequence[SourceFile], function_lines_max: int, excused: It
     return findings + [f"{place}: is within the limit and needs no excuse" for place in sorted(excused - set(over))]
 
 
+def long_files(sources: Sequence[SourceFile], file_lines_max: int) -> list[str]:
+    """Find files over the limit."""
+    return [
+        f"{source.path}: {lines} lines, more than {file_lines_max}"
+        for source in sources
+        if (lines := len(source.text.splitlines())) > file_lines_max
+    ]
+
+
 def missing_docstrings(sources: Sequence[SourceFile]) -> list[str]:
     """Find modules, and public classes, functions and methods, that do not say what the caller gets.
 

@@ -27,6 +27,14 @@ def test_too_long_wants_excuses_to_be_needed() -> None:
     ] == findings
 
 
+def test_long_files() -> None:
+    """Every line of a file counts, also empty ones and comments."""
+    text = "x = 1\n\n# Words.\n"
+
+    assert [] == shape_rules.long_files([parse("a", text)], 3)
+    assert ["a.py: 3 lines, more than 2"] == shape_rules.long_files([parse("a", text)], 2)
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

@@ -17,13 +17,12 @@ from triclinium_core import decoder_faults, errors
 from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import actions
 from triclinium_core.contract.couchbase.events import AbandonReason, RequestSubmitted
-from triclinium_core.contract.couchbase.fault_reports import FaultReports
 from triclinium_core.contract.couchbase.timer_kinds import TimerKind
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.options import Authenticator
 from triclinium_core.retry.combined.permits import permit_of
 from triclinium_core.retry.combined.strategies import Decider, TokenLender, decider_of
-from triclinium_core.retry.couchbase import events as facts, failures, strategy as couchbase
+from triclinium_core.retry.couchbase import events as facts, strategy as couchbase
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.tables import service_responses
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
@@ -39,6 +38,7 @@ from triclinium_core.runtime.services.dispatcher import HttpDispatcher
 from triclinium_core.runtime.services.live_request import LiveRequest, waits_for
 from triclinium_core.runtime.services.pool import Endpoint, LostConnection, Pool
 from triclinium_core.runtime.services.prepared_statements import PreparedStatements
+from triclinium_core.runtime.services.unreadable_answers import UnreadableAnswers
 from triclinium_core.runtime.toolkit import Toolkit
 from triclinium_core.services import service_request
 from triclinium_core.services.answer.context_ids import ContextIds
@@ -82,7 +82,8 @@ class HttpCarrier:
         self._timers = tools.timers
         self._context_ids = ContextIds(tools.rng)
         self._emit = tools.emit
-        self._faults = FaultReports(emit=tools.emit)
+        self._unreadable = UnreadableAnswers(lifecycle, pool, emit=tools.emit)
+        self.rows_undecoded: Callable[[int, decoder_faults.DecoderFault], None] = self._unreadable.rows_undecoded
         self.unplaced: Mapping[int, LiveRequest] = self._dispatcher.unplaced
         """Requests that wait for the first cluster config."""
         self.own_answers: list[OwnAnswer] = []
@@ -284,10 +285,10 @@ class HttpCarrier:
             verdict = _classified(live, body)
         except MalformedRows as error:
             node = live.endpoint.node if live.endpoint is not None else "the node"
-            self._fail_unread(live, f"the answer of {node} cannot be read: {error}", now)
+            self._unreadable.fail(live, f"the answer of {node} cannot be read: {error}", now)
             return
         except decoder_faults.DecoderFault as fault:
-            self._fail_undecoded(live, fault, now)
+            self._unreadable.fail_undecoded(live, fault, now)
             return
         self.work += len(body) // PARSED_BYTES_PER_UNIT
         response = facts.ServiceResponse(
@@ -308,9 +309,9 @@ class HttpCarrier:
         try:
             self._statements.learn(live.message, answer)
         except service_request.MalformedAnswer as error:
-            self._fail_unread(live, f"the plan cannot be read: {error}", now)
+            self._unreadable.fail(live, f"the plan cannot be read: {error}", now)
         except decoder_faults.DecoderFault as fault:
-            self._fail_undecoded(live, fault, now)
+            self._unreadable.fail_undecoded(live, fault, now)
         else:
             # The plan and the statement are one attempt, which began with the plan.
             self._lifecycle.machine_of(live)
@@ -336,11 +337,11 @@ class HttpCarrier:
         endpoint, connection = self._pool.endpoint_of[stream], self._pool.connection(stream)
         text = connection.secrets.conceal(text) if connection is not None else text
         if fault is not None:
-            self._report_fault(stream, endpoint, fault)
+            self._unreadable.report_fault(stream, endpoint, fault)
         self._emit(neutral.ReportConnection(stream, endpoint.node, text))
         self._dispatcher.close(stream, text)
         if live is not None:
-            self._fail_unread(live, f"{endpoint.node} {text}", now)
+            self._unreadable.fail(live, f"{endpoint.node} {text}", now)
         self._dispatcher.serve(endpoint, now)
 
     def _refuse_foreign(self, live: LiveRequest, stream: neutral.StreamId, text: str, now: float) -> None:
@@ -377,7 +378,7 @@ class HttpCarrier:
             if event.cause is neutral.LossCause.END_OF_STREAM and lost.connection.ends_with_stream():
                 self._judge_last(live, lost, now)
             elif lost.connection.fault is not None:
-                self._fail_undecoded(live, lost.connection.fault, now)
+                self._unreadable.fail_undecoded(live, lost.connection.fault, now)
             else:
                 self._lose(live, lost.connection.handed_over(event.handed_over), lost.detail, now)
         self._dispatcher.serve(lost.endpoint, now)
@@ -389,7 +390,7 @@ class HttpCarrier:
         except ForeignAnswer as error:
             self._lose(live, facts.HandedOver.ALL, f"{lost.endpoint.node} {error}", now)
         except decoder_faults.DecoderFault as fault:
-            self._fail_undecoded(live, fault, now)
+            self._unreadable.fail_undecoded(live, fault, now)
         else:
             self._judge(live, now)
 
@@ -435,48 +436,17 @@ class HttpCarrier:
                 return
             self._statements.learn(live.message, answer)
         except service_request.MalformedAnswer as error:
-            self._fail_unread(live, f"the answer cannot be read: {error}", now)
+            self._unreadable.fail(live, f"the answer cannot be read: {error}", now)
             return
         except decoder_faults.DecoderFault as fault:
-            self._fail_undecoded(live, fault, now)
+            self._unreadable.fail_undecoded(live, fault, now)
             return
         if isinstance(result, service_request.Listing) and result.unread:
-            self._report_unread(live, result.unread)
+            self._unreadable.report_incomplete(live, result.unread)
         self._lifecycle.end_permit(live, succeeded=True)
         if not live.is_own:
             self._lifecycle.measure(live, now)
         self._deliver(live, result)
-
-    def _fail_undecoded(self, live: LiveRequest, fault: decoder_faults.DecoderFault, now: float) -> None:
-        """Fail a request whose answer a decoder failed on, and close the connection that sent the answer."""
-        stream = live.answered_on
-        if stream is not None and live.endpoint is not None:
-            self._report_fault(stream, live.endpoint, fault)
-            # A connection that carries another request by now is that request's.
-            if stream in live.endpoint.idle:
-                self._pool.close(stream, str(fault))
-        self._fail_unread(live, f"the answer cannot be read: {fault}", now)
-
-    def _report_fault(self, stream: neutral.StreamId, endpoint: Endpoint, fault: decoder_faults.DecoderFault) -> None:
-        endpoint.last_error = f"{endpoint.node}: {fault}"
-        self._faults.report(stream, endpoint.node, fault)
-
-    def _report_unread(self, live: LiveRequest, count: int) -> None:
-        """Report that a list is incomplete."""
-        node = live.endpoint.node if live.endpoint is not None else "a node"
-        text = f"{live.request.name}: unreadable rows left out of the list: {count}"
-        self._emit(neutral.ReportConnection(neutral.StreamId(0), node, text, neutral.ReportLevel.WARNING))
-
-    def _fail_unread(self, live: LiveRequest, text: str, now: float) -> None:
-        """Fail a request whose answer cannot be read. The error has the status of the answer, if that has come."""
-        # To prepare a statement changes nothing.
-        is_harmless = live.request.idempotent or isinstance(live.message, PrepareRequest)
-        applied = "" if is_harmless else "; it may have been applied"
-        context = self._lifecycle.machine_of(live).error_context(now)
-        if live.answer.status:
-            context = replace(context, http_status=live.answer.status)
-        text = f"{failures.subject(context)}: {live.secrets.conceal(text)}{applied}"
-        self._lifecycle.fail(live, errors.DecodingFailureException(text, context), now)
 
     def fail(self, live: LiveRequest, error: errors.CouchbaseException, now: float) -> None:
         """Deliver a failure, behind the rows that have come."""
@@ -491,17 +461,6 @@ class HttpCarrier:
         live.stage = Stage.DELIVERING
         live.answer.outcome = outcome
         self._give(live)
-
-    def rows_undecoded(self, token: int, fault: decoder_faults.DecoderFault) -> None:
-        """Report that the reader could not decode a row. Close the connection that sent it if it is idle."""
-        live = self._lifecycle.open.get(token)
-        if not isinstance(live, LiveRequest):
-            return
-        stream = live.stream if live.stream is not None else live.answered_on
-        if stream is not None and live.endpoint is not None:
-            self._report_fault(stream, live.endpoint, fault)
-            if stream in live.endpoint.idle:
-                self._pool.close(stream, str(fault))
 
     def _end_attempt(self, live: LiveRequest, now: float) -> None:
         """Measure the attempt that is over, if there is one, and report it for a tracer."""

@@ -8,47 +8,25 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.core.runtime.kv.simulated import HOTELS, Recorded, client_options, get, ready, respond, upsert
+from tests.core.runtime.kv.pool.credentials import CERTIFICATE, NEXT_TOKEN, ONE, SAME, TOKEN, change
+from tests.core.runtime.kv.simulated import HOTELS, Recorded, client_options, get, ready, upsert
 from tests.rows import rows
 from triclinium_core import errors
-from triclinium_core.argument_error import ArgumentError
-from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract import neutral
-from triclinium_core.contract.couchbase import Action, AuthenticatorChanged
+from triclinium_core.contract.couchbase import Action
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
 from triclinium_core.kv.topology.collections import QUESTION_SECONDS
-from triclinium_core.kv.topology.connection_string import parse_connection_string
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import (
     Authenticator,
     CertificateAuthenticator,
-    ClientOptions,
-    JwtAuthenticator,
-    PasswordAuthenticator,
     TimeoutOptions,
 )
 from triclinium_core.retry import couchbase
 from triclinium_core.runtime.kv.connection.states import ConnectionState
-from triclinium_core.runtime.kv.pool.authentication import check_authenticator, check_change
-from triclinium_core.testing import delay, drop_response, refuse_connection, status
-from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
-from triclinium_core.testing.fakes.options import FakeNodeOptions
-from triclinium_core.testing.simulation import MIDPOINT
+from triclinium_core.testing import delay, drop_response, status
 
-ADMINISTRATOR = PasswordAuthenticator("Administrator", "password")
-SAME = PasswordAuthenticator("Administrator", "password")
-WRONG = PasswordAuthenticator("Administrator", "wrong")
-TOKEN = JwtAuthenticator("a.b.c", allow_unencrypted=True)
-NEXT_TOKEN = JwtAuthenticator("d.e.f", allow_unencrypted=True)
-CERTIFICATE = CertificateAuthenticator("ada.pem")
 SASL = (Opcode.SASL_AUTH, Opcode.SASL_STEP)
-PLAIN, TLS, BARE = (parse_connection_string(text) for text in ("couchbase://h", "couchbases://h", "memcached://h"))
-ONE = neutral.StreamId(1)
-
-
-def change(simulation: Recorded, authenticator: Authenticator, nonce: str = "a-nonce-of-the-user-") -> list[Action]:
-    """Set an authenticator, and return what the client does about it."""
-    return [*simulation.feed(AuthenticatorChanged(authenticator, nonce))]
 
 
 def opcodes(actions: list[Action], simulation: Recorded) -> list[int]:
@@ -61,116 +39,6 @@ def opcodes(actions: list[Action], simulation: Recorded) -> list[int]:
 def states(simulation: Recorded) -> list[str]:
     """Return where the connections stand."""
     return [connection.state for connection in simulation.machine.statistics().connections]
-
-
-# Who may follow whom.
-
-
-@rows(
-    ("authenticator", "connection_string", "words"),
-    [
-        (None, BARE, None),
-        (ADMINISTRATOR, BARE, None),
-        (ADMINISTRATOR, PLAIN, None),
-        (ADMINISTRATOR, TLS, None),
-        (TOKEN, PLAIN, None),
-        (JwtAuthenticator("a"), TLS, None),
-        (CERTIFICATE, TLS, None),
-        (PasswordAuthenticator("a:b", "s:cret"), BARE, None),
-        (PasswordAuthenticator("ada", "s:e:cret"), PLAIN, None),
-        (PasswordAuthenticator("ada:secret", "b"), PLAIN, "has a colon, its character 4, where HTTP"),
-        (PasswordAuthenticator(":", "secret"), TLS, "give the name alone"),
-        (None, PLAIN, "couchbase:// needs a PasswordAuthenticator, JwtAuthenticator or CertificateAuthenticator"),
-        (None, TLS, "authenticator is missing"),
-        (JwtAuthenticator("s.e.cret"), PLAIN, "verify the certificate, or set allow_unencrypted"),
-        (CERTIFICATE, PLAIN, "a certificate, which couchbase:// never shows; connect with couchbases://"),
-        (CERTIFICATE, BARE, "memcached:// never shows"),
-        (JwtAuthenticator("s.e.cret"), BARE, "memcached://"),
-    ],
-)
-def test_what_goes_with_a_scheme(
-    authenticator: Authenticator | None, connection_string: Any, words: str | None
-) -> None:
-    """A password goes with any, a token with TLS or where it may travel in the open, a certificate with TLS alone."""
-    if words is None:
-        check_authenticator(authenticator, connection_string)
-        return
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        check_authenticator(authenticator, connection_string)
-
-    assert "authenticator" == caught.value.parameter
-    assert words in str(caught.value)
-    assert "cret" not in str(caught.value)
-
-
-@rows(
-    ("present", "wanted", "connection_string", "words"),
-    [
-        (ADMINISTRATOR, WRONG, TLS, None),
-        (ADMINISTRATOR, TOKEN, TLS, None),
-        (TOKEN, ADMINISTRATOR, TLS, None),
-        (TOKEN, NEXT_TOKEN, TLS, None),
-        (CERTIFICATE, CertificateAuthenticator(), TLS, None),
-        (ADMINISTRATOR, CERTIFICATE, TLS, "shown by TLS, and that of this cluster by SASL"),
-        (TOKEN, CERTIFICATE, TLS, "open another cluster"),
-        (CERTIFICATE, ADMINISTRATOR, TLS, "shown by SASL, and that of this cluster by TLS"),
-        (ADMINISTRATOR, CERTIFICATE, PLAIN, "couchbases://"),
-        (ADMINISTRATOR, JwtAuthenticator("a"), PLAIN, "allow_unencrypted"),
-        (ADMINISTRATOR, PasswordAuthenticator("a:b", "secret"), TLS, "has a colon"),
-        (None, ADMINISTRATOR, BARE, "memcached://"),
-        (ADMINISTRATOR, None, TLS, "not NoneType"),
-        (ADMINISTRATOR, "secret", TLS, "not str"),
-        (ADMINISTRATOR, PasswordAuthenticator, TLS, "not type"),
-    ],
-)
-def test_who_may_follow(present: Any, wanted: Any, connection_string: Any, words: str | None) -> None:
-    """What is shown by SASL follows what is shown by SASL, and a certificate a certificate; an error says why not."""
-    if words is None:
-        check_change(present, wanted, connection_string)
-        return
-    with pytest.raises(errors.InvalidArgumentException) as caught:
-        check_change(present, wanted, connection_string)
-
-    assert "authenticator" == caught.value.parameter
-    assert words in str(caught.value)
-
-
-def test_what_may_not_be_changes_nothing() -> None:
-    """The machine does not come to be, or refuses and goes on as it was; a driver may ask it before."""
-    simulation = ready()
-    assert isinstance(simulation.machine, ClientMachine)
-    simulation.machine.check_authenticator(TOKEN)
-    refusals = (
-        lambda: ClientMachine(client_options(authenticator=CERTIFICATE), rng=MIDPOINT),
-        lambda: simulation.machine.check_authenticator(CERTIFICATE),
-        lambda: change(simulation, CERTIFICATE),
-    )
-    for refused in refusals:
-        with pytest.raises(errors.InvalidArgumentException) as caught:
-            refused()
-        assert "authenticator" == caught.value.parameter
-    simulation.result(upsert())
-
-    assert [] == simulation.closings()
-
-
-@pytest.mark.parametrize("nonce", [None, b"nonce", 7])
-def test_wrong_nonce(nonce: Any) -> None:
-    """Refused where the event is made."""
-    with pytest.raises(ArgumentError) as caught:
-        AuthenticatorChanged(ADMINISTRATOR, nonce)
-
-    assert "nonce" == caught.value.parameter
-
-
-def test_an_event_keeps_its_secrets() -> None:
-    """Neither password nor nonce, from which SCRAM's proof could be tried out, is shown."""
-    event = AuthenticatorChanged(PasswordAuthenticator("ada", "secret"), "the nonce")
-
-    assert (
-        "AuthenticatorChanged(PasswordAuthenticator(username='ada', allowed_sasl_mechanisms=None, scram_iterations_min=4000))"
-        == repr(event)
-    )
 
 
 # Connections that are ready.
@@ -448,195 +316,6 @@ def test_answers_in_pieces() -> None:
     assert [ConnectionState.READY.name] * 2 == states(simulation)
 
 
-# Connections that are something else.
-
-
-def test_during_an_exchange() -> None:
-    """The newest follows as soon as the one before it is through; one in between is never used."""
-    simulation = ready(tokens=(TOKEN.token, NEXT_TOKEN.token))
-    change(simulation, SAME)
-    change(simulation, TOKEN)
-    change(simulation, NEXT_TOKEN)
-    simulation.result(upsert())
-    shown = [request.value for request in simulation.requests[simulation.newest] if request.opcode == Opcode.SASL_AUTH]
-
-    assert [b"n,,\x01auth=Bearer d.e.f\x01\x01"] == shown[2:]
-
-
-@pytest.mark.parametrize("steps", range(1, 5))
-def test_a_refusal_of_what_was_replaced(steps: int) -> None:
-    """It says nothing of the newest, which is tried on the same stream; whoever waits does not even notice."""
-    simulation = ready()
-    stream = simulation.newest
-    simulation.nodes.set_credentials(password="newest")
-    change(simulation, WRONG)
-    token = simulation.submit(upsert())
-    for step in range(steps):
-        (simulation.hand_over, simulation.deliver)[step % 2](stream)
-    change(simulation, PasswordAuthenticator("Administrator", "newest"))
-    simulation.flow()
-
-    if steps < 4:
-        assert token in simulation.results
-        assert stream == simulation.newest
-        assert [] == simulation.retries
-        # In the bootstrap, with the wrong password, and with the newest.
-        assert 3 == [request.opcode for request in simulation.requests[stream]].count(Opcode.SASL_AUTH)
-    else:
-        # The refusal was heard before: it was true then.
-        simulation.error(errors.AuthenticationFailureException, token)
-
-
-def test_a_refusal_in_a_bootstrap_of_what_was_replaced() -> None:
-    """The connection is opened anew, and nobody is told that the credentials were refused."""
-    simulation = Recorded(options=client_options(authenticator=WRONG))
-    token = simulation.submit(upsert())
-    simulation.tick()
-    for stream in [*simulation.links]:
-        simulation.open(stream)
-        simulation.hand_over(stream)
-    change(simulation, ADMINISTRATOR)
-    simulation.run()
-
-    assert token in simulation.results
-    assert frozenset({"SOCKET_NOT_AVAILABLE"}) == frozenset(report.reason.name for report in simulation.retries)
-
-
-@pytest.mark.parametrize("steps", range(6))
-def test_during_a_bootstrap(steps: int) -> None:
-    """Whatever it was begun with, the connection ends with the newest."""
-    simulation = Recorded(tokens=(TOKEN.token,))
-    simulation.tick()
-    if steps:
-        simulation.open(ONE)
-    for _ in range(1, steps):
-        simulation.hand_over(ONE)
-        simulation.deliver(ONE)
-    change(simulation, TOKEN)
-    simulation.result(upsert())
-
-    assert {"OAUTHBEARER"} == {each.sasl_mechanism for each in simulation.machine.statistics().connections}
-    assert [] == simulation.closings()
-
-
-def test_a_connection_that_cannot_be_reached_is_tried_at_once() -> None:
-    """What keeps it away may be the credentials; a refused connect goes on backing off afterwards."""
-    simulation = ready()
-    simulation.node.faults.always(None, refuse_connection())
-    for stream in [*simulation.links]:
-        simulation.lose(stream)
-    simulation.live(0.5)
-    before = len(simulation.opened_at)
-    change(simulation, SAME)
-
-    assert before + 2 == len(simulation.opened_at)
-
-
-def test_a_bucket_that_was_denied() -> None:
-    """Nobody knocks by himself, but the next operation does, with the rights of the new user."""
-    simulation = ready()
-    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
-    simulation.lose(simulation.newest)
-    simulation.live(0.02)
-    before = len(simulation.opened_at)
-    change(simulation, SAME)
-    simulation.flow()
-
-    assert before == len(simulation.opened_at)
-
-    simulation.result(upsert())
-
-    assert before + 1 == len(simulation.opened_at)
-
-
-def two_nodes() -> tuple[Recorded, FakeNodes, str]:
-    """Return a client of two nodes, ready on both, and a key of the second."""
-    nodes = FakeNodes(FakeNodeOptions(buckets=("travel",)), 2)
-    simulation = Recorded(nodes, client_options())
-    key = next(f"k{number}" for number in range(99) if nodes.owner_of(f"k{number}") == 1)
-    simulation.result(upsert(key))
-    return simulation, nodes, key
-
-
-def test_a_node_that_leaves() -> None:
-    """It answers what it was asked before, as whoever asked; then it is closed, in the midst of an exchange too."""
-    simulation, nodes, key = two_nodes()
-    nodes[1].faults.next(Opcode.GET, delay(0.5))
-    token = simulation.submit(get(key))
-    simulation.flow()
-    nodes[1].faults.always(Opcode.SASL_AUTH, delay(0.2))
-    change(simulation, SAME)
-    nodes.remove_node(1)
-    simulation.flow()
-
-    assert token not in simulation.settled_at
-
-    simulation.run()
-
-    assert token in simulation.results
-    assert [] == simulation.retries
-    assert 0 == nodes[1].connections
-
-
-def leave_amid_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.StreamId]:
-    """Let the second node leave the map before it has answered to SASL; return what is left, and its stream too."""
-    simulation, nodes, key = two_nodes()
-    nodes[1].faults.always(Opcode.SASL_AUTH, drop_response())
-    change(simulation, SAME)
-    (stream,) = (name for name, link in simulation.links.items() if link.node is nodes[1])
-    return simulation, nodes, key, stream
-
-
-def test_a_refusal_of_a_node_that_leaves() -> None:
-    """It says nothing of the nodes that there are, then or later (decision C6)."""
-    simulation, nodes, key, stream = leave_amid_an_exchange()
-    nodes.remove_node(1)
-    simulation.flow()
-    simulation.inject(respond(simulation.requests[stream][-1], couchbase.Status.AUTH_ERROR), stream)
-    nodes.kill(0)
-    simulation.flow()
-    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(key))
-
-    assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons
-
-
-def test_what_waits_for_a_node_that_leaves() -> None:
-    """It goes to the node that has the document at once, whenever the exchange ends."""
-    simulation, nodes, key, stream = leave_amid_an_exchange()
-    token = simulation.submit(upsert(key), retry_strategy=couchbase.FailFastRetryStrategy())
-    nodes.remove_node(1)
-    simulation.flow()
-
-    assert token in simulation.results
-    assert simulation.links[stream].is_open
-
-
-def test_what_another_user_may_not_open() -> None:
-    """Nobody has told the new one so: a node that cannot be reached is waited for."""
-    simulation, nodes, key = two_nodes()
-    nodes[1].faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
-    simulation.lose(max(name for name, link in simulation.links.items() if link.node is nodes[1]))
-    simulation.live(0.02)
-    change(simulation, SAME)
-    nodes.kill(1)
-    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(key))
-
-    assert "BUCKET_ACCESS_ERROR" not in error.context.retry_reasons
-
-
-def test_nobody_has_refused_new_credentials() -> None:
-    """What a node said of the old ones is forgotten, also of one that cannot be asked any more (decision C6)."""
-    simulation, nodes, key = two_nodes()
-    change(simulation, WRONG)
-    simulation.failure(errors.AuthenticationFailureException, upsert(key))
-    nodes.kill(1)
-    simulation.live(1.0)
-    change(simulation, ADMINISTRATOR)
-    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(key))
-
-    assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons
-
-
 def test_a_certificate_is_for_new_connections() -> None:
     """Those that are there have shown theirs."""
     options = client_options("couchbases://127.0.0.1:11207", authenticator=CERTIFICATE)
@@ -724,82 +403,6 @@ def test_the_id_of_a_collection_is_asked_for_again() -> None:
 
     assert token in simulation.results
     assert simulation.now < 3 * QUESTION_SECONDS
-
-
-# TLS that does not verify the nodes.
-
-
-@rows(
-    ("authenticator", "words"),
-    [
-        (ADMINISTRATOR, None),
-        (PasswordAuthenticator("ada", "secret", ("PLAIN",)), None),
-        (CERTIFICATE, None),
-        (JwtAuthenticator("s.e.cret", allow_unencrypted=True), None),
-        (JwtAuthenticator("s.e.cret"), "verify the certificate, or set allow_unencrypted"),
-    ],
-)
-def test_what_goes_with_unverified_tls(authenticator: Authenticator, words: str | None) -> None:
-    """Over unverified TLS, a first or a replacing token needs permission, as it does without TLS."""
-    present = authenticator if authenticator == CERTIFICATE else ADMINISTRATOR
-    if words is None:
-        check_authenticator(authenticator, TLS, tls_is_verified=False)
-        check_change(present, authenticator, TLS, tls_is_verified=False)
-        return
-    with pytest.raises(errors.InvalidArgumentException, match=words):
-        check_authenticator(authenticator, TLS, tls_is_verified=False)
-    with pytest.raises(errors.InvalidArgumentException, match=words) as caught:
-        check_change(present, authenticator, TLS, tls_is_verified=False)
-
-    assert "authenticator" == caught.value.parameter
-
-
-@rows(
-    ("scheme", "tls_is_verified", "count"),
-    [("couchbases", False, 1), ("couchbases", True, 0), ("couchbase", False, 0), ("couchbase", True, 0)],
-)
-def test_the_warning_of_unverified_tls(scheme: str, tls_is_verified: bool, count: int) -> None:
-    """A client that starts with unverified TLS reports that once, at WARNING."""
-    options = ClientOptions(
-        connection_string=f"{scheme}://127.0.0.1", authenticator=ADMINISTRATOR, tls_is_verified=tls_is_verified
-    )
-    machine = ClientMachine(options, rng=MIDPOINT)
-    reports = [
-        action
-        for now in (0.0, 1.0)
-        for action in machine.handle(neutral.TimePassed(), now)
-        if isinstance(action, neutral.ReportConnection) and action.level is neutral.ReportLevel.WARNING
-    ]
-
-    assert count == len(reports)
-    assert all("not verified" in report.text for report in reports)
-
-
-@rows(
-    ("tls_is_verified", "allowed", "mechanism"),
-    [
-        (True, None, b"PLAIN"),
-        (False, None, b"SCRAM-SHA512"),
-        (False, ("PLAIN",), b"PLAIN"),
-        (False, ("SCRAM-SHA1", "PLAIN"), b"SCRAM-SHA1"),
-    ],
-)
-def test_the_mechanism_over_unverified_tls(
-    tls_is_verified: bool, allowed: tuple[str, ...] | None, mechanism: bytes
-) -> None:
-    """Over unverified TLS, first and later exchanges use SCRAM unless the authenticator names PLAIN."""
-    options = ClientOptions(
-        connection_string="couchbases://127.0.0.1",
-        authenticator=PasswordAuthenticator("Administrator", "password", allowed),
-        tls_is_verified=tls_is_verified,
-    )
-    simulation = Recorded(options=options, tls_port=11207)
-    simulation.finish(get())
-    simulation.feed(AuthenticatorChanged(PasswordAuthenticator("Administrator", "password", allowed), "other"))
-    simulation.run()
-
-    first = [request for requests in simulation.requests.values() for request in requests]
-    assert {mechanism} == {request.key for request in first if request.opcode == Opcode.SASL_AUTH}
 
 
 # A node that does not prove that it knows the password.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from tests.core.runtime.kv import simulated
-from tests.rows import rows
+from tests.core.runtime.kv.pool.pool_cases import ONE, TWO, configs_asked, noops, refused
 from triclinium_core import errors
 from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import Action, OperationSubmitted
@@ -18,33 +17,16 @@ from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_response
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.backoff import ConstantRandom
-from triclinium_core.retry.couchbase import CircuitBreakerOptions, RetryReason, Status
+from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.pool.connections import RECONNECT_BACKOFF
-from triclinium_core.testing.fakes.faults import drop_response, hang_up, not_my_vbucket, refuse_connection, status
-
-ONE, TWO = neutral.StreamId(1), neutral.StreamId(2)
+from triclinium_core.testing.fakes.faults import drop_response, hang_up, not_my_vbucket, status
 
 
 def of_type(kind: type, actions: list[Action]) -> list[Action]:
     """Return the actions of one kind."""
     return [action for action in actions if isinstance(action, kind)]
-
-
-def reports(simulation: simulated.Recorded) -> list[tuple[str, neutral.ReportLevel]]:
-    """Return what was reported of connections, and how loudly."""
-    return [
-        (action.text, action.level) for action in simulation.actions if isinstance(action, neutral.ReportConnection)
-    ]
-
-
-def refused(**options: Any) -> simulated.Recorded:
-    """Return a started simulation whose node refuses every connection."""
-    simulation = simulated.Recorded(**options)
-    simulation.node.faults.always(None, refuse_connection())
-    simulation.flow()
-    return simulation
 
 
 # Opening.
@@ -237,14 +219,6 @@ def test_opened_twice_and_bytes_before_opening() -> None:
     assert "READY" == simulation.connection(None).state
 
 
-# Keeping alive.
-
-
-def noops(simulation: simulated.Recorded, stream: neutral.StreamId) -> int:
-    """Return how many NOOPs were sent on a stream."""
-    return sum(request.opcode == Opcode.NOOP for request in simulation.requests[stream])
-
-
 def test_keep_alive() -> None:
     """A silent connection is asked for a sign of life, again and again."""
     simulation = simulated.Recorded()
@@ -309,228 +283,6 @@ def test_sign_of_life_beside_the_end() -> None:
     assert ("CONNECTING", []) == (simulation.connection().state, simulation.requests[stream])
 
 
-# Losing.
-
-
-def test_an_outage_is_told_once() -> None:
-    """A loss is a warning, failed attempts are for who looks closely, and the return says how many there were."""
-    simulation = simulated.Recorded()
-    simulation.flow()
-    simulation.node.faults.always(None, refuse_connection())
-    simulation.lose(simulation.newest)
-    simulation.live(3.0)
-    simulation.node.faults.clear()
-    simulation.live(2.0)
-    losses = len(simulation.opened_at) - 1
-
-    assert losses > 5
-    assert [
-        ("ready", neutral.ReportLevel.INFO),
-        ("connection reset", neutral.ReportLevel.WARNING),
-        *[("connection refused", neutral.ReportLevel.DEBUG)] * (losses - 1),
-        (f"ready, after {losses} failures", neutral.ReportLevel.INFO),
-    ] == reports(simulation)
-
-
-def test_a_node_with_several_connections_is_lost_once_and_returns_once() -> None:
-    """Its loss is one warning, and its return one line with the failures of all its connections."""
-    simulation = simulated.Recorded()
-    simulation.finish(simulated.get())
-    before = len(reports(simulation))
-    simulation.node.faults.always(None, refuse_connection())
-    streams = sorted(simulation.links)
-    for stream in streams:
-        simulation.lose(stream)
-    simulation.live(3.0)
-    simulation.node.faults.clear()
-    simulation.live(2.0)
-    told = reports(simulation)[before:]
-    failures = sum(text.startswith("connection re") for text, _ in told)
-    (back,) = (text for text, level in told if level is neutral.ReportLevel.INFO)
-
-    assert len(streams) > 1
-    assert 1 == [level for _, level in told].count(neutral.ReportLevel.WARNING)
-    assert neutral.ReportLevel.WARNING is told[0][1]
-    assert len(streams) == sum(text.startswith("ready") for text, _ in told)
-    assert failures > len(streams)
-    assert back.startswith("ready, after")
-
-
-def test_what_returns_after_its_node_is_told_to_who_looks_closely() -> None:
-    """And the next loss is a warning again, though a connection is still missing from the one before."""
-    simulation = simulated.Recorded()
-    simulation.finish(simulated.get())
-    simulation.node.faults.always(Opcode.SELECT_BUCKET, hang_up())
-    before = len(reports(simulation))
-    for _ in range(2):
-        for stream in sorted(simulation.links):
-            simulation.lose(stream)
-        simulation.live(0.5)
-    levels = [(text.partition(",")[0], level) for text, level in reports(simulation)[before:]]
-
-    assert 2 == [level for _, level in levels].count(neutral.ReportLevel.WARNING)
-    assert 2 == levels.count(("ready", neutral.ReportLevel.INFO))
-
-
-def test_a_bucket_that_is_closed_does_not_hide_an_outage() -> None:
-    """A connection that is turned away is told once, and its node may be lost all the same."""
-    simulation = simulated.Recorded()
-    simulation.flow()
-    simulation.submit(Get(Keyspace("nobody_may"), "k"))
-    simulation.live(3.0)
-    denied = [level for _, level in reports(simulation)].count(neutral.ReportLevel.WARNING)
-    simulation.lose(ONE)
-    simulation.live(1.0)
-
-    assert 1 == denied
-    assert 2 == [level for _, level in reports(simulation)].count(neutral.ReportLevel.WARNING)
-
-
-def test_a_node_that_was_never_there_is_told_once() -> None:
-    """What cannot be opened at all is a warning, too."""
-    simulation = refused()
-    simulation.live(3.0)
-    levels = [level for _, level in reports(simulation)]
-
-    assert [neutral.ReportLevel.WARNING, neutral.ReportLevel.DEBUG] == levels[:2]
-    assert 1 == levels.count(neutral.ReportLevel.WARNING)
-
-
-def lost_at(offset: int) -> tuple[simulated.Recorded, list[neutral.Token]]:
-    """Lose a stream of which ``offset`` bytes, counted from the first of three writes, had been handed over."""
-    simulation = simulated.ready()
-    begin = simulation.links[TWO].handed_over
-    tokens = [simulation.submit(simulated.upsert(key)) for key in ("a", "b", "c")]
-    simulation.links.pop(TWO)
-    simulation.node.connection_lost(TWO, simulation.now)
-    simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.RESET, handed_over=begin + offset))
-    simulation.run()
-    return simulation, tokens
-
-
-SIZE = 24 + 8 + 2 + 2
-"""Of one of these writes: header, extras, prefix and key, value."""
-
-
-@rows(
-    ("offset", "safe"),
-    [
-        (-SIZE, "abc"),
-        (0, "abc"),
-        (1, "bc"),
-        (SIZE - 1, "bc"),
-        (SIZE, "bc"),
-        (SIZE + 1, "c"),
-        (2 * SIZE, "c"),
-        (3 * SIZE - 1, ""),
-        (3 * SIZE, ""),
-        (10**9, ""),
-    ],
-)
-def test_handed_over(offset: int, safe: str) -> None:
-    """Frames wholly beyond what was handed over are sent again; what was begun may have been applied (decision C24)."""
-    simulation, tokens = lost_at(offset)
-    succeeded = "".join(key for key, token in zip("abc", tokens, strict=True) if token in simulation.results)
-
-    assert safe == succeeded
-    for token in tokens:
-        if token not in simulation.results:
-            error = simulation.error(errors.RequestCanceledException, token)
-            assert "SOCKET_CLOSED_WHILE_IN_FLIGHT" == error.context.refused_reason
-
-
-def test_handed_over_on_the_second_stream() -> None:
-    """Offsets begin anew with each stream."""
-    simulation = simulated.ready()
-    simulation.lose(TWO)
-    simulation.live(1.0)
-    stream = simulation.newest
-    handed_over = simulation.links[stream].handed_over
-    token = simulation.submit(simulated.upsert())
-    simulation.links.pop(stream)
-    simulation.node.connection_lost(stream, simulation.now)
-    simulation.feed(neutral.StreamLost(stream, neutral.LossCause.RESET, handed_over=handed_over))
-    simulation.run()
-
-    assert token in simulation.results
-
-
-@pytest.mark.parametrize(("offset", "safe"), [(0, True), (1, False), (SIZE, False)])
-def test_a_stream_that_the_client_closes(offset: int, safe: bool) -> None:
-    """The driver says how far it had come: a write of which nothing left is sent again, another is refused."""
-    simulation = simulated.ready()
-    write = simulation.submit(simulated.upsert("a"))
-    # The node never sees what is handed over.
-    simulation.links[TWO].is_hung_up = True
-    simulation.hand_over(TWO, offset)
-    simulation.inject(b"nonsense", TWO)
-    simulation.run()
-
-    if safe:
-        assert {RetryReason.SOCKET_NOT_AVAILABLE} == {retry.reason for retry in simulation.retries}
-        assert write in simulation.results
-    else:
-        simulation.error(errors.RequestCanceledException, write)
-
-
-def test_a_driver_that_cannot_tell_how_far_it_had_come() -> None:
-    """Then all of it may have left: a write is not sent again."""
-    simulation = simulated.ready()
-    write = simulation.submit(simulated.upsert("a"))
-    simulation.links.pop(TWO)
-    simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.RESET))
-
-    simulation.error(errors.RequestCanceledException, write)
-
-
-def test_streams_that_were_never_opened_leave_nothing_behind() -> None:
-    """Also where the driver says nothing of those that were given up."""
-    client = simulated.machine()
-    while client.wakeup < 100.0:
-        client.handle(neutral.TimePassed(), max(client.wakeup, 0.0))
-
-    assert {} == client._connections.streams._closed
-
-
-def closed_without_an_answer() -> tuple[simulated.Recorded, neutral.Token]:
-    """Let a client close a stream with a write on it, before the driver says how far that had come."""
-    simulation = simulated.ready()
-    token, _ = simulation.submit_in_flight(simulated.upsert())
-    simulation.machine.handle(neutral.BytesReceived(TWO, b"nonsense"), simulation.now)
-    simulation.links.pop(TWO)
-    return simulation, token
-
-
-def test_requests_of_a_closed_stream_stay_open_until_the_driver_has_answered() -> None:
-    """Nobody knows yet what became of them."""
-    simulation, token = closed_without_an_answer()
-
-    assert token not in simulation.settled_at
-    assert simulation.machine.is_ambiguous(token)
-
-    simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.CLOSED_BY_US, handed_over=10**6))
-
-    simulation.error(errors.RequestCanceledException, token)
-
-
-def test_driver_that_never_says_how_far_it_had_come() -> None:
-    """The deadline holds all the same, and an answer after it is ignored."""
-    simulation, token = closed_without_an_answer()
-    simulation.live(simulated.TIMEOUT)
-
-    simulation.error(errors.AmbiguousTimeoutException, token)
-    assert [] == list(simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.CLOSED_BY_US, handed_over=10**6)))
-
-
-def test_caller_who_leaves_before_the_driver_says_how_far_it_had_come() -> None:
-    """Nobody is told."""
-    simulation, token = closed_without_an_answer()
-    simulation.abandon(token)
-
-    assert [] == list(simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.CLOSED_BY_US)))
-    assert 0 == simulation.open_operations
-
-
 # Words that help.
 
 
@@ -590,31 +342,6 @@ def test_renegotiation_without_xerror() -> None:
     assert "READY" == simulation.connection(None).state
     assert "XERROR" not in simulation.connection(None).features
     assert Opcode.GET_ERROR_MAP not in {request.opcode for request in simulation.requests[TWO]}
-
-
-# Asking for configs.
-
-
-def configs_asked(simulation: simulated.Recorded) -> int:
-    """Return how often the newest stream was asked for a config, the bootstrap included."""
-    return sum(request.opcode == Opcode.GET_CLUSTER_CONFIG for request in simulation.requests[simulation.newest])
-
-
-def test_config_is_asked_for_once() -> None:
-    """However many responses ask for a newer one, until that has come, and then not sooner than the floor allows."""
-    simulation = simulated.ready()
-    requests = [simulation.submit_in_flight(simulated.get(key))[1] for key in "abc"]
-    for request in requests[:2]:
-        simulation.inject(simulated.respond(request, Status.NOT_MY_VBUCKET))
-    counts = [configs_asked(simulation)]
-    asked = simulation.requests[TWO][-1]
-    simulation.inject(simulated.respond(asked))
-    simulation.inject(simulated.respond(requests[2], Status.NOT_MY_VBUCKET))
-    counts.append(configs_asked(simulation))
-    simulation.advance(TimeoutOptions().config_poll_floor)
-    counts.append(configs_asked(simulation))
-
-    assert [2, 2, 3] == counts
 
 
 def test_a_connection_that_answers_no_question_is_closed() -> None:
@@ -677,93 +404,6 @@ def test_only_a_bucket_is_left_alone_when_it_is_denied(opcode: Opcode) -> None:
     simulation.live(5.0)
 
     assert ConnectionState.READY.name == simulation.connection(None).state
-
-
-def test_config_is_asked_for_again_on_a_new_stream() -> None:
-    """A question that was lost with its stream is no question any more."""
-    simulation = simulated.ready()
-    _, request = simulation.submit_in_flight(simulated.get())
-    simulation.inject(simulated.respond(request, Status.NOT_MY_VBUCKET))
-    simulation.lose(TWO)
-    simulation.live(1.0)
-    before = configs_asked(simulation)
-    _, request = simulation.submit_in_flight(simulated.get("other"))
-    simulation.inject(simulated.respond(request, Status.NOT_MY_VBUCKET))
-
-    assert [1, 2] == [before, configs_asked(simulation)]
-
-
-# The circuit breaker's part.
-
-SMALL_BREAKER = CircuitBreakerOptions(volume_threshold=2, sleep_window=5.0, canary_timeout=3.0)
-
-
-def opened_breaker() -> simulated.Recorded:
-    """Return a simulation whose breaker has just opened: two operations have timed out in flight."""
-    simulation = simulated.ready(options=simulated.client_options(circuit_breaker=SMALL_BREAKER))
-    simulation.node.faults.next(Opcode.GET, drop_response(), times=2)
-    for key in "ab":
-        simulation.submit(simulated.get(key))
-    simulation.run()
-    assert (2.5, "OPEN") == (simulation.now, breaker_state(simulation))
-    return simulation
-
-
-def breaker_state(simulation: simulated.Recorded) -> str:
-    """Return the state of the bucket's breaker."""
-    breaker = simulation.connection().circuit_breaker
-    assert breaker is not None
-    return breaker.state.name
-
-
-def test_canary() -> None:
-    """After the sleep window a NOOP of ours is sent; its answer closes the breaker (decision C33)."""
-    simulation = opened_breaker()
-    before = noops(simulation, TWO)
-    simulation.live(4.999)
-    sleeping = (noops(simulation, TWO) - before, breaker_state(simulation))
-    simulation.live(0.001)
-
-    assert (0, "OPEN") == sleeping
-    assert (1, "CLOSED") == (noops(simulation, TWO) - before, breaker_state(simulation))
-
-
-def test_canary_that_is_not_answered() -> None:
-    """The breaker opens again, and the next canary follows after another sleep."""
-    simulation = opened_breaker()
-    simulation.node.faults.next(Opcode.NOOP, drop_response())
-    simulation.live(5.0)
-    states = [breaker_state(simulation)]
-    simulation.live(3.0)
-    states.append(breaker_state(simulation))
-    simulation.live(5.0)
-    states.append(breaker_state(simulation))
-
-    assert ["HALF_OPEN", "OPEN", "CLOSED"] == states
-
-
-def test_reconnect_closes_the_breaker() -> None:
-    """What was wrong with the old stream says nothing of the new one."""
-    simulation = opened_breaker()
-    simulation.lose(TWO)
-    simulation.live(0.5)
-
-    assert "CLOSED" == breaker_state(simulation)
-    assert "READY" == simulation.connection().state
-
-
-def test_lost_while_half_open() -> None:
-    """The canary's timer goes with the stream."""
-    simulation = opened_breaker()
-    simulation.node.faults.next(Opcode.NOOP, drop_response())
-    simulation.live(5.0)
-    simulation.node.faults.always(None, refuse_connection())
-    simulation.lose(TWO)
-    simulation.live(30.0)
-    simulation.node.faults.clear()
-    simulation.live(2.0)
-
-    assert ("READY", "CLOSED") == (simulation.connection().state, breaker_state(simulation))
 
 
 # Several answers in one piece of bytes.

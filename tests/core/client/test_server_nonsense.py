@@ -1,0 +1,164 @@
+"""Arbitrary bytes and faults of a server raise nothing, and every operation settles by its deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import get_args
+
+from hypothesis import given, strategies as st
+
+from tests.core.client.client_cases import TWO
+from tests.core.runtime.kv import simulated
+from tests.core.runtime.kv.connection.peer import CONFIG, ERROR_MAP
+from tests.core.runtime.kv.phases import PHASES, Make, read, write
+from triclinium_core import errors
+from triclinium_core.contract import couchbase, neutral
+from triclinium_core.kv.operation import document_operations
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.kv.wire.frame import encode_response
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy, RetryAction
+from triclinium_core.testing.fakes import faults
+from triclinium_core.testing.fakes.faults import delay
+
+ACTIONS = get_args(couchbase.Action)
+
+
+STATUSES = [0, 1, 7, 9, 0x1F, 0x20, 0x21, 0x24, 0x81, 0x86, 0x88, 0x8C, 0xA6, 0xCD, 0x7FF0, 0xFFFF]
+
+
+@st.composite
+def server_frames(draw: st.DrawFn) -> bytes:
+    """Return a frame that is well-formed, and nonsense in every other respect."""
+    frame = encode_response(
+        draw(st.sampled_from([*Opcode])),
+        opaque=draw(st.integers(0, 9)),
+        status=draw(st.sampled_from(STATUSES)),
+        cas=draw(st.sampled_from([0, 5, 2**64 - 1])),
+        datatype=draw(st.sampled_from([0, 1, 2, 4, 7])),
+        extras=draw(st.binary(max_size=24) | st.sampled_from([bytes(4), bytes(12), bytes(16), bytes(21)])),
+        value=draw(st.binary(max_size=12) | st.sampled_from([CONFIG.encode(), ERROR_MAP.encode(), bytes(8), b"{}"])),
+    )
+    return bytes([draw(st.sampled_from([0x81, 0x81, 0x81, 0x18, 0x82]))]) + frame[1:]
+
+
+pieces = st.lists(server_frames() | st.binary(max_size=40), max_size=8).map(b"".join)
+cuts = st.lists(st.integers(0, 400), max_size=6)
+makes: Sequence[Make] = (read, write)
+
+
+def settles_everything(simulation: simulated.Recorded) -> None:
+    """Let the deadlines pass: every operation must be settled, by documented actions only, and none twice."""
+    simulation.node.faults.clear()
+    simulation.live(simulated.TIMEOUT)
+    assert 0 == simulation.open_operations
+    assert set(range(1, simulation._last_token + 1)) == set(simulation.settled_at)
+    assert all(isinstance(action, ACTIONS) for action in simulation.actions)
+    assert all(isinstance(error, errors.CouchbaseException) for error in simulation.errors.values())
+    for stream in [*simulation.links]:
+        # Half a frame of nonsense would swallow the next honest answer.
+        simulation.lose(stream)
+    simulation.live(11.0)
+    assert "READY" == simulation.connection().state
+    simulation.result(simulated.upsert("afterwards"), retry_strategy=BestEffortRetryStrategy())
+
+
+def deliver(simulation: simulated.Recorded, stream: neutral.StreamId, data: bytes, cut: list[int]) -> None:
+    """Let the client have ``data`` in pieces, for as long as it listens."""
+    bounds = sorted({0, len(data), *(each % (len(data) + 1) for each in cut)})
+    for start, end in pairwise(bounds):
+        if stream in simulation.links:
+            simulation.inject(data[start:end], stream)
+
+
+@given(data=pieces, cut=cuts, answered=st.integers(0, 4_000))
+def test_nonsense_to_a_bootstrapping_client(data: bytes, cut: list[int], answered: int) -> None:
+    """At any point of a real bootstrap: nothing raises, and every operation is settled by its deadline."""
+    simulation = simulated.Recorded()
+    simulation.flow()
+    for make in makes:
+        simulation.submit(make(simulated.TRAVEL))
+        simulation.submit(make(simulated.HOTELS))
+    simulation.open(TWO)
+    simulation.hand_over(TWO)
+    simulation.deliver(TWO, answered)
+    if TWO in simulation.links:
+        simulation.swallow(TWO)
+    deliver(simulation, TWO, data, cut)
+
+    settles_everything(simulation)
+
+
+@given(data=pieces, cut=cuts)
+def test_nonsense_to_a_ready_client(data: bytes, cut: list[int]) -> None:
+    """With reads, writes, a collection's question and a config's in flight."""
+    simulation = simulated.ready()
+    for make in makes:
+        simulation.submit(make(simulated.TRAVEL))
+        simulation.submit(make(simulated.HOTELS))
+    simulation.submit(document_operations.Exists(simulated.TRAVEL, "k"))
+    simulation.submit(document_operations.GetAndLock(simulated.TRAVEL, "k"))
+    simulation.swallow(TWO)
+    deliver(simulation, TWO, data, cut)
+
+    settles_everything(simulation)
+
+
+@given(data=pieces, phase=st.sampled_from([*PHASES]), make=st.sampled_from(makes), cut=cuts)
+def test_nonsense_in_every_phase(data: bytes, phase: str, make: Make, cut: list[int]) -> None:
+    """Whatever an operation waits for, nonsense on the connections does not keep it beyond its deadline."""
+    simulation, token = PHASES[phase](make)
+    for stream in [*simulation.links]:
+        if simulation.links[stream].outgoing or simulation.requests[stream]:
+            deliver(simulation, stream, data, cut)
+    for consulted in simulation.consulted:
+        if consulted.token not in simulation.settled_at:
+            simulation.feed(neutral.StrategyDecided(consulted.token, RetryAction.after(0.001)))
+            break
+    simulation.node.faults.clear()
+    simulation.live(simulated.TIMEOUT)
+
+    assert token in simulation.settled_at
+    assert simulated.TIMEOUT >= simulation.settled_at[token]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([*Opcode]),
+            st.sampled_from(["status", "drop", "delay", "hang up", "refuse", "nmvb"]),
+            st.sampled_from(STATUSES),
+            st.binary(max_size=20) | st.just(CONFIG.encode()),
+        ),
+        max_size=12,
+    )
+)
+def test_any_faults(script: list[tuple[Opcode, str, int, bytes]]) -> None:
+    """A node that fails in any way and recovers: every operation is settled in time, and the client lives on."""
+    simulation = simulated.Recorded()
+    for opcode, kind, code, body in script:
+        match kind:
+            case "status":
+                simulation.node.faults.next(opcode, faults.status(code, body))
+            case "drop":
+                simulation.node.faults.next(opcode, faults.drop_response())
+            case "delay":
+                simulation.node.faults.next(opcode, delay(code / 100))
+            case "hang up":
+                simulation.node.faults.next(opcode, faults.hang_up())
+            case "nmvb":
+                simulation.node.faults.next(opcode, faults.not_my_vbucket(code % 2 == 0))
+            case _:
+                simulation.node.faults.next(None, faults.refuse_connection())
+    submitted: dict[neutral.Token, float] = {}
+    for make in makes:
+        for keyspace in (simulated.TRAVEL, simulated.HOTELS):
+            for _ in range(2):
+                token = simulation.submit(make(keyspace))
+                submitted[token] = simulation.now
+                simulation.live(0.25)
+    simulation.live(simulated.TIMEOUT)
+
+    assert 0 == simulation.open_operations
+    for token, at in submitted.items():
+        assert at + simulated.TIMEOUT + 1e-9 >= simulation.settled_at[token]

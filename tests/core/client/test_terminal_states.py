@@ -1,0 +1,120 @@
+"""Refused credentials and denied buckets fail operations immediately until the node accepts them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tests.core.client.client_cases import ONE, TWO
+from tests.core.runtime.kv import simulated
+from triclinium_core import errors
+from triclinium_core.kv.operation import document_operations
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
+from triclinium_core.retry.couchbase.tables.kv_status import Status
+from triclinium_core.testing.fakes import faults
+
+
+def test_wrong_password() -> None:
+    """Fails at once under the default strategy, with the next step in words (decisions C1, C6)."""
+    options = simulated.client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
+    simulation = simulated.Recorded(options=options)
+    error = simulation.failure(errors.AuthenticationFailureException, simulated.get())
+
+    assert 0.0 == simulation.now
+    assert ("AUTHENTICATION_ERROR", 0) == (error.context.refused_reason, error.context.retry_attempts)
+    assert "check user name and password, or the token" in str(error)
+    assert "wrong" not in str(error)
+
+
+def test_wrong_password_is_noticed_without_an_operation() -> None:
+    """The connection without a bucket has met it, so the first operation need not wait for its own."""
+    options = simulated.client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
+    simulation = simulated.Recorded(options=options)
+    simulation.flow()
+    token = simulation.submit(simulated.get())
+    simulation.flow()
+
+    simulation.error(errors.AuthenticationFailureException, token)
+
+
+def test_credentials_that_become_right() -> None:
+    """A success clears the state; an operation that can be dispatched is never stopped by it (decision C6)."""
+    simulation = simulated.ready()
+    simulation.node.faults.next(Opcode.SASL_STEP, faults.status(Status.AUTH_ERROR), times=1)
+    simulation.lose(ONE)
+    simulation.live(0.01)
+    while_refused = simulation.finish(simulated.upsert("a"))
+    simulation.live(1.0)
+    simulation.lose(TWO)
+    token = simulation.finish(simulated.upsert("b"))
+
+    assert while_refused in simulation.results
+    assert token in simulation.results
+
+
+@pytest.mark.parametrize("other", [Status.TEMPORARY_FAILURE, Status.NOT_SUPPORTED])
+def test_other_failures_of_sasl_are_not_terminal(other: Status) -> None:
+    """They are retried until the deadline (decision C6)."""
+    simulation = simulated.Recorded()
+    simulation.node.faults.always(Opcode.SASL_STEP, faults.status(other))
+    error = simulation.failure(errors.UnambiguousTimeoutException, simulated.get())
+
+    assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons
+
+
+def test_missing_bucket() -> None:
+    """0x24 to SELECT_BUCKET is terminal, for that bucket alone (decision C7)."""
+    simulation = simulated.ready()
+    error = simulation.failure(
+        errors.BucketAccessException, simulated.get("k", document_operations.Keyspace("nowhere"))
+    )
+
+    assert 0.0 == simulation.now
+    assert "BUCKET_ACCESS_ERROR" == error.context.refused_reason
+    assert "check that the bucket exists" in str(error)
+    simulation.result(simulated.upsert())
+
+
+def test_bucket_that_becomes_accessible() -> None:
+    """A success clears the state."""
+    simulation = simulated.Recorded()
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, faults.status(Status.NO_ACCESS))
+    simulation.failure(errors.BucketAccessException, simulated.get())
+    simulation.live(1.0)
+    simulation.result(simulated.upsert())
+    simulation.node.faults.always(None, faults.refuse_connection())
+    simulation.lose(simulation.newest)
+    error = simulation.failure(errors.UnambiguousTimeoutException, simulated.get())
+
+    assert "BUCKET_ACCESS_ERROR" not in error.context.retry_reasons
+
+
+def test_nobody_knocks_at_a_bucket_that_is_denied() -> None:
+    """The connection is opened again when an operation asks for the bucket, and not sooner than after its backoff."""
+    simulation = simulated.Recorded()
+    simulation.node.faults.always(Opcode.SELECT_BUCKET, faults.status(Status.NO_ACCESS))
+    simulation.failure(errors.BucketAccessException, simulated.get())
+    simulation.failure(errors.BucketAccessException, simulated.get())
+    denied = simulation.commands(Opcode.SELECT_BUCKET)
+    simulation.live(3600.0)
+
+    assert 1 == len(denied) == len(simulation.commands(Opcode.SELECT_BUCKET))
+
+    simulation.failure(errors.BucketAccessException, simulated.get())
+    simulation.failure(errors.BucketAccessException, simulated.get())
+
+    assert 2 == len(simulation.commands(Opcode.SELECT_BUCKET))
+
+
+def test_whoever_is_patient_with_a_bucket_that_is_denied() -> None:
+    """Its retries ask for the bucket, with the pauses of any reconnection in between."""
+    simulation = simulated.Recorded()
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, faults.status(Status.NO_ACCESS), times=5)
+    simulation.result(simulated.upsert(), retry_strategy=BestEffortRetryStrategy())
+    opened = [at for at, order in simulation.opened_at if order.stream > 1]
+
+    assert 6 == len(opened)
+    assert all(later - sooner > 0.009 for sooner, later in pairwise(opened))

@@ -1,0 +1,96 @@
+"""Invalid events, clocks and query plans raise errors and change nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.core.retry.cassandra.requests import request_cases
+from tests.rows import rows
+from triclinium_core.argument_error import ArgumentError
+from triclinium_core.retry import cassandra
+from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors as e
+from triclinium_core.retry.invalid_event import InvalidEvent
+
+
+@rows("attempt", [1, 7, -1, None, "0", 0.5])
+@rows("settled", [True, False])
+def test_an_attempt_that_was_never_ordered(attempt: Any, settled: bool) -> None:
+    """Is a mistake of the driver, also when all is over."""
+    machine = request_cases.submitted(request_cases.request())
+    if settled:
+        request_cases.hear(machine, cassandra.ResultReceived(0))
+    with pytest.raises(InvalidEvent, match="was never ordered; use the number that came with the order"):
+        request_cases.hear(machine, cassandra.ResultReceived(attempt))
+
+
+@rows(
+    "event",
+    [
+        None,
+        "RequestWritten",
+        cassandra.RequestWritten,
+        object(),
+        cassandra.CompleteEmpty(cassandra.ExecutionInfo(None, (), 0, 0, Level.ONE, 0)),
+    ],
+)
+def test_what_is_no_event(event: Any) -> None:
+    """Nothing else is heard, an order of the machine's own neither, and nothing was changed."""
+    machine = request_cases.submitted(request_cases.request())
+    with pytest.raises(InvalidEvent):
+        request_cases.hear(machine, event)
+
+    assert cassandra.RequestState.RUNNING is machine.state
+
+
+@rows("now", [request_cases.START - 1, math.nan, math.inf, -math.inf, None, "now", True])
+def test_a_clock_that_makes_no_sense(now: Any) -> None:
+    """An instant is a number, and none lies before the last; nothing was changed."""
+    machine = request_cases.submitted(request_cases.request())
+    with pytest.raises(ArgumentError, match=f"now={now!r} must be") as caught:
+        machine.handle(cassandra.ResultReceived(0), now)
+
+    assert "now" == caught.value.parameter
+    assert isinstance(request_cases.hear(machine, cassandra.ResultReceived(0))[0], cassandra.Complete)
+
+
+def test_a_mistake_does_not_move_the_clock() -> None:
+    """An event that was refused has not happened, so its instant has not come."""
+    machine = request_cases.submitted(request_cases.request())
+    request_cases.hear(machine, cassandra.RequestWritten(0))
+    with pytest.raises(InvalidEvent):
+        request_cases.hear(machine, cassandra.RequestWritten(0), at=request_cases.START + 1)
+
+    assert isinstance(
+        request_cases.hear(machine, cassandra.ResultReceived(0), at=request_cases.START)[0], cassandra.Complete
+    )
+
+
+def test_a_plan_that_fails() -> None:
+    """A generator that raises on the way fails the request, with what it raised as the cause."""
+
+    def plan() -> Iterator[str]:
+        yield "n1"
+        raise ZeroDivisionError("raise me")
+
+    machine = cassandra.RequestMachine(request_cases.request(request_cases.NEVER_ASKED), plan())
+    request_cases.hear(machine, cassandra.RequestStarted())
+    closed = e.ClosedConnection("closed")
+    error = request_cases.error_of(request_cases.hear(machine, cassandra.AttemptAborted(0, closed, 0)))
+
+    assert isinstance(error, e.PolicyFailed)
+    assert cassandra.ExecutionInfo(None, (("n1", closed),), -1, 0, None, 0) == error.execution_info
+    assert "the query plan failed: ZeroDivisionError('raise me')" == str(error)
+    assert isinstance(error.__cause__, ZeroDivisionError)
+
+
+def test_a_plan_that_fails_at_once() -> None:
+    """Then the submission fails."""
+    nodes: Any = iter([["n1"]])
+    machine = cassandra.RequestMachine(request_cases.request(), nodes)
+
+    assert isinstance(request_cases.error_of(request_cases.hear(machine, cassandra.RequestStarted())), e.PolicyFailed)
+    assert machine.state is cassandra.RequestState.FAILED

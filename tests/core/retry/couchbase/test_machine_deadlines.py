@@ -1,0 +1,231 @@
+"""A request that runs out of time ends with a timeout, which is ambiguous if the request may have been applied."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.core.retry.couchbase import request_cases
+from tests.core.retry.couchbase.machine_answers import LOCKED, TEMPORARY, R, S
+from tests.rows import rows
+from triclinium_core import errors
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.retry import couchbase
+
+DISPATCHED = couchbase.Dispatched("10.0.0.1:11210", 17)
+LOCKED_ANSWER = couchbase.ResponseReceived(couchbase.KvResponse(0x09))
+STALE_PLAN = b'{"errors": [{"code": 4040, "msg": "no such plan"}]}'
+"""An answer of the query service for which a statement is prepared and sent again."""
+
+
+def test_an_answer_after_the_deadline() -> None:
+    """As long as nobody said that the time is over, an answer is an answer."""
+    machine = request_cases.machine_of(request_cases.annotation())
+    machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(0x00)), 103.0)
+
+    assert S.COMPLETED is machine.state
+
+
+def test_the_example_of_the_rfc() -> None:
+    """2 s into a life of 2.5 s, a strategy asks for 1 s: it waits 500 ms, then times out and is not sent."""
+    machine = request_cases.machine_of(
+        request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(1.0)), submitted_at=0.0, timeout=2.5)
+    )
+    report, order = machine.handle(LOCKED_ANSWER, 2.0)
+
+    assert couchbase.RetryAfter(0.5, dispatches=False) == order
+    assert isinstance(report, couchbase.ReportRetry)
+    assert (0.5, False) == (report.delay, report.dispatches)
+    assert (S.EXPIRING, 2.5, 0) == (machine.state, machine.wakeup, machine.retry_attempts)
+    assert [] == list(machine.handle(couchbase.WakeupReached(), 2.4999))
+
+    error = request_cases.error_of(machine.handle(couchbase.WakeupReached(), 2.5))
+
+    assert errors.UnambiguousTimeoutException is type(error)
+    assert (0, frozenset({"KV_LOCKED"})) == (error.context.retry_attempts, error.context.retry_reasons)
+
+
+def test_a_retry_counts_when_its_delay_is_over() -> None:
+    """A request that is abandoned while it waits for its retry has not been retried yet."""
+    machine = request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.25))))
+    request_cases.hear(machine, request_cases.answer(LOCKED), 100.5)
+    waiting = machine.error_context(100.6).retry_attempts
+    request_cases.hear(machine, couchbase.WakeupReached(), 100.75)
+    request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 18), 100.75)
+
+    assert (0, 1) == (waiting, machine.error_context(100.8).retry_attempts)
+
+
+@rows("now", [100.5, 102.5])
+@rows("strategy", [couchbase.BestEffortRetryStrategy(), couchbase.FailFastRetryStrategy()])
+def test_the_context_has_the_reason_of_every_failure(strategy: couchbase.AnyRetryStrategy, now: float) -> None:
+    """A failure that is refused, that comes at the deadline or that waits for its retry has its reason in the context."""
+    machine = request_cases.machine_of(request_cases.annotation(strategy))
+    request_cases.hear(machine, request_cases.answer(TEMPORARY), now)
+
+    assert frozenset({"KV_TEMPORARY_FAILURE"}) == machine.error_context(now).retry_reasons
+
+
+def test_the_strategy_sees_which_strategy_decides() -> None:
+    """The request that a strategy gets has the strategy that the request was submitted with (RFC 0049)."""
+    strategy = request_cases.Says(couchbase.RetryAction.no_retry())
+    request_cases.hear(request_cases.machine_of(request_cases.annotation(strategy)), request_cases.answer(LOCKED))
+
+    assert strategy is strategy.asked[0][0].retry_strategy
+
+
+@rows(
+    ("event", "error", "reason"),
+    [
+        (
+            couchbase.SocketClosed(couchbase.HandedOver.ALL, "reset", is_partial=True),
+            errors.RequestCanceledException,
+            R.SOCKET_CLOSED_WHILE_IN_FLIGHT,
+        ),
+        (
+            couchbase.ResponseReceived(
+                couchbase.ServiceResponse(couchbase.Service.QUERY, 200, STALE_PLAN, is_partial=True)
+            ),
+            errors.PreparedStatementFailureException,
+            R.QUERY_PREPARED_STATEMENT_FAILURE,
+        ),
+    ],
+)
+def test_a_failure_after_rows_is_reported_as_a_refusal(
+    event: couchbase.SocketClosed | couchbase.ResponseReceived,
+    error: type[errors.CouchbaseException],
+    reason: couchbase.RetryReason,
+) -> None:
+    """An idempotent request whose rows were handed out is not retried; the report and the context give the reason."""
+    machine = request_cases.machine_of(
+        request_cases.annotation(idempotent=True, service=couchbase.Service.QUERY, operation="query")
+    )
+    report, fail = request_cases.hear(machine, event, 100.5)
+
+    assert isinstance(report, couchbase.ReportRefusal)
+    assert isinstance(fail, couchbase.Fail)
+    assert (reason, error.__name__, error) == (report.reason, report.error, type(fail.error))
+    assert (reason, frozenset({reason})) == (fail.error.context.refused_reason, fail.error.context.retry_reasons)
+    assert not machine.is_answered
+
+
+@rows("handed_over", list(couchbase.HandedOver))
+def test_rows_count_more_than_what_was_handed_over(handed_over: couchbase.HandedOver) -> None:
+    """A stream that is lost after rows were handed out refuses the retry, whatever the driver says it handed over."""
+    machine = request_cases.machine_of(
+        request_cases.annotation(idempotent=True, service=couchbase.Service.QUERY, operation="query")
+    )
+    report, fail = request_cases.hear(machine, couchbase.SocketClosed(handed_over, "reset", is_partial=True), 100.5)
+    reason = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
+
+    assert isinstance(report, couchbase.ReportRefusal)
+    assert isinstance(fail, couchbase.Fail)
+    assert (reason, errors.RequestCanceledException) == (report.reason, type(fail.error))
+    assert (reason, frozenset({reason})) == (fail.error.context.refused_reason, fail.error.context.retry_reasons)
+    assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
+
+
+def test_a_driver_that_oversleeps() -> None:
+    """A retry that is due is sent as long as there is time, and not when the deadline has passed already."""
+    late, too_late = (
+        request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.1))))
+        for _ in range(2)
+    )
+    for machine in (late, too_late):
+        machine.handle(LOCKED_ANSWER, 102.0)
+
+    assert [couchbase.Dispatch()] == list(late.handle(couchbase.WakeupReached(), 102.49))
+    assert [couchbase.Fail] == [type(action) for action in too_late.handle(couchbase.WakeupReached(), 102.5)]
+
+
+def test_large_instants() -> None:
+    """A clock that has run for thirty years moves in larger steps; retries and deadlines still come to an end."""
+    start = 1e9
+    machine = request_cases.machine_of(
+        request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.1)), submitted_at=start, timeout=0.35)
+    )
+    now, dispatches = start, 0
+    while machine.state is not S.FAILED:
+        if machine.state is S.IN_FLIGHT:
+            machine.handle(LOCKED_ANSWER, now)
+        now = machine.wakeup
+        for action in machine.handle(couchbase.WakeupReached(), now):
+            if isinstance(action, couchbase.Dispatch):
+                dispatches += 1
+                machine.handle(DISPATCHED, now)
+
+    assert 3 == dispatches
+    assert start + 0.35 == now
+
+
+def test_the_timeout_of_the_owner_does_not_count() -> None:
+    """What the owner put into the context about times is replaced by what the machine knows."""
+    request = couchbase.RequestAnnotation(
+        operation="get",
+        idempotent=True,
+        strategy=couchbase.BestEffortRetryStrategy(),
+        submitted_at=0.0,
+        deadline=1.0,
+        error_context=ErrorContext(operation="other", idempotent=False, timeout=99.0, service="query"),
+    )
+    context = request_cases.machine_of(request).error_context(0.5)
+
+    assert ("get", True, 1.0, "kv", 0.5) == (
+        context.operation,
+        context.idempotent,
+        context.timeout,
+        context.service,
+        context.elapsed,
+    )
+
+
+def test_an_endless_request() -> None:
+    """Without a deadline nothing wakes it but its retries, and no timeout is told."""
+    machine = request_cases.machine_of(request_cases.annotation(timeout=math.inf))
+
+    assert math.inf == machine.wakeup
+    assert machine.error_context(100.0).timeout is None
+
+    machine.handle(LOCKED_ANSWER, 1e6)
+
+    assert 1e6 + 0.001 == machine.wakeup
+    assert [couchbase.Dispatch()] == list(machine.handle(couchbase.WakeupReached(), 1e6 + 0.001))
+    assert math.inf == machine.wakeup
+
+
+def test_time_that_passes_early_while_waiting() -> None:
+    """A delay is waited for to its end, whatever wakes the driver in between."""
+    machine = request_cases.machine_of(request_cases.annotation())
+    machine.handle(LOCKED_ANSWER, 100.0)
+
+    assert [] == list(machine.handle(couchbase.WakeupReached(), 100.0009))
+    assert (S.WAITING, 100.001) == (machine.state, machine.wakeup)
+    assert [couchbase.Dispatch()] == list(machine.handle(couchbase.WakeupReached(), 100.001))
+    assert (S.PENDING, 102.5) == (machine.state, machine.wakeup)
+
+
+@rows("handed_over", [couchbase.HandedOver.PART, couchbase.HandedOver.ALL])
+def test_a_socket_that_closed_under_a_write(handed_over: couchbase.HandedOver) -> None:
+    """Nobody knows whether it was applied: it fails, however little was handed over (decision C24)."""
+    machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
+    machine.handle(DISPATCHED, 100.0)
+    error = request_cases.error_of(
+        machine.handle(couchbase.SocketClosed(handed_over, "reset", R.AUTHENTICATION_ERROR), 100.0)
+    )
+
+    assert errors.RequestCanceledException is type(error)
+    assert ("SOCKET_CLOSED_WHILE_IN_FLIGHT", "reset") == (
+        error.context.refused_reason,
+        error.context.last_dispatch_error,
+    )
+
+
+@rows("asked", [0.0, 0.0005])
+def test_time_passes_between_two_attempts(asked: float) -> None:
+    """A strategy that wants no delay gets a millisecond."""
+    machine = request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(asked))))
+    *_, order = machine.handle(LOCKED_ANSWER, 100.0)
+
+    assert couchbase.RetryAfter(0.001, dispatches=True) == order
+    assert 100.001 == pytest.approx(machine.wakeup)

@@ -1,0 +1,144 @@
+"""A client refuses salts and iteration counts that are malformed, weak or expensive."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.core.runtime.kv.connection.scram_exchange import (
+    ITERATIONS,
+    NONCE,
+    PASSWORD,
+    SALT,
+    SALT_TEXT,
+    client_after_final,
+    client_after_first,
+    exchange,
+    make_client,
+    make_server,
+)
+from triclinium_core.options import SCRAM_ITERATIONS_MIN
+from triclinium_core.runtime.kv.connection import scram
+from triclinium_core.runtime.kv.connection.scram import ITERATIONS_MAX
+
+HOSTILE_COUNTS = [
+    "0",
+    "-1",
+    "+1",
+    "01",
+    "1.0",
+    "1e3",
+    " 1",
+    "1 ",
+    "x",
+    "\u0661",
+    str(ITERATIONS_MAX + 1),
+    "250000",
+    "4294967297",
+    "9" * 4000,
+]
+
+
+@pytest.fixture
+def smallest_digit_limit() -> Iterator[None]:
+    """Let the interpreter refuse to read numbers as early as it can be told to."""
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(640)
+    yield
+    sys.set_int_max_str_digits(limit)
+
+
+class TestSaltAndIterations:
+    @pytest.mark.parametrize("count", HOSTILE_COUNTS)
+    def test_hostile_count(self, count: str, monkeypatch: pytest.MonkeyPatch, smallest_digit_limit: None) -> None:
+        """A count that is not a number up to the bound is refused before any iteration is computed."""
+        worked: list[object] = []
+        monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
+
+        with pytest.raises(
+            scram.ScramError, match=f"must be a whole number from {SCRAM_ITERATIONS_MIN} to {ITERATIONS_MAX};"
+        ):
+            client_after_first().final(f"r={NONCE},s={SALT_TEXT},i={count}".encode())
+        assert [] == worked
+
+    @pytest.mark.parametrize("iterations_min", [1, 3999, SCRAM_ITERATIONS_MIN, ITERATIONS_MAX])
+    def test_too_few(self, iterations_min: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A count below the minimum is refused before any iteration; the error names count, minimum and option."""
+        worked: list[object] = []
+        monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
+        client = make_client(iterations_min=iterations_min)
+        client.first()
+
+        with pytest.raises(scram.ScramError) as caught:
+            client.final(f"r={NONCE},s={SALT_TEXT},i={iterations_min - 1}".encode())
+
+        assert [] == worked
+        named = {str(iterations_min), "scram_iterations_min"} if iterations_min > 1 else {"'0'"}
+        assert all(name in str(caught.value) for name in {*named, str(iterations_min - 1)})
+
+    @pytest.mark.parametrize("iterations_min", [1, SCRAM_ITERATIONS_MIN, 20_000])
+    @pytest.mark.parametrize("count", ["0", str(ITERATIONS_MAX + 1), "9" * 4000])
+    def test_no_advice_below_the_default(self, count: str, iterations_min: int) -> None:
+        """The error for a count out of range recommends no count below 4,000, nor below the minimum."""
+        client = make_client(iterations_min=iterations_min)
+        client.first()
+
+        with pytest.raises(scram.ScramError) as caught:
+            client.final(f"r={NONCE},s={SALT_TEXT},i={count}".encode())
+
+        advice = str(caught.value).partition(";")[2]
+        numbers = [int(number) for number in re.findall(r"[0-9]+", advice)]
+        assert [max(SCRAM_ITERATIONS_MIN, iterations_min), ITERATIONS_MAX] == numbers
+
+    @pytest.mark.parametrize("count", [SCRAM_ITERATIONS_MIN, ITERATIONS_MAX])
+    def test_smallest_and_largest_count(self, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The smallest and the largest count are computed in full, with the salt as sent."""
+        monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
+        worked: list[tuple[str, bytes, bytes, int]] = []
+
+        def note(digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+            worked.append((digest, password, salt, iterations))
+            return b"salted password"
+
+        monkeypatch.setattr(hashlib, "pbkdf2_hmac", note, raising=False)
+        client_after_first().final(f"r={NONCE},s={SALT_TEXT},i={count}".encode())
+
+        assert [("sha512", b"pencil", SALT, count)] == worked
+
+    @pytest.mark.parametrize("count", [-1, 0, ITERATIONS_MAX + 1, pytest.param(10**5000, id="5000 digits")])
+    def test_server_is_given_an_unusable_count(self, count: int) -> None:
+        """A server cannot be made with a count that no client would accept."""
+        with pytest.raises(scram.ScramError, match=r"the iteration count .* must be a whole number"):
+            make_server(iterations=count)
+
+    def test_a_client_uses_what_a_server_has_salted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A client uses a password that a server of its process has salted, and does not add to the servers' cache."""
+        monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
+        worked: list[int] = []
+
+        def note(digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+            worked.append(len(password))
+            return b"salted password"
+
+        monkeypatch.setattr(hashlib, "pbkdf2_hmac", note, raising=False)
+        client_after_final()
+        client_after_final()
+        exchange(make_client(), make_server())
+        exchange(make_client(), make_server())
+
+        assert [len(PASSWORD)] * 4 == worked
+
+    def test_server_is_given_no_salt(self) -> None:
+        """A server cannot be made without a salt."""
+        with pytest.raises(scram.ScramError, match="the salt is empty"):
+            make_server(salt=b"")
+
+    @pytest.mark.parametrize("salt", ["QQ", "QR==", "QQ==QQ==", "====", "Q", "Q Q=", "QQ=\n", "Q-__", "\u00e9\u00e9=="])
+    def test_salt_that_is_not_base64(self, salt: str) -> None:
+        """A salt in broken base64, or in another spelling of the same bytes, is refused."""
+        with pytest.raises(scram.ScramError, match="s= is not base64"):
+            client_after_first().final(f"r={NONCE},s={salt},i={ITERATIONS}".encode())

@@ -1,0 +1,39 @@
+"""A stream has at most one unanswered config request, and a new stream repeats a lost one."""
+
+from __future__ import annotations
+
+from tests.core.runtime.kv import simulated
+from tests.core.runtime.kv.pool.pool_cases import TWO, configs_asked
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.couchbase import Status
+
+
+def test_config_is_asked_for_once() -> None:
+    """However many responses ask for a newer one, until that has come, and then not sooner than the floor allows."""
+    simulation = simulated.ready()
+    requests = [simulation.submit_in_flight(simulated.get(key))[1] for key in "abc"]
+    for request in requests[:2]:
+        simulation.inject(simulated.respond(request, Status.NOT_MY_VBUCKET))
+    counts = [configs_asked(simulation)]
+    asked = simulation.requests[TWO][-1]
+    simulation.inject(simulated.respond(asked))
+    simulation.inject(simulated.respond(requests[2], Status.NOT_MY_VBUCKET))
+    counts.append(configs_asked(simulation))
+    simulation.advance(TimeoutOptions().config_poll_floor)
+    counts.append(configs_asked(simulation))
+
+    assert [2, 2, 3] == counts
+
+
+def test_config_is_asked_for_again_on_a_new_stream() -> None:
+    """A question that was lost with its stream is no question any more."""
+    simulation = simulated.ready()
+    _, request = simulation.submit_in_flight(simulated.get())
+    simulation.inject(simulated.respond(request, Status.NOT_MY_VBUCKET))
+    simulation.lose(TWO)
+    simulation.live(1.0)
+    before = configs_asked(simulation)
+    _, request = simulation.submit_in_flight(simulated.get("other"))
+    simulation.inject(simulated.respond(request, Status.NOT_MY_VBUCKET))
+
+    assert [1, 2] == [before, configs_asked(simulation)]

@@ -1,0 +1,101 @@
+"""The loss of a node is reported once at WARNING, and its return with the number of failed attempts."""
+
+from __future__ import annotations
+
+from tests.core.runtime.kv import simulated
+from tests.core.runtime.kv.pool.pool_cases import ONE, refused
+from triclinium_core.contract import neutral
+from triclinium_core.kv.operation.document_operations import Get, Keyspace
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.testing.fakes.faults import hang_up, refuse_connection
+
+
+def reports(simulation: simulated.Recorded) -> list[tuple[str, neutral.ReportLevel]]:
+    """Return what was reported of connections, and how loudly."""
+    return [
+        (action.text, action.level) for action in simulation.actions if isinstance(action, neutral.ReportConnection)
+    ]
+
+
+def test_an_outage_is_told_once() -> None:
+    """A loss is a warning, failed attempts are for who looks closely, and the return says how many there were."""
+    simulation = simulated.Recorded()
+    simulation.flow()
+    simulation.node.faults.always(None, refuse_connection())
+    simulation.lose(simulation.newest)
+    simulation.live(3.0)
+    simulation.node.faults.clear()
+    simulation.live(2.0)
+    losses = len(simulation.opened_at) - 1
+
+    assert losses > 5
+    assert [
+        ("ready", neutral.ReportLevel.INFO),
+        ("connection reset", neutral.ReportLevel.WARNING),
+        *[("connection refused", neutral.ReportLevel.DEBUG)] * (losses - 1),
+        (f"ready, after {losses} failures", neutral.ReportLevel.INFO),
+    ] == reports(simulation)
+
+
+def test_a_node_with_several_connections_is_lost_once_and_returns_once() -> None:
+    """Its loss is one warning, and its return one line with the failures of all its connections."""
+    simulation = simulated.Recorded()
+    simulation.finish(simulated.get())
+    before = len(reports(simulation))
+    simulation.node.faults.always(None, refuse_connection())
+    streams = sorted(simulation.links)
+    for stream in streams:
+        simulation.lose(stream)
+    simulation.live(3.0)
+    simulation.node.faults.clear()
+    simulation.live(2.0)
+    told = reports(simulation)[before:]
+    failures = sum(text.startswith("connection re") for text, _ in told)
+    (back,) = (text for text, level in told if level is neutral.ReportLevel.INFO)
+
+    assert len(streams) > 1
+    assert 1 == [level for _, level in told].count(neutral.ReportLevel.WARNING)
+    assert neutral.ReportLevel.WARNING is told[0][1]
+    assert len(streams) == sum(text.startswith("ready") for text, _ in told)
+    assert failures > len(streams)
+    assert back.startswith("ready, after")
+
+
+def test_what_returns_after_its_node_is_told_to_who_looks_closely() -> None:
+    """And the next loss is a warning again, though a connection is still missing from the one before."""
+    simulation = simulated.Recorded()
+    simulation.finish(simulated.get())
+    simulation.node.faults.always(Opcode.SELECT_BUCKET, hang_up())
+    before = len(reports(simulation))
+    for _ in range(2):
+        for stream in sorted(simulation.links):
+            simulation.lose(stream)
+        simulation.live(0.5)
+    levels = [(text.partition(",")[0], level) for text, level in reports(simulation)[before:]]
+
+    assert 2 == [level for _, level in levels].count(neutral.ReportLevel.WARNING)
+    assert 2 == levels.count(("ready", neutral.ReportLevel.INFO))
+
+
+def test_a_bucket_that_is_closed_does_not_hide_an_outage() -> None:
+    """A connection that is turned away is told once, and its node may be lost all the same."""
+    simulation = simulated.Recorded()
+    simulation.flow()
+    simulation.submit(Get(Keyspace("nobody_may"), "k"))
+    simulation.live(3.0)
+    denied = [level for _, level in reports(simulation)].count(neutral.ReportLevel.WARNING)
+    simulation.lose(ONE)
+    simulation.live(1.0)
+
+    assert 1 == denied
+    assert 2 == [level for _, level in reports(simulation)].count(neutral.ReportLevel.WARNING)
+
+
+def test_a_node_that_was_never_there_is_told_once() -> None:
+    """What cannot be opened at all is a warning, too."""
+    simulation = refused()
+    simulation.live(3.0)
+    levels = [level for _, level in reports(simulation)]
+
+    assert [neutral.ReportLevel.WARNING, neutral.ReportLevel.DEBUG] == levels[:2]
+    assert 1 == levels.count(neutral.ReportLevel.WARNING)

@@ -1,0 +1,204 @@
+"""Connections end with the newest credentials, and the refusal of replaced ones fails no operation."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.runtime.kv.pool.credentials import ADMINISTRATOR, NEXT_TOKEN, ONE, SAME, TOKEN, WRONG, change
+from tests.core.runtime.kv.simulated import Recorded, client_options, get, ready, respond, upsert
+from triclinium_core import errors
+from triclinium_core.contract import neutral
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.options import (
+    PasswordAuthenticator,
+)
+from triclinium_core.retry import couchbase
+from triclinium_core.testing import delay, drop_response, refuse_connection, status
+from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
+from triclinium_core.testing.fakes.options import FakeNodeOptions
+
+
+def test_during_an_exchange() -> None:
+    """The newest follows as soon as the one before it is through; one in between is never used."""
+    simulation = ready(tokens=(TOKEN.token, NEXT_TOKEN.token))
+    change(simulation, SAME)
+    change(simulation, TOKEN)
+    change(simulation, NEXT_TOKEN)
+    simulation.result(upsert())
+    shown = [request.value for request in simulation.requests[simulation.newest] if request.opcode == Opcode.SASL_AUTH]
+
+    assert [b"n,,\x01auth=Bearer d.e.f\x01\x01"] == shown[2:]
+
+
+@pytest.mark.parametrize("steps", range(1, 5))
+def test_a_refusal_of_what_was_replaced(steps: int) -> None:
+    """It says nothing of the newest, which is tried on the same stream; whoever waits does not even notice."""
+    simulation = ready()
+    stream = simulation.newest
+    simulation.nodes.set_credentials(password="newest")
+    change(simulation, WRONG)
+    token = simulation.submit(upsert())
+    for step in range(steps):
+        (simulation.hand_over, simulation.deliver)[step % 2](stream)
+    change(simulation, PasswordAuthenticator("Administrator", "newest"))
+    simulation.flow()
+
+    if steps < 4:
+        assert token in simulation.results
+        assert stream == simulation.newest
+        assert [] == simulation.retries
+        # In the bootstrap, with the wrong password, and with the newest.
+        assert 3 == [request.opcode for request in simulation.requests[stream]].count(Opcode.SASL_AUTH)
+    else:
+        # The refusal was heard before: it was true then.
+        simulation.error(errors.AuthenticationFailureException, token)
+
+
+def test_a_refusal_in_a_bootstrap_of_what_was_replaced() -> None:
+    """The connection is opened anew, and nobody is told that the credentials were refused."""
+    simulation = Recorded(options=client_options(authenticator=WRONG))
+    token = simulation.submit(upsert())
+    simulation.tick()
+    for stream in [*simulation.links]:
+        simulation.open(stream)
+        simulation.hand_over(stream)
+    change(simulation, ADMINISTRATOR)
+    simulation.run()
+
+    assert token in simulation.results
+    assert frozenset({"SOCKET_NOT_AVAILABLE"}) == frozenset(report.reason.name for report in simulation.retries)
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_during_a_bootstrap(steps: int) -> None:
+    """Whatever it was begun with, the connection ends with the newest."""
+    simulation = Recorded(tokens=(TOKEN.token,))
+    simulation.tick()
+    if steps:
+        simulation.open(ONE)
+    for _ in range(1, steps):
+        simulation.hand_over(ONE)
+        simulation.deliver(ONE)
+    change(simulation, TOKEN)
+    simulation.result(upsert())
+
+    assert {"OAUTHBEARER"} == {each.sasl_mechanism for each in simulation.machine.statistics().connections}
+    assert [] == simulation.closings()
+
+
+def test_a_connection_that_cannot_be_reached_is_tried_at_once() -> None:
+    """What keeps it away may be the credentials; a refused connect goes on backing off afterwards."""
+    simulation = ready()
+    simulation.node.faults.always(None, refuse_connection())
+    for stream in [*simulation.links]:
+        simulation.lose(stream)
+    simulation.live(0.5)
+    before = len(simulation.opened_at)
+    change(simulation, SAME)
+
+    assert before + 2 == len(simulation.opened_at)
+
+
+def test_a_bucket_that_was_denied() -> None:
+    """Nobody knocks by himself, but the next operation does, with the rights of the new user."""
+    simulation = ready()
+    simulation.node.faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
+    simulation.lose(simulation.newest)
+    simulation.live(0.02)
+    before = len(simulation.opened_at)
+    change(simulation, SAME)
+    simulation.flow()
+
+    assert before == len(simulation.opened_at)
+
+    simulation.result(upsert())
+
+    assert before + 1 == len(simulation.opened_at)
+
+
+def two_nodes() -> tuple[Recorded, FakeNodes, str]:
+    """Return a client of two nodes, ready on both, and a key of the second."""
+    nodes = FakeNodes(FakeNodeOptions(buckets=("travel",)), 2)
+    simulation = Recorded(nodes, client_options())
+    key = next(f"k{number}" for number in range(99) if nodes.owner_of(f"k{number}") == 1)
+    simulation.result(upsert(key))
+    return simulation, nodes, key
+
+
+def test_a_node_that_leaves() -> None:
+    """It answers what it was asked before, as whoever asked; then it is closed, in the midst of an exchange too."""
+    simulation, nodes, key = two_nodes()
+    nodes[1].faults.next(Opcode.GET, delay(0.5))
+    token = simulation.submit(get(key))
+    simulation.flow()
+    nodes[1].faults.always(Opcode.SASL_AUTH, delay(0.2))
+    change(simulation, SAME)
+    nodes.remove_node(1)
+    simulation.flow()
+
+    assert token not in simulation.settled_at
+
+    simulation.run()
+
+    assert token in simulation.results
+    assert [] == simulation.retries
+    assert 0 == nodes[1].connections
+
+
+def leave_amid_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.StreamId]:
+    """Let the second node leave the map before it has answered to SASL; return what is left, and its stream too."""
+    simulation, nodes, key = two_nodes()
+    nodes[1].faults.always(Opcode.SASL_AUTH, drop_response())
+    change(simulation, SAME)
+    (stream,) = (name for name, link in simulation.links.items() if link.node is nodes[1])
+    return simulation, nodes, key, stream
+
+
+def test_a_refusal_of_a_node_that_leaves() -> None:
+    """It says nothing of the nodes that there are, then or later (decision C6)."""
+    simulation, nodes, key, stream = leave_amid_an_exchange()
+    nodes.remove_node(1)
+    simulation.flow()
+    simulation.inject(respond(simulation.requests[stream][-1], couchbase.Status.AUTH_ERROR), stream)
+    nodes.kill(0)
+    simulation.flow()
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(key))
+
+    assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons
+
+
+def test_what_waits_for_a_node_that_leaves() -> None:
+    """It goes to the node that has the document at once, whenever the exchange ends."""
+    simulation, nodes, key, stream = leave_amid_an_exchange()
+    token = simulation.submit(upsert(key), retry_strategy=couchbase.FailFastRetryStrategy())
+    nodes.remove_node(1)
+    simulation.flow()
+
+    assert token in simulation.results
+    assert simulation.links[stream].is_open
+
+
+def test_what_another_user_may_not_open() -> None:
+    """Nobody has told the new one so: a node that cannot be reached is waited for."""
+    simulation, nodes, key = two_nodes()
+    nodes[1].faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
+    simulation.lose(max(name for name, link in simulation.links.items() if link.node is nodes[1]))
+    simulation.live(0.02)
+    change(simulation, SAME)
+    nodes.kill(1)
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(key))
+
+    assert "BUCKET_ACCESS_ERROR" not in error.context.retry_reasons
+
+
+def test_nobody_has_refused_new_credentials() -> None:
+    """What a node said of the old ones is forgotten, also of one that cannot be asked any more (decision C6)."""
+    simulation, nodes, key = two_nodes()
+    change(simulation, WRONG)
+    simulation.failure(errors.AuthenticationFailureException, upsert(key))
+    nodes.kill(1)
+    simulation.live(1.0)
+    change(simulation, ADMINISTRATOR)
+    error = simulation.failure(errors.UnambiguousTimeoutException, upsert(key))
+
+    assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons

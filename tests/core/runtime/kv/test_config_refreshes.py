@@ -1,0 +1,79 @@
+"""An answer that shows an outdated cluster map leads to one config request before the retry."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.runtime.kv import simulated
+from tests.core.runtime.kv.carrier_cases import MAP, TWO
+from triclinium_core.contract import neutral
+from triclinium_core.contract.couchbase import ReportRetry
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry import couchbase
+from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX
+from triclinium_core.testing.fakes import faults
+
+REFRESHING = (couchbase.Status.NOT_MY_VBUCKET, 0x7F0C)
+"""Statuses, answered without a config, that refresh the map and have the operation sent again after a delay."""
+
+
+def refreshing() -> simulated.Recorded:
+    """Return a client whose operations are sent again after either status."""
+    return simulated.ready(
+        error_map=MAP, options=simulated.client_options(retry_strategy=couchbase.BestEffortRetryStrategy())
+    )
+
+
+@pytest.mark.parametrize("code", REFRESHING)
+def test_config_request_precedes_waiting_operations(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A response that refreshes the map has the config requested first, then queued operations sent, then the retry."""
+    monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", 1)
+    simulation = refreshing()
+    token, request = simulation.submit_in_flight(simulated.upsert("a"))
+    queued = simulation.submit(simulated.get("b"))
+    before = len(simulation.requests[TWO])
+    simulation.inject(simulated.respond(request, code))
+    first = [frame.opcode for frame in simulation.requests[TWO][before:]]
+    simulation.flow()
+    then = [frame.opcode for frame in simulation.requests[TWO][before:]]
+    simulation.run()
+
+    # The table is full while the config request is unanswered.
+    assert [Opcode.GET_CLUSTER_CONFIG] == first
+    assert [Opcode.GET_CLUSTER_CONFIG, Opcode.GET] == then
+    assert [*then, Opcode.SET] == [frame.opcode for frame in simulation.requests[TWO][before:]]
+    assert (True, True) == (token in simulation.results, queued in simulation.errors)
+
+
+@pytest.mark.parametrize("code", REFRESHING)
+def test_responses_in_one_piece_request_one_config(code: int) -> None:
+    """Two operations that are refused in one piece of bytes request one config, and are sent again in their order."""
+    simulation = refreshing()
+    (_, first), (_, second) = (simulation.submit_in_flight(simulated.upsert(key)) for key in "ab")
+    del simulation.actions[:]
+    before = len(simulation.requests[TWO])
+    simulation.inject(simulated.respond(first, code) + simulated.respond(second, code))
+    kinds = [type(action) for action in simulation.actions]
+    simulation.live(0.1)
+    sent = [(frame.opcode, frame.key[-1:]) for frame in simulation.requests[TWO][before:]]
+
+    assert [ReportRetry, ReportRetry, neutral.SendBytes] == kinds
+    assert [(Opcode.GET_CLUSTER_CONFIG, b""), (Opcode.SET, b"a"), (Opcode.SET, b"b")] == sent
+
+
+def test_config_request_closes_before_the_retry() -> None:
+    """A connection that answers no config request is closed before the retry of a refused operation is reported."""
+    simulation = simulated.ready(options=simulated.client_options(timeouts=TimeoutOptions(config_poll_interval=60.0)))
+    simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, faults.drop_response())
+    for seconds in (0, SECONDS_MAX):
+        simulation.live(seconds)
+        simulation.feed(neutral.TimePassed())
+        _, request = simulation.submit_in_flight(simulated.get())
+        del simulation.actions[:]
+        simulation.inject(simulated.respond(request, couchbase.Status.NOT_MY_VBUCKET))
+
+    assert [neutral.CloseStream, neutral.ReportConnection, ReportRetry] == [
+        type(action) for action in simulation.actions[:3]
+    ]
+    assert "has answered no question" in simulation.closings()[0]

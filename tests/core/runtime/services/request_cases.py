@@ -1,0 +1,32 @@
+"""Helpers that several tests of requests over HTTP share."""
+
+from __future__ import annotations
+
+from tests.core.runtime.services.asking import Asking
+from triclinium_core.contract import couchbase
+from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryRequest
+
+
+class Later:
+    """A strategy that has to be awaited."""
+
+    async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Say nothing that anybody hears."""
+        raise AssertionError("the simulation decides")
+
+
+class Never:
+    """A strategy that retries nothing."""
+
+    def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
+        """Refuse."""
+        return RetryAction.no_retry()
+
+
+def refusals(simulation: Asking) -> list[couchbase.ReportRefusal]:
+    """Return the refusals that the client reported."""
+    return [action for action in simulation.actions if isinstance(action, couchbase.ReportRefusal)]
+
+
+BASIC = "QWRtaW5pc3RyYXRvcjpwYXNzd29yZA=="
+"""Credentials of ``Asking`` in the form that its requests carry."""

@@ -1,0 +1,135 @@
+"""A request that its caller abandons is measured once, and its report says whether it may have been applied."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.core.runtime.services.asking import ROWS, STATEMENT, Asking, asking
+from tests.rows import rows
+from triclinium_core.contract import couchbase, neutral
+from triclinium_core.contract.couchbase import RequestSubmitted
+from triclinium_core.contract.neutral import Token
+from triclinium_core.retry.couchbase import RetryReason
+from triclinium_core.telemetry.defaults import LoggingMeter, ThresholdLoggingTracer
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
+
+
+def test_an_abandoned_request_names_its_obstacle() -> None:
+    """A request that is abandoned before a connection is open has the missing connection in its context."""
+    simulation = Asking()
+    simulation.run()
+    simulation.feed(RequestSubmitted(Token(1), asking()))
+
+    context = simulation.machine.error_context(Token(1), simulation.now)
+    assert context is not None
+    assert "no connection to" in str(context.last_dispatch_error)
+    assert {str(RetryReason.SOCKET_NOT_AVAILABLE)} == context.retry_reasons
+
+
+def test_the_caller_leaves_in_the_middle() -> None:
+    """The connection is closed, so that the service notices; the others go on."""
+    simulation = Asking()
+    simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0))
+    token, other = simulation.request(asking("SELECT slow")), simulation.request(asking())
+    simulation.run(2.5)
+
+    simulation.feed(couchbase.OperationAbandoned(token))
+    simulation.run(2.0)
+
+    assert [True] == [each.client_hung_up for each in simulation.asked if each.statement == "SELECT slow"]
+    assert ROWS == simulation.rows[other]
+    assert 0 == simulation.open_operations
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+def test_who_leaves_with_rows_in_hand_is_told_that_it_may_be_applied(readonly: bool) -> None:
+    """Also where the whole answer has come, and only its reader is not through."""
+    simulation = Asking()
+    simulation.takes_rows = False
+    token = simulation.request(asking(readonly=readonly))
+    simulation.run(0.5)
+
+    assert ROWS == simulation.rows[token]
+    assert (not readonly) is simulation.machine.is_ambiguous(token)
+
+
+def recorded_by(simulation: Asking) -> dict[couchbase.TelemetryKind, Any]:
+    """Return the last reports of the client as data."""
+    return {report.kind: json.loads(report.text) for report in simulation.clients[0].last_reports()}
+
+
+@rows(
+    ("answer", "takes_rows"),
+    [
+        (FakeAnswer(rows=[1], seconds=60.0), True),
+        (FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0), True),
+        (FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0), False),
+    ],
+)
+@pytest.mark.parametrize("reason", couchbase.AbandonReason)
+def test_an_abandoned_request_is_measured(
+    answer: FakeAnswer, *, takes_rows: bool, reason: couchbase.AbandonReason
+) -> None:
+    """A slow request that is abandoned before its whole answer is in both reports, with the reason of a failure."""
+    simulation = Asking(tracer=ThresholdLoggingTracer(), meter=LoggingMeter())
+    simulation.takes_rows = takes_rows
+    simulation.nodes.script.answer("SELECT slow", answer)
+    token = simulation.request(asking("SELECT slow"))
+    simulation.live(2.5)
+
+    simulation.feed(couchbase.OperationAbandoned(token, reason=reason))
+    recorded = recorded_by(simulation)
+
+    (slow,) = recorded[couchbase.TelemetryKind.SLOW_OPERATIONS]["query"]["top_requests"]
+    told = None if reason is couchbase.AbandonReason.NOT_NEEDED else reason.value
+    assert ("query", 2_500_000, told) == (slow["operation_name"], slow["total_duration_us"], slow.get("abandoned"))
+    assert slow["total_dispatch_duration_us"] > 2_000_000
+    assert 1 == recorded[couchbase.TelemetryKind.DURATIONS]["operations"]["query"]["query"]["total_count"]
+
+
+def test_a_reader_that_leaves_a_whole_answer_is_measured_once() -> None:
+    """The time during which a reader keeps the rows of a whole answer does not count, however it leaves."""
+    simulation = Asking(tracer=ThresholdLoggingTracer(), meter=LoggingMeter())
+    simulation.takes_rows = False
+    token = simulation.request(asking())
+    simulation.live(2.5)
+
+    simulation.feed(couchbase.OperationAbandoned(token))
+    recorded = recorded_by(simulation)
+
+    assert {couchbase.TelemetryKind.DURATIONS} == recorded.keys()
+    assert 1 == recorded[couchbase.TelemetryKind.DURATIONS]["operations"]["query"]["query"]["total_count"]
+
+
+def test_the_caller_leaves_when_all_has_come() -> None:
+    """An answer that is whole costs no connection."""
+    simulation = Asking()
+    simulation.takes_rows = False
+    token = simulation.request(asking())
+    simulation.run(0.5)
+
+    simulation.feed(couchbase.OperationAbandoned(token))
+
+    assert 0 == simulation.count(neutral.CloseStream)
+    assert 0 == simulation.open_operations
+
+
+def test_what_errors_tell_of_a_request_that_is_given_up() -> None:
+    """Where it stands, and whether it may have been applied."""
+    simulation = Asking(max_http_connections=1)
+    simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1], seconds=60.0))
+    early = simulation.request(asking())
+    unplaced = simulation.machine.error_context(early, simulation.now)
+    simulation.flow()
+    waiting = simulation.request(asking())
+    contexts = [simulation.machine.error_context(token, simulation.now) for token in (early, waiting)]
+
+    assert unplaced is not None
+    assert ["pending", "in_flight", "pending"] == [each and each.state for each in (unplaced, *contexts)]
+    assert [["NODE_NOT_AVAILABLE"], [], ["SOCKET_NOT_AVAILABLE"]] == [
+        each and [*each.retry_reasons] for each in (unplaced, *contexts)
+    ]
+    assert [True, False] == [simulation.machine.is_ambiguous(token) for token in (early, waiting)]

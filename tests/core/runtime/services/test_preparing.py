@@ -1,0 +1,118 @@
+"""A statement is prepared once, and again if a node does not have its plan any more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.runtime.services.asking import ANSWER, ROWS, STATEMENT, Asking, asking
+from tests.core.runtime.services.request_cases import Later, Never
+from triclinium_core import errors
+from triclinium_core.contract import neutral
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.couchbase import RetryAction, RetryReason
+from triclinium_core.testing.fakes.faults import refuse_connection
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
+
+
+def test_a_statement_is_prepared_once() -> None:
+    """The first execution has it prepared, the next ones send the plan."""
+    simulation = Asking()
+
+    for _ in range(3):
+        simulation.finish(asking(adhoc=False))
+
+    assert [True, False, False] == [b"PREPARE" in each.body for each in simulation.asked]
+
+
+@pytest.mark.parametrize("code", [4040, 4050, 4070])
+def test_a_plan_that_went_stale_is_asked_for_again(code: int) -> None:
+    """The strategy is asked, the plan is forgotten, and the statement is prepared anew."""
+    simulation = Asking()
+    simulation.finish(asking(adhoc=False))
+    simulation.nodes.plans.go_stale(code)
+
+    token = simulation.finish(asking(adhoc=False))
+    simulation.nodes.plans.go_stale(code)
+    error = simulation.failure(errors.PreparedStatementFailureException, asking(adhoc=False), retry_strategy=Never())
+
+    assert ROWS == simulation.rows[token]
+    assert [RetryReason.QUERY_PREPARED_STATEMENT_FAILURE] == [retry.reason for retry in simulation.retries]
+    assert code == error.context.error_code
+
+
+def test_a_plan_whose_index_is_gone() -> None:
+    """It is asked for again: executed again, it would miss the same index."""
+    simulation = Asking()
+    simulation.finish(asking(adhoc=False))
+    missing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
+    simulation.nodes.script.answer(STATEMENT, missing, ANSWER)
+
+    token = simulation.finish(asking(adhoc=False))
+
+    assert ROWS == simulation.rows[token]
+    assert [True, False, True] == [b"PREPARE" in each.body for each in simulation.asked]
+    assert [RetryReason.QUERY_INDEX_NOT_FOUND] == [retry.reason for retry in simulation.retries]
+
+
+@pytest.mark.parametrize("decision", [RetryAction.after(0.1), RetryAction.no_retry()])
+def test_plan_is_kept_until_the_strategy_decides(decision: RetryAction) -> None:
+    """A stale plan is still sent while an asynchronous strategy is consulted, and forgotten when it has decided."""
+    simulation = Asking()
+    simulation.finish(asking(adhoc=False))
+    missing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
+    simulation.nodes.script.answer(STATEMENT, missing, ANSWER)
+    token = simulation.request(asking(adhoc=False), retry_strategy=Later())
+    simulation.flow()
+    meanwhile = simulation.finish(asking(adhoc=False), retry_strategy=Never())
+    before = [b"PREPARE" in each.body for each in simulation.asked]
+    simulation.feed(neutral.StrategyDecided(token, decision))
+    afterwards = simulation.finish(asking(adhoc=False), retry_strategy=Never())
+
+    assert 1 == len(simulation.consulted)
+    assert [True, False, False] == before
+    assert [True] == [b"PREPARE" in each.body for each in simulation.asked][len(before) : len(before) + 1]
+    assert [ROWS, ROWS] == [simulation.rows[each] for each in (meanwhile, afterwards)]
+
+
+def test_a_cluster_that_cannot_read_from_replicas() -> None:
+    """What a cluster does not offer is not sent."""
+    simulation = Asking()
+
+    simulation.failure(errors.FeatureNotAvailableException, asking(use_replica=True))
+
+    assert not simulation.asked
+
+
+def test_a_cluster_that_prepares_in_a_step_of_its_own() -> None:
+    """Without enhanced prepared statements the plan is asked for first, and travels with each execution."""
+    simulation = Asking(enhanced=False)
+
+    tokens = [simulation.finish(asking(adhoc=False)) for _ in range(2)]
+
+    assert [ROWS] * 2 == [simulation.rows[token] for token in tokens]
+    assert [True, False, False] == [b"PREPARE" in each.body for each in simulation.asked]
+    assert [False, True, True] == [b"encoded_plan" in each.body for each in simulation.asked]
+
+
+@pytest.mark.parametrize("end", ["deadline", "refused"])
+def test_prepared_statement_that_cannot_be_executed(end: str) -> None:
+    """A statement that was prepared and waits for a connection fails once, at its deadline or when none can be opened."""
+    simulation = Asking(enhanced=False, max_http_connections=1, timeouts=TimeoutOptions(query=2.0))
+    simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1], seconds=60.0))
+    simulation.run()
+    token = simulation.request(asking(adhoc=False), retry_strategy=Never())
+    slow = simulation.request(asking("SELECT slow", readonly=True), retry_strategy=Never())
+    simulation.flow()
+    context = simulation.machine.error_context(token, simulation.now)
+    if end == "refused":
+        simulation.nodes[0].faults.always(None, refuse_connection())
+        simulation.lose(max(simulation.links))
+    simulation.run()
+
+    assert context is not None
+    assert ("in_flight", 1) == (context.state, len([each for each in simulation.asked if b"PREPARE" in each.body]))
+    expected = errors.UnambiguousTimeoutException if end == "deadline" else errors.RequestCanceledException
+    assert expected is type(simulation.errors[token])
+    assert {str(RetryReason.SOCKET_NOT_AVAILABLE)} == simulation.errors[token].context.retry_reasons
+    assert slow in simulation.errors
+    assert 0 == simulation.open_operations

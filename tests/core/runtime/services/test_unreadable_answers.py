@@ -1,0 +1,246 @@
+"""An answer that cannot be read fails its own request only, without showing credentials."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.core.runtime.services.asking import ROWS, STATEMENT, Asking, asking
+from tests.core.runtime.services.request_cases import BASIC
+from tests.rows import rows
+from triclinium_core import errors
+from triclinium_core.contract import couchbase, neutral
+from triclinium_core.options import TimeoutOptions
+from triclinium_core.retry.couchbase import Service
+from triclinium_core.services.management.buckets import AllBucketsResult, GetAllBuckets, GetBucket
+from triclinium_core.services.management.users import ChangePassword
+from triclinium_core.services.service_request import ServiceRequest
+from triclinium_core.testing.fakes.faults import Fault
+from triclinium_core.testing.fakes.services import faults
+from triclinium_core.testing.fakes.services.answers import FakeAnswer
+
+
+def test_an_unreadable_first_answer_names_its_node() -> None:
+    """The error of a first attempt whose rows are malformed has the node of the attempt in its context."""
+    simulation = Asking()
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n"
+    simulation.nodes[0].faults.always(Service.QUERY, faults.raw_answer(head + b'{"results":[1,oops'))
+    error = simulation.failure(errors.DecodingFailureException, asking())
+
+    assert "127.0.0.1:8093" == error.context.last_dispatched_to
+    assert 0 == error.context.retry_attempts
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+@pytest.mark.parametrize("body", ["", "[]", '{"results": [1', '{"metrics": 7, "results": []}'])
+def test_an_answer_that_cannot_be_read(body: str, *, readonly: bool) -> None:
+    """It is told whether the statement may have been applied."""
+    simulation = Asking()
+    simulation.nodes.script.answer(STATEMENT, FakeAnswer(body=body))
+
+    error = simulation.errors[simulation.finish(asking(readonly=readonly))]
+
+    assert isinstance(error, errors.DecodingFailureException)
+    assert readonly is not ("may have been applied" in str(error))
+
+
+@rows(
+    ("fault", "kind"),
+    [
+        (faults.gzipped(), errors.DecodingFailureException),
+        (faults.gzipped(zeros=2**24), errors.DecodingFailureException),
+        (faults.endless_headers(), errors.DecodingFailureException),
+        (faults.endless_body(), errors.DecodingFailureException),
+        (faults.raw_answer(b"\x15\x03\x01\x00\x02\x02\x46"), errors.DecodingFailureException),
+        (faults.raw_answer(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), errors.DecodingFailureException),
+        (faults.wrong_chunk_size(announced=5), errors.DecodingFailureException),
+        (faults.wrong_chunk_size(announced=2**40), errors.DecodingFailureException),
+        (faults.wrong_content_length(announced=5), errors.DecodingFailureException),
+        (faults.wrong_content_length(announced=2**40), errors.AmbiguousTimeoutException),
+        (faults.redirect("http://127.0.0.2:8093/query/service"), errors.CouchbaseException),
+        (faults.proxy_page(), errors.CouchbaseException),
+    ],
+)
+def test_nonsense_costs_only_its_own_request(fault: Fault, kind: type[errors.CouchbaseException]) -> None:
+    """A named error, in bounded memory; the request beside it and the next one are answered."""
+    simulation = Asking(timeouts=TimeoutOptions(query=5.0))
+    simulation.nodes[0].faults.next(Service.QUERY, fault)
+
+    bad, good = simulation.request(asking()), simulation.request(asking())
+    simulation.run()
+    again = simulation.finish(asking())
+
+    assert kind is type(simulation.errors[bad])
+    assert ROWS == simulation.rows[good] == simulation.rows[again]
+
+
+def _answer(status: str, kind: str, body: str) -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+@rows(
+    "answer",
+    [
+        _answer("400 Bad Request", "text/html", f"<html>authorization: Basic {BASIC}</html>"),
+        _answer("400 Bad Request", "text/html", f"<html>authorization: Basic {BASIC[:11]}"),
+        _answer("502 Bad Gateway", "text/html", f"<html>{'x' * 270} Basic {BASIC}"),
+        _answer("400 Bad Request", "text/plain", f"Authorization=Basic%20{BASIC.replace('=', '%3D').lower()}"),
+        _answer("400 Bad Request", "text/plain", "user Administrator:password is refused"),
+        _answer("400 Bad Request", "text/html", f"<html>{'x' * 280} Administrator:password is refused"),
+        _answer("200 OK", "application/json", json.dumps({"errors": [{"code": 5000, "msg": f"got {BASIC}"}]})),
+        _answer("400 x", "application/json", json.dumps({"errors": [{"msg": BASIC}]}).replace("=", "\\u003d")),
+        f"POST /query/service HTTP/1.1\r\nauthorization: Basic {BASIC}\r\n\r\n".encode(),
+        f"HTTP/1.1 200 OK\r\nContent-Encoding: {BASIC}\r\n\r\n".encode(),
+        f"authorization Basic {BASIC}\r\n\r\n".encode(),
+    ],
+)
+def test_an_answer_that_repeats_the_credentials(answer: bytes) -> None:
+    """If an answer repeats the credentials, the error, its context and connection events have no part of them."""
+    simulation = Asking(timeouts=TimeoutOptions(query=5.0))
+    simulation.nodes[0].faults.always(Service.QUERY, faults.raw_answer(answer))
+    token = simulation.finish(asking())
+    error = simulation.errors[token]
+    reports = [action.text for action in simulation.actions if isinstance(action, neutral.ReportConnection)]
+
+    for told in (str(error), error.context.to_json(), repr(error.context), *reports):
+        assert "QWRtaW" not in told.replace("%", "")
+        assert "qwrtaw" not in told.lower()
+        assert "Administrator:pass" not in told
+
+
+def test_a_password_in_a_request_that_is_repeated() -> None:
+    """If a management service repeats a request with a new password, the error does not contain the password."""
+    simulation = Asking()
+    echo = _answer("400 Bad Request", "text/plain", "name=&roles=&password=correct%20horse%20battery")
+    simulation.nodes[0].faults.always(Service.MANAGEMENT, faults.raw_answer(echo))
+    error = simulation.errors[simulation.finish(ChangePassword(new_password="correct horse battery"))]
+
+    assert "horse" not in str(error) + error.context.to_json()
+
+
+@rows(
+    ("answer", "is_used"),
+    [
+        (b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}", False),
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 34\r\n\r\n{"results":[1],"status":"success"}', True),
+    ],
+)
+def test_nothing_queues_behind_a_request_that_was_answered_unread(answer: bytes, is_used: bool) -> None:
+    """A node may answer a large one while the driver still has most of it: that counts; the next one goes its own way."""
+    simulation = Asking(max_http_connections=1)
+    simulation.finish(asking())
+    large = simulation.request(asking("x" * 1_000_000))
+    (stream,) = (stream for stream, link in simulation.links.items() if len(link.outgoing) > 1_000_000)
+    simulation.feed(neutral.BytesReceived(stream, answer))
+    simulation.feed(couchbase.RowsWanted(large))
+    simulation.actions.clear()
+    after = simulation.finish(asking())
+
+    assert [] == [
+        action for action in simulation.actions if isinstance(action, neutral.SendBytes) and action.stream == stream
+    ]
+    assert ROWS == simulation.rows[after]
+    assert is_used is (simulation.rows.get(large) == [b"1"])
+    assert is_used is not (large in simulation.errors)
+
+
+def test_a_second_answer_is_nobody_s() -> None:
+    """It is read as no answer to the next request; its connection is closed."""
+    simulation = Asking()
+    simulation.nodes[0].faults.next(Service.QUERY, faults.answer_twice())
+
+    first = simulation.finish(asking())
+    second = simulation.finish(asking())
+
+    assert ROWS == simulation.rows[first] == simulation.rows[second]
+    assert 2 == len({each.connection for each in simulation.asked})
+
+
+def test_a_redirect_is_not_followed() -> None:
+    """Credentials go to no other host."""
+    simulation = Asking()
+    simulation.nodes[0].faults.next(Service.QUERY, faults.redirect("http://127.0.0.2:8093/query/service"))
+
+    token = simulation.finish(asking())
+
+    assert isinstance(simulation.errors[token], errors.CouchbaseException)
+    assert 1 == len(simulation.asked)
+
+
+@pytest.mark.parametrize("body", ['{"results":[1', '{"results":[1,]}', '{"results":[1],"status":7}', "[]", ""])
+def test_an_answer_that_means_nothing(body: str) -> None:
+    """It fails with an error that names the node, and the next request is answered."""
+    simulation = Asking()
+    simulation.nodes.script.answer("SELECT odd", FakeAnswer(body=body))
+
+    token = simulation.finish(asking("SELECT odd"))
+    good = simulation.finish(asking())
+
+    assert isinstance(simulation.errors[token], errors.CouchbaseException)
+    assert ROWS == simulation.rows[good]
+
+
+@pytest.mark.parametrize(
+    ("request_", "body"),
+    [
+        (GetBucket(bucket_name="travel"), b"7"),
+        (GetAllBuckets(), b"7"),
+        (asking(), b'{"results":[],"status":7}'),
+        (asking(), b'{"results":[1,oops'),
+        (asking(), b'{"results":[1'),
+        (asking(adhoc=False), b'{"results":[{"name":7}],"status":"success"}'),
+    ],
+)
+def test_undecodable_answer_has_http_status(request_: ServiceRequest, body: bytes) -> None:
+    """An answer with status 200 that cannot be decoded fails its request with that status in the context."""
+    simulation = Asking(enhanced=False)
+    simulation.nodes[0].faults.next(request_.service, faults.http_status(200, body=body))
+
+    error = simulation.failure(errors.DecodingFailureException, request_)
+
+    assert 200 == error.context.http_status
+
+
+@pytest.mark.parametrize("enhanced", [False, True])
+def test_an_unreadable_plan_has_changed_nothing(enhanced: bool) -> None:
+    """The error of a statement says that it may have been applied, unless only its plan was requested."""
+    simulation = Asking(enhanced=enhanced)
+    body = b'{"results":[{"name":7}],"status":7}'
+    simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(200, body=body))
+
+    error = simulation.failure(errors.DecodingFailureException, asking(adhoc=False))
+
+    assert enhanced == ("may have been applied" in str(error))
+
+
+def test_an_answer_without_a_head_has_no_status() -> None:
+    """The error of a statement whose answer has no status line does not have the status of its plan."""
+    simulation = Asking(enhanced=False)
+    plan = b'{"results":[{"name":"p","encoded_plan":"x"}],"status":"success"}'
+    for fault in (faults.http_status(200, body=plan), faults.raw_answer(b"nonsense\r\n\r\n")):
+        simulation.nodes[0].faults.next(Service.QUERY, fault)
+
+    error = simulation.failure(errors.DecodingFailureException, asking(adhoc=False))
+
+    assert 2 == len(simulation.asked)
+    assert error.context.http_status is None
+
+
+def test_a_list_that_is_not_whole() -> None:
+    """Unreadable rows are left out of a list, and one warning gives their number."""
+    simulation = Asking()
+    body = '[{"name":"a","quota":{}},{"name":7},null]'
+    simulation.nodes.script.answer("GET /pools/default/buckets", FakeAnswer(body=body), service=Service.MANAGEMENT)
+
+    token = simulation.finish(GetAllBuckets())
+    found = simulation.answers[token]
+    warnings = [
+        action.text
+        for action in simulation.actions
+        if isinstance(action, neutral.ReportConnection) and action.level is neutral.ReportLevel.WARNING
+    ]
+
+    assert isinstance(found, AllBucketsResult)
+    assert ["a"] == [each.settings.name for each in found.buckets]
+    assert ["get_all_buckets: unreadable rows left out of the list: 2"] == warnings

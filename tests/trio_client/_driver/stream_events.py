@@ -1,0 +1,23 @@
+"""Record of the events that a stream reports to its tests."""
+
+from __future__ import annotations
+
+from tests.trio_client.doubles import OPEN_STREAM, STREAM
+from triclinium._driver.pace import Pace
+from triclinium._driver.streams import Stream
+from triclinium.abc import Connector
+from triclinium_core.contract.couchbase import Event
+from triclinium_core.contract.neutral import StreamOpened
+
+OPENED = StreamOpened(STREAM, "a nonce", "local:1", "remote:2")
+
+
+class Ears:
+    """Collects the events of a connection."""
+
+    def __init__(self, connector: Connector, pace: Pace | None = None) -> None:
+        self.events: list[Event] = []
+        self.stream = Stream(OPEN_STREAM, connector=connector, feed=self._feed, make_nonce=lambda: "a nonce", pace=pace)
+
+    def _feed(self, event: Event) -> None:
+        self.events.append(event)

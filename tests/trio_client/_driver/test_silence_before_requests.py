@@ -1,0 +1,234 @@
+"""A request that must find its stream silent is written only if nothing has arrived on the stream."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+import trio.testing
+import trustme
+
+from tests.trio_client._driver.stream_events import OPENED, Ears
+from tests.trio_client.doubles import STREAM, connector_to
+from triclinium._driver.pace import Pace
+from triclinium._driver.streams import READING_PASSES
+from triclinium.testing._memory_stream import memory_stream_pair as piecewise_pair
+from triclinium_core.contract.couchbase import Event
+from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamId, StreamLost
+
+
+class LongPass(Pace):
+    """Holds readers until the test ends the pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.end = trio.Event()
+
+    async def next_turn(self, stream: StreamId) -> None:
+        """Wait for the end of the pass."""
+        self.held.add(stream)
+        await self.end.wait()
+        await super().next_turn(stream)
+
+
+Pair = tuple[trio.abc.Stream, trio.abc.Stream]
+
+
+async def bare_pair() -> Pair:
+    """Return two ends of a socket."""
+    ours, theirs = trio.socket.socketpair()
+    return trio.SocketStream(ours), trio.SocketStream(theirs)
+
+
+async def tls_pair() -> Pair:
+    """Return two ends of TLS over a socket."""
+    authority = trustme.CA()
+    theirs_context, ours_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("node.example").configure_cert(theirs_context)
+    authority.configure_trust(ours_context)
+    below, above = await bare_pair()
+    ours = trio.SSLStream(below, ours_context, server_hostname="node.example", https_compatible=True)
+    theirs = trio.SSLStream(above, theirs_context, server_side=True, https_compatible=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.do_handshake)
+        nursery.start_soon(theirs.do_handshake)
+    return ours, theirs
+
+
+async def memory_pair() -> Pair:
+    """Return two ends in memory that receive five bytes at a time."""
+    return piecewise_pair([5])
+
+
+PAIRS = pytest.mark.parametrize("make_pair", [bare_pair, tls_pair, memory_pair])
+
+
+class Asking(Ears):
+    """Listener that orders a request as soon as further bytes arrive after the first ones."""
+
+    order: bytes = b""
+    is_checked = True
+
+    def _feed(self, event: Event) -> None:
+        super()._feed(event)
+        if isinstance(event, BytesReceived) and self.order:
+            order, self.order = self.order, b""
+            self.stream.send(order, self.is_checked)
+
+
+async def what_comes(stream: trio.abc.ReceiveStream) -> bytes:
+    """Return the next bytes of a stream, or no bytes at its end, however it ends."""
+    try:
+        return bytes(await stream.receive_some())
+    except trio.BrokenResourceError:
+        return b""
+
+
+@PAIRS
+@pytest.mark.native
+async def test_a_request_behind_a_whole_answer_waits_for_silence(
+    make_pair: Callable[[], Awaitable[Pair]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a second answer waits when a request is ordered, the stream is lost and nothing of the request is sent."""
+    monkeypatch.setattr("triclinium._driver.streams.RECEIVE_SIZE", 5)
+    ours, theirs = await make_pair()
+    ears = Asking(connector_to(ours))
+    ears.order = b"request"
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await theirs.send_all(b"first")
+        await theirs.send_all(b"again")
+        received = await what_comes(theirs)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.stream.close()
+        await trio.aclose_forcefully(theirs)
+
+    assert b"" == received
+    assert [OPENED, BytesReceived(STREAM, b"first"), StreamLost(STREAM, LossCause.UNSOLICITED, "", 0)] == ears.events
+
+
+@PAIRS
+@pytest.mark.native
+async def test_what_a_pause_held_back_is_no_answer(make_pair: Callable[[], Awaitable[Pair]]) -> None:
+    """If bytes arrived during a pause, a stream that is resumed for the next request is lost."""
+    ours, theirs = await make_pair()
+    ears = Ears(connector_to(ours))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.stream.pause_reading()
+        for data in (b"first", b"again"):
+            await theirs.send_all(data)
+            await trio.testing.wait_all_tasks_blocked()
+        ears.stream.resume_reading()
+        ears.stream.send(b"request", unless_readable=True)
+        received = await what_comes(theirs)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.stream.close()
+        await trio.aclose_forcefully(theirs)
+
+    assert b"" == received
+    assert StreamLost(STREAM, LossCause.UNSOLICITED, "", 0) == ears.events[-1]
+    assert BytesReceived(STREAM, b"again") not in ears.events
+
+
+@PAIRS
+@pytest.mark.native
+async def test_bytes_that_the_reader_holds_count_as_waiting(make_pair: Callable[[], Awaitable[Pair]]) -> None:
+    """If the reader holds bytes for a later pass, a request is not sent, and the stream is lost without these bytes."""
+    ours, theirs = await make_pair()
+    pace = LongPass()
+    ears = Ears(connector_to(ours), pace)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        pace.note(0)
+        await theirs.send_all(b"again")
+        await trio.testing.wait_all_tasks_blocked()
+        held = set(pace.held)
+        ears.stream.send(b"request", unless_readable=True)
+        for _ in range(2 * READING_PASSES):
+            await trio.lowlevel.checkpoint()
+        pace.end.set()
+        received = await what_comes(theirs)
+        await trio.testing.wait_all_tasks_blocked()
+        await trio.aclose_forcefully(theirs)
+
+    assert {STREAM} == held
+    assert b"" == received
+    assert [OPENED, StreamLost(STREAM, LossCause.UNSOLICITED, "", 0)] == ears.events
+
+
+@PAIRS
+@pytest.mark.native
+async def test_requests_on_a_silent_stream(make_pair: Callable[[], Awaitable[Pair]]) -> None:
+    """If nothing waits to be read, all data is sent in order, with and without ``unless_readable``."""
+    ours, theirs = await make_pair()
+    ears = Asking(connector_to(ours))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        for number in range(6):
+            ears.stream.send(b"%d" % number, unless_readable=bool(number % 2))
+        received = b""
+        while len(received) < 6:
+            received += await theirs.receive_some()
+        ears.order = b"next"
+        await theirs.send_all(b"one")
+        while len(received) < 10:
+            received += await theirs.receive_some()
+        handed_over = ears.stream.close()
+        await trio.aclose_forcefully(theirs)
+
+    assert b"012345next" == received
+    assert 10 == handed_over
+    assert [OPENED, BytesReceived(STREAM, b"one")] == ears.events
+
+
+@PAIRS
+@pytest.mark.native
+async def test_the_end_of_a_stream_waits_as_well(make_pair: Callable[[], Awaitable[Pair]]) -> None:
+    """If the peer has closed a paused stream, a request is not sent, and the loss reports the end of the stream."""
+    ours, theirs = await make_pair()
+    ears = Ears(connector_to(ours))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        ears.stream.pause_reading()
+        await theirs.send_all(b"first")
+        await trio.testing.wait_all_tasks_blocked()
+        await trio.aclose_forcefully(theirs)
+        ears.stream.resume_reading()
+        ears.stream.send(b"request", unless_readable=True)
+
+    assert [OPENED, BytesReceived(STREAM, b"first"), StreamLost(STREAM, LossCause.END_OF_STREAM, "", 0)] == ears.events
+
+
+@pytest.mark.native
+async def test_a_request_that_the_system_does_not_take_yet() -> None:
+    """If bytes arrive before any part of a request is written, the stream is lost with nothing handed over."""
+    ours, theirs = socket.socketpair()
+    ears = Ears(connector_to(trio.SocketStream(trio.socket.from_stdlib_socket(ours))))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        while not ears.stream.is_behind:
+            ears.stream.send(bytes(1024))
+        # The writer is inside of send_all now.
+        await trio.testing.wait_all_tasks_blocked()
+        begun = ears.stream.handed_over
+        ears.stream.send(b"request", unless_readable=True)
+        theirs.send(b"unasked")
+        await trio.testing.wait_all_tasks_blocked()
+        theirs.close()
+
+    assert StreamLost(STREAM, LossCause.UNSOLICITED, "", begun) == ears.events[-1]

@@ -1,0 +1,43 @@
+"""Tables of SDK-RFC 0067 that several tests compare spans and metrics with."""
+
+from __future__ import annotations
+
+from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingMeter, RecordingTracer
+from triclinium_core.telemetry.attributes import ATTRIBUTES, Bearer
+from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
+
+COMMON = {"db.system.name"}
+ALWAYS_OUTER = COMMON | {"db.operation.name", "couchbase.retries"}
+OF_A_DOCUMENT = {"couchbase.service", "db.namespace", "couchbase.scope.name", "couchbase.collection.name"}
+OF_A_NODE = COMMON | {
+    "network.transport",
+    "server.address",
+    "server.port",
+    "network.peer.address",
+    "network.peer.port",
+}
+STATEMENT = "SELECT * FROM hotels WHERE city = $city"
+
+
+def bearer_of(span: RecordedSpan) -> Bearer:
+    """Return which of the RFC's tables a span belongs to."""
+    return {DISPATCH: Bearer.DISPATCH, ENCODING: Bearer.ENCODING}.get(span.name, Bearer.OUTER)
+
+
+def assert_as_in_the_tables(tracer: RecordingTracer, meter: RecordingMeter) -> None:
+    """Hold all that was told against the tables: what is there may be there, has its type, and nothing else is."""
+    for span in tracer.spans:
+        for key, value in span.attributes.items():
+            row = ATTRIBUTES[key]
+            assert bearer_of(span) in row.bearers, f"{span.name} has {key}"
+            assert isinstance(value, row.kinds), f"{key}={value!r}"
+        for key, row in ATTRIBUTES.items():
+            if bearer_of(span) in row.bearers and not row.when:
+                assert key in span.attributes, f"{span.name} lacks {key}"
+    for name, tags, microseconds in meter.values:
+        assert "db.client.operation.duration" == name
+        assert microseconds >= 0
+        assert all(Bearer.METRIC in ATTRIBUTES[key].bearers for key in tags), tags
+        required = {key for key, row in ATTRIBUTES.items() if Bearer.METRIC in row.bearers and not row.when}
+        assert required <= tags.keys()
+    assert [] == tracer.broken_rules

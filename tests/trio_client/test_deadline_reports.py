@@ -1,0 +1,240 @@
+"""The error of a late block names the operations that the block abandoned, and has what is known of them."""
+
+from __future__ import annotations
+
+import logging
+import math
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+from tests.rows import rows
+from tests.trio_client.doubles import KEYSPACE, open_driver
+from tests.trio_client.timed_blocks import TooSlow, perform, read, silent_machine, time_out, write
+from triclinium import AbandonedOperation, fail_after
+from triclinium._cluster_driver.cluster_driver import ClusterDriver
+from triclinium._cluster_driver.log import CONTEXTS_MAX
+from triclinium._deadlines import REMEMBERED_MAX, reports_of
+from triclinium.errors import (
+    AmbiguousTimeoutException,
+    AmbiguousTooSlowError,
+    TimeoutException,
+    UnambiguousTooSlowError,
+)
+from triclinium_core.contract.neutral import Token
+from triclinium_core.error_context import ErrorContext
+from triclinium_core.kv.operation.document_operations import Get, Operation
+from triclinium_core.shown import MESSAGE_MAX
+from triclinium_core.testing.driver_laws import ScriptedClusterMachine
+
+
+async def test_a_timeout_is_logged_once(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """By the block that was late, with what it gave up; a block that gave up nothing has nothing to tell."""
+    async with open_driver(silent_machine()) as driver:
+        with fail_after(10), pytest.raises(AmbiguousTooSlowError), fail_after(1):
+            await perform(driver, write("ada"))
+        with pytest.raises(UnambiguousTooSlowError), fail_after(1):
+            await trio.sleep_forever()
+
+    ((name, level, text),) = caplog.record_tuples
+    assert ("triclinium.timeout", "WARNING") == (name, logging.getLevelName(level))
+    assert all(fact in text for fact in ("AmbiguousTooSlowError", '"operation": "upsert"', '"key": "ada"'))
+
+
+async def test_a_burst_of_operations_makes_a_line_of_limited_length(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says how many more there were."""
+    async with open_driver(silent_machine()) as driver:
+        with pytest.raises(UnambiguousTooSlowError), fail_after(1):  # noqa: PT012 - the block is what is late
+            async with trio.open_nursery() as nursery:
+                for _ in range(CONTEXTS_MAX + 7):
+                    nursery.start_soon(perform, driver, Get(KEYSPACE, "ada"))
+
+    (text,) = caplog.messages
+    assert CONTEXTS_MAX == text.count('"operation": "get"')
+    assert "7 more" in text
+
+
+async def test_many_operations_are_counted_and_not_all_named(autojump_clock: MockClock) -> None:
+    """The message stays one line; ``operations`` has them all."""
+
+    async def body(driver: ClusterDriver) -> None:
+        async with trio.open_nursery() as nursery:
+            for number in range(5):
+                nursery.start_soon(perform, driver, write(f"key-{number}"))
+
+    error = await time_out(body)
+
+    assert 5 == len(error.operations)
+    assert "and 2 more; 5 of them may have been applied" in str(error)
+
+
+async def time_out_knowing(contexts: Sequence[ErrorContext]) -> TooSlow:
+    """Return what ``fail_after`` raises around as many reads, of each of which the machine knows something."""
+    machine = ScriptedClusterMachine()
+    machine.contexts = {Token(number): context for number, context in enumerate(contexts, 1)}
+
+    async def body(driver: ClusterDriver) -> None:
+        async with trio.open_nursery() as nursery:
+            for number in range(1, len(contexts) + 1):
+                nursery.start_soon(perform, driver, read(f"k{number}"))
+                await trio.testing.wait_all_tasks_blocked()
+
+    return await time_out(body, machine)
+
+
+KNOWN = ErrorContext(
+    operation="get",
+    key="k1",
+    bucket="travel",
+    retry_attempts=13,
+    retry_reasons=frozenset({"KV_TEMPORARY_FAILURE"}),
+    last_dispatched_to="10.0.0.1:11210",
+    last_dispatch_error="10.0.0.1:11210: connection reset",
+    state="in_flight",
+)
+
+
+async def test_the_error_has_what_the_machine_knows_of_the_operation(autojump_clock: MockClock) -> None:
+    """Its retries and their reasons, its node, what went wrong, where it stood; the time is the block's."""
+    error = await time_out_knowing([KNOWN])
+
+    assert replace(KNOWN, timeout=0.5) == error.context
+    assert [KNOWN] == [abandoned.context for abandoned in error.operations]
+    for told in ("in flight to 10.0.0.1:11210", "13 times", "KV_TEMPORARY_FAILURE", "connection reset"):
+        assert told in str(error)
+
+
+async def test_of_several_operations_each_keeps_its_own_context(autojump_clock: MockClock) -> None:
+    """The error has what is the same of all, and tells a story that they share once."""
+    other = replace(KNOWN, key="k2")
+    error = await time_out_knowing([KNOWN, other])
+
+    assert {"k1": KNOWN, "k2": other} == {abandoned.key: abandoned.context for abandoned in error.operations}
+    assert replace(KNOWN, key=None, timeout=0.5) == error.context
+    assert 1 == str(error).count("connection reset")
+
+
+async def test_contexts_cost_nothing_where_nobody_is_told(autojump_clock: MockClock) -> None:
+    """Trio's own scopes end an operation without any question to the machine."""
+
+    class Silent(ScriptedClusterMachine):
+        def error_context(self, token: Token, now: float) -> ErrorContext | None:
+            raise AssertionError
+
+    async with open_driver(Silent()) as driver:
+        with trio.move_on_after(0.5) as scope:
+            await perform(driver, read("ada"))
+
+    assert scope.cancelled_caught
+
+
+@rows("kind", [AmbiguousTooSlowError, UnambiguousTooSlowError])
+def test_the_exceptions_survive_pickling(kind: type[TooSlow]) -> None:
+    """Message, context and operations arrive on the other side."""
+    error = kind("too slow")
+    error.operations = (AbandonedOperation("upsert", "ada", True),)
+    error.ambiguous_count, error.unambiguous_count = 3, 2
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own bytes)
+
+    assert type(error) is type(copy)
+    assert isinstance(copy, TimeoutException)
+    assert (error.message, error.context, error.operations) == (copy.message, copy.context, copy.operations)
+    assert (3, 2) == (copy.ambiguous_count, copy.unambiguous_count)
+
+
+async def abandon(driver: ClusterDriver, operations: Sequence[Operation]) -> None:
+    """Cancel operations in order, each after it was submitted, in a scope inside of the block."""
+    for operation in operations:
+        with trio.move_on_after(1e-6):
+            await perform(driver, operation)
+
+
+@rows(
+    ("before", "after", "ambiguous"),
+    [
+        (read, read, 0),
+        (write, write, 2 * REMEMBERED_MAX),
+        (write, read, REMEMBERED_MAX),
+        (read, write, REMEMBERED_MAX),
+    ],
+)
+async def test_a_long_block_keeps_the_newest_operations_and_counts_all(
+    autojump_clock: MockClock,
+    caplog: pytest.LogCaptureFixture,
+    before: Callable[[str], Operation],
+    after: Callable[[str], Operation],
+    ambiguous: int,
+) -> None:
+    """After many cancellations, the error lists the newest operations, ambiguous ones before others, and counts all."""
+    first = [before(f"old-{number}") for number in range(REMEMBERED_MAX)]
+    second = [after(f"new-{number}") for number in range(REMEMBERED_MAX)]
+
+    async def body(driver: ClusterDriver) -> None:
+        await abandon(driver, [*first, *second])
+        await trio.sleep_forever()
+
+    error = await time_out(body)
+    kept = first if before is write and after is read else second
+
+    assert (ambiguous, 2 * REMEMBERED_MAX - ambiguous) == (error.ambiguous_count, error.unambiguous_count)
+    assert [operation.name for operation in kept] == [each.operation for each in error.operations]
+    assert [f"{'old' if kept is first else 'new'}-{number}" for number in range(REMEMBERED_MAX)] == [
+        each.key for each in error.operations
+    ]
+    assert f"and {2 * REMEMBERED_MAX - 3} more" in str(error)
+    assert f"and {2 * REMEMBERED_MAX - CONTEXTS_MAX} more" in caplog.text
+
+
+async def test_the_class_does_not_depend_on_what_was_dropped(autojump_clock: MockClock) -> None:
+    """One ambiguous operation before any number of unambiguous ones makes the timeout ambiguous, and stays in the list."""
+
+    async def body(driver: ClusterDriver) -> None:
+        await abandon(driver, [write("ada"), *(read(f"k{number}") for number in range(2 * REMEMBERED_MAX))])
+        await trio.sleep_forever()
+
+    error = await time_out(body)
+
+    assert isinstance(error, AmbiguousTimeoutException)
+    assert AbandonedOperation("upsert", "ada", True) == error.operations[0]
+    assert REMEMBERED_MAX == len(error.operations)
+    assert (1, 2 * REMEMBERED_MAX) == (error.ambiguous_count, error.unambiguous_count)
+
+
+async def test_the_message_names_ambiguous_operations_first(autojump_clock: MockClock) -> None:
+    """A write that was abandoned after many reads is named in the message of the timeout."""
+
+    async def body(driver: ClusterDriver) -> None:
+        await abandon(driver, [*(read(f"k{number}") for number in range(20)), write("ada")])
+        await trio.sleep_forever()
+
+    assert "upsert of 'ada'" in (await time_out(body)).message
+
+
+async def test_a_block_without_end_stays_small(autojump_clock: MockClock) -> None:
+    """The report of a block that is open holds a bounded number of operations, whatever was cancelled inside."""
+    async with open_driver(silent_machine()) as driver:
+        with fail_after(math.inf):
+            await abandon(driver, [write(f"k{number}") for number in range(REMEMBERED_MAX + 10)])
+            (report,) = reports_of(trio.lowlevel.current_task())
+
+    assert REMEMBERED_MAX == len(report.operations)
+    assert REMEMBERED_MAX + 10 == report.ambiguous_count
+
+
+def test_the_representation_of_an_abandoned_operation() -> None:
+    """A long name is cut in the representation of an abandoned operation and whole in its attributes."""
+    context = ErrorContext(statement="s" * 100_000)
+    abandoned = AbandonedOperation("get", "k" * 100_000, False, context)
+
+    assert len(repr(abandoned)) <= MESSAGE_MAX
+    assert (100_000, context) == (len(abandoned.key or ""), abandoned.context)
+    assert "AbandonedOperation(operation='get', key='ada', ambiguous=False, context=" in repr(
+        AbandonedOperation("get", "ada", False)
+    )

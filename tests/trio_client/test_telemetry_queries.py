@@ -1,0 +1,124 @@
+"""The span of a query lasts until its rows are read or left."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+import triclinium
+from tests.trio_client.pair import OPTIONS, open_pair
+from tests.trio_client.recorded_telemetry import RecordingMeter, RecordingTracer
+from tests.trio_client.telemetry_tables import ALWAYS_OUTER, OF_A_NODE, STATEMENT, assert_as_in_the_tables
+from triclinium.errors import (
+    InternalServerFailureException,
+)
+from triclinium.testing import FakeAnswer, open_fake_cluster
+from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
+
+PLAIN_STATEMENT = "SELECT * FROM hotels WHERE city = 'Oslo'"
+
+
+async def test_a_query(autojump_clock: MockClock) -> None:
+    """Its span lasts as long as its rows; the text is told where there are parameters, for those have what is sensitive."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        answer = FakeAnswer(rows=[1, 2, 3], seconds_between_rows=10)
+        pair.fake.nodes.script.answer(STATEMENT, answer)
+        pair.fake.nodes.script.answer(PLAIN_STATEMENT, answer)
+        async with pair.cluster.query(STATEMENT, city="Oslo", client_context_id="mine") as result:
+            assert [1, 2, 3] == await result.rows()
+        async with pair.cluster.bucket("travel").scope("inventory").query(PLAIN_STATEMENT) as result:
+            pass
+
+    of_cluster, of_scope = tracer.roots
+    assert [("query", ENCODING, DISPATCH)] * 2 == tracer.shapes()
+    assert ALWAYS_OUTER | {"couchbase.service", "db.query.text"} == of_cluster.attributes.keys()
+    assert ALWAYS_OUTER | {"couchbase.service", "db.namespace", "couchbase.scope.name"} == of_scope.attributes.keys()
+    assert OF_A_NODE | {"couchbase.operation_id"} == of_cluster.children[1].attributes.keys()
+    assert "mine" == of_cluster.children[1].attributes["couchbase.operation_id"]
+    assert [triclinium.StatusCode.OK] * 2 == [of_cluster.status, of_scope.status]
+    assert meter.values[0][2] >= 20_000_000
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_rows_that_are_taken_slowly(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """A query is not slow because its reader is: once the answer is whole its time is over. One that is slow is told."""
+    async with open_pair() as pair:
+        for seconds in (0.0, 2.0):
+            pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], seconds_between_rows=seconds))
+            async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+                await trio.sleep(60)
+                assert 2 == len([row async for row in result])
+
+    (line,) = (json.loads(each.getMessage()) for each in caplog.records if each.name == "triclinium.threshold")
+    (slow,) = line["query"]["top_requests"]
+    assert 1 == line["query"]["total_count"]
+    assert 1_000_000 <= slow["total_duration_us"] < 10_000_000
+
+
+async def test_the_time_of_a_reader(autojump_clock: MockClock) -> None:
+    """It is not the query's: the span and the metric are over when the answer is whole, as in the log, whatever follows."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2]))
+        async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+            await trio.sleep(60)
+            (query,) = tracer.roots
+
+            assert (1, triclinium.StatusCode.OK) == (query.ends, query.status)
+            assert [1, 2] == await result.rows()
+        broken = {"code": 5000, "msg": "broken"}
+        pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], errors=[broken]))
+        async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+            await trio.sleep(60)
+            with pytest.raises(InternalServerFailureException):
+                await result.rows()
+
+    _, failed = tracer.roots
+    assert all(microseconds < 1_000_000 for _, _, microseconds in meter.values)
+    assert (triclinium.StatusCode.ERROR, "InternalServerFailure") == (failed.status, failed.attributes["error.type"])
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_a_meter_alone_is_told_when_the_answer_is_whole(autojump_clock: MockClock) -> None:
+    """Without a tracer it hears of the same time."""
+    meter = RecordingMeter()
+    async with open_pair(meter=meter) as pair:
+        pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2]))
+        async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+            await trio.sleep(60)
+            assert 2 == len([row async for row in result])
+
+    ((_, _, microseconds),) = meter.values
+    assert microseconds < 1_000_000
+
+
+async def test_a_prepared_query(autojump_clock: MockClock) -> None:
+    """What has to go before the statement is an attempt of its own, inside of the same outer span."""
+    tracer = RecordingTracer()
+    options = replace(OPTIONS, enhanced_prepared_statements=False)
+    async with open_fake_cluster(options=options) as fake, fake.open_client(tracer=tracer) as cluster:
+        fake.nodes.script.answer("SELECT 1", FakeAnswer(rows=[1]))
+        async with cluster.query("SELECT 1", adhoc=False) as result:
+            assert [1] == await result.rows()
+
+    assert [("query", ENCODING, DISPATCH, ENCODING, DISPATCH)] == tracer.shapes()
+    assert [] == tracer.broken_rules
+
+
+async def test_rows_that_their_reader_leaves(autojump_clock: MockClock) -> None:
+    """The span and the metric of a query whose block is left before its last row have no error."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], seconds_between_rows=60))
+        async with pair.cluster.query(STATEMENT, readonly=True) as result:
+            await anext(result)
+
+    (span,), ((_, tags, _),) = tracer.roots, meter.values
+    assert (triclinium.StatusCode.OK, False) == (span.status, "error.type" in span.attributes)
+    assert "error.type" not in tags

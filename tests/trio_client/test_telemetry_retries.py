@@ -1,0 +1,151 @@
+"""The spans of attempts and the count of retries follow what is really sent."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+import triclinium
+from tests.rows import rows
+from tests.trio_client.pair import Pair, open_pair
+from tests.trio_client.recorded_telemetry import RecordingMeter, RecordingTracer
+from tests.trio_client.telemetry_tables import assert_as_in_the_tables
+from triclinium.errors import (
+    UnambiguousTooSlowError,
+)
+from triclinium.testing import Opcode, hang_up, temporary_failure
+from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
+
+
+class Waits:
+    """A strategy that retries after the same delay."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def retry_after(
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
+        """Return a retry."""
+        return triclinium.RetryAction.after(self.seconds)
+
+
+@rows(("strategy", "retries"), [(Waits(0.5), 0), (Waits(0.1), 1), (Waits(100.0), 0)])
+async def test_a_retry_that_is_never_sent_does_not_count(
+    strategy: Waits, retries: int, autojump_clock: MockClock
+) -> None:
+    """An operation that is abandoned while it waits for a retry, or that waits for its deadline, counts the sent ones."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer, meter=RecordingMeter(), retry_strategy=strategy) as pair:
+        pair.fake.node.faults.always(Opcode.SET, temporary_failure())
+        with pytest.raises(UnambiguousTooSlowError) as caught, triclinium.fail_after(0.15):
+            await pair.people.upsert("ada", 1)
+        counted = sum(pair.cluster.statistics().retries_by_reason.values())
+
+    (upsert,) = tracer.roots
+    assert (retries, retries) == (upsert.attributes["couchbase.retries"], counted)
+    assert [retries] == [each.context.retry_attempts for each in caught.value.operations]
+
+
+class WaitsIfBusy:
+    """A strategy that retries what the node cannot do for now, and nothing else."""
+
+    def retry_after(
+        self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
+    ) -> triclinium.RetryAction:
+        """Return a retry after half a second, or no."""
+        if reason is triclinium.RetryReason.KV_TEMPORARY_FAILURE:
+            return triclinium.RetryAction.after(0.5)
+        return triclinium.RetryAction.no_retry()
+
+
+async def get_ada(pair: Pair) -> None:
+    """Read a document."""
+    await pair.people.get("ada")
+
+
+async def scan_all(pair: Pair) -> None:
+    """Scan one vbucket after the other."""
+    async with pair.people.scan(triclinium.PrefixScan("a"), concurrency=1) as found:
+        await anext(found)
+
+
+@rows(("opcode", "call"), [(Opcode.GET, get_ada), (Opcode.RANGE_SCAN_CREATE, scan_all)])
+async def test_a_retry_that_cannot_be_sent_counts(
+    opcode: Opcode, call: Callable[[Pair], Awaitable[None]], autojump_clock: MockClock
+) -> None:
+    """A granted retry whose dispatch fails and is refused counts in the span as in the context of the error."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer, retry_strategy=WaitsIfBusy()) as pair, trio.open_nursery() as nursery:
+        await pair.people.upsert("ada", 1)
+        pair.fake.node.faults.always(opcode, temporary_failure())
+
+        @nursery.start_soon
+        async def kill() -> None:
+            await trio.sleep(0.2)
+            pair.fake.node.kill()
+
+        with pytest.raises(triclinium.errors.RequestCanceledException) as caught:
+            await call(pair)
+
+    span = tracer.roots[-1]
+    assert ["triclinium.retry", "triclinium.retry_refused"] == [name for name, _ in span.events]
+    assert (1, 1) == (span.attributes["couchbase.retries"], caught.value.context.retry_attempts)
+    assert [] == tracer.broken_rules
+
+
+async def test_a_retried_write(autojump_clock: MockClock) -> None:
+    """Each attempt has its span, and the outer one an event for each retry, with reason, delay and clause."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter, retry_strategy=triclinium.BestEffortRetryStrategy()) as pair:
+        pair.fake.node.faults.next(Opcode.SET, temporary_failure(), times=2)
+        await pair.people.upsert("ada", 1)
+
+    (upsert,) = tracer.roots
+    assert ("upsert", ENCODING, DISPATCH, DISPATCH, DISPATCH) == upsert.shape()
+    assert 2 == upsert.attributes["couchbase.retries"]
+    assert ["triclinium.retry"] * 2 == [name for name, _ in upsert.events]
+    first = upsert.events[0][1]
+    assert "KV_TEMPORARY_FAILURE" == first["triclinium.retry.reason"]
+    assert "Temporary Failure 0x86" in str(first["triclinium.retry.clause"])
+    assert isinstance(first["triclinium.retry.delay"], float)
+    assert triclinium.StatusCode.OK is upsert.status
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_a_lost_connection_ends_the_attempt(autojump_clock: MockClock) -> None:
+    """The attempt whose answer was lost ends with its connection, and nothing is known of the server's work."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer, retry_strategy=triclinium.BestEffortRetryStrategy()) as pair:
+        await pair.people.exists("ada")
+        pair.fake.node.faults.next(Opcode.GET_META, hang_up())
+        await pair.people.exists("ada")
+
+    lost, answered = tracer.roots[1].children
+    assert "couchbase.server_duration" not in lost.attributes
+    assert "couchbase.server_duration" in answered.attributes
+    assert [] == tracer.broken_rules
+
+
+async def test_a_refused_retry(autojump_clock: MockClock) -> None:
+    """The outer span is told why nothing is tried again."""
+    tracer = RecordingTracer()
+
+    class Never(triclinium.BestEffortRetryStrategy):
+        def retry_after(self, *_: object) -> triclinium.RetryAction:
+            return triclinium.RetryAction.no_retry()
+
+    async with open_pair(tracer=tracer) as pair:
+        pair.fake.node.faults.next(Opcode.GET, temporary_failure())
+        with pytest.raises(triclinium.errors.TemporaryFailureException):
+            await pair.people.get("ada", retry_strategy=Never())
+
+    (get,) = tracer.roots
+    ((event, attributes),) = get.events
+    assert "triclinium.retry_refused" == event
+    assert "TemporaryFailureException" == attributes["triclinium.retry.error"]
+    assert (0, triclinium.StatusCode.ERROR) == (get.attributes["couchbase.retries"], get.status)

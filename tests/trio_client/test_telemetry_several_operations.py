@@ -1,0 +1,170 @@
+"""A call of several operations has one outer span, and a span for each of its operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+import triclinium
+from tests.trio_client.pair import OPTIONS, open_pair
+from tests.trio_client.recorded_telemetry import RecordingMeter, RecordingTracer
+from tests.trio_client.telemetry_tables import ALWAYS_OUTER, OF_A_DOCUMENT, assert_as_in_the_tables
+from triclinium.errors import (
+    DocumentUnretrievableException,
+)
+from triclinium.testing import Opcode, drop_response, open_fake_cluster, temporary_failure
+from triclinium_core.telemetry.span_names import DISPATCH
+
+
+async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
+    """Reads of replicas and scans have one span, whose children are their dispatches, and one value of the meter each."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    options = replace(OPTIONS, replicas=1)
+    async with (
+        open_fake_cluster(options=options, nodes=2) as fake,
+        fake.open_client(tracer=tracer, meter=meter) as cluster,
+    ):
+        people = cluster.bucket("travel").default_collection()
+        await people.upsert("ada", 1)
+        await cluster.bucket("travel").wait_until_ready(service_types=[triclinium.Service.KV])
+        specs = [triclinium.LookupInSpec.get("")]
+        given = tracer.request_span("given")
+        await people.get_any_replica("ada", parent_span=given)
+        await people.lookup_in_any_replica("ada", specs, parent_span=given)
+        async with people.get_all_replicas("ada", parent_span=given) as copies:
+            assert 2 == len([copy async for copy in copies])
+        async with people.lookup_in_all_replicas("ada", specs, parent_span=given) as parts:
+            assert 2 == len([part async for part in parts])
+        async with people.scan(triclinium.PrefixScan("a"), concurrency=8, parent_span=given) as found:
+            assert ["ada"] == [item.id async for item in found]
+        given.end()
+
+    replica_reads = ["get_any_replica", "lookup_in_any_replica", "get_all_replicas", "lookup_in_all_replicas"]
+    *copies_read, scan = given.children
+    assert [(name, DISPATCH, DISPATCH) for name in replica_reads] == [span.shape() for span in copies_read]
+    assert ("range_scan", {DISPATCH}) == (scan.name, {child.name for child in scan.children})
+    assert len(scan.children) > OPTIONS.vbuckets
+    assert {triclinium.StatusCode.OK} == {span.status for span in given.children}
+    for span in given.children:
+        assert ALWAYS_OUTER | OF_A_DOCUMENT == span.attributes.keys()
+    assert [*replica_reads, "range_scan"] == [tags["db.operation.name"] for _, tags, _ in meter.values[2:]]
+    tracer.spans.remove(given)
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_retries_of_calls_of_several_operations(autojump_clock: MockClock) -> None:
+    """The span of the call counts the retries of all its operations, and each attempt is a child of its own."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer, retry_strategy=triclinium.BestEffortRetryStrategy()) as pair:
+        await pair.people.upsert("ada", 1)
+        pair.fake.node.faults.next(Opcode.GET, temporary_failure(), times=2)
+        async with pair.people.get_all_replicas("ada") as copies:
+            assert 1 == len([copy async for copy in copies])
+
+    _, read = tracer.roots
+    assert ("get_all_replicas", DISPATCH, DISPATCH, DISPATCH) == read.shape()
+    assert (2, ["triclinium.retry"] * 2) == (read.attributes["couchbase.retries"], [name for name, _ in read.events])
+    assert [] == tracer.broken_rules
+
+
+async def test_a_failed_call_of_several_operations(autojump_clock: MockClock) -> None:
+    """Its span and its only value have the error that the caller gets, not those of single copies."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        with pytest.raises(DocumentUnretrievableException):
+            await pair.people.get_any_replica("nobody")
+        async with pair.people.get_all_replicas("nobody") as copies:
+            assert [] == [copy async for copy in copies]
+
+    assert ["DocumentUnretrievable", None] == [span.attributes.get("error.type") for span in tracer.roots]
+    assert ["DocumentUnretrievable", None] == [tags.get("error.type") for _, tags, _ in meter.values]
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_calls_of_several_operations_that_are_cancelled(autojump_clock: MockClock) -> None:
+    """Their spans say so, as those of their operations do; a block that is left early is no failure."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer) as pair:
+        people = pair.people
+        await people.upsert("ada", 1)
+        pair.fake.node.faults.always(Opcode.GET, drop_response())
+        with trio.move_on_after(1):
+            await people.get_any_replica("ada")
+        async with people.scan(triclinium.PrefixScan("a"), batch_item_limit=1) as left:
+            await anext(left)
+        with trio.move_on_after(1):
+            async with people.scan(triclinium.PrefixScan("a")) as cancelled:
+                await anext(cancelled)
+                pair.fake.node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
+                await anext(cancelled)
+
+    _, any_replica, early, late = tracer.roots
+    assert ("get_any_replica", DISPATCH) == any_replica.shape()
+    for span in (any_replica, late):
+        assert (triclinium.StatusCode.UNSET, "RequestCanceled") == (span.status, span.attributes.get("error.type")), (
+            span
+        )
+    assert (triclinium.StatusCode.OK, False) == (early.status, "error.type" in early.attributes)
+    assert [] == tracer.broken_rules
+
+
+@pytest.mark.parametrize("limit", [trio.move_on_after, triclinium.fail_after])
+async def test_calls_of_several_operations_that_a_scope_ends(
+    autojump_clock: MockClock, limit: Callable[[float], AbstractContextManager[object]]
+) -> None:
+    """Replica reads, scans and calls of several requests have the same error as their parts."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer) as pair:
+        await pair.people.upsert("ada", 1)
+        for opcode in (Opcode.GET, Opcode.RANGE_SCAN_CREATE):
+            pair.fake.node.faults.always(opcode, drop_response())
+        pair.fake.node.faults.always(triclinium.Service.MANAGEMENT, drop_response())
+        with suppress(trio.TooSlowError), limit(1):
+            await pair.people.get_any_replica("ada")
+        with suppress(trio.TooSlowError), limit(1):
+            async with pair.people.scan(triclinium.PrefixScan("a")) as found:
+                await anext(found)
+        with suppress(trio.TooSlowError), limit(1):
+            await pair.cluster.bucket("travel").collections().create_scope("new")
+
+    _, replicas, scan, several = tracer.roots
+    for wrapping, part, late in (
+        (replicas, "get", "UnambiguousTimeout"),
+        (scan, "range_scan_create", "AmbiguousTimeout"),
+        (several, "manager_collections_create_scope", "AmbiguousTimeout"),
+    ):
+        errors = {
+            span.attributes.get("error.type")
+            for span in (wrapping, *wrapping.children)
+            if span.name in (wrapping.name, part)
+        }
+        assert {late if limit is triclinium.fail_after else "RequestCanceled"} == errors, wrapping.shape()
+    assert [] == tracer.broken_rules
+
+
+async def test_copies_that_are_not_needed(autojump_clock: MockClock) -> None:
+    """The reads of slower copies end with their call, which is no failure."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with (
+        open_fake_cluster(options=replace(OPTIONS, replicas=1), nodes=2) as fake,
+        fake.open_client(tracer=tracer, meter=meter) as cluster,
+    ):
+        people = cluster.bucket("travel").default_collection()
+        await people.upsert("ada", 1)
+        for node in fake.nodes:
+            node.faults.always(Opcode.GET, drop_response())
+        with triclinium.fail_after(10):
+            await people.get_any_replica("ada")
+        async with people.get_all_replicas("ada") as copies:
+            await anext(copies)
+
+    reads = [*tracer.of("get_any_replica"), *tracer.of("get_all_replicas")]
+    assert [(triclinium.StatusCode.OK, 2)] * 2 == [(span.status, len(span.children)) for span in reads]
+    assert not any("error.type" in tags for _, tags, _ in meter.values)
+    assert_as_in_the_tables(tracer, meter)

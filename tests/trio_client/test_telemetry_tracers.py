@@ -1,0 +1,199 @@
+"""Calls pass parent spans to the tracer of a program, and survive a tracer that raises or lacks methods."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+import pytest
+import trio
+import trio.testing
+from trio.testing import MockClock
+
+import triclinium
+from tests.trio_client.pair import open_pair
+from tests.trio_client.recorded_telemetry import RecordedSpan, RecordingMeter, RecordingTracer, current_span
+from tests.trio_client.telemetry_tables import STATEMENT, assert_as_in_the_tables
+from triclinium.errors import (
+    InvalidArgumentException,
+)
+from triclinium.testing import FakeAnswer, Opcode, drop_response, temporary_failure
+from triclinium_core.telemetry.span_names import DISPATCH
+
+
+class AttributedTracer(RecordingTracer):
+    """A tracer whose spans begin with attributes."""
+
+    def request_span(
+        self,
+        name: str,
+        parent: triclinium.RequestSpan | None = None,
+        attributes: Mapping[str, str | int | float | bool] | None = None,
+    ) -> RecordedSpan:
+        """Begin a span with attributes that may not be set again."""
+        span = RecordingTracer.request_span(self, name, parent)
+        for key, value in (attributes or {}).items():
+            span.set_attribute(key, value)
+        span.fixed = frozenset(attributes or {})
+        return span
+
+
+async def test_a_tracer_whose_spans_begin_with_attributes(autojump_clock: MockClock) -> None:
+    """It receives the same attributes as any other tracer, each of them once."""
+    tracer, meter = AttributedTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        await pair.people.upsert("ada", 1)
+        await pair.people.get("ada")
+        await pair.cluster.query_indexes().create_primary_index("travel")
+
+    assert {"couchbase.service", "db.namespace", "db.operation.name"} <= tracer.roots[0].fixed
+    assert_as_in_the_tables(tracer, meter)
+
+
+async def test_parents(autojump_clock: MockClock) -> None:
+    """A span that is given is the parent; otherwise the tracer sees the context of the caller, also in one write."""
+    tracer = RecordingTracer()
+    async with open_pair(tracer=tracer) as pair:
+        await pair.people.upsert("ada", 1)
+        given = tracer.request_span("given")
+        await pair.people.get("ada", parent_span=given)
+
+        async def work(name: str) -> None:
+            span = tracer.request_span(name)
+            current_span.set(span)
+            await pair.people.get("ada")
+            span.end()
+
+        before = len(pair.fake.node.command_log)
+        async with trio.open_nursery() as nursery:
+            for name in ("first", "second", "third"):
+                nursery.start_soon(work, name)
+        assert 3 == len(pair.fake.node.command_log) - before
+
+    shapes = tracer.shapes()
+    assert ("given", ("get", DISPATCH)) in shapes
+    assert {(name, ("get", DISPATCH)) for name in ("first", "second", "third")} <= {*shapes}
+
+
+class Broken:
+    """Raises, whatever it is asked for; or at the second question."""
+
+    def __init__(self, *, makes_spans: bool) -> None:
+        self._makes_spans = makes_spans
+
+    def __repr__(self) -> str:
+        return "<Broken>"
+
+    def request_span(self, name: str, parent: triclinium.RequestSpan | None = None) -> triclinium.RequestSpan:
+        """Raise, or return what does."""
+        return self._self_or_error()
+
+    def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.ValueRecorder:
+        """Raise, or return what does."""
+        return self._self_or_error()
+
+    def _self_or_error(self) -> Broken:
+        if not self._makes_spans:
+            raise ZeroDivisionError
+        return self
+
+    def set_attribute(self, *_: object) -> None:
+        """Raise."""
+        raise ZeroDivisionError
+
+    add_event = set_status = end = record_value = set_attribute
+
+
+@pytest.mark.parametrize("makes_spans", [True, False])
+async def test_what_a_tracer_raises(
+    makes_spans: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No operation fails with a tracer or a meter: each is logged once, by its name, whatever else it raises."""
+    broken = Broken(makes_spans=makes_spans)
+    async with open_pair(tracer=broken, meter=broken) as pair:
+        pair.fake.node.faults.next(Opcode.SET, temporary_failure())
+        await pair.people.upsert("ada", {"n": 1})
+        assert {"n": 1} == (await pair.people.get("ada")).content
+        pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1]))
+        async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+            assert [1] == await result.rows()
+
+    logged = [record for record in caplog.records if record.name == "triclinium.telemetry"]
+    assert [logging.ERROR] * 2 == [record.levelno for record in logged]
+    assert all("<Broken>" in record.getMessage() and record.exc_info is not None for record in logged)
+
+
+class Poor:
+    """Makes spans and recorders that can do nothing at all."""
+
+    def request_span(self, name: str, parent: triclinium.RequestSpan | None = None) -> triclinium.RequestSpan:
+        """Return what is no span."""
+        return cast(triclinium.RequestSpan, object())
+
+    def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.ValueRecorder:
+        """Return what is no recorder."""
+        return cast(triclinium.ValueRecorder, object())
+
+
+async def test_what_a_span_lacks(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """A span without the methods of one fails no operation either, nor does it hold up one that is cancelled."""
+    async with open_pair(tracer=Poor(), meter=Poor()) as pair:
+        pair.fake.node.faults.next(Opcode.SET, temporary_failure())
+        await pair.people.upsert("ada", {"n": 1})
+        pair.fake.node.faults.next(Opcode.GET, drop_response())
+        with trio.move_on_after(1) as scope:
+            await pair.people.get("ada")
+        assert {"n": 1} == (await pair.people.get("ada")).content
+        pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1]))
+        async with pair.cluster.query(STATEMENT, city="Oslo") as result:
+            assert [1] == await result.rows()
+        # Calls that take several operations, whose spans are to be the parents of others.
+        assert {"n": 1} == (await pair.people.get_any_replica("ada")).content
+        async with pair.people.scan(triclinium.PrefixScan("a")) as found:
+            assert ["ada"] == [item.id async for item in found]
+        await pair.cluster.bucket("travel").collections().create_scope("paris")
+
+    assert scope.cancelled_caught
+    assert 2 == sum(record.name == "triclinium.telemetry" for record in caplog.records)
+
+
+async def test_wrong_arguments_make_no_span(autojump_clock: MockClock) -> None:
+    """A call whose arguments are wrong is not told."""
+    tracer, meter = RecordingTracer(), RecordingMeter()
+    async with open_pair(tracer=tracer, meter=meter) as pair:
+        with pytest.raises(InvalidArgumentException):
+            await pair.people.get("")
+
+    assert ([], []) == (tracer.spans, meter.values)
+
+
+def _calls() -> Iterator[tuple[str, inspect.Signature]]:
+    for kind in vars(triclinium).values():
+        if inspect.isclass(kind) and kind.__module__.startswith("triclinium._"):
+            for name, member in inspect.getmembers(kind, inspect.isfunction):
+                signature = inspect.signature(member)
+                if not name.startswith("_") and "retry_strategy" in signature.parameters:
+                    yield f"{kind.__name__}.{name}", signature
+
+
+def test_every_call_takes_a_parent() -> None:
+    """RFC 0067 "SDK API Surface Area": whatever takes a strategy of its own takes a span to stand inside of."""
+    found = dict(_calls())
+
+    assert {"Collection.get", "Cluster.query", "UserManager.get_user", "BinaryCollection.append"} <= found.keys()
+    for name, signature in found.items():
+        assert "parent_span" in signature.parameters, name
+
+
+@pytest.mark.parametrize("wrong_value", [object(), "tracer", 7, True, RecordingTracer, triclinium.LoggingMeter])
+@pytest.mark.parametrize("argument", ["tracer", "meter", "orphans"])
+def test_what_is_no_tracer(argument: str, wrong_value: object) -> None:
+    """What has not the method, or is a class, is refused by name before anything is opened."""
+    wrong: dict[str, object] = {argument: wrong_value}
+    with pytest.raises(InvalidArgumentException) as refused:
+        triclinium.open_cluster("memcached://127.0.0.1", **wrong)  # type: ignore[arg-type]  # that is the point
+
+    assert argument == refused.value.parameter
+    assert argument in str(refused.value)
