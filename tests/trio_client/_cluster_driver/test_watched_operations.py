@@ -12,6 +12,7 @@ import triclinium
 from tests.trio_client.pair import Never, open_pair
 from triclinium import errors
 from triclinium.testing import open_fake_cluster, status
+from triclinium_core.kv.operation.results import MutationResult
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNodeOptions
@@ -216,3 +217,21 @@ async def test_a_hook_that_raises_changes_nothing(autojump_clock: MockClock) -> 
             await people.upsert("ada", 1)
 
     assert 2 == len(told)
+
+
+async def test_a_hook_that_cancels_its_own_call(autojump_clock: MockClock) -> None:
+    """A hook that cancels the scope of a call that has succeeded leaves the call its result."""
+    scope = trio.CancelScope()
+
+    def cancel(report: triclinium.RetryReport) -> None:
+        if isinstance(report, triclinium.RetrySucceeded):
+            scope.cancel()
+
+    result: MutationResult | None = None
+    async with open_pair() as (fake, _, people):
+        fake.node.faults.next(Opcode.SET, temporary_failure())
+        with triclinium.watching_retries(cancel), scope:
+            result = await people.upsert("ada", 1)
+
+    assert result is not None
+    assert result.cas

@@ -43,8 +43,10 @@ async def running(driver: EchoDriver) -> AsyncIterator[EchoDriver]:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(driver.run)
         await driver.started.wait()
-        yield driver
-        driver.close()
+        try:
+            yield driver
+        finally:
+            driver.close()
 
 
 @asynccontextmanager
@@ -54,9 +56,11 @@ async def client_of(serve: Serve) -> AsyncIterator[EchoDriver]:
         [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
         nursery.start_soon(trio.serve_listeners, serve, [listener])
         port = listener.socket.getsockname()[1]
-        async with running(EchoDriver(EchoMachine("127.0.0.1", port), TcpConnector())) as driver:
-            yield driver
-        nursery.cancel_scope.cancel()
+        try:
+            async with running(EchoDriver(EchoMachine("127.0.0.1", port), TcpConnector())) as driver:
+                yield driver
+        finally:
+            nursery.cancel_scope.cancel()
 
 
 async def test_many_texts_come_back() -> None:
@@ -185,6 +189,25 @@ async def test_a_closed_client_answers_at_once() -> None:
     assert 2 == len(errors)
 
 
+async def test_control_c_does_not_strike_in_an_event() -> None:
+    """The machine handles each event of a call protected from KeyboardInterrupt, whatever a protocol decorates."""
+    protected: dict[str, bool] = {}
+
+    def note(event: EchoEvent | NeutralEvent) -> list[EchoAction]:
+        protected[type(event).__name__] = trio.lowlevel.currently_ki_protected()
+        return [Echoed(event.token, event.text)] if isinstance(event, EchoSubmitted) and event.text == "one" else []
+
+    machine: ScriptedMachine[EchoEvent, EchoAction | NeutralAction] = ScriptedMachine(note)
+    async with running(EchoDriver(machine, TcpConnector())) as driver:
+        text = await driver.echo("one")
+        with trio.move_on_after(0.01) as scope:
+            await driver.echo("two")
+
+    assert "one" == text
+    assert scope.cancelled_caught
+    assert dict.fromkeys(("TimePassed", "EchoSubmitted", "EchoAbandoned"), True) == protected
+
+
 class Caller:
     """A task that wants a text back."""
 
@@ -264,7 +287,11 @@ class EchoBench:
 
     def completion(self, token: Token) -> Echoed:
         """Return the echo of a text."""
-        return Echoed(token, "text")
+        return Echoed(token, self.result(token))
+
+    def result(self, token: Token) -> str:
+        """Return a text of the token's own."""
+        return f"text {token}"
 
 
 @pytest.mark.parametrize("law", NEUTRAL_LAWS, ids=lambda law: law.__name__)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from threading import get_ident
-from typing import ParamSpec, TypeVar
+from typing import ClassVar, ParamSpec, TypeVar
 
 import trio
 
@@ -94,6 +94,9 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         make_nonce: returns entropy for SCRAM, one nonce for each stream.
     """
 
+    _NAME = "cluster"
+    _CRASH: ClassVar[type[Exception]] = InternalError
+
     def __init__(
         self,
         machine: ClusterMachine,
@@ -160,16 +163,17 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
         Only strategies that are recording a success go on, until the scopes around ``run`` are cancelled.
         """
-        # Token strategies get back their tokens. The collector does not look into requests in flight, which would keep
-        # their strategies, and with these the client, alive.
-        for token in tuple(self._waiters.open):
-            self.feed(OperationAbandoned(token))
-        for report in self._cluster_machine.last_reports(self.current_time()):
-            self._log.telemetry(report)
         super().close()
         # Of rows that are being read, and that no task waits for just now.
         self._calls.end_all(self._ending("its rows were not read to the end"))
         self.subscriptions.close()
+
+    def _finish(self) -> None:
+        # The collector does not look into requests in flight, which would keep their strategies, and with these the client.
+        for token in tuple(self._waiters.open):
+            self.feed(OperationAbandoned(token))
+        for report in self._cluster_machine.last_reports(self.current_time()):
+            self._log.telemetry(report)
 
     @trio.lowlevel.enable_ki_protection
     async def perform(
@@ -201,7 +205,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         Cancellation: one that is pending sends nothing. Later, the operation is abandoned; a write may have been applied.
         """
         if get_ident() != self._thread:
-            self._run.check_caller()
+            self.check_caller()
         is_alone = not self._waiters.open
         if is_alone:  # Beside others it is submitted when the task is parked, and so known not to be cancelled.
             await trio.lowlevel.checkpoint_if_cancelled()
@@ -210,7 +214,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         try:
             operation = make(*args, **kwargs)
             if self._is_ended:
-                self._run.check_caller()
+                self.check_caller()
                 raise self._ending(f"{operation.name} was not sent")
         except Exception as error:
             self._calls.end(token, error)
@@ -477,23 +481,17 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             self._reports.timeout(action.token, action.error)
         self._settle(action.token, None, action.error)
 
-    def _settle(self, token: Token, result: Outcome | None, error: Exception | None) -> None:
+    def _settle(self, token: Token, result: Outcome | None, error: Exception | None) -> Waiter[Asked, Outcome] | None:
         if self._calls.open and type(result) is not RowsReceived:
             self._calls.end(token, error)
-        waiter = self._waiters.open.get(token)
+        waiter = super()._settle(token, result, error)
+        # A hook may cancel the task, which keeps its outcome by now.
         if waiter is not None and self._watched.open:
             self._watched.settled(waiter, error)
-        super()._settle(token, result, error)
+        return waiter
 
     # -- Endings.
 
     def _state_of(self, waiter: Waiter[Asked, Outcome]) -> str:
         state = "was not sent" if waiter.token in self._submissions else "got no answer"
         return f"{waiter.asked.name} {state}"
-
-    def _ending(self, state: str) -> InternalError | trio.ClosedResourceError:
-        if not isinstance(self._defect, Exception):
-            return trio.ClosedResourceError(f"the cluster is closed, and {state}; use it inside its block only")
-        error = InternalError(f"a background task crashed ({self._defect!r}); please report this")
-        error.__cause__ = self._defect
-        return error

@@ -12,7 +12,7 @@ from triclinium_core.services.service_request import ServiceRequest, ServiceResu
 
 @dataclass(slots=True, eq=False)
 class OpenRows:
-    """What ``Driver.open_rows`` returns, and ``more_rows`` fills anew."""
+    """Rows that ``ClusterDriver.open_rows`` returns, and ``more_rows`` fills anew."""
 
     token: Token
     request: ServiceRequest

@@ -78,6 +78,8 @@ class Consultations(Generic[Q, R]):
         with scope:
             answer, raised = await _outcome(question)
         if not scope.cancelled_caught:
+            if self.open.get(token) is scope:
+                del self.open[token]
             self._feed(neutral.StrategyDecided(token, answer, raised))
 
     @trio.lowlevel.enable_ki_protection

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count
 from threading import get_ident
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import trio
 
@@ -86,6 +86,11 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         make_nonce: returns entropy for authentication, once for each stream.
     """
 
+    _NAME: ClassVar[str] = "client"
+    """Word for the driver in the errors of callers."""
+    _CRASH: ClassVar[type[Exception]] = RuntimeError
+    """Error of a caller after a defect; it is made with a message."""
+
     _nursery: trio.Nursery
 
     def __init__(
@@ -109,7 +114,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         self._alarm.streams = self._streams
         self._consultations: Consultations[Q, R] = Consultations(self.feed, self._waiters, log.strategy_error)
         self._tokens = map(Token, count(1))
-        self._run: TrioRun
+        self._run: TrioRun | None = None
         self._thread = 0
         """Thread of the run. There is no other run in it as long as this one lasts."""
         self._scope = trio.CancelScope(shield=True)
@@ -159,6 +164,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
             raise
         finally:
             self.close()
+            self._streams.clear()
 
     def _start(self) -> None:
         """Start the machine and the background tasks."""
@@ -170,8 +176,10 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         """Refuse callers from another trio run.
 
         Raises:
-            RuntimeError: it is another one, such as that of another thread.
+            RuntimeError: it is another one, such as that of another thread, or the driver has not begun to run.
         """
+        if self._run is None:
+            raise RuntimeError("the client does not run yet; start its run() first")
         self._run.check_caller()
 
     @trio.lowlevel.enable_ki_protection
@@ -180,13 +188,20 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
 
         Only strategies that are recording a success go on, until the scopes around ``run`` are cancelled.
         """
+        self._finish()
         self._is_ended = True
         self._scope.cancel()
         self._recording.shield = False
         self._settle_all()
 
+    def _finish(self) -> None:
+        """Abandon everything that is open, so that strategies get back what they have lent."""
+        for waiter in tuple(self._waiters.open.values()):
+            self.feed(self._abandoned(waiter))
+
     # -- Tasks that wait.
 
+    @trio.lowlevel.enable_ki_protection
     async def _perform(self, asked: Q, submission: Callable[[Token], E]) -> R:
         """Feed a submission with a new token, and return its result. Always a checkpoint.
 
@@ -222,8 +237,9 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
     def _leave(self, waiter: Waiter[Q, R]) -> trio.lowlevel.Abort:
         """Give up what a task asked for, because the task is being cancelled. Trio calls this, so it never raises."""
         del self._waiters.open[waiter.token]
+        event = self._abandoned(waiter)
         self._consultations.call_off(waiter.token)
-        self.feed(self._abandoned(waiter))
+        self.feed(event)
         waiter.release()
         return trio.lowlevel.Abort.SUCCEEDED
 
@@ -284,15 +300,16 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
 
     # -- Endings.
 
-    def _settle(self, token: Token, result: R | None, error: Exception | None) -> None:
-        """Resume the task that waits for a token with its outcome."""
+    def _settle(self, token: Token, result: R | None, error: Exception | None) -> Waiter[Q, R] | None:
+        """Resume the task that waits for a token with its outcome, and return its waiter; None without one."""
         if self._consultations.open:
             self._consultations.call_off(token)
-        self._waiters.settle(token, result, error)
+        return self._waiters.settle(token, result, error)
 
     def _break_down(self, error: BaseException) -> None:
         """Note a defect: fail everything that waits, and let the nursery raise it. Never raises."""
         self._is_ended, self._defect = True, error
+        self._events.clear()
         self._settle_all()
         self._nursery.start_soon(_raise, error)
 
@@ -312,8 +329,8 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         """
         if not isinstance(self._defect, Exception):
             # Closed, or on the way out with the whole program, as when a strategy raised SystemExit.
-            return trio.ClosedResourceError(f"the client is closed, and {state}; use it inside its block only")
-        error = RuntimeError(f"a background task crashed ({self._defect!r}); please report this")
+            return trio.ClosedResourceError(f"the {self._NAME} is closed, and {state}; use it inside its block only")
+        error = self._CRASH(f"a background task crashed ({self._defect!r}); please report this")
         error.__cause__ = self._defect
         return error
 

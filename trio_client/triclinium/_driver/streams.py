@@ -262,7 +262,7 @@ class Streams:
 
     @property
     def numbers(self) -> Collection[neutral.StreamId]:
-        """Names of the streams that are neither lost nor closed."""
+        """Names of the streams that were not reported lost."""
         return self._open.keys()
 
     def open(self, action: neutral.OpenStream, nursery: trio.Nursery) -> None:
@@ -282,10 +282,13 @@ class Streams:
     def close(self, action: neutral.CloseStream) -> None:
         """Close a stream, or stop connecting, and report it lost."""
         stream = self._open.get(action.stream)
-        # None: its task has crashed, which ends the driver.
         if stream is not None:
             handed_over = stream.close()
             self._feed(StreamLost(action.stream, LossCause.CLOSED_BY_US, handed_over=handed_over))
+
+    def clear(self) -> None:
+        """Drop all streams, whose tasks have ended with the driver."""
+        self._open.clear()
 
     def forget(self, number: neutral.StreamId) -> None:
         """Drop a stream that was reported lost."""

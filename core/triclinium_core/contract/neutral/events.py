@@ -1,6 +1,6 @@
 """Events that every machine understands: of streams, time and strategies, each a noun with a past participle.
 
-An event that cannot be true raises ArgumentError where it is made.
+An event with an impossible value raises ArgumentError where it is made. ``handle`` checks the data of ``BytesReceived``.
 """
 
 from __future__ import annotations

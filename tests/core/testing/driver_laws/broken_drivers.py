@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from docs.howto.examples.asyncio_driver import AsyncioClient, Outcome, Rows, Stream
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.contract import couchbase, neutral
+from triclinium_core.kv.operation.results import Cas, MutationResult
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
 from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.testing.driver_laws import LAWS, Law
@@ -167,6 +168,13 @@ class ForgetsItsReaders(AsyncioClient):
         if self._is_closed and isinstance(event, couchbase.RowsWanted):
             await asyncio.Event().wait()
         return await super().wait(name, token, event)
+
+
+class GivesAnotherResult(AsyncioClient):
+    """Driver that resumes every task with the same result. It breaks most laws, because each needs results."""
+
+    def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
+        super()._settle(token, MutationResult(Cas(0)) if isinstance(outcome, MutationResult) else outcome)
 
 
 class BlamesEverybody(AsyncioClient):

@@ -6,7 +6,13 @@ import pytest
 
 from docs.howto.examples.asyncio_driver import AsyncioClient
 from docs.howto.examples.test_asyncio_driver import hold
-from tests.core.testing.driver_laws.broken_drivers import BROKEN, NeverResumes, ReadsThroughPauses, SendsWithoutLooking
+from tests.core.testing.driver_laws.broken_drivers import (
+    BROKEN,
+    GivesAnotherResult,
+    NeverResumes,
+    ReadsThroughPauses,
+    SendsWithoutLooking,
+)
 from triclinium_core.testing.driver_laws import LAWS, Law, LawBroken
 
 pytestmark = pytest.mark.native
@@ -40,3 +46,8 @@ def test_every_law_can_be_kept_and_broken() -> None:
     """A law that no driver keeps is wrong, and one that no driver breaks says nothing."""
     assert [] == [law for law in LAWS if is_broken(law, AsyncioClient)]
     assert set(LAWS) == set(BROKEN.values())
+
+
+def test_a_driver_that_mixes_results_up() -> None:
+    """A driver that resumes a task with another result breaks the first law already."""
+    assert is_broken(LAWS[0], GivesAnotherResult)

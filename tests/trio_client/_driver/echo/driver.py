@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import trio
-
 from tests.trio_client._driver.echo.machine import (
     EchoAbandoned,
     EchoAction,
@@ -50,7 +48,6 @@ class EchoDriver(MachineDriver[EchoEvent, EchoAction | neutral.NeutralAction, st
         super().__init__(machine, connector=connector, log=self.log)
         self._handlers |= {Echoed: self._echoed, EchoFailed: self._failed}
 
-    @trio.lowlevel.enable_ki_protection
     async def echo(self, text: str, *, seconds: float = 10.0) -> str:
         """Return the text when it has come back.
 
@@ -61,7 +58,6 @@ class EchoDriver(MachineDriver[EchoEvent, EchoAction | neutral.NeutralAction, st
 
         Cancellation: abandons the text, which may have been sent.
         """
-        await trio.lowlevel.checkpoint_if_cancelled()
         return await self._perform(text, lambda token: EchoSubmitted(token, text, seconds))
 
     def _abandoned(self, waiter: Waiter[str, str]) -> EchoAbandoned:

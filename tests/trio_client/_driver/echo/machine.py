@@ -118,8 +118,8 @@ class EchoMachine:
             case neutral.StreamOpened():
                 self._is_ready = True
                 return [neutral.ReportConnection(event.stream, self._node, "is open"), *self._unsent()]
-            case neutral.BytesReceived():
-                return self._read(event.data)
+            case neutral.BytesReceived(_, bytes() as data):
+                return self._read(data)
             case neutral.StreamLost():
                 return self._lost(event, now)
             case neutral.TimePassed():

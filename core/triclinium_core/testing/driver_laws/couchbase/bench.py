@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from triclinium_core.contract.couchbase import Action, CompleteOperation, Event, OperationAbandoned, OperationSubmitted
 from triclinium_core.contract.neutral import Token
-from triclinium_core.kv.operation.results import Done
+from triclinium_core.kv.operation.results import Cas, MutationResult
 from triclinium_core.testing.driver_laws.couchbase.cluster_driver_under_test import ClusterDriverUnderTest, OpenDriver
 from triclinium_core.testing.driver_laws.couchbase.scripted_cluster_machine import ScriptedClusterMachine
 
@@ -39,4 +39,8 @@ class CouchbaseBench:
 
     def completion(self, token: Token) -> Action:
         """Return the completion of an operation."""
-        return CompleteOperation(token, Done())
+        return CompleteOperation(token, self.result(token))
+
+    def result(self, token: Token) -> MutationResult:
+        """Return a result that has the token as its CAS."""
+        return MutationResult(Cas(token))

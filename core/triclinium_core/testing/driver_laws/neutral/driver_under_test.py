@@ -103,5 +103,9 @@ class Bench(Protocol[E, A, D_co]):
         ...
 
     def completion(self, token: Token) -> A:
-        """Return the action that resumes the task of a token with a result."""
+        """Return the action that resumes the task of a token with ``result(token)``."""
+        ...
+
+    def result(self, token: Token) -> object:
+        """Return a result that differs from those of all other tokens."""
         ...

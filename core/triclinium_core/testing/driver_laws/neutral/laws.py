@@ -199,12 +199,18 @@ async def bytes_come_before_the_loss(bench: Bench[E, A, D]) -> None:
 
 
 async def tasks_that_wait_are_settled_at_the_close(bench: Bench[E, A, D]) -> None:
-    """When the driver is closed, a task that waits gets an error, and so does one that submits something later."""
+    """When the driver is closed, a task that waits gets an error, and so does one that submits something later.
+
+    The machine gets an event that the waiting task has left.
+    """
     async with on_trial(bench) as trial:
-        waiting = [(await trial.submit())[0] for _ in range(2)]
+        waiting = [await trial.submit() for _ in range(2)]
         submitted = len(trial.submissions)
         await trial.driver.close()
-        for caller in (*waiting, trial.driver.submit()):
+        for _, token in waiting:
+            abandoned = trial.abandonments_of(token)
+            ensure(abandoned == 1, f"{abandoned} events report that the driver was closed while a task waited")
+        for caller in (*(caller for caller, _ in waiting), trial.driver.submit()):
             outcome = await trial.outcome_of(caller, "a closed driver leaves a task waiting")
             ensure(isinstance(outcome, Exception), f"a closed driver gave a task {outcome!r}")
         ensure(len(trial.submissions) == submitted, "a closed driver fed a submission to the machine")
@@ -396,7 +402,7 @@ async def a_mistake_reaches_its_caller_alone(bench: Bench[E, A, D]) -> None:
         ensure(outcome is mistake, f"a submission was refused with {mistake!r}; its task got {outcome!r}")
         refused = trial.submissions[-1]
         await trial.order(trial.completion(token))
-        await trial.result_of(other, "a task was completed after another one was refused, and waits")
+        await trial.result_of(other, token, "a task was completed after another one was refused, and waits")
         ensure(not trial.abandonments_of(refused), "a task whose submission was refused was reported to have left")
 
 

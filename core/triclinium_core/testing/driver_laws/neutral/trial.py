@@ -113,7 +113,9 @@ class Trial(Generic[E, A, D]):
             return then(event)
 
         self.machine.answer = answer
-        await self.result_of(self.driver.submit(), "a task that was completed at once has not returned")
+        caller = self.driver.submit()
+        await self.until(lambda: bool(carried_out), "a task has submitted nothing")
+        await self.result_of(caller, carried_out[0], "a task that was completed at once has not returned")
 
     async def submit(self, *actions: A | neutral.NeutralAction) -> tuple[driver_under_test.Caller, neutral.Token]:
         """Return a task that waits until the machine settles its token, and the token; ``actions`` are ordered then."""
@@ -166,10 +168,10 @@ class Trial(Generic[E, A, D]):
         await self.until(lambda: caller.outcome is not None, otherwise)
         return caller.outcome
 
-    async def result_of(self, caller: driver_under_test.Caller, otherwise: str) -> None:
-        """Wait until a task has returned; ``otherwise`` is the breach if it does not end."""
-        outcome = await self.outcome_of(caller, otherwise)
-        ensure(not isinstance(outcome, BaseException), f"a task that was completed ended with {outcome!r}")
+    async def result_of(self, caller: driver_under_test.Caller, token: neutral.Token, otherwise: str) -> None:
+        """Wait until a task has returned the result of its token; ``otherwise`` is the breach if it does not end."""
+        outcome, expected = await self.outcome_of(caller, otherwise), self._bench.result(token)
+        ensure(outcome == expected, f"a task was completed with {expected!r} and ended with {outcome!r}")
 
     async def loss_of(self, stream: neutral.StreamId) -> neutral.StreamLost:
         """Return the one report of the end of a stream."""
