@@ -25,7 +25,7 @@ def bearer_of(span: RecordedSpan) -> Bearer:
 
 
 def assert_as_in_the_tables(tracer: RecordingTracer, meter: RecordingMeter) -> None:
-    """Hold all that was told against the tables: what is there may be there, has its type, and nothing else is."""
+    """Assert that spans and values have all required attributes, no unlisted ones, and the listed types."""
     for span in tracer.spans:
         for key, value in span.attributes.items():
             row = ATTRIBUTES[key]

@@ -24,7 +24,7 @@ PLAIN_STATEMENT = "SELECT * FROM hotels WHERE city = 'Oslo'"
 
 
 async def test_a_query(autojump_clock: MockClock) -> None:
-    """Its span lasts as long as its rows; the text is told where there are parameters, for those have what is sensitive."""
+    """A query's span lasts as long as its rows, and has the statement only if the query has parameters."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         answer = FakeAnswer(rows=[1, 2, 3], seconds_between_rows=10)
@@ -47,7 +47,7 @@ async def test_a_query(autojump_clock: MockClock) -> None:
 
 
 async def test_rows_that_are_taken_slowly(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """A query is not slow because its reader is: once the answer is whole its time is over. One that is slow is told."""
+    """A slow reader does not make a query slow: its time ends with the complete response. A slow query is logged."""
     async with open_pair() as pair:
         for seconds in (0.0, 2.0):
             pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], seconds_between_rows=seconds))
@@ -99,7 +99,7 @@ async def test_a_meter_alone_is_told_when_the_answer_is_whole(autojump_clock: Mo
 
 
 async def test_a_prepared_query(autojump_clock: MockClock) -> None:
-    """What has to go before the statement is an attempt of its own, inside of the same outer span."""
+    """The preparation of a statement is a separate attempt in the same outer span."""
     tracer = RecordingTracer()
     options = replace(OPTIONS, enhanced_prepared_statements=False)
     async with open_fake_cluster(options=options) as fake, fake.open_client(tracer=tracer) as cluster:

@@ -132,7 +132,7 @@ async def test_a_lost_connection_ends_the_attempt(autojump_clock: MockClock) -> 
 
 
 async def test_a_refused_retry(autojump_clock: MockClock) -> None:
-    """The outer span is told why nothing is tried again."""
+    """A refused retry adds an event with the reason to the outer span."""
     tracer = RecordingTracer()
 
     class Never(triclinium.BestEffortRetryStrategy):

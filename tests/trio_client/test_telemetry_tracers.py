@@ -160,7 +160,7 @@ async def test_what_a_span_lacks(autojump_clock: MockClock, caplog: pytest.LogCa
 
 
 async def test_wrong_arguments_make_no_span(autojump_clock: MockClock) -> None:
-    """A call whose arguments are wrong is not told."""
+    """A call with wrong arguments creates no span and no measurement."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         with pytest.raises(InvalidArgumentException):
@@ -190,7 +190,7 @@ def test_every_call_takes_a_parent() -> None:
 @pytest.mark.parametrize("wrong_value", [object(), "tracer", 7, True, RecordingTracer, triclinium.LoggingMeter])
 @pytest.mark.parametrize("argument", ["tracer", "meter", "orphans"])
 def test_what_is_no_tracer(argument: str, wrong_value: object) -> None:
-    """What has not the method, or is a class, is refused by name before anything is opened."""
+    """An object without the required method, or a class, is refused by name before anything is opened."""
     wrong: dict[str, object] = {argument: wrong_value}
     with pytest.raises(InvalidArgumentException) as refused:
         triclinium.open_cluster("memcached://127.0.0.1", **wrong)  # type: ignore[arg-type]  # that is the point

@@ -57,7 +57,7 @@ def test_circuit_breaker() -> None:
     ],
 )
 def test_circuit_breaker_counts_what_the_node_owes(failures: int, time: neutral.TimePassed) -> None:
-    """What the client has not sent yet, or may only not have read, is no failure of the node (decision C33)."""
+    """A timeout does not count as a failure while the request is unsent or the response may be unread (decision C33)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.GET, faults.drop_response())
     token = simulation.submit(simulated.get())

@@ -44,7 +44,7 @@ def test_memcached_has_no_buckets() -> None:
     ],
 )
 def test_memcached_cannot(operation: document_operations.Operation, open_stream: bool) -> None:
-    """What it has nothing like fails before anything is sent, and before it is reached."""
+    """An operation that memcached does not support fails before a connection is needed, and without a request."""
     bare = Bare(open_stream=open_stream)
     bare.submit(1, operation)
     (failed,) = (action for action in bare.actions if isinstance(action, couchbase.FailOperation))

@@ -106,7 +106,7 @@ def test_nonsense_to_a_ready_client(data: bytes, cut: list[int]) -> None:
 
 @given(data=pieces, phase=st.sampled_from([*PHASES]), make=st.sampled_from(makes), cut=cuts)
 def test_nonsense_in_every_phase(data: bytes, phase: str, make: Make, cut: list[int]) -> None:
-    """Whatever an operation waits for, nonsense on the connections does not keep it beyond its deadline."""
+    """Invalid bytes in any phase of an operation do not keep it pending beyond its deadline."""
     simulation, token = PHASES[phase](make)
     for stream in [*simulation.links]:
         if simulation.links[stream].outgoing or simulation.requests[stream]:

@@ -133,7 +133,7 @@ async def test_a_pending_cancellation_is_noticed_before_anything_is_submitted() 
 
 
 async def test_a_pending_cancellation_is_noticed_where_others_wait() -> None:
-    """What is put aside for the next event is never submitted, and no one else is the worse for it."""
+    """A cancelled operation in the queue is never submitted, and the other operations complete."""
     machine = ScriptedClusterMachine()
     async with doubles.open_driver(machine) as driver, trio.open_nursery() as nursery:
         nursery.start_soon(doubles.perform, driver)
@@ -151,7 +151,7 @@ async def test_a_pending_cancellation_is_noticed_where_others_wait() -> None:
 
 
 async def test_a_pending_cancellation_is_noticed_though_the_others_leave() -> None:
-    """Whoever else waits may be cancelled by what builds the operation, such as a transcoder of the user's."""
+    """A pending cancellation takes effect even if building the operation cancels all other waiters."""
     machine = ScriptedClusterMachine()
     other = trio.CancelScope()
 
@@ -176,7 +176,7 @@ async def test_a_pending_cancellation_is_noticed_though_the_others_leave() -> No
 
 
 async def test_a_wrong_argument_is_a_checkpoint_too() -> None:
-    """What cannot even be made lets other tasks run, is raised as it is, and submits nothing."""
+    """An operation that cannot be built raises its own error after a checkpoint and is not submitted."""
     error = errors.InvalidArgumentException("wrong", parameter="key")
     machine = ScriptedClusterMachine(doubles.settle)
 
@@ -199,7 +199,7 @@ async def test_a_result_of_another_type_is_a_defect() -> None:
 
 
 async def test_a_mistake_among_others(autojump_clock: MockClock) -> None:
-    """What tasks ask for in one pass of trio's loop is submitted together; the mistake of one is its own alone."""
+    """Operations from one pass of trio's loop are submitted together; a wrong argument fails its own call only."""
     caught = list[errors.InvalidArgumentException]()
 
     async with open_pair() as (_, cluster, people), trio.open_nursery() as nursery:

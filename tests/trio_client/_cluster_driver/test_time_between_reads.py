@@ -78,7 +78,7 @@ def wake_at_five(machine: ScriptedClusterMachine) -> Callable[[couchbase.Event],
 
 
 def told_at_five(machine: ScriptedClusterMachine) -> int:
-    """Return at which place of its events the machine was told that it is 5.0."""
+    """Return the index of the first ``TimePassed`` after the machine's first event."""
     return next(i for i, event in enumerate(machine.events) if i and isinstance(event, neutral.TimePassed))
 
 

@@ -20,7 +20,7 @@ STALE_PLAN = b'{"errors": [{"code": 4040, "msg": "no such plan"}]}'
 
 
 def test_an_answer_after_the_deadline() -> None:
-    """As long as nobody said that the time is over, an answer is an answer."""
+    """A response after the deadline completes the request if the timeout event has not arrived yet."""
     machine = request_cases.machine_of(request_cases.annotation())
     machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(0x00)), 103.0)
 
@@ -160,7 +160,7 @@ def test_large_instants() -> None:
 
 
 def test_the_timeout_of_the_owner_does_not_count() -> None:
-    """What the owner put into the context about times is replaced by what the machine knows."""
+    """The machine's own operation, times and service replace those in the owner's error context."""
     request = couchbase.RequestAnnotation(
         operation="get",
         idempotent=True,
@@ -181,7 +181,7 @@ def test_the_timeout_of_the_owner_does_not_count() -> None:
 
 
 def test_an_endless_request() -> None:
-    """Without a deadline nothing wakes it but its retries, and no timeout is told."""
+    """Without a deadline, only retries wake the machine, and the error context has no timeout."""
     machine = request_cases.machine_of(request_cases.annotation(timeout=math.inf))
 
     assert math.inf == machine.wakeup
@@ -207,7 +207,7 @@ def test_time_that_passes_early_while_waiting() -> None:
 
 @rows("handed_over", [couchbase.HandedOver.PART, couchbase.HandedOver.ALL])
 def test_a_socket_that_closed_under_a_write(handed_over: couchbase.HandedOver) -> None:
-    """Nobody knows whether it was applied: it fails, however little was handed over (decision C24)."""
+    """A write fails if its socket closes after part or all of it was handed over (decision C24)."""
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     machine.handle(DISPATCHED, 100.0)
     error = request_cases.error_of(

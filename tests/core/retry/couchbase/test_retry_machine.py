@@ -1,4 +1,4 @@
-"""One request through the retry machine: which event leads to which orders, and what the caller is told in the end."""
+"""One request in the retry machine: its events, the resulting actions, and the final result."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_final_answer() -> None:
 
 
 def test_an_error_tells_what_was_learnt_last() -> None:
-    """An empty word about the newest dispatch too, and of the newest answer alone, whoever gave it."""
+    """The error context has the latest dispatch error, even if empty, and the status of the latest response only."""
     known = replace(request_cases.annotation(), error_context=ErrorContext(last_dispatch_error="an older one"))
     machine, now = request_cases.machine_of(known, state=couchbase.RetryState.PENDING), START
     assert "an older one" == machine.error_context(now).last_dispatch_error
@@ -104,7 +104,7 @@ def test_an_error_tells_what_was_learnt_last() -> None:
 
 
 def test_a_retry_writes_no_record_for_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What errors tell is written when there is one: of thousands that are retried at once, none needs it."""
+    """A retry creates no error context: only an error needs one, and thousands of requests may be retried together."""
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     written = []
     monkeypatch.setattr(ErrorContext, "__init__", lambda self, **given: written.append(given))
@@ -275,7 +275,7 @@ def test_taken_over_at_the_first_failure() -> None:
 
 
 def test_a_request_that_is_over_leaves_nothing() -> None:
-    """Its machine goes with whoever refers to it last, and waits for no collector of garbage."""
+    """The machine of a request is freed with its last reference, without garbage collection."""
     machine = request_cases.machine_of(request_cases.annotation())
     request_cases.hear(machine, request_cases.answer(TEMPORARY))
     seen = weakref.ref(machine)
@@ -368,7 +368,7 @@ def test_a_failed_dispatch_is_safe() -> None:
 
 
 def test_every_attempt_is_its_own() -> None:
-    """The context tells of the newest attempt: its node, its opaque, its answer."""
+    """The error context describes the latest attempt: its node, its opaque, its response."""
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
     request_cases.hear(

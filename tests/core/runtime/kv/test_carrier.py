@@ -62,7 +62,7 @@ def test_a_strategy_that_never_waits() -> None:
 
 
 def test_every_operation() -> None:
-    """Against a node that does what it is told."""
+    """A node without faults gives each document operation its result or its documented error."""
     simulation = simulated.ready()
     run = simulation.result
     inserted = run(document_operations.Insert(simulated.TRAVEL, "k", b'{"a":1}', JSON_FLAGS))
@@ -106,7 +106,7 @@ def test_every_operation() -> None:
 
 
 def test_feature_that_is_gone_after_a_retry() -> None:
-    """The next connection may grant less; the error still tells of the retries."""
+    """An operation fails if the next connection lacks its feature; the error includes the earlier retries."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.SET, faults.temporary_failure())
     token = simulation.submit(simulated.upsert(preserve_expiry=True))
@@ -181,7 +181,7 @@ NONSENSE: Mapping[str, Callable[[Frame], bytes]] = {
 def test_one_nonsense_among_many(
     kinds: Sequence[Make], victim: int, nonsense: str, order: random.Random, cut: int
 ) -> None:
-    """It costs the operation that it answers, and nobody else: all others succeed, on the same connection."""
+    """An invalid response fails its own operation only: all others succeed on the same connection."""
     simulation = simulated.ready()
     sent = [simulation.submit_in_flight(make(simulated.TRAVEL)) for make in kinds]
     victim %= len(sent)
@@ -299,7 +299,7 @@ def test_retried_until_it_works(make: Make, code: couchbase.Status) -> None:
 def test_a_counter_that_lost_a_race(
     make: type[document_operations.Increment | document_operations.Decrement], opcode: Opcode
 ) -> None:
-    """Nothing was applied, so it is sent again and counts once; who wants no retry is told the truth (decision D25)."""
+    """A counter operation that loses a race is retried and counts once; under fail fast it fails (decision D25)."""
     simulation = simulated.ready()
     simulation.node.documents.put("travel", "hits", b"5")
     simulation.node.faults.next(opcode, faults.status(couchbase.Status.NOT_STORED), times=3)
@@ -361,7 +361,7 @@ def test_refused_by_the_strategy(fault: Any, kind: type[errors.CouchbaseExceptio
 
 @pytest.mark.parametrize("fault", [faults.hang_up(), faults.hang_up_after_applying()])
 def test_write_is_never_applied_twice(fault: Any) -> None:
-    """Once it was handed over, nobody can know; the strategy cannot change that."""
+    """A write that was handed over is not sent again, whatever the strategy returns, and may have been applied."""
 
     class Reckless:
         def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason) -> couchbase.RetryAction:
@@ -383,7 +383,7 @@ def test_write_is_never_applied_twice(fault: Any) -> None:
 
 
 def test_too_many_wait_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those beyond the bound are told, and try again; nobody is forgotten (decision C37)."""
+    """An operation beyond the maximum queue for a collection id is retried and succeeds (decision C37)."""
     monkeypatch.setattr("triclinium_core.runtime.kv.collection_ids.WAITING_MAX", 50)
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.GET_COLLECTION_ID, delay(0.1))
@@ -406,7 +406,7 @@ def test_too_many_wait_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_reports() -> None:
-    """Every retry and every refusal is told, with all that a log line needs (decision C30)."""
+    """Every retry and every refusal is reported, with all data for a log line (decision C30)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.SET, faults.temporary_failure(), times=2)
     calls = 0
@@ -436,7 +436,7 @@ def test_reports() -> None:
 
 
 def test_report_of_what_was_never_sent() -> None:
-    """Where it was to go, from the first attempt on; and its end by the deadline is told like any other refusal."""
+    """The reports of an unsent operation name its node, and its timeout is reported like any other refusal."""
     simulation = simulated.Recorded()
     simulation.node.faults.always(None, faults.refuse_connection())
     token = simulation.submit(simulated.get())

@@ -19,7 +19,7 @@ from triclinium_core.testing.fakes import faults
 
 @rows("answer", [None, 5, "retry", couchbase.RetryAction, LookupError("no such plan")])
 def test_strategy_that_is_broken(answer: object) -> None:
-    """What it raises, or answers in place of an action, fails the request as its cause; the client goes on (C28)."""
+    """A strategy that raises, or returns no action, fails only this operation and is the cause of its error (C28)."""
 
     class Broken:
         def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason) -> Any:
@@ -97,7 +97,7 @@ def test_strategy_decides_not_to_retry() -> None:
 def test_strategy_that_fails_to_decide(
     answer: couchbase.RetryAction | None, raised: BaseException | None, cause: type[BaseException]
 ) -> None:
-    """What it raised is the cause; what is not an answer is a mistake of its own (decision C28)."""
+    """An exception from the strategy is the cause of the error; a missing decision is a TypeError (decision C28)."""
     simulation, token = consulted()
     simulation.feed(neutral.StrategyDecided(token, answer, raised))
 
@@ -105,7 +105,7 @@ def test_strategy_that_fails_to_decide(
 
 
 def test_decision_that_comes_too_late() -> None:
-    """After the deadline, after the caller has left, or for a token that nobody knows: ignored."""
+    """A decision is ignored after the deadline, after the caller has left, and for an unknown token."""
     simulation, token = consulted()
     simulation.live(3.0)
     simulation.feed(neutral.StrategyDecided(token, couchbase.RetryAction.after(0)))

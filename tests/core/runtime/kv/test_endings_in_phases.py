@@ -102,7 +102,7 @@ def test_abandoned(phase: str, make: Make) -> None:
 @rows("phase", ["in flight", "waiting", "expiring", "consulting"])
 @rows("ending", ["abandoned", "deadline"])
 def test_no_timer_is_left_behind(phase: str, ending: str) -> None:
-    """A settled operation wakes nobody up: the next thing due is a sign of life."""
+    """A settled operation leaves no timer: the next one is the keep-alive."""
     simulation, token = PHASES[phase](read)
     if ending == "abandoned":
         simulation.abandon(token)

@@ -24,7 +24,7 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 
 def test_one_connection_carries_one_request_after_the_other() -> None:
-    """What was used is used again while it is warm, and closed a second later."""
+    """Consecutive requests share one connection, which is closed after a second of idle time."""
     simulation = Asking()
     for _ in range(3):
         simulation.finish(asking())
@@ -38,7 +38,7 @@ def test_one_connection_carries_one_request_after_the_other() -> None:
 
 
 def test_requests_at_once_share_the_connections_that_are_permitted() -> None:
-    """What is beyond the bound waits in order, and nothing is left out."""
+    """Requests beyond the maximum number of connections are queued, and all of them complete in order."""
     simulation = Asking(max_http_connections=2)
     simulation.run()
     before = simulation.count(neutral.OpenStream)
@@ -97,7 +97,7 @@ def test_an_endpoint_that_failed_is_avoided_on_the_next_attempt() -> None:
 @pytest.mark.parametrize("readonly", [True, False])
 @pytest.mark.parametrize("fault", [hang_up(), faults.cut_body(bytes_sent=10)], ids=repr)
 def test_a_connection_lost_in_flight(fault: Fault, readonly: bool) -> None:
-    """What may be sent again is, after the request left the client; nothing else is, ever."""
+    """If a connection is lost in flight, a read-only request is retried and any other fails."""
     simulation = Asking()
     simulation.nodes[0].faults.next(Service.QUERY, fault)
 
@@ -113,7 +113,7 @@ def test_a_connection_lost_in_flight(fault: Fault, readonly: bool) -> None:
 
 
 def test_refused_connections_beside_a_busy_one_are_backed_off_from() -> None:
-    """Whoever found no free connection is retried as its strategy says, not at once and for ever."""
+    """Requests that find no free connection are retried with backoff, not in a busy loop."""
     simulation = Asking()
     simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0))
     slow = simulation.request(asking("SELECT slow"))
@@ -254,7 +254,7 @@ def test_what_cannot_be_submitted() -> None:
 
 
 def test_whoever_measures_has_the_payload_of_each_attempt_encoded() -> None:
-    """What comes of it travels, as often as there is an attempt; what has no payload is not measured."""
+    """The report adds up the encoding times of all attempts; a request without a payload has no encoding time."""
     everything = ThresholdLoggingTracer(query_threshold=0, management_threshold=0)
     simulation = Asking(tracer=everything, meter=None)
     failing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])

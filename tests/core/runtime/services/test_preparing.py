@@ -75,7 +75,7 @@ def test_plan_is_kept_until_the_strategy_decides(decision: RetryAction) -> None:
 
 
 def test_a_cluster_that_cannot_read_from_replicas() -> None:
-    """What a cluster does not offer is not sent."""
+    """A query that reads from replicas fails without a request if the cluster does not support that."""
     simulation = Asking()
 
     simulation.failure(errors.FeatureNotAvailableException, asking(use_replica=True))

@@ -97,7 +97,7 @@ def test_nobody_takes_the_rows() -> None:
 
 
 def test_a_reader_takes_its_time() -> None:
-    """The deadline is for the service, not for whoever thinks about the rows that it has."""
+    """The time that a reader spends between rows does not count towards the deadline."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[LARGE_ROW], repeat=2000))
     simulation.takes_rows = False
@@ -115,7 +115,7 @@ def test_a_reader_takes_its_time() -> None:
     ("readonly", "kind"), [(True, errors.UnambiguousTimeoutException), (False, errors.AmbiguousTimeoutException)]
 )
 def test_a_service_that_falls_silent_between_rows(readonly: bool, kind: type[errors.CouchbaseException]) -> None:
-    """Whoever waits for more rows waits no longer than for the first."""
+    """If a service sends no more rows, the query times out and keeps the rows that have arrived."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{"n": 1}, {"n": 2}], seconds_between_rows=60.0))
 
@@ -199,7 +199,7 @@ def test_rows_that_hold_the_credentials() -> None:
 
 
 def test_an_error_with_many_rows() -> None:
-    """Nobody takes the rows of an error, so they are not held, and reading goes on to its end."""
+    """The rows of an error are discarded, so the response is read to its end without a pause."""
     simulation = Asking()
     size = 2 * HELD_SIZE_BYTES // len(LARGE_ROW)
     syntax = FakeAnswer(http_status=400, rows=[LARGE_ROW], repeat=size, errors=[{"code": 3000, "msg": "syntax"}])
@@ -223,7 +223,7 @@ def test_a_complete_answer_with_unread_rows_waits_for_nothing() -> None:
 
 
 def test_wanting_rows_again_and_again() -> None:
-    """Whoever asks for the rows that are wanted already does not put off the deadline."""
+    """Repeated requests for the same rows do not extend the deadline."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
     token = simulation.request(asking())

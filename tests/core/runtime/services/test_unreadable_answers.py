@@ -35,7 +35,7 @@ def test_an_unreadable_first_answer_names_its_node() -> None:
 @pytest.mark.parametrize("readonly", [True, False])
 @pytest.mark.parametrize("body", ["", "[]", '{"results": [1', '{"metrics": 7, "results": []}'])
 def test_an_answer_that_cannot_be_read(body: str, *, readonly: bool) -> None:
-    """It is told whether the statement may have been applied."""
+    """The error for an unreadable response states whether the statement may have been applied."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(body=body))
 

@@ -136,7 +136,7 @@ def test_a_timeout_says_whether_it_is_ambiguous(events: Sequence[cassandra.Cassa
 
 
 def test_nothing_is_sent_when_time_is_up() -> None:
-    """A retry that is decided too late is not made, also where nobody has said yet that time is up."""
+    """A retry decided after the deadline is not sent, even if the timeout event has not arrived yet."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_NEXT)))
     request_cases.hear(machine, cassandra.RequestWritten(0))
     actions = request_cases.hear(

@@ -14,7 +14,7 @@ from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors as
 
 
 def test_a_result() -> None:
-    """What the node answered comes back as it is, with how the request went."""
+    """The node's result is returned unchanged, with the execution info."""
     machine = cassandra.RequestMachine(request_cases.request(consistency=Level.QUORUM), ["n1", "n2"])
     result = object()
 
@@ -37,7 +37,7 @@ def test_an_answer_that_overtakes_the_write() -> None:
 
 
 def test_the_last_node_fails() -> None:
-    """A retry on the next node where there is none is no longer the node's own error."""
+    """A retry on the next node fails with AllNodesFailed, not with the node's error, if the plan has no more nodes."""
     run = play(request_cases.request(Always(cassandra.RETRY_NEXT)), {"n1": [request_cases.UNAVAILABLE]})
 
     assert {"n1": (request_cases.UNAVAILABLE,)} == (
@@ -49,7 +49,7 @@ def test_the_last_node_fails() -> None:
 
 
 def test_the_level_of_the_last_node() -> None:
-    """Where the plan runs out, the request tells of the level that a verdict had given it."""
+    """If the plan is exhausted, the execution info has the consistency level of the last verdict."""
     policy = Always(cassandra.RetryVerdict(cassandra.RetryDecision.RETRY_NEXT, Level.TWO))
     run = play(request_cases.request(policy, consistency=Level.QUORUM), {"n1": [request_cases.UNAVAILABLE]})
 
@@ -118,7 +118,7 @@ def test_what_a_policy_is_told() -> None:
     ],
 )
 def test_not_idempotent(error: e.CassandraError) -> None:
-    """What may have been executed is not repeated, and the policy is not asked."""
+    """A non-idempotent request that may have been executed is not retried, and the policy is not consulted."""
     run = play(request_cases.request(request_cases.NEVER_ASKED, idempotent=False), {"n1": [error], "n2": []})
 
     assert type(error) is run.ending
@@ -170,7 +170,7 @@ def test_a_write_that_fails(handed_over: int | None, is_unsent: bool) -> None:
 
 
 def test_a_write_that_was_reported_whole() -> None:
-    """Whoever said that all was written cannot take it back."""
+    """After the driver reports a complete write, a later report of zero bytes does not allow a retry."""
     machine = request_cases.submitted(request_cases.request(request_cases.NEVER_ASKED, idempotent=False))
 
     assert isinstance(
@@ -182,7 +182,7 @@ def test_a_write_that_was_reported_whole() -> None:
 
 
 def test_the_connection_is_gone_before_a_retry_on_the_same_node() -> None:
-    """The next node gets it, and that is no error of anybody."""
+    """If the connection is gone before a retry on the same node, the next node gets it and no error is added."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME)))
     request_cases.hear(machine, cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.SERVER))
     actions = request_cases.hear(machine, cassandra.ConnectionMissed(1))
@@ -261,7 +261,7 @@ def test_one_error_of_a_connection_for_many_requests() -> None:
 
 
 def test_reports() -> None:
-    """Logs and metrics learn of each failure, what the policy said, and what it was told, before what follows."""
+    """Each failure is reported before its consequence, with the policy's verdict if the policy was consulted."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_NEXT)))
     (unsent, _) = request_cases.hear(machine, cassandra.AttemptAborted(0, request_cases.CLOSED, 0))
     (asked, _) = request_cases.hear(
@@ -279,7 +279,7 @@ def test_reports() -> None:
 
 @rows("error", [e.ServerError("no"), e.Overloaded("no"), request_cases.CLOSED, e.CdcWriteFailure("no")])
 def test_prepare_is_idempotent(error: e.CassandraError) -> None:
-    """Nobody needs to say so, and the policy decides."""
+    """A PREPARE is always idempotent, so the policy decides on each error."""
     assert ROWS == play(request_cases.prepare(Always(cassandra.RETRY_NEXT)), {"n1": [error], "n2": []}).result
 
 
@@ -307,7 +307,7 @@ def test_prepare_cannot_be_ignored() -> None:
     ],
 )
 def test_what_no_prepare_can_meet(error: e.CassandraError) -> None:
-    """An answer to something else is told as such."""
+    """An error that no PREPARE can cause fails the request with UnexpectedAnswer and becomes its cause."""
     run = play(request_cases.prepare(request_cases.NEVER_ASKED), {"n1": [error], "n2": []})
 
     assert e.UnexpectedAnswer is run.ending
@@ -316,7 +316,7 @@ def test_what_no_prepare_can_meet(error: e.CassandraError) -> None:
 
 
 class Unspeakable(Exception):
-    """What cannot be shown."""
+    """An exception whose repr raises."""
 
     def __repr__(self) -> str:
         raise ZeroDivisionError("raise me")
@@ -327,7 +327,7 @@ class Unspeakable(Exception):
     [ZeroDivisionError("raise me"), Unspeakable(), None, "RETRY_SAME", cassandra.RetryDecision.RETRY_SAME, True],
 )
 def test_a_policy_that_fails(answer: object) -> None:
-    """What it raises, or answers instead of a verdict, fails the request, and never leaves the machine by itself."""
+    """An exception from the policy, or a result that is no verdict, fails the request and stays in the machine."""
     run = play(request_cases.request(Always(answer)), {"n1": [request_cases.SERVER]})
 
     assert (e.PolicyFailed, cassandra.RequestState.FAILED) == (run.ending, run.machine.state)
@@ -336,7 +336,7 @@ def test_a_policy_that_fails(answer: object) -> None:
 
 
 def test_a_request_that_is_over_leaves_nothing() -> None:
-    """Its machine goes with whoever refers to it last, and waits for no collector of garbage."""
+    """The machine of a completed request is freed with its last reference, without garbage collection."""
     machine = request_cases.submitted(request_cases.request())
     request_cases.hear(machine, cassandra.ResultReceived(0))
     seen = weakref.ref(machine)

@@ -310,7 +310,7 @@ class TestSaslprep:
         ],
     )
     def test_prohibited(self, text: str) -> None:
-        """What SASLprep prohibits is refused in a user name, by both sides."""
+        """Both sides refuse a user name with characters that SASLprep prohibits."""
         for make in (make_client, make_server):
             with pytest.raises(scram.ScramError, match=r"^the user name .*prohibits"):
                 make(username=text)
@@ -318,7 +318,7 @@ class TestSaslprep:
             make_server().first(f"n,,n={text},r=x".encode(errors="surrogatepass"))
 
     def test_unassigned_code_points(self) -> None:
-        """A character newer than Unicode 3.2 may stand in a user name (RFC 5802), which keeps its case."""
+        """A user name may contain a character newer than Unicode 3.2 (RFC 5802) and keeps its case."""
         assert "n,,n=\U0001f600A,r=client-nonce".encode() == make_client(username="\U0001f600A").first()
 
     @pytest.mark.parametrize("password", ["\U0001f600", "a\x07", "1\u0627"])
@@ -345,6 +345,6 @@ class TestNonces:
 
     @pytest.mark.parametrize("nonce", [CLIENT_NONCE, SERVER_NONCE, CLIENT_NONCE[:-1], f"x{NONCE}", NONCE.upper()])
     def test_nonce_that_does_not_extend_ours(self, nonce: str) -> None:
-        """A server that does not add to our nonce answers somebody else, or replays."""
+        """The client refuses a server nonce that does not extend its own: it is a replay or answers another client."""
         with pytest.raises(scram.ScramError, match="does not extend ours"):
             client_after_first().final(f"r={nonce},s={SALT_TEXT},i={ITERATIONS}".encode())

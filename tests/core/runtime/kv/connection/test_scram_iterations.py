@@ -45,7 +45,7 @@ HOSTILE_COUNTS = [
 
 @pytest.fixture
 def smallest_digit_limit() -> Iterator[None]:
-    """Let the interpreter refuse to read numbers as early as it can be told to."""
+    """Set the interpreter's limit on the digits of an integer to its minimum."""
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(640)
     yield

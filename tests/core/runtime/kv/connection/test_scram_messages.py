@@ -47,7 +47,7 @@ RECEIVE: dict[str, Callable[[bytes], object]] = {
     "client-final-message": lambda message: server_after_first().final(message),
     "server-final-message": lambda message: client_after_final().verify(message),
 }
-"""What receives a message of that name, in the state in which it is due."""
+"""Receiver of each kind of message, in the state that expects it."""
 # fmt: off
 MALFORMED = {
     "client-first-message": [
@@ -317,7 +317,7 @@ class TestArbitraryInput:
     @pytest.mark.parametrize("name", RECEIVE)
     @given(message=arbitrary_messages)
     def test_for_a_message(self, name: str, message: bytes) -> None:
-        """Whatever begins an exchange is answered or refused, in one line without the password; no proof is right."""
+        """An arbitrary message is accepted or refused in one line without the password, and is never a valid proof."""
         try:
             RECEIVE[name](message)
             text = ""

@@ -1,4 +1,4 @@
-"""Other credentials for a client that is open: who may follow whom, and what becomes of every connection."""
+"""Replaced credentials of an open client: the exchanges on its connections and their results."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_what_the_node_does_not_offer() -> None:
 @pytest.mark.parametrize("code", [couchbase.Status.AUTH_ERROR, couchbase.Status.AUTH_STALE])
 @pytest.mark.parametrize("opcode", SASL)
 def test_a_refusal_is_terminal(opcode: Opcode, code: couchbase.Status) -> None:
-    """The connections are given up, and whoever waited fails at once for the reason of RFC 0049 (decision C6)."""
+    """A refusal of new credentials closes the connections; an operation fails immediately (RFC 0049; decision C6)."""
     simulation = ready()
     simulation.node.faults.always(opcode, status(code))
     change(simulation, SAME)
@@ -235,7 +235,7 @@ def test_in_flight_on_a_connection_that_is_given_up() -> None:
 
 @pytest.mark.parametrize("code", [couchbase.Status.NO_BUCKET, couchbase.Status.AUTH_STALE])
 def test_an_answer_that_costs_the_connection_amid_an_exchange(code: couchbase.Status) -> None:
-    """What the exchange would have sent next, after a challenge in the same piece of bytes, is not sent any more."""
+    """A response that closes the connection stops an exchange, even after a challenge in the same piece of bytes."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET, status(code))
     token = simulation.submit(get())
@@ -290,7 +290,7 @@ def test_a_nonsense_proof_is_not_trusted() -> None:
     authenticator=st.sampled_from((SAME, TOKEN)),
 )
 def test_any_answer(opcode: Opcode, code: int, body: bytes, authenticator: Authenticator) -> None:
-    """Whatever a server says to the credentials, nothing escapes, and once it makes sense again it is asked again."""
+    """Any response to new credentials is handled without an exception, and the client recovers after it."""
     simulation = ready(tokens=(TOKEN.token,))
     simulation.node.faults.next(opcode, status(code, body=body), times=2)
     change(simulation, authenticator)
@@ -343,7 +343,7 @@ def test_a_refused_certificate_is_tried_again_at_once() -> None:
     assert [neutral.OpenStream(neutral.StreamId(2), "127.0.0.1", 11207, True)] == actions
 
 
-# What a connection does besides.
+# Other work of a connection.
 
 
 def test_a_config_that_is_announced_meanwhile() -> None:

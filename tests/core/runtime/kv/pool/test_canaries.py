@@ -56,7 +56,7 @@ def test_canary_that_is_not_answered() -> None:
 
 
 def test_reconnect_closes_the_breaker() -> None:
-    """What was wrong with the old stream says nothing of the new one."""
+    """An open circuit breaker closes when its connection is replaced."""
     simulation = opened_breaker()
     simulation.lose(TWO)
     simulation.live(0.5)

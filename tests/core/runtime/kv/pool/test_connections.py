@@ -248,7 +248,7 @@ def test_silent_connection_is_given_up() -> None:
 
 
 def test_keep_alive_of_the_options() -> None:
-    """Both numbers are the user's; infinity means that nobody asks."""
+    """The options set both keep-alive times; an infinite interval disables the NOOP."""
     eager = simulated.Recorded(
         options=simulated.client_options(timeouts=TimeoutOptions(keep_alive_interval=5, keep_alive=1))
     )
@@ -287,7 +287,7 @@ def test_sign_of_life_beside_the_end() -> None:
 
 
 def test_tls_failure() -> None:
-    """The words of the TLS library reach whoever waits, under the default strategy at once (decision C6)."""
+    """A TLS failure fails an operation under the default strategy, with the words of the TLS library (decision C6)."""
     simulation = simulated.Recorded(options=simulated.client_options("couchbases://127.0.0.1:11207"))
     token = simulation.submit(simulated.get())
     simulation.feed(neutral.StreamLost(ONE, neutral.LossCause.TLS, "certificate has expired"))
@@ -345,7 +345,7 @@ def test_renegotiation_without_xerror() -> None:
 
 
 def test_a_connection_that_answers_no_question_is_closed() -> None:
-    """Its operations may be answered, and still: without new configs it is of no use, and the table would fill up."""
+    """A connection that answers operations but no config request is closed after about 10 seconds."""
     simulation = simulated.ready()
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, drop_response())
     simulation.node.faults.always(Opcode.GET, not_my_vbucket(with_config=False))
@@ -363,7 +363,7 @@ def test_a_connection_that_answers_no_question_is_closed() -> None:
 
 
 def test_a_busy_client_closes_no_connection_for_answers_that_it_has_not_read() -> None:
-    """What came while it was busy is judged in order, and the answer to the question may be among it."""
+    """A busy client does not close a connection for a config response that may be among its unread bytes."""
     simulation = simulated.ready()
     _, first = simulation.submit_in_flight(simulated.get())
     _, second = simulation.submit_in_flight(simulated.get("other"))
@@ -378,7 +378,7 @@ def test_a_busy_client_closes_no_connection_for_answers_that_it_has_not_read() -
 
 
 def test_a_connection_that_has_no_room_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests that nobody waits for any more, and that nobody answers, do not fill it for ever."""
+    """Abandoned requests that stay unanswered close a full connection after 10 seconds."""
     monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", 20)
     simulation = simulated.ready()
     simulation.node.faults.always(Opcode.GET, drop_response())
@@ -417,7 +417,7 @@ def two_in_flight() -> tuple[simulated.Recorded, list[neutral.Token], list[Frame
 
 
 def test_answers_behind_one_that_closes() -> None:
-    """What was answered was answered; a stream is closed once, even if another answer would close it too."""
+    """A response behind one that closes the stream still counts, and two such responses close the stream once."""
     simulation, tokens, requests = two_in_flight()
     simulation.inject(simulated.respond(requests[0], Status.AUTH_STALE) + simulated.found(requests[1]))
     other, more, others = two_in_flight()
@@ -428,7 +428,7 @@ def test_answers_behind_one_that_closes() -> None:
 
 
 def test_wrong_opcode_to_a_write() -> None:
-    """That is no answer to it: the true one still counts, and without any nobody knows what became of it."""
+    """A response with another opcode does not complete a write; without the right one it times out as ambiguous."""
     simulation = simulated.ready()
     (first, request), (second, other) = (simulation.submit_in_flight(simulated.upsert(key)) for key in "ab")
     simulation.inject(b"".join(encode_response(Opcode.GET, opaque=each.opaque) for each in (request, other)))

@@ -118,7 +118,7 @@ def closed_without_an_answer() -> tuple[simulated.Recorded, neutral.Token]:
 
 
 def test_requests_of_a_closed_stream_stay_open_until_the_driver_has_answered() -> None:
-    """Nobody knows yet what became of them."""
+    """Requests of a closed stream stay open and ambiguous until the driver reports how many bytes it handed over."""
     simulation, token = closed_without_an_answer()
 
     assert token not in simulation.settled_at
@@ -139,7 +139,7 @@ def test_driver_that_never_says_how_far_it_had_come() -> None:
 
 
 def test_caller_who_leaves_before_the_driver_says_how_far_it_had_come() -> None:
-    """Nobody is told."""
+    """If the caller leaves before the driver's report, the report causes no action."""
     simulation, token = closed_without_an_answer()
     simulation.abandon(token)
 

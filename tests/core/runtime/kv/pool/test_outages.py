@@ -78,7 +78,7 @@ def test_what_returns_after_its_node_is_told_to_who_looks_closely() -> None:
 
 
 def test_a_bucket_that_is_closed_does_not_hide_an_outage() -> None:
-    """A connection that is turned away is told once, and its node may be lost all the same."""
+    """A denied bucket is reported with one warning, and a later outage of its node with another."""
     simulation = simulated.Recorded()
     simulation.flow()
     simulation.submit(Get(Keyspace("nobody_may"), "k"))
@@ -92,7 +92,7 @@ def test_a_bucket_that_is_closed_does_not_hide_an_outage() -> None:
 
 
 def test_a_node_that_was_never_there_is_told_once() -> None:
-    """What cannot be opened at all is a warning, too."""
+    """A node that never accepts a connection is reported with one warning only."""
     simulation = refused()
     simulation.live(3.0)
     levels = [level for _, level in reports(simulation)]

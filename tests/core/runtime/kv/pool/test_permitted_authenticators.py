@@ -29,7 +29,7 @@ from triclinium_core.testing.simulation import MIDPOINT
 PLAIN, TLS, BARE = (parse_connection_string(text) for text in ("couchbase://h", "couchbases://h", "memcached://h"))
 
 
-# Who may follow whom.
+# Permitted replacements.
 
 
 @rows(
@@ -90,7 +90,7 @@ def test_what_goes_with_a_scheme(
     ],
 )
 def test_who_may_follow(present: Any, wanted: Any, connection_string: Any, words: str | None) -> None:
-    """What is shown by SASL follows what is shown by SASL, and a certificate a certificate; an error says why not."""
+    """SASL credentials replace SASL credentials, a certificate replaces a certificate; errors explain refusals."""
     if words is None:
         check_change(present, wanted, connection_string)
         return

@@ -32,7 +32,7 @@ def test_during_an_exchange() -> None:
 
 @pytest.mark.parametrize("steps", range(1, 5))
 def test_a_refusal_of_what_was_replaced(steps: int) -> None:
-    """It says nothing of the newest, which is tried on the same stream; whoever waits does not even notice."""
+    """A refusal of replaced credentials fails no operation: the newest credentials are tried on the same stream."""
     simulation = ready()
     stream = simulation.newest
     simulation.nodes.set_credentials(password="newest")
@@ -55,7 +55,7 @@ def test_a_refusal_of_what_was_replaced(steps: int) -> None:
 
 
 def test_a_refusal_in_a_bootstrap_of_what_was_replaced() -> None:
-    """The connection is opened anew, and nobody is told that the credentials were refused."""
+    """A refusal of replaced credentials in a bootstrap reopens the connection and is not reported as a refusal."""
     simulation = Recorded(options=client_options(authenticator=WRONG))
     token = simulation.submit(upsert())
     simulation.tick()
@@ -71,7 +71,7 @@ def test_a_refusal_in_a_bootstrap_of_what_was_replaced() -> None:
 
 @pytest.mark.parametrize("steps", range(6))
 def test_during_a_bootstrap(steps: int) -> None:
-    """Whatever it was begun with, the connection ends with the newest."""
+    """If the credentials are replaced during a bootstrap, the connection ends up with the newest ones."""
     simulation = Recorded(tokens=(TOKEN.token,))
     simulation.tick()
     if steps:
@@ -87,7 +87,7 @@ def test_during_a_bootstrap(steps: int) -> None:
 
 
 def test_a_connection_that_cannot_be_reached_is_tried_at_once() -> None:
-    """What keeps it away may be the credentials; a refused connect goes on backing off afterwards."""
+    """New credentials end the backoff of an unreachable node: the old ones may have been the reason."""
     simulation = ready()
     simulation.node.faults.always(None, refuse_connection())
     for stream in [*simulation.links]:
@@ -100,7 +100,7 @@ def test_a_connection_that_cannot_be_reached_is_tried_at_once() -> None:
 
 
 def test_a_bucket_that_was_denied() -> None:
-    """Nobody knocks by himself, but the next operation does, with the rights of the new user."""
+    """After new credentials, a denied bucket is opened again by the next operation, not before."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     simulation.lose(simulation.newest)
@@ -126,7 +126,7 @@ def two_nodes() -> tuple[Recorded, FakeNodes, str]:
 
 
 def test_a_node_that_leaves() -> None:
-    """It answers what it was asked before, as whoever asked; then it is closed, in the midst of an exchange too."""
+    """A node that is removed during an exchange answers its open requests before its connections close."""
     simulation, nodes, key = two_nodes()
     nodes[1].faults.next(Opcode.GET, delay(0.5))
     token = simulation.submit(get(key))
@@ -179,7 +179,7 @@ def test_what_waits_for_a_node_that_leaves() -> None:
 
 
 def test_what_another_user_may_not_open() -> None:
-    """Nobody has told the new one so: a node that cannot be reached is waited for."""
+    """After new credentials, an operation waits for an unreachable node that denied the bucket to the old user."""
     simulation, nodes, key = two_nodes()
     nodes[1].faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     simulation.lose(max(name for name, link in simulation.links.items() if link.node is nodes[1]))
@@ -192,7 +192,7 @@ def test_what_another_user_may_not_open() -> None:
 
 
 def test_nobody_has_refused_new_credentials() -> None:
-    """What a node said of the old ones is forgotten, also of one that cannot be asked any more (decision C6)."""
+    """New credentials discard the refusal of the old ones, even from a node that is unreachable now (decision C6)."""
     simulation, nodes, key = two_nodes()
     change(simulation, WRONG)
     simulation.failure(errors.AuthenticationFailureException, upsert(key))
