@@ -124,7 +124,7 @@ class EchoMachine:
                 return self._lost(event, now)
             case neutral.TimePassed():
                 return self._pass_time(now)
-        raise ArgumentError(f"event={event!r} is no event of an echo client; feed one of its own", parameter="event")
+        raise ArgumentError(f"event={event!r} is unknown to an echo client; feed one of its own", parameter="event")
 
     def _submitted(
         self, token: neutral.Token, text: str, deadline: float
