@@ -57,7 +57,7 @@ def test_circuit_breaker() -> None:
     ],
 )
 def test_circuit_breaker_counts_what_the_node_owes(failures: int, time: neutral.TimePassed) -> None:
-    """A timeout does not count as a failure while the request is unsent or the response may be unread (decision C33)."""
+    """A timeout is not counted as a failure if the request is unsent or the response may be unread (decision C33)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.GET, faults.drop_response())
     token = simulation.submit(simulated.get())

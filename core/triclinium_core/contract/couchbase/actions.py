@@ -142,6 +142,7 @@ class PublishTopology(msgspec.Struct, frozen=True):
     change: TopologyChange
 
 
+# Every action that the client machine orders.
 Action = (
     neutral.OpenStream
     | LookUpService
@@ -167,4 +168,3 @@ Action = (
     | ReportTelemetry
     | PublishTopology
 )
-"""Every action that the client machine orders."""

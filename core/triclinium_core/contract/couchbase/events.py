@@ -168,6 +168,7 @@ class AuthenticatorChanged(msgspec.Struct, frozen=True):
         return f"AuthenticatorChanged({self.authenticator!r})"
 
 
+# Every event that the client machine handles.
 Event = (
     OperationSubmitted
     | OperationsSubmitted
@@ -185,4 +186,3 @@ Event = (
     | neutral.StrategyDecided
     | AuthenticatorChanged
 )
-"""Every event that the client machine handles."""

@@ -165,6 +165,7 @@ class ReportDecoderFault(msgspec.Struct, frozen=True):
     fault: DecoderFault
 
 
+# Every action that a driver of any machine carries out.
 NeutralAction = (
     OpenStream
     | SendBytes
@@ -178,4 +179,3 @@ NeutralAction = (
     | ReportConnection
     | ReportDecoderFault
 )
-"""Every action that a driver of any machine carries out."""

@@ -132,5 +132,5 @@ class StrategyDecided(msgspec.Struct, frozen=True):
     raised: BaseException | None = None
 
 
+# Every event that a driver feeds by itself, to any machine.
 NeutralEvent = StreamOpened | BytesReceived | StreamLost | TimePassed | StrategyDecided
-"""Every event that a driver feeds by itself, to any machine."""

@@ -87,7 +87,7 @@ def play_on(
 
 
 def test_the_connection_is_gone_before_the_request_is_sent_again() -> None:
-    """If the connection is gone before the request is resent, the next node gets it, as for a retry on the same node."""
+    """If the connection is gone before the resend, the next node gets the request, as for a retry on the same node."""
     machine = preparing()
 
     assert [cassandra.Send(3, 0, "n2", Level.ONE)] == request_cases.hear(
