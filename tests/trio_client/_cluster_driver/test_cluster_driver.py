@@ -315,7 +315,7 @@ async def test_orders_for_a_stream_that_is_gone_are_ignored() -> None:
 async def test_connections_do_not_inherit_the_variables_of_an_operation() -> None:
     """A connection serves many tasks, so it runs in the context in which the cluster was opened."""
     seen: list[str] = []
-    variable = ContextVar("variable", default="of nobody")
+    variable = ContextVar("variable", default="of no task")
 
     async def connect() -> trio.abc.Stream:
         seen.append(variable.get())

@@ -51,8 +51,6 @@ class Alarm(Generic[E, A, Q, R]):
         self._scope = trio.CancelScope()
         self.time: float = -math.inf
         """Instant when it rings, or an earlier one."""
-        self.is_ringing: bool = False
-        """Whether the readers are feeding what came before ``TimePassed``."""
         self._unread: set[StreamId] = set()
         """Streams that may have more of what came before the alarm."""
 
@@ -72,7 +70,6 @@ class Alarm(Generic[E, A, Q, R]):
 
     async def _read_what_came(self) -> Collection[StreamId]:
         """Let the readers feed what arrived before the alarm, and return the streams that may have more of it."""
-        self.is_ringing = True
         self._waiters.begin_alarm()
         work_max = self._machine.work + WORK_BEFORE_TIME_MAX
         before = {*self.streams.numbers}
@@ -88,7 +85,6 @@ class Alarm(Generic[E, A, Q, R]):
                 break
             before = unread
         self._waiters.end_alarm()
-        self.is_ringing = False
         return frozenset(unread | before)
 
     def hear(self, event: StreamEvent) -> None:

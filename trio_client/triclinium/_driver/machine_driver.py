@@ -253,10 +253,10 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         """Feed an event of a stream, and note how much work it was."""
         if type(event) is StreamLost:
             self._streams.forget(event.stream)
-        if self._alarm.is_ringing:
-            self._alarm.hear(event)
-        else:
+        if self._waiters.newest_at_alarm is None:
             self.feed(event)
+        else:
+            self._alarm.hear(event)
         if self._machine.work >= self._pace.limit:
             self._pace.note(self._machine.work)
 

@@ -21,7 +21,7 @@ from triclinium_core.services.service_request import ServiceResult
 from triclinium_core.work import BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, ROW_WORK
 
 HELD_SIZE_BYTES = 256 * 1024
-"""Rows that nobody has asked for yet: from here on nothing more is read."""
+"""Bytes of rows that are not requested yet; with more, reading pauses."""
 HELD_SIZE_BYTES_MAX = 16 * 1024 * 1024
 """Where rows come although reading was to pause: a driver that ignores that gets the request failed here."""
 BODY_SIZE_BYTES_MAX = 32 * 1024 * 1024
@@ -183,7 +183,7 @@ class IncomingAnswer:
             self._is_paused = True
             return True
         if self._rows_size > HELD_SIZE_BYTES_MAX:
-            raise UnreadableAnswer(f"sent {HELD_SIZE_BYTES_MAX} bytes of rows that nobody has asked for")
+            raise UnreadableAnswer(f"sent {HELD_SIZE_BYTES_MAX} bytes of rows that were not requested")
         return False
 
     def resumes(self, *, is_whole: bool = False) -> bool:

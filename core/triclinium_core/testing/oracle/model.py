@@ -199,7 +199,7 @@ class Model:
             return self._counts[position], [self._counts[other] for other in applied]
         unknown = [fragment for fragment in unique_values.read_fragments(data) if fragment not in self._by_fragment]
         if unknown:
-            raise unique_values.Unreadable(f"{data!r} has {unknown[0]!r}, which nobody wrote")
+            raise unique_values.Unreadable(f"{data!r} has {unknown[0]!r}, which was never written")
         writers = [self._by_fragment[fragment] for fragment in unique_values.read_fragments(data)]
         before = [writer for writer in writers if isinstance(writer.operation, document_operations.Prepend)]
         behind = [writer for writer in writers if isinstance(writer.operation, document_operations.Append)]

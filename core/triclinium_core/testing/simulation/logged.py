@@ -119,7 +119,7 @@ def _content(result: Result) -> str:
         case CounterResult(content):
             return f"{content:#x}"
         case ExistsResult(exists):
-            return "it exists" if exists else "there is none"
+            return "it exists" if exists else "it does not exist"
         case _:
             return "done"
 

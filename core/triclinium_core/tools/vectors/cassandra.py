@@ -92,7 +92,7 @@ def _fixed_verdict(question: Question) -> cassandra.RetryVerdict | None:
 def _node_and_answer(script: Question, name: str) -> tuple[str, str]:
     step = script[name]
     if not isinstance(step, list) or len(step) != 2:
-        raise MalformedQuestion(f'{name} is no pair of node and answer, such as ["n1", "rows"]')
+        raise MalformedQuestion(f'{name} must be a pair of node and answer, such as ["n1", "rows"]')
     node, answer = (Question({f"{name}[{index}]": text}).text(f"{name}[{index}]") for index, text in enumerate(step))
     return node, answer
 

@@ -78,7 +78,7 @@ def test_what_nobody_wrote() -> None:
     callers = Callers()
     root, part = callers.upsert(), callers.append()
 
-    with pytest.raises(Violation, match="b'<8>' has b'<8>', which nobody wrote"):
+    with pytest.raises(Violation, match="b'<8>' has b'<8>', which was never written"):
         callers.find(b"<8>")
     with pytest.raises(Violation, match="b'<1>junk' is not what was written"):
         callers.find(root + b"junk")

@@ -41,7 +41,7 @@ def simulation() -> LoggedSimulation:
         (simulated.upsert("k", value=b"<1>"), "upsert k <1>", "done"),
         (simulated.upsert("k", simulated.HOTELS, value=b"<1>"), "upsert hotel/k <1>", "done"),
         (Increment(simulated.TRAVEL, "hits", 1, 1 << 48), "increment hits by 0x1", "0x1000000000000"),
-        (Exists(simulated.TRAVEL, "k"), "exists k", "there is none"),
+        (Exists(simulated.TRAVEL, "k"), "exists k", "it does not exist"),
         (Noop(simulated.TRAVEL), "noop ", "done"),
     ],
 )

@@ -128,11 +128,11 @@ def test_a_policy_that_must_not_be_asked() -> None:
         ),
         (
             sample_questions.REQUEST | {"script": ["rows"]},
-            'script[0] is no pair of node and answer, such as ["n1", "rows"]',
+            'script[0] must be a pair of node and answer, such as ["n1", "rows"]',
         ),
         (
             sample_questions.REQUEST | {"script": [["n1", "rows"], ["n2"]]},
-            "script[1] is no pair of node and answer, such as",
+            "script[1] must be a pair of node and answer, such as",
         ),
         (sample_questions.REQUEST | {"script": [["n1", 1]]}, "script[0][1] is a number, expected a string"),
         (

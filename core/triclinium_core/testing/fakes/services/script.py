@@ -37,7 +37,7 @@ class FakeScript:
         check_type(said, "said", str, re.Pattern)
         if not answers:
             raise errors.InvalidArgumentException(
-                f"answers: there is none to {said!r}; give one or more", parameter="answers"
+                f"answers is empty for {said!r}; give one or more", parameter="answers"
             )
         for answer in answers:
             check_type(answer, "answers", FakeAnswer)

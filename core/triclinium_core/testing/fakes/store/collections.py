@@ -149,7 +149,7 @@ class FakeCollections(FakeManifest):
     def drop_scope(self, scope: str) -> None:
         """Remove a scope with its collections, and their documents with them."""
         if scope not in self._scopes:
-            raise errors.InvalidArgumentException(f"scope={scope!r}: there is none; create it first", parameter="scope")
+            raise errors.InvalidArgumentException(f"scope={scope!r} does not exist; create it first", parameter="scope")
         for collection in list(self._scopes[scope]):
             self.drop(scope, collection)
         self._keep()
@@ -160,7 +160,7 @@ class FakeCollections(FakeManifest):
         """Remove a collection, and its documents with it."""
         if collection not in self._scopes.get(scope, ()):
             raise errors.InvalidArgumentException(
-                f"collection={collection!r}: there is none in scope {scope!r}; create it first", parameter="collection"
+                f"collection={collection!r} does not exist in scope {scope!r}; create it first", parameter="collection"
             )
         self._keep()
         collection_id = self.id_of(scope, collection)
