@@ -21,7 +21,7 @@ from trio.testing import MockClock
 import triclinium
 from tests.docs.named_tests import TEST_FOLDERS, exists
 from tests.trio_client.pair import OPTIONS, PATIENCE, Never
-from triclinium import errors as e, testing
+from triclinium import errors, testing
 from triclinium.abc import ConnectedStream
 from triclinium.search import MatchAllQuery
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX, HelloFeature
@@ -147,8 +147,8 @@ async def failed_metadata(stage: Stage) -> None:
 def of_document(method: str, *arguments: Any, **options: Any) -> Mapping[type[Exception], Trigger]:
     """Return what a method of collections raises for a document that is locked, or is missing."""
     return {
-        e.DocumentNotFoundException: lambda s: getattr(s.people, method)("missing", *arguments, **options),
-        e.DocumentLockedException: lambda s: getattr(s.people, method)(
+        errors.DocumentNotFoundException: lambda s: getattr(s.people, method)("missing", *arguments, **options),
+        errors.DocumentLockedException: lambda s: getattr(s.people, method)(
             "locked", *arguments, **options, retry_strategy=NEVER
         ),
     }
@@ -156,20 +156,20 @@ def of_document(method: str, *arguments: Any, **options: Any) -> Mapping[type[Ex
 
 def with_other_cas(method: str, *arguments: Any) -> Mapping[type[Exception], Trigger]:
     """Return what a method of collections raises for another version of a document."""
-    return {e.CasMismatchException: lambda s: getattr(s.people, method)("ada", *arguments, cas=triclinium.Cas(1))}
+    return {errors.CasMismatchException: lambda s: getattr(s.people, method)("ada", *arguments, cas=triclinium.Cas(1))}
 
 
 def of_value(method: str, key: str) -> Mapping[type[Exception], Trigger]:
     """Return what a method of collections raises for values that cannot be stored."""
     return {
-        e.EncodingFailureException: lambda s: getattr(s.people, method)(key, UNENCODABLE),
-        e.ValueTooLargeException: lambda s: getattr(s.people, method)(key, BIG, transcoder=RAW),
+        errors.EncodingFailureException: lambda s: getattr(s.people, method)(key, UNENCODABLE),
+        errors.ValueTooLargeException: lambda s: getattr(s.people, method)(key, BIG, transcoder=RAW),
     }
 
 
 def of_indexes(manager: Callable[[Stage], Any], *bucket: str) -> Mapping[str, Mapping[type[Exception], Trigger]]:
     """Return what the methods of a manager of query indexes raise."""
-    exist, missing = e.IndexExistsException, e.IndexNotFoundException
+    exist, missing = errors.IndexExistsException, errors.IndexNotFoundException
     return {
         "create_index": {exist: lambda s: twice(lambda: manager(s).create_index(*bucket, "a", ["b"]))},
         "create_primary_index": {exist: lambda s: twice(lambda: manager(s).create_primary_index(*bucket))},
@@ -182,7 +182,7 @@ def of_indexes(manager: Callable[[Stage], Any], *bucket: str) -> Mapping[str, Ma
 def of_scopes(method: str, *names: object, **missing: type[Exception]) -> Mapping[type[Exception], Trigger]:
     """Return what a method of ``CollectionManager`` raises for a bucket, and for names, that do not exist."""
     return {
-        e.BucketNotFoundException: lambda s: getattr(s.cluster.bucket("nowhere").collections(), method)(*names),
+        errors.BucketNotFoundException: lambda s: getattr(s.cluster.bucket("nowhere").collections(), method)(*names),
     } | {
         error: lambda s, scope=scope: getattr(s.cluster.bucket("travel").collections(), method)(scope, *names[1:])
         for scope, error in missing.items()
@@ -200,98 +200,102 @@ ATTRIBUTE = [triclinium.LookupInSpec.get("a", xattr=True)]
 
 TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     "AnalyticsQueries.analytics_query": {
-        e.EncodingFailureException: lambda s: entered(s.cluster.analytics_query("SELECT 1", UNENCODABLE))
+        errors.EncodingFailureException: lambda s: entered(s.cluster.analytics_query("SELECT 1", UNENCODABLE))
     },
     "BinaryCollection.append": {
-        e.DocumentNotFoundException: lambda s: s.people.binary.append("missing", b"1"),
-        e.DocumentLockedException: lambda s: s.people.binary.append("locked", b"1", retry_strategy=NEVER),
-        e.CasMismatchException: lambda s: s.people.binary.append("ada", b"1", cas=triclinium.Cas(1)),
-        e.ValueTooLargeException: lambda s: s.people.binary.append("ada", BIG),
+        errors.DocumentNotFoundException: lambda s: s.people.binary.append("missing", b"1"),
+        errors.DocumentLockedException: lambda s: s.people.binary.append("locked", b"1", retry_strategy=NEVER),
+        errors.CasMismatchException: lambda s: s.people.binary.append("ada", b"1", cas=triclinium.Cas(1)),
+        errors.ValueTooLargeException: lambda s: s.people.binary.append("ada", BIG),
     },
-    "BinaryCollection.prepend": {e.ValueTooLargeException: lambda s: s.people.binary.prepend("ada", BIG)},
+    "BinaryCollection.prepend": {errors.ValueTooLargeException: lambda s: s.people.binary.prepend("ada", BIG)},
     "BinaryCollection.increment": {
-        e.DocumentNotFoundException: lambda s: s.people.binary.increment("missing"),
-        e.DocumentLockedException: lambda s: s.people.binary.increment("locked", retry_strategy=NEVER),
-        e.DeltaInvalidException: lambda s: s.people.binary.increment("ada"),
+        errors.DocumentNotFoundException: lambda s: s.people.binary.increment("missing"),
+        errors.DocumentLockedException: lambda s: s.people.binary.increment("locked", retry_strategy=NEVER),
+        errors.DeltaInvalidException: lambda s: s.people.binary.increment("ada"),
     },
     "BucketManager.create_bucket": {
-        e.BucketExistsException: lambda s: s.cluster.buckets().create_bucket(
+        errors.BucketExistsException: lambda s: s.cluster.buckets().create_bucket(
             triclinium.BucketSettings(name="travel", ram_quota_mb=100)
         ),
-        e.AmbiguousTimeoutException: struck(
+        errors.AmbiguousTimeoutException: struck(
             testing.Opcode.SELECT_BUCKET,
             testing.drop_response(),
             lambda s: s.cluster.buckets().create_bucket(triclinium.BucketSettings(name="new", ram_quota_mb=100)),
         ),
     },
-    "BucketManager.drop_bucket": {e.BucketNotFoundException: lambda s: s.cluster.buckets().drop_bucket("nowhere")},
+    "BucketManager.drop_bucket": {errors.BucketNotFoundException: lambda s: s.cluster.buckets().drop_bucket("nowhere")},
     "BucketManager.flush_bucket": {
-        e.BucketNotFoundException: lambda s: s.cluster.buckets().flush_bucket("nowhere"),
-        e.BucketNotFlushableException: flush_protected,
+        errors.BucketNotFoundException: lambda s: s.cluster.buckets().flush_bucket("nowhere"),
+        errors.BucketNotFlushableException: flush_protected,
     },
-    "BucketManager.get_bucket": {e.BucketNotFoundException: lambda s: s.cluster.buckets().get_bucket("nowhere")},
+    "BucketManager.get_bucket": {errors.BucketNotFoundException: lambda s: s.cluster.buckets().get_bucket("nowhere")},
     "BucketManager.update_bucket": {
-        e.BucketNotFoundException: lambda s: s.cluster.buckets().update_bucket(
+        errors.BucketNotFoundException: lambda s: s.cluster.buckets().update_bucket(
             triclinium.BucketSettings(name="nowhere", ram_quota_mb=100)
         )
     },
     "Collection": {
-        e.AmbiguousTimeoutException: struck(
+        errors.AmbiguousTimeoutException: struck(
             testing.Opcode.SET, testing.drop_response(), lambda s: s.people.upsert("a", 1)
         ),
-        e.UnambiguousTimeoutException: struck(testing.Opcode.GET, testing.drop_response(), lambda s: s.people.get("a")),
-        e.RequestCanceledException: struck(testing.Opcode.SET, testing.hang_up(), lambda s: s.people.upsert("a", 1)),
-        e.TemporaryFailureException: struck(
+        errors.UnambiguousTimeoutException: struck(
+            testing.Opcode.GET, testing.drop_response(), lambda s: s.people.get("a")
+        ),
+        errors.RequestCanceledException: struck(
+            testing.Opcode.SET, testing.hang_up(), lambda s: s.people.upsert("a", 1)
+        ),
+        errors.TemporaryFailureException: struck(
             testing.Opcode.GET, testing.temporary_failure(), lambda s: s.people.get("a", retry_strategy=NEVER)
         ),
-        e.AuthenticationFailureException: against(
+        errors.AuthenticationFailureException: against(
             lambda cluster: cluster.bucket("travel").default_collection().get("a"),
             authenticator=triclinium.PasswordAuthenticator("wrong", "wrong"),
         ),
-        e.CollectionNotFoundException: lambda s: s.cluster.bucket("travel").collection("nowhere").get("a"),
-        e.ScopeNotFoundException: lambda s: s.cluster.bucket("travel").scope("nowhere").collection("a").get("a"),
-        e.FeatureNotAvailableException: against(
+        errors.CollectionNotFoundException: lambda s: s.cluster.bucket("travel").collection("nowhere").get("a"),
+        errors.ScopeNotFoundException: lambda s: s.cluster.bucket("travel").scope("nowhere").collection("a").get("a"),
+        errors.FeatureNotAvailableException: against(
             lambda cluster: cluster.bucket("travel").default_collection().lookup_in("a", ATTRIBUTE), **FEATURELESS
         ),
-        e.CouchbaseException: struck(
+        errors.CouchbaseException: struck(
             testing.Opcode.GET, testing.status(Status.INTERNAL_ERROR), lambda s: s.people.get("a")
         ),
     },
     "CollectionManager.get_all_scopes": of_scopes("get_all_scopes"),
     "CollectionManager.create_scope": {
         **of_scopes("create_scope", "inventory"),
-        e.ScopeExistsException: lambda s: scopes_of(s).create_scope("inventory"),
+        errors.ScopeExistsException: lambda s: scopes_of(s).create_scope("inventory"),
     },
-    "CollectionManager.drop_scope": of_scopes("drop_scope", "inventory", nowhere=e.ScopeNotFoundException),
+    "CollectionManager.drop_scope": of_scopes("drop_scope", "inventory", nowhere=errors.ScopeNotFoundException),
     "CollectionManager.create_collection": {
-        **of_scopes("create_collection", "inventory", "new", nowhere=e.ScopeNotFoundException),
-        e.CollectionExistsException: lambda s: scopes_of(s).create_collection("inventory", "people"),
-        e.FeatureNotAvailableException: lambda s: scopes_of(s).create_collection(
+        **of_scopes("create_collection", "inventory", "new", nowhere=errors.ScopeNotFoundException),
+        errors.CollectionExistsException: lambda s: scopes_of(s).create_collection("inventory", "people"),
+        errors.FeatureNotAvailableException: lambda s: scopes_of(s).create_collection(
             "inventory", "new", triclinium.CreateCollectionSettings(history=True)
         ),
     },
     "CollectionManager.update_collection": {
-        **of_scopes("update_collection", "inventory", "new", UPDATE, nowhere=e.ScopeNotFoundException),
-        e.CollectionNotFoundException: lambda s: scopes_of(s).update_collection("inventory", "new", UPDATE),
-        e.FeatureNotAvailableException: lambda s: scopes_of(s).update_collection(
+        **of_scopes("update_collection", "inventory", "new", UPDATE, nowhere=errors.ScopeNotFoundException),
+        errors.CollectionNotFoundException: lambda s: scopes_of(s).update_collection("inventory", "new", UPDATE),
+        errors.FeatureNotAvailableException: lambda s: scopes_of(s).update_collection(
             "inventory", "people", triclinium.UpdateCollectionSettings(history=True)
         ),
     },
     "CollectionManager.drop_collection": {
-        **of_scopes("drop_collection", "inventory", "new", nowhere=e.ScopeNotFoundException),
-        e.CollectionNotFoundException: lambda s: scopes_of(s).drop_collection("inventory", "new"),
+        **of_scopes("drop_collection", "inventory", "new", nowhere=errors.ScopeNotFoundException),
+        errors.CollectionNotFoundException: lambda s: scopes_of(s).drop_collection("inventory", "new"),
     },
-    "DocumentOperations.get": {e.DocumentNotFoundException: lambda s: s.people.get("missing")},
+    "DocumentOperations.get": {errors.DocumentNotFoundException: lambda s: s.people.get("missing")},
     "DocumentOperations.get_and_lock": of_document("get_and_lock", 5),
     "DocumentOperations.get_and_touch": of_document("get_and_touch", 5),
     "DocumentOperations.touch": of_document("touch", 5),
     "DocumentOperations.insert": {
         **of_value("insert", "new"),
-        e.DocumentExistsException: lambda s: s.people.insert("ada", 1),
+        errors.DocumentExistsException: lambda s: s.people.insert("ada", 1),
     },
     "DocumentOperations.upsert": {
         **of_value("upsert", "ada"),
-        e.DocumentLockedException: lambda s: s.people.upsert("locked", 1, retry_strategy=NEVER),
+        errors.DocumentLockedException: lambda s: s.people.upsert("locked", 1, retry_strategy=NEVER),
     },
     "DocumentOperations.replace": {
         **of_value("replace", "ada"),
@@ -300,50 +304,50 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
     },
     "DocumentOperations.remove": {**of_document("remove"), **with_other_cas("remove")},
     "DocumentOperations.unlock": {
-        e.DocumentNotFoundException: lambda s: s.people.unlock("missing", triclinium.Cas(1)),
-        e.DocumentNotLockedException: lambda s: s.people.unlock("ada", triclinium.Cas(1)),
-        e.CasMismatchException: lambda s: s.people.unlock("locked", triclinium.Cas(1)),
+        errors.DocumentNotFoundException: lambda s: s.people.unlock("missing", triclinium.Cas(1)),
+        errors.DocumentNotLockedException: lambda s: s.people.unlock("ada", triclinium.Cas(1)),
+        errors.CasMismatchException: lambda s: s.people.unlock("locked", triclinium.Cas(1)),
     },
     "FanOutResults.__anext__": {
-        e.CouchbaseException: struck(
+        errors.CouchbaseException: struck(
             testing.Opcode.RANGE_SCAN_CREATE,
             testing.status(Status.NO_ACCESS),
             lambda s: entered(s.people.scan(triclinium.PrefixScan("a"))),
         )
     },
     "GetResult.content": {
-        e.DecodingFailureException: lambda _: (
+        errors.DecodingFailureException: lambda _: (
             triclinium.GetResult(triclinium.Cas(1), JSON_FLAGS, b"{", triclinium.JsonTranscoder()).content
         )
     },
     "GetResult.content_as": {
-        e.DecodingFailureException: lambda s: then(s.people.get("ada"), lambda r: r.content_as(int))
+        errors.DecodingFailureException: lambda s: then(s.people.get("ada"), lambda r: r.content_as(int))
     },
     "LookupInResult.content_as": {
-        e.DecodingFailureException: lambda s: then(
+        errors.DecodingFailureException: lambda s: then(
             s.people.lookup_in("ada", [triclinium.LookupInSpec.get("a")]), lambda r: r.content_as(list, 0)
         ),
-        e.PathNotFoundException: lambda s: then(
+        errors.PathNotFoundException: lambda s: then(
             s.people.lookup_in("ada", [triclinium.LookupInSpec.get("b")]), lambda r: r.content_as(int, 0)
         ),
     },
     "LookupInResult.exists": {
-        e.PathMismatchException: lambda s: then(
+        errors.PathMismatchException: lambda s: then(
             s.people.lookup_in("ada", [triclinium.LookupInSpec.exists("a.b")]), lambda r: r.exists(0)
         )
     },
     "MutateInResult.content_as": {
-        e.DecodingFailureException: lambda s: then(
+        errors.DecodingFailureException: lambda s: then(
             s.people.mutate_in("ada", [triclinium.MutateInSpec.increment("a")]), lambda r: r.content_as(list, 0)
         )
     },
     "MutateInSpec.encode": {
-        e.EncodingFailureException: lambda _: triclinium.MutateInSpec.upsert("a", UNENCODABLE).encode(
+        errors.EncodingFailureException: lambda _: triclinium.MutateInSpec.upsert("a", UNENCODABLE).encode(
             triclinium.JsonTranscoder()
         ),
-        e.ValueTooLargeException: lambda _: triclinium.MutateInSpec.upsert("a", BIG).encode(RAW),
+        errors.ValueTooLargeException: lambda _: triclinium.MutateInSpec.upsert("a", BIG).encode(RAW),
     },
-    "Queries.query": {e.EncodingFailureException: lambda s: entered(s.cluster.query("SELECT 1", UNENCODABLE))},
+    "Queries.query": {errors.EncodingFailureException: lambda s: entered(s.cluster.query("SELECT 1", UNENCODABLE))},
     **{
         f"QueryIndexManager.{name}": found
         for name, found in of_indexes(lambda s: s.cluster.query_indexes(), "travel").items()
@@ -353,72 +357,74 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         for name, found in of_indexes(lambda s: s.people.query_indexes()).items()
     },
     "ReplicaOperations.get_any_replica": {
-        e.DocumentUnretrievableException: lambda s: s.people.get_any_replica("missing")
+        errors.DocumentUnretrievableException: lambda s: s.people.get_any_replica("missing")
     },
     "ReplicaOperations.lookup_in_any_replica": {
-        e.DocumentUnretrievableException: lambda s: s.people.lookup_in_any_replica(
+        errors.DocumentUnretrievableException: lambda s: s.people.lookup_in_any_replica(
             "missing", [triclinium.LookupInSpec.get("a")]
         )
     },
     "RowResult.__anext__": {
-        e.CouchbaseException: lambda s: entered(s.cluster.query("NONSENSE")),
-        e.DecodingFailureException: lambda s: entered(s.cluster.query("SELECT 1", row_type=int)),
+        errors.CouchbaseException: lambda s: entered(s.cluster.query("NONSENSE")),
+        errors.DecodingFailureException: lambda s: entered(s.cluster.query("SELECT 1", row_type=int)),
     },
-    "RowResult.metadata": {e.CouchbaseException: failed_metadata},
+    "RowResult.metadata": {errors.CouchbaseException: failed_metadata},
     "ScanResult.content": {
-        e.DecodingFailureException: lambda _: (
+        errors.DecodingFailureException: lambda _: (
             triclinium.ScanResult("a", triclinium.JsonTranscoder(), triclinium.Cas(1), JSON_FLAGS, 0, b"{").content
         )
     },
     "ScanResult.content_as": {
-        e.DecodingFailureException: lambda _: triclinium.ScanResult(
+        errors.DecodingFailureException: lambda _: triclinium.ScanResult(
             "a", triclinium.JsonTranscoder(), triclinium.Cas(1), JSON_FLAGS, 0, b"1"
         ).content_as(str)
     },
     "ScanResult.data": {
-        e.DecodingFailureException: lambda _: (
+        errors.DecodingFailureException: lambda _: (
             triclinium.ScanResult("a", RAW, triclinium.Cas(1), 0, 0, b"no snappy", is_deflated=True).data
         )
     },
     "SearchIndex.to_json": {
-        e.EncodingFailureException: lambda _: triclinium.SearchIndex(name="a", params={"a": UNENCODABLE}).to_json()
+        errors.EncodingFailureException: lambda _: triclinium.SearchIndex(name="a", params={"a": UNENCODABLE}).to_json()
     },
     "SearchIndexManager.analyze_document": {
-        e.EncodingFailureException: lambda s: s.cluster.search_indexes().analyze_document("a", UNENCODABLE)
+        errors.EncodingFailureException: lambda s: s.cluster.search_indexes().analyze_document("a", UNENCODABLE)
     },
     "SearchIndexManager.upsert_index": {
-        e.EncodingFailureException: lambda s: s.cluster.search_indexes().upsert_index(
+        errors.EncodingFailureException: lambda s: s.cluster.search_indexes().upsert_index(
             triclinium.SearchIndex(name="a", params={"a": UNENCODABLE})
         ),
-        e.IndexExistsException: lambda s: twice(
+        errors.IndexExistsException: lambda s: twice(
             lambda: s.cluster.search_indexes().upsert_index(triclinium.SearchIndex(name="a", source_name="travel"))
         ),
-        e.FeatureNotAvailableException: vectors,
-        e.QuotaLimitedException: many_indexes,
+        errors.FeatureNotAvailableException: vectors,
+        errors.QuotaLimitedException: many_indexes,
     },
     "Searches.search": {
-        e.EncodingFailureException: lambda s: entered(s.cluster.search("a", MatchAllQuery(), raw={"a": UNENCODABLE}))
+        errors.EncodingFailureException: lambda s: entered(
+            s.cluster.search("a", MatchAllQuery(), raw={"a": UNENCODABLE})
+        )
     },
     "SubdocumentOperations.lookup_in": {
-        e.DocumentNotFoundException: lambda s: s.people.lookup_in("missing", [triclinium.LookupInSpec.get("a")]),
-        e.FeatureNotAvailableException: against(
+        errors.DocumentNotFoundException: lambda s: s.people.lookup_in("missing", [triclinium.LookupInSpec.get("a")]),
+        errors.FeatureNotAvailableException: against(
             lambda cluster: cluster.bucket("travel").default_collection().lookup_in("a", ATTRIBUTE), **FEATURELESS
         ),
     },
     "SubdocumentOperations.mutate_in": {
         **of_document("mutate_in", [triclinium.MutateInSpec.upsert("a", 1)]),
         **with_other_cas("mutate_in", [triclinium.MutateInSpec.upsert("a", 1)]),
-        e.DocumentExistsException: lambda s: s.people.mutate_in(
+        errors.DocumentExistsException: lambda s: s.people.mutate_in(
             "ada", [triclinium.MutateInSpec.upsert("a", 1)], store_semantics=triclinium.StoreSemantics.INSERT
         ),
-        e.PathNotFoundException: lambda s: s.people.mutate_in("ada", [triclinium.MutateInSpec.remove("b")]),
-        e.EncodingFailureException: lambda s: s.people.mutate_in(
+        errors.PathNotFoundException: lambda s: s.people.mutate_in("ada", [triclinium.MutateInSpec.remove("b")]),
+        errors.EncodingFailureException: lambda s: s.people.mutate_in(
             "ada", [triclinium.MutateInSpec.upsert("a", UNENCODABLE)]
         ),
-        e.ValueTooLargeException: lambda s: s.people.mutate_in(
+        errors.ValueTooLargeException: lambda s: s.people.mutate_in(
             "ada", [triclinium.MutateInSpec.upsert("a", BIG)], transcoder=RAW
         ),
-        e.FeatureNotAvailableException: against(
+        errors.FeatureNotAvailableException: against(
             lambda cluster: (
                 cluster.bucket("travel")
                 .default_collection()
@@ -428,24 +434,26 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
         ),
     },
     "Transcoder.decode": {
-        e.DecodingFailureException: lambda _: triclinium.JsonTranscoder().decode(b"{", JSON_FLAGS, object)
+        errors.DecodingFailureException: lambda _: triclinium.JsonTranscoder().decode(b"{", JSON_FLAGS, object)
     },
-    "Transcoder.encode": {e.EncodingFailureException: lambda _: triclinium.JsonTranscoder().encode(UNENCODABLE)},
-    "UserManager.drop_group": {e.GroupNotFoundException: lambda s: s.cluster.users().drop_group("missing")},
-    "UserManager.drop_user": {e.UserNotFoundException: lambda s: s.cluster.users().drop_user("missing")},
-    "UserManager.get_group": {e.GroupNotFoundException: lambda s: s.cluster.users().get_group("missing")},
-    "UserManager.get_user": {e.UserNotFoundException: lambda s: s.cluster.users().get_user("missing")},
+    "Transcoder.encode": {errors.EncodingFailureException: lambda _: triclinium.JsonTranscoder().encode(UNENCODABLE)},
+    "UserManager.drop_group": {errors.GroupNotFoundException: lambda s: s.cluster.users().drop_group("missing")},
+    "UserManager.drop_user": {errors.UserNotFoundException: lambda s: s.cluster.users().drop_user("missing")},
+    "UserManager.get_group": {errors.GroupNotFoundException: lambda s: s.cluster.users().get_group("missing")},
+    "UserManager.get_user": {errors.UserNotFoundException: lambda s: s.cluster.users().get_user("missing")},
     "ViewQueries.view_query": {
-        e.CouchbaseException: lambda s: entered(s.cluster.bucket("travel").view_query("missing", "missing")),
-        e.EncodingFailureException: lambda s: entered(s.cluster.bucket("travel").view_query("a", "a", key=UNENCODABLE)),
+        errors.CouchbaseException: lambda s: entered(s.cluster.bucket("travel").view_query("missing", "missing")),
+        errors.EncodingFailureException: lambda s: entered(
+            s.cluster.bucket("travel").view_query("a", "a", key=UNENCODABLE)
+        ),
     },
     "Watched.wait_until_ready": {
-        e.AuthenticationFailureException: against(
+        errors.AuthenticationFailureException: against(
             lambda cluster: cluster.wait_until_ready(), authenticator=triclinium.PasswordAuthenticator("wrong", "wrong")
         ),
-        e.BucketAccessException: lambda s: s.cluster.bucket("nowhere").wait_until_ready(),
-        e.TlsException: wait_without_tls,
-        e.UnsupportedOperationException: against(
+        errors.BucketAccessException: lambda s: s.cluster.bucket("nowhere").wait_until_ready(),
+        errors.TlsException: wait_without_tls,
+        errors.UnsupportedOperationException: against(
             lambda cluster: cluster.bucket("old").wait_until_ready(), memcached_buckets=("old",)
         ),
     },

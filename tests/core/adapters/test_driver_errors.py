@@ -14,7 +14,7 @@ from cassandra import protocol
 
 from tests.core.adapters.driver_errors import from_driver
 from tests.rows import rows
-from triclinium_core.retry.cassandra import ConsistencyLevel, WriteType, errors as e
+from triclinium_core.retry.cassandra import ConsistencyLevel, WriteType, errors
 
 pytestmark = pytest.mark.native
 
@@ -39,25 +39,35 @@ WROTE: Mapping[str, object] = {"write_type": WriteType.BATCH_LOG}
 @rows(
     ("kind", "version", "body", "expected"),
     [
-        (e.Unavailable, 5, LEVEL + struct.pack("!ii", 2, 1), {"consistency": QUORUM, "required": 2, "alive": 1}),
-        (e.WriteTimeout, 5, ONE_OF_TWO + string("BATCH_LOG"), {**REPLICAS, **WROTE}),
-        (e.ReadTimeout, 5, ONE_OF_TWO + b"\x01", {**REPLICAS, "data_present": True}),
-        (e.ReadFailure, 4, ONE_OF_TWO + struct.pack("!ib", 3, 0), {**REPLICAS, **COUNTED, "data_present": False}),
-        (e.ReadFailure, 5, ONE_OF_TWO + REASONS + b"\x01", {**REPLICAS, **BY_NODE, "data_present": True}),
-        (e.WriteFailure, 4, ONE_OF_TWO + struct.pack("!i", 3) + string("BATCH_LOG"), {**REPLICAS, **COUNTED, **WROTE}),
-        (e.WriteFailure, 5, ONE_OF_TWO + REASONS + string("BATCH_LOG"), {**REPLICAS, **BY_NODE, **WROTE}),
+        (errors.Unavailable, 5, LEVEL + struct.pack("!ii", 2, 1), {"consistency": QUORUM, "required": 2, "alive": 1}),
+        (errors.WriteTimeout, 5, ONE_OF_TWO + string("BATCH_LOG"), {**REPLICAS, **WROTE}),
+        (errors.ReadTimeout, 5, ONE_OF_TWO + b"\x01", {**REPLICAS, "data_present": True}),
+        (errors.ReadFailure, 4, ONE_OF_TWO + struct.pack("!ib", 3, 0), {**REPLICAS, **COUNTED, "data_present": False}),
+        (errors.ReadFailure, 5, ONE_OF_TWO + REASONS + b"\x01", {**REPLICAS, **BY_NODE, "data_present": True}),
         (
-            e.FunctionFailure,
+            errors.WriteFailure,
+            4,
+            ONE_OF_TWO + struct.pack("!i", 3) + string("BATCH_LOG"),
+            {**REPLICAS, **COUNTED, **WROTE},
+        ),
+        (errors.WriteFailure, 5, ONE_OF_TWO + REASONS + string("BATCH_LOG"), {**REPLICAS, **BY_NODE, **WROTE}),
+        (
+            errors.FunctionFailure,
             5,
             string("ks") + string("f") + struct.pack("!H", 1) + string("int"),
             {"keyspace": "ks", "function": "f", "arg_types": ("int",)},
         ),
-        (e.AlreadyExists, 5, string("ks") + string(""), {"keyspace": "ks", "table": ""}),
-        (e.Unprepared, 5, string("id"), {"statement_id": b"id"}),
-        *((kind, 5, b"", {}) for kind in (e.ServerError, e.Overloaded, e.InvalidSyntax, e.CdcWriteFailure)),
+        (errors.AlreadyExists, 5, string("ks") + string(""), {"keyspace": "ks", "table": ""}),
+        (errors.Unprepared, 5, string("id"), {"statement_id": b"id"}),
+        *(
+            (kind, 5, b"", {})
+            for kind in (errors.ServerError, errors.Overloaded, errors.InvalidSyntax, errors.CdcWriteFailure)
+        ),
     ],
 )
-def test_every_body(kind: type[e.CoordinatorError], version: int, body: bytes, expected: Mapping[str, object]) -> None:
+def test_every_body(
+    kind: type[errors.CoordinatorError], version: int, body: bytes, expected: Mapping[str, object]
+) -> None:
     """In both versions of the protocol, with what the node says."""
     frame = BytesIO(struct.pack("!i", kind.code) + string(SAID) + body)
     error = from_driver(protocol.ErrorMessage.recv_body(frame, version))
@@ -72,4 +82,4 @@ def test_a_code_of_a_later_version() -> None:
     frame = BytesIO(struct.pack("!i", 0x7777) + string(SAID))
     error = from_driver(protocol.ErrorMessage.recv_body(frame, 5))
 
-    assert (e.CoordinatorError, 0x7777, SAID) == (type(error), error.code, error.message)
+    assert (errors.CoordinatorError, 0x7777, SAID) == (type(error), error.code, error.message)

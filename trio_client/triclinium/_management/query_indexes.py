@@ -10,7 +10,7 @@ from triclinium._management.manager import Manager
 from triclinium._telemetry.wrapping import Wrapping
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy
-from triclinium_core.services.management import query_indexes as statements, steps
+from triclinium_core.services.management import query_indexes, steps
 from triclinium_core.services.management.query_indexes import IndexKeyspace, QueryIndex, QueryIndexesResult
 from triclinium_core.shown import total_repr
 from triclinium_core.telemetry.attributes import keyspace_attributes
@@ -41,7 +41,10 @@ class QueryIndexManager(Manager):
             self._driver.telemetry
         ) as parent:
             result = await self._driver.perform(
-                QueryIndexesResult, lambda: statements.all_indexes(IndexKeyspace(bucket_name)), retry_strategy, parent
+                QueryIndexesResult,
+                lambda: query_indexes.all_indexes(IndexKeyspace(bucket_name)),
+                retry_strategy,
+                parent,
             )
         return result.indexes
 
@@ -72,7 +75,7 @@ class QueryIndexManager(Manager):
         await carry_out(
             self._driver,
             lambda: steps.create_index(
-                statements.create_index(
+                query_indexes.create_index(
                     IndexKeyspace(bucket_name), index_name, keys, num_replicas=num_replicas, deferred=deferred
                 ),
                 ignore_if_exists=ignore_if_exists,
@@ -107,7 +110,7 @@ class QueryIndexManager(Manager):
         await carry_out(
             self._driver,
             lambda: steps.create_index(
-                statements.create_primary_index(
+                query_indexes.create_primary_index(
                     IndexKeyspace(bucket_name), index_name=index_name, num_replicas=num_replicas, deferred=deferred
                 ),
                 ignore_if_exists=ignore_if_exists,
@@ -137,7 +140,8 @@ class QueryIndexManager(Manager):
         await carry_out(
             self._driver,
             lambda: steps.drop_index(
-                statements.drop_index(IndexKeyspace(bucket_name), index_name), ignore_if_not_exists=ignore_if_not_exists
+                query_indexes.drop_index(IndexKeyspace(bucket_name), index_name),
+                ignore_if_not_exists=ignore_if_not_exists,
             ),
             retry_strategy,
             _wrapping(WrappingCall.DROP_QUERY_INDEX, parent_span, bucket_name),
@@ -165,7 +169,7 @@ class QueryIndexManager(Manager):
         await carry_out(
             self._driver,
             lambda: steps.drop_index(
-                statements.drop_primary_index(IndexKeyspace(bucket_name), index_name=index_name),
+                query_indexes.drop_primary_index(IndexKeyspace(bucket_name), index_name=index_name),
                 ignore_if_not_exists=ignore_if_not_exists,
             ),
             retry_strategy,
@@ -240,7 +244,7 @@ class CollectionQueryIndexManager(Manager):
             self._driver.telemetry
         ) as parent:
             result = await self._driver.perform(
-                QueryIndexesResult, lambda: statements.all_indexes(self._on), retry_strategy, parent
+                QueryIndexesResult, lambda: query_indexes.all_indexes(self._on), retry_strategy, parent
             )
         return result.indexes
 
@@ -270,7 +274,7 @@ class CollectionQueryIndexManager(Manager):
         await carry_out(
             self._driver,
             lambda: steps.create_index(
-                statements.create_index(self._on, index_name, keys, num_replicas=num_replicas, deferred=deferred),
+                query_indexes.create_index(self._on, index_name, keys, num_replicas=num_replicas, deferred=deferred),
                 ignore_if_exists=ignore_if_exists,
             ),
             retry_strategy,
@@ -302,7 +306,7 @@ class CollectionQueryIndexManager(Manager):
         await carry_out(
             self._driver,
             lambda: steps.create_index(
-                statements.create_primary_index(
+                query_indexes.create_primary_index(
                     self._on, index_name=index_name, num_replicas=num_replicas, deferred=deferred
                 ),
                 ignore_if_exists=ignore_if_exists,
@@ -331,7 +335,7 @@ class CollectionQueryIndexManager(Manager):
         await carry_out(
             self._driver,
             lambda: steps.drop_index(
-                statements.drop_index(self._on, index_name), ignore_if_not_exists=ignore_if_not_exists
+                query_indexes.drop_index(self._on, index_name), ignore_if_not_exists=ignore_if_not_exists
             ),
             retry_strategy,
             self._wrapping(WrappingCall.DROP_QUERY_INDEX, parent_span),
@@ -358,7 +362,7 @@ class CollectionQueryIndexManager(Manager):
         await carry_out(
             self._driver,
             lambda: steps.drop_index(
-                statements.drop_primary_index(self._on, index_name=index_name),
+                query_indexes.drop_primary_index(self._on, index_name=index_name),
                 ignore_if_not_exists=ignore_if_not_exists,
             ),
             retry_strategy,

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from triclinium_core.retry.cassandra import errors as e
+from triclinium_core.retry.cassandra import errors
 
-T = TypeVar("T", bound=e.CassandraError)
+T = TypeVar("T", bound=errors.CassandraError)
 
-_ALIASES: Mapping[type[e.CassandraError], tuple[str, ...]] = {
-    e.AuthenticationError: ("AUTH_ERROR", "BAD_CREDENTIALS"),
-    e.Bootstrapping: ("IS_BOOTSTRAPPING",),
-    e.TruncateError: ("Truncate",),
-    e.InvalidSyntax: ("SYNTAX_ERROR",),
-    e.InvalidQuery: ("INVALID",),
-    e.InvalidConfiguration: ("CONFIG_ERROR", "InvalidConfigurationInQuery"),
-    e.HeartbeatFailure: ("Heartbeat",),
+_ALIASES: Mapping[type[errors.CassandraError], tuple[str, ...]] = {
+    errors.AuthenticationError: ("AUTH_ERROR", "BAD_CREDENTIALS"),
+    errors.Bootstrapping: ("IS_BOOTSTRAPPING",),
+    errors.TruncateError: ("Truncate",),
+    errors.InvalidSyntax: ("SYNTAX_ERROR",),
+    errors.InvalidQuery: ("INVALID",),
+    errors.InvalidConfiguration: ("CONFIG_ERROR", "InvalidConfigurationInQuery"),
+    errors.HeartbeatFailure: ("Heartbeat",),
 }
 """What an error is called besides its class; in any case, with or without ``_``, and ``Exception`` at the end."""
 
@@ -33,12 +33,14 @@ def _by_name(kinds: Iterable[type[T]]) -> Mapping[str, type[T]]:
     return {name: kind for kind in kinds for name in (kind.__name__, *_ALIASES.get(kind, ()))}
 
 
-_DETAILED = frozenset({e.ReadTimeout, e.WriteTimeout, e.Unavailable})
+_DETAILED = frozenset({errors.ReadTimeout, errors.WriteTimeout, errors.Unavailable})
 
-ABORTS: Mapping[str, type[e.RequestAborted]] = _by_name(e.RequestAborted.__subclasses__())
+ABORTS: Mapping[str, type[errors.RequestAborted]] = _by_name(errors.RequestAborted.__subclasses__())
 """Why there is no answer, by every name that it has."""
 
-ANSWERS: Mapping[str, type[e.CoordinatorError]] = _by_name(kind for kind in e.CODES.values() if kind not in _DETAILED)
+ANSWERS: Mapping[str, type[errors.CoordinatorError]] = _by_name(
+    kind for kind in errors.CODES.values() if kind not in _DETAILED
+)
 """What a coordinator answers, by every name that it has; without the three that come with details."""
 
 
@@ -48,13 +50,13 @@ def kind_of(name: str, names: Mapping[str, type[T]]) -> type[T] | None:
     return next((kind for known, kind in names.items() if canonical(known) == spelling), None)
 
 
-def aborted(name: str) -> e.RequestAborted:
+def aborted(name: str) -> errors.RequestAborted:
     """Return why there is no answer, by name; a plain RequestAborted for a name that is not known."""
     kind = kind_of(name, ABORTS)
-    return e.RequestAborted(name) if kind is None else kind()
+    return errors.RequestAborted(name) if kind is None else kind()
 
 
-def answered(name: str) -> e.CoordinatorError:
+def answered(name: str) -> errors.CoordinatorError:
     """Return an error without details that a coordinator answers, by name; a plain one for a name that is not known."""
     kind = kind_of(name, ANSWERS)
-    return e.CoordinatorError(name) if kind is None else kind()
+    return errors.CoordinatorError(name) if kind is None else kind()

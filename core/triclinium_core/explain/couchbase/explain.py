@@ -21,6 +21,7 @@ from triclinium_core.explain.couchbase.reaction import LONGEST_DELAYS, Reaction,
 from triclinium_core.explain.couchbase.recorded_tokens import SHOWN_CLAUSE, RecordedTokens
 from triclinium_core.explain.couchbase.recording_strategy import RecordingStrategy
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, milliseconds
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined import strategies
 from triclinium_core.retry.combined.permits import AsyncPermit, permit_of
@@ -42,7 +43,6 @@ from triclinium_core.retry.couchbase import (
     idempotent_row,
     is_idempotent,
     status_name,
-    strategy as couchbase,
     unsent_reasons,
 )
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses

@@ -12,7 +12,7 @@ import msgspec
 
 from triclinium_core.checks import check_flag, check_integer
 from triclinium_core.errors import InvalidArgumentException
-from triclinium_core.kv.operation import validation as check
+from triclinium_core.kv.operation import validation
 from triclinium_core.kv.operation.durability import DurabilityLevel, check_durability
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.validation import UINT32_MAX
@@ -33,19 +33,19 @@ class Keyspace(msgspec.Struct, frozen=True, cache_hash=True):
     """
 
     bucket: str | None
-    scope: str = check.DEFAULT_NAME
-    collection: str = check.DEFAULT_NAME
+    scope: str = validation.DEFAULT_NAME
+    collection: str = validation.DEFAULT_NAME
 
     def __post_init__(self) -> None:
         if self.bucket is not None:
-            check.check_name(self.bucket, "bucket")
-        check.check_name(self.scope, "scope")
-        check.check_name(self.collection, "collection")
+            validation.check_name(self.bucket, "bucket")
+        validation.check_name(self.scope, "scope")
+        validation.check_name(self.collection, "collection")
 
     @property
     def is_default_collection(self) -> bool:
         """Whether this is the collection that every bucket has, with the id 0."""
-        return self.scope == check.DEFAULT_NAME and self.collection == check.DEFAULT_NAME
+        return self.scope == validation.DEFAULT_NAME and self.collection == validation.DEFAULT_NAME
 
 
 class Operation(msgspec.Struct, frozen=True, gc=False):
@@ -111,7 +111,7 @@ class DocumentOperation(Operation, frozen=True, gc=False):
         ):
             # It may be right all the same, or the errors say what is wrong.
             Operation.__post_init__(self)
-            check.check_key(key, in_default_collection=self.keyspace.is_default_collection)
+            validation.check_key(key, in_default_collection=self.keyspace.is_default_collection)
 
 
 class Get(DocumentOperation, frozen=True, gc=False):
@@ -125,7 +125,7 @@ class Get(DocumentOperation, frozen=True, gc=False):
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
         if self.transcoder is not JSON_TRANSCODER:
-            check.check_transcoder(self.transcoder)
+            validation.check_transcoder(self.transcoder)
 
 
 class GetReplica(DocumentOperation, frozen=True, gc=False):
@@ -140,8 +140,8 @@ class GetReplica(DocumentOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check_integer(self.replica, "replica", 1, check.REPLICAS_MAX)
-        check.check_transcoder(self.transcoder)
+        check_integer(self.replica, "replica", 1, validation.REPLICAS_MAX)
+        validation.check_transcoder(self.transcoder)
 
     @property
     def copy(self) -> int:
@@ -168,7 +168,7 @@ class GetAndTouch(DocumentOperation, frozen=True, gc=False):
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
         check_integer(self.expiry, "expiry", 0, UINT32_MAX)
-        check.check_transcoder(self.transcoder)
+        validation.check_transcoder(self.transcoder)
 
 
 class GetAndLock(DocumentOperation, frozen=True, gc=False):
@@ -182,8 +182,8 @@ class GetAndLock(DocumentOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check_integer(self.lock_time, "lock_time", 1, check.LOCK_TIME_MAX)
-        check.check_transcoder(self.transcoder)
+        check_integer(self.lock_time, "lock_time", 1, validation.LOCK_TIME_MAX)
+        validation.check_transcoder(self.transcoder)
 
 
 class Unlock(DocumentOperation, frozen=True, gc=False):
@@ -196,7 +196,7 @@ class Unlock(DocumentOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         DocumentOperation.__post_init__(self)
-        check_integer(self.cas, "cas", 1, check.UINT64_MAX)
+        check_integer(self.cas, "cas", 1, validation.UINT64_MAX)
 
 
 class Touch(DocumentOperation, frozen=True, gc=False):
@@ -223,7 +223,7 @@ class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
         if type(self.durability) is not DurabilityLevel:
             check_durability(self.durability)
         if type(self.encode_seconds) is not float or not 0.0 <= self.encode_seconds < math.inf:
-            check.check_encode_seconds(self.encode_seconds)
+            validation.check_encode_seconds(self.encode_seconds)
 
 
 class Remove(Mutation, frozen=True, gc=False):
@@ -236,7 +236,7 @@ class Remove(Mutation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Mutation.__post_init__(self)
-        check_integer(self.cas, "cas", 0, check.UINT64_MAX)
+        check_integer(self.cas, "cas", 0, validation.UINT64_MAX)
 
 
 class Store(Mutation, frozen=True, gc=False):
@@ -250,7 +250,7 @@ class Store(Mutation, frozen=True, gc=False):
         Mutation.__post_init__(self)
         value, flags, expiry = self.value, self.flags, self.expiry
         if type(value) is not bytes or len(value) > VALUE_SIZE_MAX:
-            check.check_value(value)
+            validation.check_value(value)
         if type(flags) is not int or not 0 <= flags <= UINT32_MAX:
             check_integer(flags, "flags", 0, UINT32_MAX)
         if type(expiry) is not int or not 0 <= expiry <= UINT32_MAX:
@@ -286,7 +286,7 @@ class Replace(Store, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Store.__post_init__(self)
-        check_integer(self.cas, "cas", 0, check.UINT64_MAX)
+        check_integer(self.cas, "cas", 0, validation.UINT64_MAX)
 
 
 class Concatenate(Mutation, frozen=True, gc=False):
@@ -297,8 +297,8 @@ class Concatenate(Mutation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Mutation.__post_init__(self)
-        check.check_value(self.value)
-        check_integer(self.cas, "cas", 0, check.UINT64_MAX)
+        validation.check_value(self.value)
+        check_integer(self.cas, "cas", 0, validation.UINT64_MAX)
 
 
 class Append(Concatenate, frozen=True, gc=False):
@@ -324,9 +324,9 @@ class Count(Mutation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         Mutation.__post_init__(self)
-        check_integer(self.delta, "delta", 0, check.UINT64_MAX)
+        check_integer(self.delta, "delta", 0, validation.UINT64_MAX)
         if self.initial is not None:
-            check_integer(self.initial, "initial", 0, check.UINT64_MAX)
+            check_integer(self.initial, "initial", 0, validation.UINT64_MAX)
         check_integer(self.expiry, "expiry", 0, UINT32_MAX - 1)
 
 

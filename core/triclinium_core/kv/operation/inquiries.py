@@ -15,7 +15,7 @@ import msgspec
 
 from triclinium_core import errors
 from triclinium_core.checks import check_integer, check_type
-from triclinium_core.kv.operation import validation as check
+from triclinium_core.kv.operation import validation
 from triclinium_core.kv.operation.reports import ClusterState
 from triclinium_core.kv.wire.config_version import COUNTER_MAX
 from triclinium_core.retry.couchbase import Service
@@ -41,7 +41,7 @@ class Inquiry(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.bucket is not None:
-            check.check_name(self.bucket, "bucket")
+            validation.check_name(self.bucket, "bucket")
 
     @property
     def services(self) -> Sequence[Service]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple, cast
 
-from triclinium_core import errors, errors as e
+from triclinium_core import errors
 from triclinium_core.retry.backoff import cap
 from triclinium_core.retry.calls import RetryEnding, abandon, delay_of, is_refusal, refuse_first
 from triclinium_core.retry.combined.reason_infos import FailedAttempt, FailedAttemptError, describe
@@ -26,16 +26,16 @@ from triclinium_core.retry.smithy import AsyncMinimalRetryStrategy, MinimalRetry
 from triclinium_core.shown import total_repr
 
 ERRORS_OF_UNWELL_SERVICES: tuple[type[errors.CouchbaseException], ...] = (
-    e.TimeoutException,
-    e.InternalServerFailureException,
-    e.TemporaryFailureException,
-    e.ServiceNotAvailableException,
-    e.RateLimitedException,
-    e.QuotaLimitedException,
-    e.JobQueueFullException,
-    e.DecodingFailureException,
-    e.DurabilityAmbiguousException,
-    e.DurabilityImpossibleException,
+    errors.TimeoutException,
+    errors.InternalServerFailureException,
+    errors.TemporaryFailureException,
+    errors.ServiceNotAvailableException,
+    errors.RateLimitedException,
+    errors.QuotaLimitedException,
+    errors.JobQueueFullException,
+    errors.DecodingFailureException,
+    errors.DurabilityAmbiguousException,
+    errors.DurabilityImpossibleException,
 )
 """Final answers that say that a service could not do what it was asked for (decision T4)."""
 

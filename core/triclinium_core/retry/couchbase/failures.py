@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from triclinium_core import errors, errors as e
+from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext, http_answer, kv_answer, last_answer, story
 from triclinium_core.retry.couchbase.events import KvResponse, Load
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapEntry
@@ -53,42 +53,42 @@ SOMEBODY_ELSE = "see what answers at this address"
 """The next step after an answer that no table knows, and that the service did not write."""
 
 HINTS_OF_SERVICES: dict[type[errors.CouchbaseException], str] = {
-    e.ParsingFailureException: "look at the statement where the server points to",
-    e.PlanningFailureException: "check the names in the statement; where no index fits, create one, such as a primary one",
-    e.PreparedStatementFailureException: "the plan of the statement is stale; send the statement itself, ad hoc",
-    e.IndexNotFoundException: "check the name of the index and of what it is on, or create it",
-    e.IndexNotReadyException: "ask again when the service has placed the index on its nodes",
-    e.DmlFailureException: "some documents may have been changed, and others not",
-    e.JobQueueFullException: "send fewer statements at once",
-    e.RateLimitedException: "send less at once",
-    e.QuotaLimitedException: "drop what is not needed, or have the limit raised",
-    e.AuthenticationFailureException: "check user name and password, and the roles of the user",
-    e.BucketNotFoundException: "check the bucket's name, or create it",
-    e.ScopeNotFoundException: "check the scope's name, or create it",
-    e.CollectionNotFoundException: "check the collection's name, or create it",
-    e.BucketNotFlushableException: "permit it in the settings of the bucket",
-    e.FeatureNotAvailableException: "this version of the server does not have it",
-    e.InvalidArgumentException: "correct what the server names",
-    e.TemporaryFailureException: "ask again later; the service is starting, moving, or has too much to do",
-    e.InternalServerFailureException: "look for it in the log of the service on that node",
-    e.IndexExistsException: "take another name, drop the index first, or pass ignore_if_exists",
-    e.IndexFailureException: "see whether the index service runs and the index is online",
-    e.CasMismatchException: "somebody else changed the document; read it again",
-    e.DocumentNotFoundException: "check the key; the documents before it may have been changed",
-    e.DocumentExistsException: "take another key, or UPSERT; the documents before it may have been changed",
-    e.CompilationFailureException: "check the names in the statement",
-    e.DatasetNotFoundException: "check the collection's name, or create it for analytics",
-    e.DatasetExistsException: "take another name, or drop it first",
-    e.DataverseNotFoundException: "check the scope's name, or create it for analytics",
-    e.DataverseExistsException: "take another name, or drop it first",
-    e.LinkNotFoundException: "check the link's name, or create it",
-    e.LinkExistsException: "take another name, or drop the link first",
-    e.ViewNotFoundException: "check the names of the design document and of its view, and whether it is published",
-    e.BucketExistsException: "take another name, change its settings with update_bucket, or drop it first",
-    e.ScopeExistsException: "take another name, or use the scope that is there",
-    e.CollectionExistsException: "take another name, or use the collection that is there",
-    e.UserNotFoundException: "check the user's name and domain",
-    e.GroupNotFoundException: "check the group's name, or create it",
+    errors.ParsingFailureException: "look at the statement where the server points to",
+    errors.PlanningFailureException: "check the names in the statement; where no index fits, create one, such as a primary one",
+    errors.PreparedStatementFailureException: "the plan of the statement is stale; send the statement itself, ad hoc",
+    errors.IndexNotFoundException: "check the name of the index and of what it is on, or create it",
+    errors.IndexNotReadyException: "ask again when the service has placed the index on its nodes",
+    errors.DmlFailureException: "some documents may have been changed, and others not",
+    errors.JobQueueFullException: "send fewer statements at once",
+    errors.RateLimitedException: "send less at once",
+    errors.QuotaLimitedException: "drop what is not needed, or have the limit raised",
+    errors.AuthenticationFailureException: "check user name and password, and the roles of the user",
+    errors.BucketNotFoundException: "check the bucket's name, or create it",
+    errors.ScopeNotFoundException: "check the scope's name, or create it",
+    errors.CollectionNotFoundException: "check the collection's name, or create it",
+    errors.BucketNotFlushableException: "permit it in the settings of the bucket",
+    errors.FeatureNotAvailableException: "this version of the server does not have it",
+    errors.InvalidArgumentException: "correct what the server names",
+    errors.TemporaryFailureException: "ask again later; the service is starting, moving, or has too much to do",
+    errors.InternalServerFailureException: "look for it in the log of the service on that node",
+    errors.IndexExistsException: "take another name, drop the index first, or pass ignore_if_exists",
+    errors.IndexFailureException: "see whether the index service runs and the index is online",
+    errors.CasMismatchException: "another client changed the document; read it again",
+    errors.DocumentNotFoundException: "check the key; the documents before it may have been changed",
+    errors.DocumentExistsException: "take another key, or UPSERT; the documents before it may have been changed",
+    errors.CompilationFailureException: "check the names in the statement",
+    errors.DatasetNotFoundException: "check the collection's name, or create it for analytics",
+    errors.DatasetExistsException: "take another name, or drop it first",
+    errors.DataverseNotFoundException: "check the scope's name, or create it for analytics",
+    errors.DataverseExistsException: "take another name, or drop it first",
+    errors.LinkNotFoundException: "check the link's name, or create it",
+    errors.LinkExistsException: "take another name, or drop the link first",
+    errors.ViewNotFoundException: "check the names of the design document and of its view, and whether it is published",
+    errors.BucketExistsException: "take another name, change its settings with update_bucket, or drop it first",
+    errors.ScopeExistsException: "take another name, or use the scope that is there",
+    errors.CollectionExistsException: "take another name, or use the collection that is there",
+    errors.UserNotFoundException: "check the user's name and domain",
+    errors.GroupNotFoundException: "check the group's name, or create it",
     errors.UnambiguousTimeoutException: "give it more time, or ask for less",
     errors.DecodingFailureException: SOMEBODY_ELSE,
     errors.AmbiguousTimeoutException: LOOK_AT_THE_SERVICE,
@@ -97,10 +97,10 @@ HINTS_OF_SERVICES: dict[type[errors.CouchbaseException], str] = {
 
 
 HINTS_OF_STATUSES: dict[int, str] = {
-    401: HINTS_OF_SERVICES[e.AuthenticationFailureException],
-    403: HINTS_OF_SERVICES[e.AuthenticationFailureException],
-    429: HINTS_OF_SERVICES[e.RateLimitedException],
-    503: HINTS_OF_SERVICES[e.TemporaryFailureException],
+    401: HINTS_OF_SERVICES[errors.AuthenticationFailureException],
+    403: HINTS_OF_SERVICES[errors.AuthenticationFailureException],
+    429: HINTS_OF_SERVICES[errors.RateLimitedException],
+    503: HINTS_OF_SERVICES[errors.TemporaryFailureException],
 }
 """The next step where the same answer came until there was no time left."""
 

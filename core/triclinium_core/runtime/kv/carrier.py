@@ -37,8 +37,8 @@ from triclinium_core.retry.couchbase import (
     RetryReason,
     Service,
     Status,
-    actions as orders,
-    events as facts,
+    actions,
+    events,
     loaded,
     status_name,
     subject,
@@ -245,7 +245,7 @@ class KeyValueCarrier:
             self._fail_undecoded(operation, connection, frame, fault, now, is_success=False)
             return
         self._end_attempt(operation, now, response.server_duration)
-        self._attempt_lost(operation, facts.ResponseReceived(response), now, _Origin(connection, has_config))
+        self._attempt_lost(operation, events.ResponseReceived(response), now, _Origin(connection, has_config))
 
     def end_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
         """End a scan whose caller left before it was open, and report the answer as an orphan."""
@@ -263,19 +263,19 @@ class KeyValueCarrier:
         """Report an answer that came after its caller had left."""
         self._gathering.orphan(operation.facts(now, server_duration(frame.framing_extras)), now)
 
-    def socket_closed(self, operation: LiveOperation, handed_over: facts.HandedOver, detail: str, now: float) -> None:
+    def socket_closed(self, operation: LiveOperation, handed_over: events.HandedOver, detail: str, now: float) -> None:
         """Retry or fail an operation that was in flight on a stream that is gone."""
         if operation.opaque is None:
             # Its caller has left since the stream was closed, or its deadline has passed.
             return
         reason = self._dispatcher.terminal_reason(operation) or RetryReason.SOCKET_NOT_AVAILABLE
         self._end_attempt(operation, now)
-        self._attempt_lost(operation, facts.SocketClosed(handed_over, detail, reason), now)
+        self._attempt_lost(operation, events.SocketClosed(handed_over, detail, reason), now)
 
     def _attempt_lost(
         self,
         operation: LiveOperation,
-        event: facts.ResponseReceived | facts.SocketClosed,
+        event: events.ResponseReceived | events.SocketClosed,
         now: float,
         origin: _Origin | None = None,
     ) -> None:
@@ -299,7 +299,7 @@ class KeyValueCarrier:
         else:
             self.resume([token], now)
 
-    def collection_not_found(self, token: int, failed: facts.DispatchFailed, now: float) -> None:
+    def collection_not_found(self, token: int, failed: events.DispatchFailed, now: float) -> None:
         """Retry or fail an operation whose collection id could not be had."""
         self._dispatcher.released(token)
         self._lifecycle.feed(self._open[token], failed, now)
@@ -351,10 +351,10 @@ class KeyValueCarrier:
         self._dispatcher.stop_waiting(live)
         return self._dispatcher.lost(live, connection, text, load=load)
 
-    def out_of_time(self, live: LiveOperation) -> facts.WakeupReached:
+    def out_of_time(self, live: LiveOperation) -> events.WakeupReached:
         """Return the load of the connection that owes the answer, and the obstacle of the permit."""
         connection = self._connections.streams.connection(live.stream)
-        return facts.WakeupReached(load_of(connection) if connection is not None else None, live.obstacle)
+        return events.WakeupReached(load_of(connection) if connection is not None else None, live.obstacle)
 
     def debtor(self, live: LiveOperation, event: TimePassed) -> Connection | None:
         """Return the connection that owes the answer; None if nothing was sent, or received bytes are unread."""
@@ -366,7 +366,7 @@ class KeyValueCarrier:
         if request is None:
             return None
         handed_over = request.handed_over(event.unsent.get(stream, sys.maxsize))
-        return connection if handed_over is not facts.HandedOver.NOTHING else None
+        return connection if handed_over is not events.HandedOver.NOTHING else None
 
     def blame(self, debtor: Connection, now: float) -> None:
         """Count a passed deadline against the circuit breaker of a connection."""
@@ -381,14 +381,14 @@ class KeyValueCarrier:
     def carry_out(self, live: LiveOperation, order: OrderOfKeyValue, origin: object, now: float) -> None:
         """Fetch the newest config, forget a collection id, or close the connection that sent the answer."""
         match order, origin:
-            case orders.RefreshCollection(), _:
+            case actions.RefreshCollection(), _:
                 self._dispatcher.collection_outdated(live.request.keyspace)
-            case orders.RefreshTopology(), _Origin(connection, has_config=False):
+            case actions.RefreshTopology(), _Origin(connection, has_config=False):
                 self._keep_alive.refresh_config(connection, now)
-            case orders.CloseConnection(why), _Origin(connection):
+            case actions.CloseConnection(why), _Origin(connection):
                 self._connections.close(connection, why, now)
 
-    def succeeded(self, live: LiveOperation, response: facts.Response, now: float) -> None:
+    def succeeded(self, live: LiveOperation, response: events.Response, now: float) -> None:
         """Do nothing: ``answered`` completes a success, and no retry machine receives it."""
 
     def leave(self, live: LiveOperation, departure: Departure, now: float) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from triclinium_core import errors
 from triclinium_core.contract.neutral import TimePassed
 from triclinium_core.error_context import ErrorContext
-from triclinium_core.retry.couchbase import RetryReason, Service, actions as orders, events as facts
+from triclinium_core.retry.couchbase import RetryReason, Service, actions, events
 
 
 class Submittable(Protocol):
@@ -36,7 +36,7 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
-Undispatched = facts.DispatchFailed | facts.SocketClosed | Refused
+Undispatched = events.DispatchFailed | events.SocketClosed | Refused
 """Reason why an attempt was not sent, or not to its end. ``Refused`` fails; the retry strategy decides about the others."""
 
 
@@ -50,7 +50,7 @@ class Departure(Enum):
     """The call goes on without the result."""
 
 
-OrderOfKeyValue = orders.RefreshTopology | orders.RefreshCollection | orders.CloseConnection
+OrderOfKeyValue = actions.RefreshTopology | actions.RefreshCollection | actions.CloseConnection
 """Orders of the retry machine that only key-value answers cause."""
 
 L_contra = TypeVar("L_contra", contravariant=True)
@@ -66,7 +66,7 @@ class Carrier(Protocol[L_contra, D]):
     def give_up_waiting(self, live: L_contra) -> Undispatched | None:
         """End a wait for dispatch at the deadline, and return its reason. Return None without a wait."""
 
-    def out_of_time(self, live: L_contra) -> facts.WakeupReached:
+    def out_of_time(self, live: L_contra) -> events.WakeupReached:
         """Return the facts that the error of a passed deadline shows."""
 
     def debtor(self, live: L_contra, event: TimePassed) -> D | None:
@@ -91,7 +91,7 @@ class Carrier(Protocol[L_contra, D]):
             origin: source of the answer that caused the order, as the carrier passed it to ``Lifecycle.feed``.
         """
 
-    def succeeded(self, live: L_contra, response: facts.Response, now: float) -> None:
+    def succeeded(self, live: L_contra, response: events.Response, now: float) -> None:
         """Decode a successful answer and deliver the result."""
 
     def leave(self, live: L_contra, departure: Departure, now: float) -> None:

@@ -22,7 +22,7 @@ from triclinium_core.contract.couchbase import AbandonReason, ReportRefusal, Rep
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.retry import couchbase
 from triclinium_core.retry.combined.permits import AsyncPermit, says_well
-from triclinium_core.retry.couchbase import actions as orders, events as facts
+from triclinium_core.retry.couchbase import actions, events
 from triclinium_core.runtime.lifecycle.carrier import Carrier, Departure, Refused, Undispatched
 from triclinium_core.runtime.lifecycle.live import Live
 from triclinium_core.runtime.lifecycle.stages import Stage
@@ -114,7 +114,7 @@ class Lifecycle:
         answer = cast("couchbase.RetryAction | None", event.answer)
         permit = live.permit
         if not (isinstance(permit, AsyncPermit) and permit.is_acquiring):
-            self.feed(live, facts.StrategyAnswered(answer, event.raised), now)
+            self.feed(live, events.StrategyAnswered(answer, event.raised), now)
             return
         permit.is_acquiring = False
         if answer is None or answer.delay is None:
@@ -128,7 +128,7 @@ class Lifecycle:
             live.stage = Stage.WAITING
             self.dispatch(live, now)
         else:
-            self.feed(live, facts.WakeupReached(), now)
+            self.feed(live, events.WakeupReached(), now)
 
     def deadlines_passed(self, event: neutral.TimePassed, now: float) -> None:
         """Fail the operations whose deadlines have passed and have no timers."""
@@ -163,7 +163,7 @@ class Lifecycle:
         """Return the retry machine of an operation. Its context has the facts of the attempt under way."""
         return live.retry or live.make_retry_machine(rng=self._rng, error_maps=self._error_maps)
 
-    def feed(self, live: Live[Any], event: facts.RequestEvent, now: float, origin: object = None) -> None:
+    def feed(self, live: Live[Any], event: events.RequestEvent, now: float, origin: object = None) -> None:
         """Feed the retry machine of an operation, and carry out its orders.
 
         Args:
@@ -172,36 +172,36 @@ class Lifecycle:
         carrier, machine = self.carriers[type(live)], self.machine_of(live)
         for order in machine.handle(event, now):
             match order:
-                case orders.Dispatch():
+                case actions.Dispatch():
                     if not live.is_own:
                         self.retries_by_reason[cast(couchbase.RetryReason, machine.last_reason)] += 1
                     live.stage = Stage.WAITING
                     self.dispatch(live, now)
-                case orders.RetryAfter(delay, dispatches):
+                case actions.RetryAfter(delay, dispatches):
                     if live.permit is not None and not dispatches:
                         live.permit.give_back()
                     carrier.attempt_failed(live)
                     live.stage = Stage.BACKING_OFF
                     live.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, live)
-                case orders.Fail(error):
+                case actions.Fail(error):
                     self.fail(live, error, now)
-                case orders.Complete(response):
+                case actions.Complete(response):
                     carrier.succeeded(live, response, now)
-                case orders.AskStrategy(strategy, request, reason):
+                case actions.AskStrategy(strategy, request, reason):
                     carrier.attempt_failed(live)
                     live.stage = Stage.CONSULTING
                     self._emit(neutral.ConsultStrategy(neutral.Token(live.token), strategy, request, reason))
-                case orders.ReportRetry(request, reason, delay, dispatches, node):
+                case actions.ReportRetry(request, reason, delay, dispatches, node):
                     carrier.retry_decided(live, reason)
                     if not live.is_own:
                         self._emit(ReportRetry(neutral.Token(live.token), request, reason, delay, dispatches, node))
-                case orders.ReportRefusal(request, reason, error_class, node):
+                case actions.ReportRefusal(request, reason, error_class, node):
                     carrier.retry_decided(live, reason)
                     if not live.is_own:
                         self._emit(ReportRefusal(neutral.Token(live.token), request, reason, error_class, node))
-                case orders.RefreshTopology() | orders.RefreshCollection() | orders.CloseConnection():
+                case actions.RefreshTopology() | actions.RefreshCollection() | actions.CloseConnection():
                     carrier.carry_out(live, order, origin, now)
-                case orders.Ignore():
+                case actions.Ignore():
                     pass
                 case _:
                     assert_never(order)

@@ -14,10 +14,10 @@ import msgspec
 from triclinium_core.contract.couchbase import AbandonReason
 from triclinium_core.contract.neutral import TimerId
 from triclinium_core.error_context import ErrorContext
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.permits import AnyPermit
 from triclinium_core.retry.combined.strategies import Decider
-from triclinium_core.retry.couchbase import strategy as couchbase
 from triclinium_core.retry.couchbase.retry_machine import RequestAnnotation, RetryMachine
 from triclinium_core.retry.couchbase.states import RetryState
 from triclinium_core.retry.couchbase.tables.error_map import ErrorMapStore

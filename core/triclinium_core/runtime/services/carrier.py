@@ -20,9 +20,10 @@ from triclinium_core.contract.couchbase.events import AbandonReason, RequestSubm
 from triclinium_core.contract.couchbase.timer_kinds import TimerKind
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.options import Authenticator
+from triclinium_core.retry import couchbase
 from triclinium_core.retry.combined.permits import permit_of
 from triclinium_core.retry.combined.strategies import Decider, TokenLender, decider_of
-from triclinium_core.retry.couchbase import events as facts, strategy as couchbase
+from triclinium_core.retry.couchbase import events
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.tables import service_responses
 from triclinium_core.retry.couchbase.tables.reasons import RetryReason
@@ -291,7 +292,7 @@ class HttpCarrier:
             self._unreadable.fail_undecoded(live, fault, now)
             return
         self.work += len(body) // PARSED_BYTES_PER_UNIT
-        response = facts.ServiceResponse(
+        response = events.ServiceResponse(
             live.request.service,
             live.answer.status,
             body,
@@ -302,7 +303,7 @@ class HttpCarrier:
         if isinstance(live.message, PrepareRequest) and verdict.reason is None and verdict.error is None:
             self._take_plan(live, service_request.HttpResponse(live.answer.status, body), now)
         else:
-            self._lifecycle.feed(live, facts.ResponseReceived(response), now)
+            self._lifecycle.feed(live, events.ResponseReceived(response), now)
 
     def _take_plan(self, live: LiveRequest, answer: service_request.HttpResponse, now: float) -> None:
         """Remember the plan that a statement was prepared for, and execute it."""
@@ -350,7 +351,7 @@ class HttpCarrier:
         self._emit(neutral.ReportConnection(stream, endpoint.node, text, neutral.ReportLevel.WARNING))
         self._dispatcher.close(stream, text)
         self._end_attempt(live, now)
-        self._lose(live, facts.HandedOver.ALL, f"{endpoint.node} {text}", now)
+        self._lose(live, events.HandedOver.ALL, f"{endpoint.node} {text}", now)
         self._dispatcher.serve(endpoint, now)
 
     def stream_lost(self, event: neutral.StreamLost, now: float) -> None:
@@ -388,7 +389,7 @@ class HttpCarrier:
         try:
             live.answer.check_whole()
         except ForeignAnswer as error:
-            self._lose(live, facts.HandedOver.ALL, f"{lost.endpoint.node} {error}", now)
+            self._lose(live, events.HandedOver.ALL, f"{lost.endpoint.node} {error}", now)
         except decoder_faults.DecoderFault as fault:
             self._unreadable.fail_undecoded(live, fault, now)
         else:
@@ -399,10 +400,10 @@ class HttpCarrier:
         while (live := self._dispatcher.next_refused(lost.endpoint)) is not None:
             self._lifecycle.not_dispatched(live, self._dispatcher.give_up(live, reason, lost.detail), now)
 
-    def _lose(self, live: LiveRequest, handed_over: facts.HandedOver, detail: str, now: float) -> None:
+    def _lose(self, live: LiveRequest, handed_over: events.HandedOver, detail: str, now: float) -> None:
         """Retry or fail a request whose stream is gone before its answer was whole."""
         live.leave_endpoint()
-        closed = facts.SocketClosed(handed_over, detail, is_partial=live.has_given_rows)
+        closed = events.SocketClosed(handed_over, detail, is_partial=live.has_given_rows)
         self._lifecycle.feed(live, closed, now)
 
     def stream_timer_passed(self, stream: neutral.StreamId, now: float) -> None:
@@ -414,9 +415,9 @@ class HttpCarrier:
 
     # -- It ends.
 
-    def succeeded(self, live: LiveRequest, response: facts.Response, now: float) -> None:
+    def succeeded(self, live: LiveRequest, response: events.Response, now: float) -> None:
         """Decode a successful answer and deliver the result."""
-        assert isinstance(response, facts.ServiceResponse), "a service has answered"
+        assert isinstance(response, events.ServiceResponse), "a service has answered"
         body = response.body.encode() if isinstance(response.body, str) else response.body
         answer = service_request.HttpResponse(response.http_status, body)
         # The answer is here in time, however long its list takes to read.
@@ -469,9 +470,9 @@ class HttpCarrier:
 
     # -- Calls of the life cycle.
 
-    def out_of_time(self, live: LiveRequest) -> facts.WakeupReached:
+    def out_of_time(self, live: LiveRequest) -> events.WakeupReached:
         """Return the obstacle of the permit, and whether rows were handed out."""
-        return facts.WakeupReached(obstacle=live.obstacle, is_partial=live.has_given_rows)
+        return events.WakeupReached(obstacle=live.obstacle, is_partial=live.has_given_rows)
 
     def debtor(self, live: LiveRequest, event: neutral.TimePassed) -> Endpoint | None:
         """Return the endpoint that owes the answer; None if nothing was sent, or received bytes are unread."""
@@ -479,7 +480,7 @@ class HttpCarrier:
         if stream is None or live.is_own or stream in event.unread:
             return None
         connection, unsent = self._pool.connection(stream), event.unsent.get(stream)
-        was_sent = connection is None or connection.handed_over(unsent) is not facts.HandedOver.NOTHING
+        was_sent = connection is None or connection.handed_over(unsent) is not events.HandedOver.NOTHING
         return live.endpoint if was_sent else None
 
     def blame(self, debtor: Endpoint, now: float) -> None:

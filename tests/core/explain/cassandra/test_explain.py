@@ -11,16 +11,16 @@ from triclinium_core.argument_error import ArgumentError
 from triclinium_core.explain.cassandra.explain import CassandraCase, explain
 from triclinium_core.explain.explanation import Outcome
 from triclinium_core.retry import cassandra
-from triclinium_core.retry.cassandra import errors as e
+from triclinium_core.retry.cassandra import errors
 from triclinium_core.tools.vectors.cassandra_script import FixedPolicy
 
 QUORUM = cassandra.ConsistencyLevel.QUORUM
-READ = e.ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_present=True)
-WRITE = e.WriteTimeout(consistency=QUORUM, write_type=cassandra.WriteType.SIMPLE, block_for=2, received=1)
-UNAVAILABLE = e.Unavailable(consistency=QUORUM, required=2, alive=1)
+READ = errors.ReadTimeout(consistency=QUORUM, block_for=2, received=1, data_present=True)
+WRITE = errors.WriteTimeout(consistency=QUORUM, write_type=cassandra.WriteType.SIMPLE, block_for=2, received=1)
+UNAVAILABLE = errors.Unavailable(consistency=QUORUM, required=2, alive=1)
 DEFAULT, DOWNGRADING = cassandra.DefaultRetryPolicy(), cassandra.ConsistencyDowngradingRetryPolicy()
 
-Failure = e.RequestAborted | e.FrameTooLong | e.CoordinatorError
+Failure = errors.RequestAborted | errors.FrameTooLong | errors.CoordinatorError
 
 
 @rows(
@@ -31,16 +31,16 @@ Failure = e.RequestAborted | e.FrameTooLong | e.CoordinatorError
         (UNAVAILABLE, DEFAULT, False, ("RETRY_NEXT", "next_node", None, None)),
         (WRITE, DOWNGRADING, False, (None, "fail", "WriteTimeout", None)),
         (WRITE, DOWNGRADING, True, ("IGNORE", "empty", None, None)),
-        (e.HeartbeatFailure(), DEFAULT, True, ("RETRY_NEXT", "next_node", None, None)),
-        (e.HeartbeatFailure(), DEFAULT, False, (None, "fail", "HeartbeatFailure", None)),
-        (e.RequestAborted("no UTF-8"), DEFAULT, True, ("RETHROW", "fail", "RequestAborted", None)),
-        (e.Overloaded(), DEFAULT, True, ("RETRY_NEXT", "next_node", None, None)),
-        (e.WriteFailure(), DEFAULT, True, ("RETHROW", "fail", "WriteFailure", None)),
-        (e.Bootstrapping(), DEFAULT, False, (None, "next_node", None, None)),
-        (e.Unprepared(), DEFAULT, False, (None, "prepare", None, None)),
-        (e.InvalidQuery(), DEFAULT, True, (None, "fail", "InvalidQuery", None)),
-        (e.AuthenticationError(), DEFAULT, True, (None, "fail", "ProtocolError", None)),
-        (e.FrameTooLong(), DEFAULT, True, (None, "fail", "FrameTooLong", None)),
+        (errors.HeartbeatFailure(), DEFAULT, True, ("RETRY_NEXT", "next_node", None, None)),
+        (errors.HeartbeatFailure(), DEFAULT, False, (None, "fail", "HeartbeatFailure", None)),
+        (errors.RequestAborted("no UTF-8"), DEFAULT, True, ("RETHROW", "fail", "RequestAborted", None)),
+        (errors.Overloaded(), DEFAULT, True, ("RETRY_NEXT", "next_node", None, None)),
+        (errors.WriteFailure(), DEFAULT, True, ("RETHROW", "fail", "WriteFailure", None)),
+        (errors.Bootstrapping(), DEFAULT, False, (None, "next_node", None, None)),
+        (errors.Unprepared(), DEFAULT, False, (None, "prepare", None, None)),
+        (errors.InvalidQuery(), DEFAULT, True, (None, "fail", "InvalidQuery", None)),
+        (errors.AuthenticationError(), DEFAULT, True, (None, "fail", "ProtocolError", None)),
+        (errors.FrameTooLong(), DEFAULT, True, (None, "fail", "FrameTooLong", None)),
     ],
 )
 def test_what_happens(
@@ -62,10 +62,10 @@ def test_what_happens(
         (CassandraCase(error=READ, policy=DOWNGRADING), ["A2", "A3", "A5", "A6"]),
         (CassandraCase(error=WRITE, policy=DOWNGRADING), ["A2"]),
         (CassandraCase(error=WRITE, policy=DOWNGRADING, idempotent=True), ["A2", "A3", "A6"]),
-        (CassandraCase(error=e.ClosedConnection(), policy=DEFAULT, idempotent=True, retry_count=4), ["A2", "A1"]),
-        (CassandraCase(error=e.Bootstrapping("soon"), policy=DEFAULT), ["A8"]),
-        (CassandraCase(error=e.Unprepared(), policy=DEFAULT), ["A8", "A10"]),
-        (CassandraCase(error=e.FrameTooLong(), policy=DEFAULT), ["A9"]),
+        (CassandraCase(error=errors.ClosedConnection(), policy=DEFAULT, idempotent=True, retry_count=4), ["A2", "A1"]),
+        (CassandraCase(error=errors.Bootstrapping("soon"), policy=DEFAULT), ["A8"]),
+        (CassandraCase(error=errors.Unprepared(), policy=DEFAULT), ["A8", "A10"]),
+        (CassandraCase(error=errors.FrameTooLong(), policy=DEFAULT), ["A9"]),
         (CassandraCase(error=READ, policy=FixedPolicy(None)), ["A2", "A12"]),
         (CassandraCase(error=READ, policy=FixedPolicy(cassandra.RETRY_NEXT)), ["A2"]),
     ],
@@ -101,8 +101,8 @@ def test_the_policy_is_told_the_count() -> None:
     assert ((Outcome.FAIL,), False) == (second.outcomes, second.facts["counts_as_retry"])
 
 
-@rows("error", [READ, WRITE, UNAVAILABLE, e.ClosedConnection(), e.Overloaded()])
-def test_a_fixed_policy_answers_the_same(error: e.CassandraError) -> None:
+@rows("error", [READ, WRITE, UNAVAILABLE, errors.ClosedConnection(), errors.Overloaded()])
+def test_a_fixed_policy_answers_the_same(error: errors.CassandraError) -> None:
     """Whatever it is asked about."""
     assert cassandra.RETRY_NEXT is cassandra.verdict_on(FixedPolicy(cassandra.RETRY_NEXT), error, retry_count=3)
 
@@ -110,7 +110,7 @@ def test_a_fixed_policy_answers_the_same(error: e.CassandraError) -> None:
 @rows(
     ("change", "parameter"),
     [
-        ({"error": e.DriverTimeout()}, "error"),
+        ({"error": errors.DriverTimeout()}, "error"),
         ({"error": None}, "error"),
         ({"policy": "default"}, "policy"),
         ({"policy": cassandra.DefaultRetryPolicy}, "policy"),

@@ -12,31 +12,31 @@ from hypothesis import given, strategies as st
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry import cassandra
-from triclinium_core.retry.cassandra import errors as e
+from triclinium_core.retry.cassandra import errors
 
 QUORUM = cassandra.ConsistencyLevel.QUORUM
 SAID = "Operation timed out - received only 1 responses."
 REASONS = {"127.0.0.3": 1, "127.0.0.2": 0}
 OF_REPLICAS: Mapping[str, object] = {"consistency": 4, "received": 1, "block_for": 2}
 
-CASES: Mapping[int, tuple[type[e.CoordinatorError], Mapping[str, object], Mapping[str, object]]] = {
+CASES: Mapping[int, tuple[type[errors.CoordinatorError], Mapping[str, object], Mapping[str, object]]] = {
     0x1000: (
-        e.Unavailable,
+        errors.Unavailable,
         {"consistency": 4, "required": 2, "alive": 1},
         {"consistency": QUORUM, "required": 2, "alive": 1},
     ),
     0x1100: (
-        e.WriteTimeout,
+        errors.WriteTimeout,
         {**OF_REPLICAS, "write_type": "CAS", "contentions": 3},
         {"consistency": QUORUM, "received": 1, "block_for": 2, "write_type": cassandra.WriteType.CAS, "contentions": 3},
     ),
     0x1200: (
-        e.ReadTimeout,
+        errors.ReadTimeout,
         {**OF_REPLICAS, "data_present": 1},
         {"consistency": QUORUM, "received": 1, "block_for": 2, "data_present": True},
     ),
     0x1300: (
-        e.ReadFailure,
+        errors.ReadFailure,
         {**OF_REPLICAS, "reasons": REASONS, "data_present": 0},
         {
             "consistency": QUORUM,
@@ -48,12 +48,12 @@ CASES: Mapping[int, tuple[type[e.CoordinatorError], Mapping[str, object], Mappin
         },
     ),
     0x1400: (
-        e.FunctionFailure,
+        errors.FunctionFailure,
         {"keyspace": "travel", "function": "throws", "arg_types": ["int"]},
         {"keyspace": "travel", "function": "throws", "arg_types": ("int",)},
     ),
     0x1500: (
-        e.WriteFailure,
+        errors.WriteFailure,
         {**OF_REPLICAS, "failures": 1, "write_type": "SIMPLE"},
         {
             "consistency": QUORUM,
@@ -64,16 +64,16 @@ CASES: Mapping[int, tuple[type[e.CoordinatorError], Mapping[str, object], Mappin
             "write_type": cassandra.WriteType.SIMPLE,
         },
     ),
-    0x1700: (e.CasWriteUnknown, OF_REPLICAS, {"consistency": QUORUM, "received": 1, "block_for": 2}),
-    0x2400: (e.AlreadyExists, {"keyspace": "travel", "table": ""}, {"keyspace": "travel", "table": ""}),
-    0x2500: (e.Unprepared, {"statement_id": bytearray(b"id")}, {"statement_id": b"id"}),
+    0x1700: (errors.CasWriteUnknown, OF_REPLICAS, {"consistency": QUORUM, "received": 1, "block_for": 2}),
+    0x2400: (errors.AlreadyExists, {"keyspace": "travel", "table": ""}, {"keyspace": "travel", "table": ""}),
+    0x2500: (errors.Unprepared, {"statement_id": bytearray(b"id")}, {"statement_id": b"id"}),
 }
 
 
-@rows("code", sorted(e.CODES))
+@rows("code", sorted(errors.CODES))
 def test_every_code(code: int) -> None:
     """The class is that of the code, with its figures, its code and the words of the node, which the text has too."""
-    kind, fields, expected = CASES.get(code, (e.CODES[code], {}, {}))
+    kind, fields, expected = CASES.get(code, (errors.CODES[code], {}, {}))
     error = cassandra.from_wire(code, SAID, fields)
 
     assert (kind, code, SAID, fields) == (type(error), error.code, error.message, error.fields)
@@ -81,7 +81,7 @@ def test_every_code(code: int) -> None:
     assert SAID in str(error)
 
 
-@rows("code", sorted(e.CODES))
+@rows("code", sorted(errors.CODES))
 def test_survives(code: int) -> None:
     """A copy elsewhere has all of it."""
     error = cassandra.from_wire(code, SAID, CASES.get(code, (None, {}, {}))[1])
@@ -130,14 +130,14 @@ def test_what_the_protocol_does_not_know(code: int, field: str, value: object) -
     assert isinstance(order, cassandra.Send)
     *_, end = machine.handle(cassandra.ErrorReceived(order.attempt, error), 1.0)
 
-    assert (e.CoordinatorError, code, SAID, fields) == (type(error), error.code, error.message, error.fields)
+    assert (errors.CoordinatorError, code, SAID, fields) == (type(error), error.code, error.message, error.fields)
     assert isinstance(end, cassandra.Fail)
-    assert isinstance(end.error, e.ProtocolError)
+    assert isinstance(end.error, errors.ProtocolError)
     assert error is end.error.__cause__
 
 
 @given(
-    st.integers(0, 0xFFFF_FFFF).filter(lambda code: code not in e.CODES),
+    st.integers(0, 0xFFFF_FFFF).filter(lambda code: code not in errors.CODES),
     st.text(),
     st.dictionaries(st.text(), st.integers() | st.text()),
 )
@@ -145,7 +145,7 @@ def test_a_code_that_nobody_knows(code: int, message: str, fields: Mapping[str, 
     """Code, words and fields are kept in a plain error."""
     error = cassandra.from_wire(code, message, fields)
 
-    assert (e.CoordinatorError, code, message, fields) == (type(error), error.code, error.message, error.fields)
+    assert (errors.CoordinatorError, code, message, fields) == (type(error), error.code, error.message, error.fields)
 
 
 @rows(

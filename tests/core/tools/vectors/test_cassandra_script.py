@@ -6,7 +6,7 @@ import pytest
 
 from tests.rows import rows
 from triclinium_core.retry import cassandra
-from triclinium_core.retry.cassandra import errors as e
+from triclinium_core.retry.cassandra import errors
 from triclinium_core.tools.vectors.cassandra_script import FixedPolicy, UnusableScript, play, read_answer
 
 
@@ -24,18 +24,18 @@ def test_results(text: str) -> None:
 @rows(
     ("text", "kind", "handed_over"),
     [
-        ("Heartbeat", e.HeartbeatFailure, None),
-        ("Heartbeat(abort)", e.HeartbeatFailure, None),
-        ("ClosedConnection (abort)", e.ClosedConnection, None),
-        ("ClosedConnection(unsent)", e.ClosedConnection, 0),
-        ("Throwable(abort)", e.RequestAborted, None),
-        ("FrameTooLong", e.FrameTooLong, None),
-        ("FrameTooLong(unsent)", e.FrameTooLong, None),
-        ("Throttled", e.RequestThrottled, 0),
-        ("Throttled(unsent)", e.RequestThrottled, 0),
+        ("Heartbeat", errors.HeartbeatFailure, None),
+        ("Heartbeat(abort)", errors.HeartbeatFailure, None),
+        ("ClosedConnection (abort)", errors.ClosedConnection, None),
+        ("ClosedConnection(unsent)", errors.ClosedConnection, 0),
+        ("Throwable(abort)", errors.RequestAborted, None),
+        ("FrameTooLong", errors.FrameTooLong, None),
+        ("FrameTooLong(unsent)", errors.FrameTooLong, None),
+        ("Throttled", errors.RequestThrottled, 0),
+        ("Throttled(unsent)", errors.RequestThrottled, 0),
     ],
 )
-def test_aborts(text: str, kind: type[e.CassandraError], handed_over: int | None) -> None:
+def test_aborts(text: str, kind: type[errors.CassandraError], handed_over: int | None) -> None:
     """Why there is no answer, and whether anything was sent; the error has the script's name as its note."""
     event = read_answer(text).event(7, b"")
 
@@ -47,15 +47,15 @@ def test_aborts(text: str, kind: type[e.CassandraError], handed_over: int | None
 @rows(
     ("text", "kind"),
     [
-        ("ReadTimeout", e.ReadTimeout),
-        ("READ_TIMEOUT", e.ReadTimeout),
-        ("Unavailable", e.Unavailable),
-        ("UnavailableException", e.Unavailable),
-        ("ServerError", e.ServerError),
-        ("INVALID", e.InvalidQuery),
+        ("ReadTimeout", errors.ReadTimeout),
+        ("READ_TIMEOUT", errors.ReadTimeout),
+        ("Unavailable", errors.Unavailable),
+        ("UnavailableException", errors.Unavailable),
+        ("ServerError", errors.ServerError),
+        ("INVALID", errors.InvalidQuery),
     ],
 )
-def test_errors(text: str, kind: type[e.CassandraError]) -> None:
+def test_errors(text: str, kind: type[errors.CassandraError]) -> None:
     """They come from the coordinator, and have the script's name as their note."""
     event = read_answer(text).event(7, b"")
 
@@ -75,7 +75,7 @@ def test_write_timeouts(text: str, write_type: cassandra.WriteType) -> None:
     event = read_answer(text).event(7, b"")
 
     assert isinstance(event, cassandra.ErrorReceived)
-    assert isinstance(event.error, e.WriteTimeout)
+    assert isinstance(event.error, errors.WriteTimeout)
     assert write_type is event.error.write_type
 
 
@@ -106,7 +106,9 @@ def test_each_node_gives_its_answers_in_order() -> None:
 
     assert isinstance(end, cassandra.Complete)
     assert ("rows", "c") == (end.result, end.info.coordinator)
-    assert [("a", e.Overloaded), ("b", e.ServerError)] == [(node, type(error)) for node, error in end.info.errors]
+    assert [("a", errors.Overloaded), ("b", errors.ServerError)] == [
+        (node, type(error)) for node, error in end.info.errors
+    ]
 
 
 def test_the_same_node_is_asked_again() -> None:
@@ -123,10 +125,10 @@ def test_the_same_node_is_asked_again() -> None:
         (["rows"], cassandra.Complete),
         (["prepared", "rows"], cassandra.Complete),
         (["UNPREPARED", "prepared", "rows"], cassandra.Complete),
-        (["prepared(other)", "rows"], e.RepreparationFailed),
-        (["INVALID(prepare)", "rows"], e.InvalidQuery),
-        (["ServerError(prepare)", "rows"], e.AllNodesFailed),
-        (["ServerError"], e.ServerError),
+        (["prepared(other)", "rows"], errors.RepreparationFailed),
+        (["INVALID(prepare)", "rows"], errors.InvalidQuery),
+        (["ServerError(prepare)", "rows"], errors.AllNodesFailed),
+        (["ServerError"], errors.ServerError),
     ],
 )
 def test_a_node_that_does_not_know_the_statement(answers: list[str], expected: type) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from triclinium_core.checks import check_integer
-from triclinium_core.kv.operation import validation as check
+from triclinium_core.kv.operation import validation
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn
 from triclinium_core.kv.topology.capabilities import BucketCapability
 
@@ -24,7 +24,7 @@ class LookupInReplica(LookupIn, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         LookupIn.__post_init__(self)
-        check_integer(self.replica, "replica", 1, check.REPLICAS_MAX)
+        check_integer(self.replica, "replica", 1, validation.REPLICAS_MAX)
 
     @property
     def copy(self) -> int:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_integer, check_type
-from triclinium_core.kv.operation import validation as check
+from triclinium_core.kv.operation import validation
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, Operation
 from triclinium_core.kv.operation.mutation_tokens import VBUCKET_MAX, check_mutation_token
 from triclinium_core.kv.operation.results import MutationToken
@@ -87,10 +87,10 @@ class RangeScanContinue(ScanOperation, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         ScanOperation.__post_init__(self)
-        check_integer(self.item_limit, "item_limit", 1, check.UINT32_MAX)
-        check_integer(self.byte_limit, "byte_limit", 0, check.UINT32_MAX)
-        check_integer(self.time_limit_ms, "time_limit_ms", 0, check.UINT32_MAX)
-        check.check_transcoder(self.transcoder)
+        check_integer(self.item_limit, "item_limit", 1, validation.UINT32_MAX)
+        check_integer(self.byte_limit, "byte_limit", 0, validation.UINT32_MAX)
+        check_integer(self.time_limit_ms, "time_limit_ms", 0, validation.UINT32_MAX)
+        validation.check_transcoder(self.transcoder)
 
 
 class RangeScanCancel(ScanOperation, frozen=True, gc=False):

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from triclinium_core import errors
 from triclinium_core.checks import check_flag, check_integer, check_type
-from triclinium_core.kv.operation import validation as check
+from triclinium_core.kv.operation import validation
 from triclinium_core.kv.operation.document_operations import JSON_TRANSCODER, DocumentOperation, Mutation
 from triclinium_core.kv.operation.results import Cas
 from triclinium_core.kv.operation.subdocument.specs import (
@@ -38,7 +38,7 @@ class LookupIn(DocumentOperation, frozen=True, gc=False):
         check_type(self.specs, "specs", tuple)
         check_specs(self.specs, LookupInSpec)
         check_flag(self.access_deleted, "access_deleted")
-        check.check_transcoder(self.transcoder)
+        validation.check_transcoder(self.transcoder)
 
 
 class MutateIn(Mutation, frozen=True, gc=False):
@@ -64,13 +64,13 @@ class MutateIn(Mutation, frozen=True, gc=False):
         Mutation.__post_init__(self)
         check_type(self.specs, "specs", tuple)
         check_mutations(self.specs)
-        check_integer(self.cas, "cas", 0, check.UINT64_MAX)
-        check_integer(self.expiry, "expiry", 0, check.UINT32_MAX)
+        check_integer(self.cas, "cas", 0, validation.UINT64_MAX)
+        check_integer(self.expiry, "expiry", 0, validation.UINT32_MAX)
         check_flag(self.preserve_expiry, "preserve_expiry")
         check_type(self.store_semantics, "store_semantics", StoreSemantics)
         check_flag(self.access_deleted, "access_deleted")
         check_flag(self.create_as_deleted, "create_as_deleted")
-        check.check_transcoder(self.transcoder)
+        validation.check_transcoder(self.transcoder)
         if self.cas and self.store_semantics is StoreSemantics.INSERT:
             raise errors.InvalidArgumentException(
                 f"cas={self.cas} names a version, and INSERT wants that there is none; leave one out", parameter="cas"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, unique
 from typing import NamedTuple
 
-from triclinium_core.retry.cassandra import errors as e
+from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.cassandra.policy import verdict_on
 from triclinium_core.retry.cassandra.requests.cassandra_request import CassandraRequest
 from triclinium_core.retry.cassandra.verdicts import RetryDecision, RetryVerdict
@@ -54,36 +54,36 @@ _ASK, _IF, _NEXT = Route.ASK, Route.ASK_IF_IDEMPOTENT, Route.NEXT
 _PREPARE, _RAISE = Route.REPREPARE, Route.RAISE
 _PROTOCOL, _WRONG = Route.RAISE_AS_PROTOCOL_ERROR, Route.RAISE_AS_UNEXPECTED
 
-ROUTES: Mapping[type[e.CassandraError], ErrorRoutes] = table_of(
+ROUTES: Mapping[type[errors.CassandraError], ErrorRoutes] = table_of(
     (
-        (e.ReadTimeout, ErrorRoutes(_ASK, _WRONG, _NEXT)),
-        (e.Unavailable, ErrorRoutes(_ASK, _WRONG, _NEXT)),
-        (e.WriteTimeout, ErrorRoutes(_IF, _WRONG, _NEXT)),
-        (e.ReadFailure, ErrorRoutes(_IF, _WRONG, _NEXT)),
-        (e.WriteFailure, ErrorRoutes(_IF, _WRONG, _NEXT)),
-        (e.TruncateError, ErrorRoutes(_IF, _WRONG, _NEXT)),
-        (e.ServerError, ErrorRoutes(_IF, _ASK, _NEXT)),
-        (e.Overloaded, ErrorRoutes(_IF, _ASK, _NEXT)),
-        (e.CdcWriteFailure, ErrorRoutes(_IF, _ASK, _NEXT)),
-        (e.CasWriteUnknown, ErrorRoutes(_IF, _ASK, _NEXT)),
-        (e.RequestAborted, ErrorRoutes(_IF, _ASK, _NEXT)),
-        (e.Bootstrapping, ErrorRoutes(_NEXT, _NEXT, _NEXT)),
-        (e.Unprepared, ErrorRoutes(_PREPARE, _WRONG, _NEXT)),
-        (e.AlreadyExists, ErrorRoutes(_RAISE, _WRONG, _RAISE)),
-        (e.QueryValidationError, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
-        (e.FunctionFailure, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
-        (e.ProtocolError, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
-        (e.AuthenticationError, ErrorRoutes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
-        (e.FrameTooLong, ErrorRoutes(_RAISE, _RAISE, _NEXT)),
-        (e.RequestThrottled, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
+        (errors.ReadTimeout, ErrorRoutes(_ASK, _WRONG, _NEXT)),
+        (errors.Unavailable, ErrorRoutes(_ASK, _WRONG, _NEXT)),
+        (errors.WriteTimeout, ErrorRoutes(_IF, _WRONG, _NEXT)),
+        (errors.ReadFailure, ErrorRoutes(_IF, _WRONG, _NEXT)),
+        (errors.WriteFailure, ErrorRoutes(_IF, _WRONG, _NEXT)),
+        (errors.TruncateError, ErrorRoutes(_IF, _WRONG, _NEXT)),
+        (errors.ServerError, ErrorRoutes(_IF, _ASK, _NEXT)),
+        (errors.Overloaded, ErrorRoutes(_IF, _ASK, _NEXT)),
+        (errors.CdcWriteFailure, ErrorRoutes(_IF, _ASK, _NEXT)),
+        (errors.CasWriteUnknown, ErrorRoutes(_IF, _ASK, _NEXT)),
+        (errors.RequestAborted, ErrorRoutes(_IF, _ASK, _NEXT)),
+        (errors.Bootstrapping, ErrorRoutes(_NEXT, _NEXT, _NEXT)),
+        (errors.Unprepared, ErrorRoutes(_PREPARE, _WRONG, _NEXT)),
+        (errors.AlreadyExists, ErrorRoutes(_RAISE, _WRONG, _RAISE)),
+        (errors.QueryValidationError, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
+        (errors.FunctionFailure, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
+        (errors.ProtocolError, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
+        (errors.AuthenticationError, ErrorRoutes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
+        (errors.FrameTooLong, ErrorRoutes(_RAISE, _RAISE, _NEXT)),
+        (errors.RequestThrottled, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
         # What has no class of its own: a code that is not known.
-        (e.CoordinatorError, ErrorRoutes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
+        (errors.CoordinatorError, ErrorRoutes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
     )
 )
 """The ways of each class of errors; a class without a row goes the way of the nearest base that has one."""
 
 
-def routes_of(error: e.CassandraError) -> ErrorRoutes:
+def routes_of(error: errors.CassandraError) -> ErrorRoutes:
     """Return the ways of an error that an attempt can meet.
 
     Raises:
@@ -92,19 +92,19 @@ def routes_of(error: e.CassandraError) -> ErrorRoutes:
     return ROUTES[_row_of(error)]
 
 
-def _row_of(error: e.CassandraError) -> type[e.CassandraError]:
+def _row_of(error: errors.CassandraError) -> type[errors.CassandraError]:
     for kind in type(error).__mro__:
         if kind in ROUTES:
             return kind
     raise KeyError(type(error))
 
 
-_UNDECIDED = (e.FrameTooLong, e.CoordinatorError)
+_UNDECIDED = (errors.FrameTooLong, errors.CoordinatorError)
 """Rows of ``ROUTES`` that leave open whether the statement was executed: the answer may be what was too long, and a code
 that is not known may mean anything."""
 
 
-def may_be_applied(error: e.CassandraError) -> bool:
+def may_be_applied(error: errors.CassandraError) -> bool:
     """Return whether a statement may have been executed by the attempt that met ``error``."""
     # The policy gets the others for any statement, because they change nothing (decision A2).
     row = _row_of(error)
@@ -149,14 +149,14 @@ class Judgement:
     """What becomes of a request that met an error."""
 
     step: Step
-    error: e.CassandraError
+    error: errors.CassandraError
     """What the caller gets if it gets an error: the one that was met, or what stands for it."""
     verdict: RetryVerdict | None = None
     """The policy's; None where it was not asked, or gave none."""
 
 
 def judge(
-    request: CassandraRequest, error: e.CassandraError, *, node: Hashable, retry_count: int, preparing: bool
+    request: CassandraRequest, error: errors.CassandraError, *, node: Hashable, retry_count: int, preparing: bool
 ) -> Judgement:
     """Return what becomes of a request that met ``error``; a policy that fails makes it fail.
 
@@ -177,13 +177,13 @@ def judge(
         case Route.RAISE:
             return _raised(error)
         case Route.RAISE_AS_PROTOCOL_ERROR:
-            return _raised(e.ProtocolError(f"{type(error).__name__}: {error}"), cause=error)
+            return _raised(errors.ProtocolError(f"{type(error).__name__}: {error}"), cause=error)
         case Route.RAISE_AS_UNEXPECTED:
             text = f"{node} answered a PREPARE with {type(error).__name__}: {error}"
-            return _raised(e.UnexpectedAnswer(text), cause=error)
+            return _raised(errors.UnexpectedAnswer(text), cause=error)
 
 
-def route_of(request: CassandraRequest, error: e.CassandraError, *, preparing: bool) -> Route:
+def route_of(request: CassandraRequest, error: errors.CassandraError, *, preparing: bool) -> Route:
     """Return the way that the table has for an error of this request."""
     routes = routes_of(error)
     if preparing:
@@ -191,29 +191,29 @@ def route_of(request: CassandraRequest, error: e.CassandraError, *, preparing: b
     return routes.of_prepare if request.is_prepare else routes.of_statement
 
 
-def _asked(request: CassandraRequest, error: e.CassandraError, node: Hashable, retry_count: int) -> Judgement:
+def _asked(request: CassandraRequest, error: errors.CassandraError, node: Hashable, retry_count: int) -> Judgement:
     try:
         verdict = verdict_on(request.policy, error, retry_count=retry_count)
     except Exception as raised:
         left = aftermath(request, ambiguous=may_be_applied(error))
         text = f"the retry policy failed on {type(error).__name__} of {node}: {shown(raised)}{left}"
-        return _raised(e.PolicyFailed(text), cause=raised)
+        return _raised(errors.PolicyFailed(text), cause=raised)
     if verdict.decision is RetryDecision.IGNORE and request.is_prepare:
         text = (
             f"the retry policy ignores {type(error).__name__} of a PREPARE, which must have a result; retry or rethrow"
         )
-        return _raised(e.PolicyFailed(text), verdict, cause=error)
+        return _raised(errors.PolicyFailed(text), verdict, cause=error)
     if verdict.decision is RetryDecision.RETHROW:
         return _raised(error, verdict)
     return Judgement(_STEPS[verdict.decision], error, verdict)
 
 
 def _raised(
-    error: e.CassandraError, verdict: RetryVerdict | None = None, *, cause: BaseException | None = None
+    error: errors.CassandraError, verdict: RetryVerdict | None = None, *, cause: BaseException | None = None
 ) -> Judgement:
     if cause is not None:
         error.__cause__ = cause
-    elif not isinstance(error, e.CoordinatorError):
+    elif not isinstance(error, errors.CoordinatorError):
         # A connection that is gone gives one error to all that were on it, and each request writes into its own.
         twin = copy(error)
         twin.__cause__, twin.__context__ = error.__cause__, error.__context__

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import Self
 
-from triclinium_core import errors, errors as e
+from triclinium_core import errors
 
 ErrorClass = type[errors.CouchbaseException]
 """What a row names: a class of the RFC 0058 tree."""
@@ -21,13 +21,13 @@ ErrorClass = type[errors.CouchbaseException]
 _ALIKE: Mapping[str, ErrorClass | None] = {}
 """It says the same to all operations."""
 _NOT_STORED: Mapping[str, ErrorClass | None] = {
-    **dict.fromkeys(("append", "prepend"), e.DocumentNotFoundException),
-    **dict.fromkeys(("increment", "decrement"), e.TemporaryFailureException),
+    **dict.fromkeys(("append", "prepend"), errors.DocumentNotFoundException),
+    **dict.fromkeys(("increment", "decrement"), errors.TemporaryFailureException),
 }
 """``append`` and ``prepend`` need a document. A counter to be created was created by somebody else (decision D25)."""
 _WITH_CAS: Mapping[str, ErrorClass | None] = dict.fromkeys(
     ("upsert", "replace", "remove", "append", "prepend", "increment", "decrement", "touch", "unlock", "mutate_in"),
-    e.CasMismatchException,
+    errors.CasMismatchException,
 )
 """SDK-RFC 0058, 9: KEY_EXISTS means another CAS to every operation that may carry one."""
 _FAILED_PATH: Mapping[str, ErrorClass | None] = {"mutate_in": errors.CouchbaseException}
@@ -72,89 +72,89 @@ class Status(IntEnum):
 
     # fmt: off
     SUCCESS = 0x00
-    KEY_NOT_FOUND = 0x01, e.DocumentNotFoundException, {"exists": None}
-    KEY_EXISTS = 0x02, e.DocumentExistsException, _WITH_CAS
-    TOO_BIG = 0x03, e.ValueTooLargeException
-    INVALID_ARGUMENTS = 0x04, e.InvalidArgumentException
-    NOT_STORED = 0x05, e.DocumentExistsException, _NOT_STORED
-    DELTA_BAD_VALUE = 0x06, e.DeltaInvalidException
-    NOT_MY_VBUCKET = 0x07, e.CouchbaseException
-    NO_BUCKET = 0x08, e.BucketNotFoundException
-    LOCKED = 0x09, e.DocumentLockedException, {"unlock": e.CasMismatchException}
-    DCP_STREAM_NOT_FOUND = 0x0A, e.CouchbaseException
-    OPAQUE_NO_MATCH = 0x0B, e.CouchbaseException
-    WOULD_THROTTLE = 0x0C, e.TemporaryFailureException, _ALIKE, _ANY, True
-    CONFIG_ONLY = 0x0D, e.CouchbaseException, _ALIKE, _ANY, True
-    NOT_LOCKED = 0x0E, e.DocumentNotLockedException
-    CAS_VALUE_INVALID = 0x0F, e.InvalidArgumentException
-    AUTH_STALE = 0x1F, e.AuthenticationFailureException
-    AUTH_ERROR = 0x20, e.AuthenticationFailureException
-    AUTH_CONTINUE = 0x21, e.CouchbaseException
-    RANGE_ERROR = 0x22, e.InvalidArgumentException
-    ROLLBACK = 0x23, e.CouchbaseException
-    NO_ACCESS = 0x24, e.AuthenticationFailureException
-    NOT_INITIALIZED = 0x25, e.TemporaryFailureException
-    ENCRYPTION_KEY_NOT_AVAILABLE = 0x26, e.CouchbaseException
-    CHECKSUM_MISMATCH = 0x27, e.CouchbaseException
-    EXPIRY_OVERFLOW = 0x28, e.InvalidArgumentException
-    LOCK_EXPIRY_OVERFLOW = 0x29, e.InvalidArgumentException
-    RATE_LIMITED_NETWORK_INGRESS = 0x30, e.RateLimitedException
-    RATE_LIMITED_NETWORK_EGRESS = 0x31, e.RateLimitedException
-    RATE_LIMITED_MAX_CONNECTIONS = 0x32, e.RateLimitedException
-    RATE_LIMITED_MAX_COMMANDS = 0x33, e.RateLimitedException
-    SCOPE_SIZE_LIMIT_EXCEEDED = 0x34, e.QuotaLimitedException
-    BUCKET_SIZE_LIMIT_EXCEEDED = 0x35, e.QuotaLimitedException
-    BUCKET_RESIDENT_RATIO_TOO_LOW = 0x36, e.QuotaLimitedException
-    BUCKET_DATA_SIZE_TOO_BIG = 0x37, e.QuotaLimitedException
-    BUCKET_DISK_SPACE_TOO_LOW = 0x38, e.QuotaLimitedException
-    BUCKET_PAUSED = 0x50, e.CouchbaseException
-    CANCELLED = 0x51, e.CouchbaseException, _ALIKE, _ANY, True
-    UNKNOWN_FRAME_INFO = 0x80, e.UnsupportedOperationException
-    UNKNOWN_COMMAND = 0x81, e.UnsupportedOperationException
-    OUT_OF_MEMORY = 0x82, e.TemporaryFailureException, _ALIKE, _ANY, True
-    NOT_SUPPORTED = 0x83, e.UnsupportedOperationException
-    INTERNAL_ERROR = 0x84, e.InternalServerFailureException
-    BUSY = 0x85, e.TemporaryFailureException, _ALIKE, _ANY, True
-    TEMPORARY_FAILURE = 0x86, e.TemporaryFailureException
-    XATTR_INVALID = 0x87, e.CouchbaseException
-    UNKNOWN_COLLECTION = 0x88, e.CollectionNotFoundException
-    CANNOT_APPLY_MANIFEST = 0x8A, e.CouchbaseException
-    UNKNOWN_SCOPE = 0x8C, e.ScopeNotFoundException
-    DCP_STREAM_ID_INVALID = 0x8D, e.CouchbaseException
-    DURABILITY_INVALID_LEVEL = 0xA0, e.DurabilityLevelNotAvailableException
-    DURABILITY_IMPOSSIBLE = 0xA1, e.DurabilityImpossibleException
-    SYNC_WRITE_IN_PROGRESS = 0xA2, e.DurableWriteInProgressException
-    SYNC_WRITE_AMBIGUOUS = 0xA3, e.DurabilityAmbiguousException
-    SYNC_WRITE_RE_COMMIT_IN_PROGRESS = 0xA4, e.DurableWriteReCommitInProgressException
-    RANGE_SCAN_CANCELLED = 0xA5, e.RequestCanceledException
+    KEY_NOT_FOUND = 0x01, errors.DocumentNotFoundException, {"exists": None}
+    KEY_EXISTS = 0x02, errors.DocumentExistsException, _WITH_CAS
+    TOO_BIG = 0x03, errors.ValueTooLargeException
+    INVALID_ARGUMENTS = 0x04, errors.InvalidArgumentException
+    NOT_STORED = 0x05, errors.DocumentExistsException, _NOT_STORED
+    DELTA_BAD_VALUE = 0x06, errors.DeltaInvalidException
+    NOT_MY_VBUCKET = 0x07, errors.CouchbaseException
+    NO_BUCKET = 0x08, errors.BucketNotFoundException
+    LOCKED = 0x09, errors.DocumentLockedException, {"unlock": errors.CasMismatchException}
+    DCP_STREAM_NOT_FOUND = 0x0A, errors.CouchbaseException
+    OPAQUE_NO_MATCH = 0x0B, errors.CouchbaseException
+    WOULD_THROTTLE = 0x0C, errors.TemporaryFailureException, _ALIKE, _ANY, True
+    CONFIG_ONLY = 0x0D, errors.CouchbaseException, _ALIKE, _ANY, True
+    NOT_LOCKED = 0x0E, errors.DocumentNotLockedException
+    CAS_VALUE_INVALID = 0x0F, errors.InvalidArgumentException
+    AUTH_STALE = 0x1F, errors.AuthenticationFailureException
+    AUTH_ERROR = 0x20, errors.AuthenticationFailureException
+    AUTH_CONTINUE = 0x21, errors.CouchbaseException
+    RANGE_ERROR = 0x22, errors.InvalidArgumentException
+    ROLLBACK = 0x23, errors.CouchbaseException
+    NO_ACCESS = 0x24, errors.AuthenticationFailureException
+    NOT_INITIALIZED = 0x25, errors.TemporaryFailureException
+    ENCRYPTION_KEY_NOT_AVAILABLE = 0x26, errors.CouchbaseException
+    CHECKSUM_MISMATCH = 0x27, errors.CouchbaseException
+    EXPIRY_OVERFLOW = 0x28, errors.InvalidArgumentException
+    LOCK_EXPIRY_OVERFLOW = 0x29, errors.InvalidArgumentException
+    RATE_LIMITED_NETWORK_INGRESS = 0x30, errors.RateLimitedException
+    RATE_LIMITED_NETWORK_EGRESS = 0x31, errors.RateLimitedException
+    RATE_LIMITED_MAX_CONNECTIONS = 0x32, errors.RateLimitedException
+    RATE_LIMITED_MAX_COMMANDS = 0x33, errors.RateLimitedException
+    SCOPE_SIZE_LIMIT_EXCEEDED = 0x34, errors.QuotaLimitedException
+    BUCKET_SIZE_LIMIT_EXCEEDED = 0x35, errors.QuotaLimitedException
+    BUCKET_RESIDENT_RATIO_TOO_LOW = 0x36, errors.QuotaLimitedException
+    BUCKET_DATA_SIZE_TOO_BIG = 0x37, errors.QuotaLimitedException
+    BUCKET_DISK_SPACE_TOO_LOW = 0x38, errors.QuotaLimitedException
+    BUCKET_PAUSED = 0x50, errors.CouchbaseException
+    CANCELLED = 0x51, errors.CouchbaseException, _ALIKE, _ANY, True
+    UNKNOWN_FRAME_INFO = 0x80, errors.UnsupportedOperationException
+    UNKNOWN_COMMAND = 0x81, errors.UnsupportedOperationException
+    OUT_OF_MEMORY = 0x82, errors.TemporaryFailureException, _ALIKE, _ANY, True
+    NOT_SUPPORTED = 0x83, errors.UnsupportedOperationException
+    INTERNAL_ERROR = 0x84, errors.InternalServerFailureException
+    BUSY = 0x85, errors.TemporaryFailureException, _ALIKE, _ANY, True
+    TEMPORARY_FAILURE = 0x86, errors.TemporaryFailureException
+    XATTR_INVALID = 0x87, errors.CouchbaseException
+    UNKNOWN_COLLECTION = 0x88, errors.CollectionNotFoundException
+    CANNOT_APPLY_MANIFEST = 0x8A, errors.CouchbaseException
+    UNKNOWN_SCOPE = 0x8C, errors.ScopeNotFoundException
+    DCP_STREAM_ID_INVALID = 0x8D, errors.CouchbaseException
+    DURABILITY_INVALID_LEVEL = 0xA0, errors.DurabilityLevelNotAvailableException
+    DURABILITY_IMPOSSIBLE = 0xA1, errors.DurabilityImpossibleException
+    SYNC_WRITE_IN_PROGRESS = 0xA2, errors.DurableWriteInProgressException
+    SYNC_WRITE_AMBIGUOUS = 0xA3, errors.DurabilityAmbiguousException
+    SYNC_WRITE_RE_COMMIT_IN_PROGRESS = 0xA4, errors.DurableWriteReCommitInProgressException
+    RANGE_SCAN_CANCELLED = 0xA5, errors.RequestCanceledException
     RANGE_SCAN_MORE = 0xA6, None, _ALIKE, _SCAN
     RANGE_SCAN_COMPLETE = 0xA7, None, _ALIKE, _SCAN
-    VBUCKET_UUID_NOT_EQUAL = 0xA8, e.CouchbaseException
-    SUBDOC_PATH_NOT_FOUND = 0xC0, e.PathNotFoundException
-    SUBDOC_PATH_MISMATCH = 0xC1, e.PathMismatchException
-    SUBDOC_PATH_INVALID = 0xC2, e.PathInvalidException
-    SUBDOC_PATH_TOO_BIG = 0xC3, e.PathTooBigException
-    SUBDOC_DOCUMENT_TOO_DEEP = 0xC4, e.PathTooDeepException
-    SUBDOC_VALUE_CANNOT_INSERT = 0xC5, e.ValueInvalidException
-    SUBDOC_DOCUMENT_NOT_JSON = 0xC6, e.DocumentNotJsonException
-    SUBDOC_NUMBER_OUT_OF_RANGE = 0xC7, e.NumberTooBigException
-    SUBDOC_DELTA_INVALID = 0xC8, e.DeltaInvalidException
-    SUBDOC_PATH_EXISTS = 0xC9, e.PathExistsException
-    SUBDOC_VALUE_TOO_DEEP = 0xCA, e.ValueTooDeepException
-    SUBDOC_INVALID_COMBO = 0xCB, e.InvalidArgumentException
+    VBUCKET_UUID_NOT_EQUAL = 0xA8, errors.CouchbaseException
+    SUBDOC_PATH_NOT_FOUND = 0xC0, errors.PathNotFoundException
+    SUBDOC_PATH_MISMATCH = 0xC1, errors.PathMismatchException
+    SUBDOC_PATH_INVALID = 0xC2, errors.PathInvalidException
+    SUBDOC_PATH_TOO_BIG = 0xC3, errors.PathTooBigException
+    SUBDOC_DOCUMENT_TOO_DEEP = 0xC4, errors.PathTooDeepException
+    SUBDOC_VALUE_CANNOT_INSERT = 0xC5, errors.ValueInvalidException
+    SUBDOC_DOCUMENT_NOT_JSON = 0xC6, errors.DocumentNotJsonException
+    SUBDOC_NUMBER_OUT_OF_RANGE = 0xC7, errors.NumberTooBigException
+    SUBDOC_DELTA_INVALID = 0xC8, errors.DeltaInvalidException
+    SUBDOC_PATH_EXISTS = 0xC9, errors.PathExistsException
+    SUBDOC_VALUE_TOO_DEEP = 0xCA, errors.ValueTooDeepException
+    SUBDOC_INVALID_COMBO = 0xCB, errors.InvalidArgumentException
     SUBDOC_MULTI_PATH_FAILURE = 0xCC, None, _FAILED_PATH, _SUBDOCUMENT
     SUBDOC_SUCCESS_DELETED = 0xCD, None, _ALIKE, _SUBDOCUMENT
-    SUBDOC_XATTR_INVALID_FLAG_COMBO = 0xCE, e.InvalidArgumentException
-    SUBDOC_XATTR_INVALID_KEY_COMBO = 0xCF, e.XattrInvalidKeyComboException
-    SUBDOC_XATTR_UNKNOWN_MACRO = 0xD0, e.XattrUnknownMacroException
-    SUBDOC_XATTR_UNKNOWN_VATTR = 0xD1, e.XattrUnknownVirtualAttributeException
-    SUBDOC_XATTR_CANNOT_MODIFY_VATTR = 0xD2, e.XattrCannotModifyVirtualAttributeException
+    SUBDOC_XATTR_INVALID_FLAG_COMBO = 0xCE, errors.InvalidArgumentException
+    SUBDOC_XATTR_INVALID_KEY_COMBO = 0xCF, errors.XattrInvalidKeyComboException
+    SUBDOC_XATTR_UNKNOWN_MACRO = 0xD0, errors.XattrUnknownMacroException
+    SUBDOC_XATTR_UNKNOWN_VATTR = 0xD1, errors.XattrUnknownVirtualAttributeException
+    SUBDOC_XATTR_CANNOT_MODIFY_VATTR = 0xD2, errors.XattrCannotModifyVirtualAttributeException
     SUBDOC_MULTI_PATH_FAILURE_DELETED = 0xD3, None, _FAILED_PATH, _SUBDOCUMENT
-    SUBDOC_INVALID_XATTR_ORDER = 0xD4, e.InvalidArgumentException
-    SUBDOC_XATTR_UNKNOWN_VATTR_MACRO = 0xD5, e.XattrUnknownMacroException
-    SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS = 0xD6, e.DocumentExistsException
-    SUBDOC_DELETED_DOCUMENT_CANNOT_HAVE_VALUE = 0xD7, e.InvalidArgumentException
-    SUBDOC_FIELD_NOT_BINARY = 0xD8, e.DocumentNotJsonException
+    SUBDOC_INVALID_XATTR_ORDER = 0xD4, errors.InvalidArgumentException
+    SUBDOC_XATTR_UNKNOWN_VATTR_MACRO = 0xD5, errors.XattrUnknownMacroException
+    SUBDOC_CAN_ONLY_REVIVE_DELETED_DOCUMENTS = 0xD6, errors.DocumentExistsException
+    SUBDOC_DELETED_DOCUMENT_CANNOT_HAVE_VALUE = 0xD7, errors.InvalidArgumentException
+    SUBDOC_FIELD_NOT_BINARY = 0xD8, errors.DocumentNotJsonException
     # fmt: on
 
     def fits(self, operation: str) -> bool:
@@ -181,7 +181,7 @@ def status_name(status: int) -> str | None:
 
 OF_A_PATH: Mapping[int, ErrorClass] = {
     # A right to the document alone does not open its system attributes.
-    Status.NO_ACCESS: e.XattrNoAccessException,
+    Status.NO_ACCESS: errors.XattrNoAccessException,
 }
 """Statuses that say something else of one path than of a whole document."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from triclinium_core import errors as e
+from triclinium_core import errors
 from triclinium_core.retry.couchbase.tables.error_rows import ErrorRow, error_table
 
 MANAGEMENT_OPERATIONS: tuple[str, ...] = (
@@ -32,19 +32,19 @@ _OLDER = "Not allowed on this version of cluster"
 def _collections() -> Iterable[ErrorRow]:
     row = ErrorRow
     # fmt: off
-    yield row(error=e.ScopeExistsException, operations=("create_scope",), http_status=400, words=("Scope with name ", " already exists"),
+    yield row(error=errors.ScopeExistsException, operations=("create_scope",), http_status=400, words=("Scope with name ", " already exists"),
               clause="RFC 0058, 602 ScopeExists; decision D37")
-    yield row(error=e.CollectionExistsException, operations=("create_collection",), http_status=400, words=("Collection with name ", " already exists"),
+    yield row(error=errors.CollectionExistsException, operations=("create_collection",), http_status=400, words=("Collection with name ", " already exists"),
               clause="RFC 0054 CreateCollection: CollectionAlreadyExistsException; decision D37")
-    yield row(error=e.CollectionNotFoundException, operations=_OF_A_COLLECTION, http_status=404, words=("Collection with name ", " is not found"),
+    yield row(error=errors.CollectionNotFoundException, operations=_OF_A_COLLECTION, http_status=404, words=("Collection with name ", " is not found"),
               clause="RFC 0054 UpdateCollection, DropCollection: CollectionNotFoundException; decision D37")
-    yield row(error=e.ScopeNotFoundException, operations=_OF_A_SCOPE, http_status=404, words=("Scope with name ", " is not found"),
+    yield row(error=errors.ScopeNotFoundException, operations=_OF_A_SCOPE, http_status=404, words=("Scope with name ", " is not found"),
               clause="RFC 0054 CreateCollection, UpdateCollection, DropScope: ScopeNotFoundException; decision D37")
-    yield row(error=e.FeatureNotAvailableException, operations=_OF_COLLECTIONS, http_status=400, words=(_OLDER,),
+    yield row(error=errors.FeatureNotAvailableException, operations=_OF_COLLECTIONS, http_status=400, words=(_OLDER,),
               clause="RFC 0058, 15 FeatureNotAvailable; decision D37")
-    yield row(error=e.FeatureNotAvailableException, operations=_OF_COLLECTIONS, http_status=400, words=("Not allowed on this type of bucket",),
+    yield row(error=errors.FeatureNotAvailableException, operations=_OF_COLLECTIONS, http_status=400, words=("Not allowed on this type of bucket",),
               clause="RFC 0058, 15 FeatureNotAvailable; decision D37")
-    yield row(error=e.BucketNotFoundException, operations=_OF_COLLECTIONS, http_status=404,
+    yield row(error=errors.BucketNotFoundException, operations=_OF_COLLECTIONS, http_status=404,
               clause="RFC 0058, 10 BucketNotFound; decision D37")
     # fmt: on
 
@@ -52,11 +52,11 @@ def _collections() -> Iterable[ErrorRow]:
 def _buckets() -> Iterable[ErrorRow]:
     row = ErrorRow
     # fmt: off
-    yield row(error=e.BucketExistsException, operations=("create_bucket",), http_status=400, words=("Bucket with given name already exists",),
+    yield row(error=errors.BucketExistsException, operations=("create_bucket",), http_status=400, words=("Bucket with given name already exists",),
               clause="RFC 0054 CreateBucket: HTTP 400 and content contains `Bucket with given name already exists`")
-    yield row(error=e.BucketNotFlushableException, operations=("flush_bucket",), http_status=400, words=("Flush is disabled",),
+    yield row(error=errors.BucketNotFlushableException, operations=("flush_bucket",), http_status=400, words=("Flush is disabled",),
               clause="RFC 0054 FlushBucket: BucketNotFlushableException; decision D37")
-    yield row(error=e.BucketNotFoundException, operations=_OF_A_BUCKET, http_status=404,
+    yield row(error=errors.BucketNotFoundException, operations=_OF_A_BUCKET, http_status=404,
               clause="RFC 0054 UpdateBucket, DropBucket, GetBucket, FlushBucket: BucketNotFoundException")
     # fmt: on
 
@@ -64,11 +64,11 @@ def _buckets() -> Iterable[ErrorRow]:
 def _users() -> Iterable[ErrorRow]:
     row = ErrorRow
     # fmt: off
-    yield row(error=e.UserNotFoundException, operations=("get_user", "drop_user"), http_status=404,
+    yield row(error=errors.UserNotFoundException, operations=("get_user", "drop_user"), http_status=404,
               clause="RFC 0054 GetUser, DropUser: UserNotFoundException")
-    yield row(error=e.GroupNotFoundException, operations=("get_group", "drop_group"), http_status=404,
+    yield row(error=errors.GroupNotFoundException, operations=("get_group", "drop_group"), http_status=404,
               clause="RFC 0054 GetGroup, DropGroup: GroupNotFoundException")
-    yield row(error=e.FeatureNotAvailableException, operations=("change_password",), http_status=400, words=(_OLDER,),
+    yield row(error=errors.FeatureNotAvailableException, operations=("change_password",), http_status=400, words=(_OLDER,),
               clause="RFC 0058, 15 FeatureNotAvailable; decision D37")
     # fmt: on
 
@@ -76,27 +76,27 @@ def _users() -> Iterable[ErrorRow]:
 def _all() -> Iterable[ErrorRow]:
     row = ErrorRow
     # fmt: off
-    yield row(error=e.AuthenticationFailureException, http_status=401,
+    yield row(error=errors.AuthenticationFailureException, http_status=401,
               clause="RFC 0058, 6 AuthenticationFailure; decision D37")
-    yield row(error=e.AuthenticationFailureException, http_status=403,
+    yield row(error=errors.AuthenticationFailureException, http_status=403,
               clause="RFC 0058, 6 AuthenticationFailure; decision D37")
-    yield row(error=e.RateLimitedException, http_status=429, words=(_LIMIT,),
+    yield row(error=errors.RateLimitedException, http_status=429, words=(_LIMIT,),
               clause='RFC 0058, 21 RateLimited, Cluster Manager: HTTP 429, Body contains "Limit(s) exceeded"')
-    yield row(error=e.QuotaLimitedException, http_status=429, words=(_COLLECTIONS_MAX,),
+    yield row(error=errors.QuotaLimitedException, http_status=429, words=(_COLLECTIONS_MAX,),
               clause=f'RFC 0058, 22 QuotaLimited, Cluster Manager: HTTP 429, Body contains "{_COLLECTIONS_MAX}"')
-    yield row(error=e.RateLimitedException, http_status=429, clause="RFC 6585, 4: Too Many Requests; decision D37")
-    yield row(error=e.FeatureNotAvailableException, http_status=404, body="Not Found",
+    yield row(error=errors.RateLimitedException, http_status=429, clause="RFC 6585, 4: Too Many Requests; decision D37")
+    yield row(error=errors.FeatureNotAvailableException, http_status=404, body="Not Found",
               clause='RFC 0054 Feature Not Found: 404 containing the body "Not Found"')
-    yield row(error=e.FeatureNotAvailableException, http_status=404, body="Not found",
+    yield row(error=errors.FeatureNotAvailableException, http_status=404, body="Not found",
               clause='RFC 0054 Feature Not Found: 404 containing the body "Not Found"')
     yield from _buckets()
     yield from _collections()
     yield from _users()
-    yield row(error=e.InvalidArgumentException, http_status=400,
+    yield row(error=errors.InvalidArgumentException, http_status=400,
               clause="RFC 0058, 3 InvalidArgument, Management: HTTP status 400, if no more specific error type applies")
-    yield row(error=e.InternalServerFailureException, http_status=500,
+    yield row(error=errors.InternalServerFailureException, http_status=500,
               clause="RFC 9110, 15.6.1: Internal Server Error; decision D37")
-    yield row(error=e.TemporaryFailureException, http_status=503,
+    yield row(error=errors.TemporaryFailureException, http_status=503,
               clause="RFC 9110, 15.6.4: Service Unavailable; decision D37")
     # fmt: on
 

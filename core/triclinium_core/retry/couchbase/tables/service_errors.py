@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from triclinium_core import errors as e
+from triclinium_core import errors
 from triclinium_core.retry.couchbase.tables.error_rows import NO_CODE, ErrorRow, code, error_table, first_fitting
 from triclinium_core.retry.couchbase.tables.management_errors import MANAGEMENT_ERRORS
 from triclinium_core.retry.couchbase.tables.service import Service
@@ -27,64 +27,64 @@ _INDEXES_MAX = "Limit for number of indexes that can be created per scope has be
 def _query() -> Iterable[ErrorRow]:
     row = ErrorRow
     # fmt: off
-    yield row(codes=code(1000), error=e.InvalidArgumentException,
+    yield row(codes=code(1000), error=errors.InvalidArgumentException,
               clause="RFC 0058, 3 InvalidArgument: a statement that writes, asked for as readonly; decision D37")
     for feature in ("query_context", "preserve_expiry", "use_replica"):
-        yield row(codes=code(1065), words=(feature,), error=e.FeatureNotAvailableException,
+        yield row(codes=code(1065), words=(feature,), error=errors.FeatureNotAvailableException,
                   clause=f"RFC 0056 {feature}: an older server does not know the parameter; decision D37")
-    yield row(codes=code(1065), error=e.InvalidArgumentException,
+    yield row(codes=code(1065), error=errors.InvalidArgumentException,
               clause="RFC 0058, 3 InvalidArgument: a parameter that the service does not know; decision D37")
-    yield row(codes=code(1080), error=e.TimeoutException,
+    yield row(codes=code(1080), error=errors.TimeoutException,
               clause="RFC 0058, 1 Timeout: the service gave up at the timeout that it was sent; decision D37")
     for limit in (1191, 1192, 1193, 1194):
-        yield row(codes=code(limit), error=e.RateLimitedException, clause=f"RFC 0058, 21 RateLimited, Query: Code {limit}")
-    yield row(codes=code(2120), error=e.AuthenticationFailureException,
+        yield row(codes=code(limit), error=errors.RateLimitedException, clause=f"RFC 0058, 21 RateLimited, Query: Code {limit}")
+    yield row(codes=code(2120), error=errors.AuthenticationFailureException,
               clause="RFC 0058, 6 AuthenticationFailure, Query: code 2120")
-    yield row(codes=code(3000), error=e.ParsingFailureException, clause="RFC 0058, 8 ParsingFailure, Query: code 3000")
+    yield row(codes=code(3000), error=errors.ParsingFailureException, clause="RFC 0058, 8 ParsingFailure, Query: code 3000")
     for prepared in (4040, 4050, 4060, 4070, 4080, 4090):
-        yield row(codes=code(prepared), error=e.PreparedStatementFailureException,
+        yield row(codes=code(prepared), error=errors.PreparedStatementFailureException,
                   clause=f"RFC 0058, 203 PreparedStatementFailure, Query: code {prepared}")
-    yield row(codes=code(4300), words=("index ", "already exist"), error=e.IndexExistsException,
+    yield row(codes=code(4300), words=("index ", "already exist"), error=errors.IndexExistsException,
               clause="RFC 0058, 18 IndexExists, Query: Code 4300 AND message contains index .+ already exist")
-    yield row(codes=range(4000, 5000), error=e.PlanningFailureException,
+    yield row(codes=range(4000, 5000), error=errors.PlanningFailureException,
               clause="RFC 0058, 201 PlanningFailure, Query: code range 4xxx")
-    yield row(codes=code(5000), words=("queryport.indexNotFound",), error=e.IndexNotFoundException,
+    yield row(codes=code(5000), words=("queryport.indexNotFound",), error=errors.IndexNotFoundException,
               clause="RFC 0049 Response Code Retry List, Query: Error code 5000; decision C32")
-    yield row(codes=code(5000), words=("index ", " not found"), error=e.IndexNotFoundException,
+    yield row(codes=code(5000), words=("index ", " not found"), error=errors.IndexNotFoundException,
               clause="RFC 0058, 17 IndexNotFound, Query: Codes 5000 AND message contains index .+ not found")
-    yield row(codes=code(5000), words=("Index ", "already exist"), error=e.IndexExistsException,
+    yield row(codes=code(5000), words=("Index ", "already exist"), error=errors.IndexExistsException,
               clause="RFC 0058, 18 IndexExists, Query: Code 5000 AND message contains Index .+ already exist")
-    yield row(codes=code(5000), words=(_INDEXES_MAX,), error=e.QuotaLimitedException,
+    yield row(codes=code(5000), words=(_INDEXES_MAX,), error=errors.QuotaLimitedException,
               clause=f'RFC 0058, 22 QuotaLimited, Query: Code 5000, Body contains "{_INDEXES_MAX}"')
-    yield row(codes=range(5000, 6000), error=e.InternalServerFailureException,
+    yield row(codes=range(5000, 6000), error=errors.InternalServerFailureException,
               clause="RFC 0058, 5 InternalServerFailure, Query: Error range 5xxx")
-    yield row(codes=range(10000, 11000), error=e.AuthenticationFailureException,
+    yield row(codes=range(10000, 11000), error=errors.AuthenticationFailureException,
               clause="RFC 0058, 6 AuthenticationFailure, Query: Error range 10xxx")
-    yield row(codes=code(12003), names_collection=True, error=e.CollectionNotFoundException,
+    yield row(codes=code(12003), names_collection=True, error=errors.CollectionNotFoundException,
               clause="RFC 0058, 11 CollectionNotFound, by the keyspace of the error; decision D74")
-    yield row(codes=code(12003), error=e.BucketNotFoundException,
+    yield row(codes=code(12003), error=errors.BucketNotFoundException,
               clause="RFC 0058, 10 BucketNotFound, by the keyspace of the error; decision D74")
-    yield row(codes=code(12021), error=e.ScopeNotFoundException,
+    yield row(codes=code(12021), error=errors.ScopeNotFoundException,
               clause="RFC 0058, 16 ScopeNotFound, of the query service; decision D74")
-    yield row(codes=code(12004), error=e.IndexNotFoundException,
+    yield row(codes=code(12004), error=errors.IndexNotFoundException,
               clause="RFC 0058, 17 IndexNotFound, Query: Codes 12004, 12016")
-    yield row(codes=code(12016), error=e.IndexNotFoundException,
+    yield row(codes=code(12016), error=errors.IndexNotFoundException,
               clause="RFC 0058, 17 IndexNotFound, Query: Codes 12004, 12016")
-    yield row(codes=code(12009), words=("CAS mismatch",), error=e.CasMismatchException,
+    yield row(codes=code(12009), words=("CAS mismatch",), error=errors.CasMismatchException,
               clause="RFC 0058, 9 CasMismatch, Query: code 12009 AND message contains `CAS mismatch`")
-    yield row(codes=code(12009), cause=12033, error=e.CasMismatchException,
+    yield row(codes=code(12009), cause=12033, error=errors.CasMismatchException,
               clause="RFC 0058, 9 CasMismatch: the reason of newer servers; decision D37")
-    yield row(codes=code(12009), cause=17014, error=e.DocumentNotFoundException,
+    yield row(codes=code(12009), cause=17014, error=errors.DocumentNotFoundException,
               clause="RFC 0058, 101 DocumentNotFound: the reason of newer servers; decision D37")
-    yield row(codes=code(12009), cause=17012, error=e.DocumentExistsException,
+    yield row(codes=code(12009), cause=17012, error=errors.DocumentExistsException,
               clause="RFC 0058, 105 DocumentExists: the reason of newer servers; decision D37")
-    yield row(codes=code(12009), error=e.DmlFailureException,
+    yield row(codes=code(12009), error=errors.DmlFailureException,
               clause="RFC 0058, 204 DmlFailure, Query: code 12009 AND message does not contain `CAS mismatch`")
-    yield row(codes=range(12000, 13000), error=e.IndexFailureException,
+    yield row(codes=range(12000, 13000), error=errors.IndexFailureException,
               clause="RFC 0058, 202 IndexFailure, Query: code range 12xxx")
-    yield row(codes=code(13014), error=e.AuthenticationFailureException,
+    yield row(codes=code(13014), error=errors.AuthenticationFailureException,
               clause="RFC 0036 Server Responses, Query: code 13014; decision D37")
-    yield row(codes=range(14000, 15000), error=e.IndexFailureException,
+    yield row(codes=range(14000, 15000), error=errors.IndexFailureException,
               clause="RFC 0058, 202 IndexFailure, Query: code range 14xxx")
     yield _timed_out()
     # fmt: on
@@ -94,31 +94,31 @@ def _query() -> Iterable[ErrorRow]:
 def _analytics() -> Iterable[ErrorRow]:
     row = ErrorRow
     # fmt: off
-    yield row(codes=range(20000, 21000), error=e.AuthenticationFailureException,
+    yield row(codes=range(20000, 21000), error=errors.AuthenticationFailureException,
               clause="RFC 0058, 6 AuthenticationFailure, Analytics: Error range 20xxx")
-    yield row(codes=code(21002), error=e.TimeoutException, clause="RFC 0027, 21002: Request timed out and will be cancelled")
+    yield row(codes=code(21002), error=errors.TimeoutException, clause="RFC 0027, 21002: Request timed out and will be cancelled")
     for temporary in (23000, 23003):
-        yield row(codes=code(temporary), error=e.TemporaryFailureException,
+        yield row(codes=code(temporary), error=errors.TemporaryFailureException,
                   clause=f"RFC 0058, 7 TemporaryFailure, Analytics: {temporary}")
-    yield row(codes=code(23007), error=e.JobQueueFullException,
+    yield row(codes=code(23007), error=errors.JobQueueFullException,
               clause="RFC 0058, 302 JobQueueFull, Analytics: Error code 23007")
-    yield row(codes=code(24000), error=e.ParsingFailureException,
+    yield row(codes=code(24000), error=errors.ParsingFailureException,
               clause="RFC 0058, 8 ParsingFailure, Analytics: codes 24000")
-    yield row(codes=code(24006), error=e.LinkNotFoundException, clause="RFC 0058, 307 LinkNotFound, Analytics: 24006")
+    yield row(codes=code(24006), error=errors.LinkNotFoundException, clause="RFC 0058, 307 LinkNotFound, Analytics: 24006")
     for missing in (24025, 24044, 24045):
-        yield row(codes=code(missing), error=e.DatasetNotFoundException,
+        yield row(codes=code(missing), error=errors.DatasetNotFoundException,
                   clause=f"RFC 0058, 303 DatasetNotFound, Analytics: {missing}")
-    yield row(codes=code(24034), error=e.DataverseNotFoundException,
+    yield row(codes=code(24034), error=errors.DataverseNotFoundException,
               clause="RFC 0058, 304 DataverseNotFound, Analytics: 24034")
-    yield row(codes=code(24039), error=e.DataverseExistsException, clause="RFC 0058, 306 DataverseExists, Analytics: 24039")
-    yield row(codes=code(24040), error=e.DatasetExistsException, clause="RFC 0058, 305 DatasetExists, Analytics: 24040")
-    yield row(codes=code(24047), error=e.IndexNotFoundException, clause="RFC 0058, 17 IndexNotFound, Analytics: 24047")
-    yield row(codes=code(24048), error=e.IndexExistsException, clause="RFC 0058, 18 IndexExists, Analytics: 24048")
-    yield row(codes=code(24055), error=e.LinkExistsException,
+    yield row(codes=code(24039), error=errors.DataverseExistsException, clause="RFC 0058, 306 DataverseExists, Analytics: 24039")
+    yield row(codes=code(24040), error=errors.DatasetExistsException, clause="RFC 0058, 305 DatasetExists, Analytics: 24040")
+    yield row(codes=code(24047), error=errors.IndexNotFoundException, clause="RFC 0058, 17 IndexNotFound, Analytics: 24047")
+    yield row(codes=code(24048), error=errors.IndexExistsException, clause="RFC 0058, 18 IndexExists, Analytics: 24048")
+    yield row(codes=code(24055), error=errors.LinkExistsException,
               clause="RFC 0054 CreateLink: AnalyticsLinkExistsException; decision D37")
-    yield row(codes=range(24000, 25000), error=e.CompilationFailureException,
+    yield row(codes=range(24000, 25000), error=errors.CompilationFailureException,
               clause="RFC 0058, 301 CompilationFailure, Analytics: Error range 24xxx")
-    yield row(codes=range(25000, 26000), error=e.InternalServerFailureException,
+    yield row(codes=range(25000, 26000), error=errors.InternalServerFailureException,
               clause="RFC 0058, 5 InternalServerFailure, Analytics: Error range 25xxx")
     yield _timed_out()
     # fmt: on
@@ -128,22 +128,22 @@ def _analytics() -> Iterable[ErrorRow]:
 def _search() -> Iterable[ErrorRow]:
     row = ErrorRow
     # fmt: off
-    yield row(http_status=400, words=("index not found",), error=e.IndexNotFoundException,
+    yield row(http_status=400, words=("index not found",), error=errors.IndexNotFoundException,
               clause='RFC 0058, 17 IndexNotFound, Search: Http status code 400 AND text contains "index not found"')
-    yield row(http_status=400, words=("num_fts_indexes",), error=e.QuotaLimitedException,
+    yield row(http_status=400, words=("num_fts_indexes",), error=errors.QuotaLimitedException,
               clause='RFC 0058, 22 QuotaLimited, Search: HTTP 400, match body contains "num_fts_indexes"')
     for status in (400, 500):
-        yield row(http_status=status, words=("no indexName:",), error=e.IndexNotFoundException,
+        yield row(http_status=status, words=("no indexName:",), error=errors.IndexNotFoundException,
                   clause="RFC 0058, 17 IndexNotFound: another text of the service; decision D37")
-        yield row(http_status=status, words=("no planPIndexes for indexName",), error=e.IndexNotReadyException,
+        yield row(http_status=status, words=("no planPIndexes for indexName",), error=errors.IndexNotReadyException,
                   clause="RFC 0058, 0 CouchbaseException; decision D7")
-        yield row(http_status=status, words=("index with the same name already exists",), error=e.IndexExistsException,
+        yield row(http_status=status, words=("index with the same name already exists",), error=errors.IndexExistsException,
                   clause="RFC 0058, 18 IndexExists; decision D37")
     for text in ("page not found", "Page not found"):
-        yield row(http_status=404, words=(text,), error=e.FeatureNotAvailableException,
+        yield row(http_status=404, words=(text,), error=errors.FeatureNotAvailableException,
                   clause="RFC 0054 Feature Not Found, in the words of the search service; decision D37")
     for limit in ("num_concurrent_requests", "num_queries_per_min", "ingress_mib_per_min", "egress_mib_per_min"):
-        yield row(http_status=429, words=(limit,), error=e.RateLimitedException,
+        yield row(http_status=429, words=(limit,), error=errors.RateLimitedException,
                   clause=f'RFC 0058, 21 RateLimited, Search: HTTP 429, match body contains "{limit}"')
     # fmt: on
     yield from _any_service(None)
@@ -152,13 +152,13 @@ def _search() -> Iterable[ErrorRow]:
 def _views() -> Iterable[ErrorRow]:
     row = ErrorRow
     # fmt: off
-    yield row(http_status=401, error=e.AuthenticationFailureException,
+    yield row(http_status=401, error=errors.AuthenticationFailureException,
               clause="RFC 0058, 6 AuthenticationFailure, View: HTTP status 401")
-    yield row(http_status=403, error=e.AuthenticationFailureException,
+    yield row(http_status=403, error=errors.AuthenticationFailureException,
               clause="RFC 0058, 6 AuthenticationFailure; decision D37")
-    yield row(words=("not_found",), error=e.ViewNotFoundException,
+    yield row(words=("not_found",), error=errors.ViewNotFoundException,
               clause='RFC 0058, 501 ViewNotFound: Reason or error contains "not_found"')
-    yield row(http_status=404, words=("missing",), error=e.ViewNotFoundException,
+    yield row(http_status=404, words=("missing",), error=errors.ViewNotFoundException,
               clause="RFC 0058, 501 ViewNotFound: Http status code 404; decision D37")
     # fmt: on
 
@@ -168,7 +168,7 @@ def _timed_out() -> ErrorRow:
     return ErrorRow(
         codes=NO_CODE,
         status=TIMED_OUT,
-        error=e.TimeoutException,
+        error=errors.TimeoutException,
         clause="RFC 0058, 1 Timeout, by the status of a body that has no error code; decision D39",
     )
 
@@ -177,15 +177,15 @@ def _any_service(codes: range | None) -> Iterable[ErrorRow]:
     """Yield what HTTP itself says of a service that answers statements."""
     row = ErrorRow
     # fmt: off
-    yield row(http_status=401, error=e.AuthenticationFailureException,
+    yield row(http_status=401, error=errors.AuthenticationFailureException,
               clause="RFC 0058, 6 AuthenticationFailure, Search: HTTP status 401, 403; decision D37")
-    yield row(http_status=403, error=e.AuthenticationFailureException,
+    yield row(http_status=403, error=errors.AuthenticationFailureException,
               clause="RFC 0058, 6 AuthenticationFailure, Search: HTTP status 401, 403; decision D37")
-    yield row(http_status=429, codes=codes, error=e.RateLimitedException,
+    yield row(http_status=429, codes=codes, error=errors.RateLimitedException,
               clause="RFC 6585, 4: Too Many Requests; decision D37")
-    yield row(http_status=500, codes=codes, error=e.InternalServerFailureException,
+    yield row(http_status=500, codes=codes, error=errors.InternalServerFailureException,
               clause="RFC 0058, 5 InternalServerFailure, Search: HTTP 500; decision D37")
-    yield row(http_status=503, codes=codes, error=e.TemporaryFailureException,
+    yield row(http_status=503, codes=codes, error=errors.TemporaryFailureException,
               clause="RFC 9110, 15.6.4: Service Unavailable; decision D37")
     # fmt: on
 
@@ -199,12 +199,13 @@ SERVICE_ERRORS: Mapping[Service, Sequence[ErrorRow]] = {
 }
 """The first fitting row of a service decides."""
 
-UNLISTED = ErrorRow(error=e.CouchbaseException, clause="RFC 0058, 0 CouchbaseException: no line names this answer")
+UNLISTED = ErrorRow(error=errors.CouchbaseException, clause="RFC 0058, 0 CouchbaseException: no line names this answer")
 FOREIGN = ErrorRow(
-    error=e.DecodingFailureException, clause="RFC 0058, 20 DecodingFailure: a success that the service did not write"
+    error=errors.DecodingFailureException,
+    clause="RFC 0058, 20 DecodingFailure: a success that the service did not write",
 )
 BROKEN_OFF = ErrorRow(
-    error=e.DecodingFailureException,
+    error=errors.DecodingFailureException,
     clause="RFC 0058, 20 DecodingFailure: a statement that ended early and lists no error; decision D39",
 )
 

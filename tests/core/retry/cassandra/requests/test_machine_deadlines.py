@@ -9,7 +9,7 @@ from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.requests import request_cases
 from tests.rows import rows
 from triclinium_core.retry import cassandra
-from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors as e
+from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors
 
 
 def test_one_timeout_for_the_whole_call() -> None:
@@ -28,7 +28,7 @@ def test_one_timeout_for_the_whole_call() -> None:
 
     assert cassandra.Cancel(1) == cancel
     assert isinstance(fail, cassandra.Fail)
-    assert isinstance(fail.error, e.DriverTimeout)
+    assert isinstance(fail.error, errors.DriverTimeout)
     assert "no answer within 2.0 s" == str(fail.error)
     assert (
         cassandra.ExecutionInfo(None, (("n1", request_cases.SERVER),), -1, 0, Level.QUORUM, 1)
@@ -54,16 +54,16 @@ def test_one_timeout_for_the_whole_call() -> None:
             False,
         ),
         ([cassandra.RequestWritten(0), cassandra.AttemptAborted(0, request_cases.CLOSED, handed_over=0)], True),
-        ([cassandra.AttemptAborted(0, e.RequestThrottled("full"))], False),
-        ([cassandra.RequestWritten(0), cassandra.AttemptAborted(0, e.FrameTooLong("the answer"))], True),
+        ([cassandra.AttemptAborted(0, errors.RequestThrottled("full"))], False),
+        ([cassandra.RequestWritten(0), cassandra.AttemptAborted(0, errors.FrameTooLong("the answer"))], True),
         ([cassandra.RequestWritten(0), cassandra.ResultReceived(0)], False),
         ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.UNAVAILABLE)], False),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, e.InvalidQuery("no"))], False),
+        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, errors.InvalidQuery("no"))], False),
         ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.WRITE)], True),
         ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.SERVER)], True),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, e.CoordinatorError("news"))], True),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, e.AuthenticationError("who"))], False),
-        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, e.Bootstrapping("not yet"))], True),
+        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, errors.CoordinatorError("news"))], True),
+        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, errors.AuthenticationError("who"))], False),
+        ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, errors.Bootstrapping("not yet"))], True),
         ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.UNPREPARED)], False),
         (
             [
@@ -131,7 +131,7 @@ def test_a_timeout_says_whether_it_is_ambiguous(events: Sequence[cassandra.Cassa
     request_cases.hear(machine, *events)
     error = request_cases.error_of(request_cases.hear(machine, cassandra.TimerFired(), at=request_cases.START + 2.0))
 
-    assert type(error) is e.DriverTimeout
+    assert type(error) is errors.DriverTimeout
     assert words in str(error)
 
 
@@ -143,7 +143,7 @@ def test_nothing_is_sent_when_time_is_up() -> None:
         machine, cassandra.ErrorReceived(0, request_cases.SERVER), at=request_cases.START + 2.0
     )
 
-    assert isinstance(request_cases.error_of(actions), e.DriverTimeout)
+    assert isinstance(request_cases.error_of(actions), errors.DriverTimeout)
     assert not [action for action in actions if isinstance(action, cassandra.Send)]
 
 

@@ -12,7 +12,7 @@ from tests.core.retry.cassandra.requests import request_cases
 from tests.rows import rows
 from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry import cassandra
-from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors as e
+from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors
 from triclinium_core.retry.invalid_event import InvalidEvent
 
 
@@ -78,10 +78,10 @@ def test_a_plan_that_fails() -> None:
 
     machine = cassandra.RequestMachine(request_cases.request(request_cases.NEVER_ASKED), plan())
     request_cases.hear(machine, cassandra.RequestStarted())
-    closed = e.ClosedConnection("closed")
+    closed = errors.ClosedConnection("closed")
     error = request_cases.error_of(request_cases.hear(machine, cassandra.AttemptAborted(0, closed, 0)))
 
-    assert isinstance(error, e.PolicyFailed)
+    assert isinstance(error, errors.PolicyFailed)
     assert cassandra.ExecutionInfo(None, (("n1", closed),), -1, 0, None, 0) == error.execution_info
     assert "the query plan failed: ZeroDivisionError('raise me')" == str(error)
     assert isinstance(error.__cause__, ZeroDivisionError)
@@ -92,5 +92,7 @@ def test_a_plan_that_fails_at_once() -> None:
     nodes: Any = iter([["n1"]])
     machine = cassandra.RequestMachine(request_cases.request(), nodes)
 
-    assert isinstance(request_cases.error_of(request_cases.hear(machine, cassandra.RequestStarted())), e.PolicyFailed)
+    assert isinstance(
+        request_cases.error_of(request_cases.hear(machine, cassandra.RequestStarted())), errors.PolicyFailed
+    )
     assert machine.state is cassandra.RequestState.FAILED

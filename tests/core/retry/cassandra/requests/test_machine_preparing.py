@@ -9,7 +9,7 @@ from tests.core.retry.cassandra.requests import request_cases
 from tests.core.retry.cassandra.requests.scripted import Answer, ScriptedCluster, play
 from tests.rows import rows
 from triclinium_core.retry import cassandra
-from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors as e
+from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors
 from triclinium_core.retry.cassandra.requests.request_machine import REPREPARATIONS_MAX
 
 idempotent_or_not = rows("idempotent", [True, False])
@@ -33,7 +33,7 @@ def test_another_id() -> None:
     """The application holds an id that names nothing any more."""
     error = request_cases.error_of(request_cases.hear(preparing(), cassandra.StatementPrepared(1, b"other")))
 
-    assert isinstance(error, e.RepreparationFailed)
+    assert isinstance(error, errors.RepreparationFailed)
     assert "n1 prepared statement b'id' again and calls it b'other' now, as happens after USE; prepare it anew" == str(
         error
     )
@@ -45,12 +45,15 @@ def test_a_text_that_nobody_knows() -> None:
     """Without it there is nothing to prepare."""
     error = request_cases.error_of(request_cases.hear(preparing(), cassandra.StatementForgotten(1)))
 
-    assert isinstance(error, e.RepreparationFailed)
+    assert isinstance(error, errors.RepreparationFailed)
     assert "n1 does not know statement b'id', and neither does the driver; prepare it anew" == str(error)
 
 
-@rows("error", [e.InvalidQuery("no"), e.AlreadyExists("no"), e.FunctionFailure("no"), e.ProtocolError("no")])
-def test_the_statement_is_wrong(error: e.CoordinatorError) -> None:
+@rows(
+    "error",
+    [errors.InvalidQuery("no"), errors.AlreadyExists("no"), errors.FunctionFailure("no"), errors.ProtocolError("no")],
+)
+def test_the_statement_is_wrong(error: errors.CoordinatorError) -> None:
     """No other node would take it either."""
     assert error is request_cases.error_of(request_cases.hear(preparing(), cassandra.ErrorReceived(1, error)))
 
@@ -60,11 +63,11 @@ def test_the_statement_is_wrong(error: e.CoordinatorError) -> None:
     "event",
     [
         cassandra.ErrorReceived(1, request_cases.SERVER),
-        cassandra.ErrorReceived(1, e.Overloaded("no")),
+        cassandra.ErrorReceived(1, errors.Overloaded("no")),
         cassandra.ErrorReceived(1, request_cases.UNPREPARED),
         cassandra.AttemptAborted(1, request_cases.CLOSED),
         cassandra.AttemptAborted(1, request_cases.CLOSED, 0),
-        cassandra.AttemptAborted(1, e.FrameTooLong("17 MiB")),
+        cassandra.AttemptAborted(1, errors.FrameTooLong("17 MiB")),
         cassandra.ConnectionMissed(1),
     ],
 )
@@ -104,10 +107,12 @@ def test_the_connection_is_gone_before_a_retried_request_is_prepared_again() -> 
         cassandra.ErrorReceived(1, request_cases.UNPREPARED),
         cassandra.ConnectionMissed(2),
     )
-    error = request_cases.error_of(request_cases.hear(machine, cassandra.AttemptAborted(3, e.FrameTooLong("17 MiB"))))
+    error = request_cases.error_of(
+        request_cases.hear(machine, cassandra.AttemptAborted(3, errors.FrameTooLong("17 MiB")))
+    )
 
     assert error.execution_info is not None
-    assert [("n1", e.ServerError), ("n1", e.NodeUnavailable)] == [
+    assert [("n1", errors.ServerError), ("n1", errors.NodeUnavailable)] == [
         (node, type(met)) for node, met in error.execution_info.errors
     ]
 
@@ -119,7 +124,7 @@ def test_a_node_that_forgets_at_once() -> None:
         return request_cases.UNPREPARED if isinstance(order, cassandra.Send) else "prepared"
 
     run = play(request_cases.request(request_cases.NEVER_ASKED, idempotent=False), {"n1": forgets, "n2": forgets})
-    assert isinstance(run.error, e.AllNodesFailed)
+    assert isinstance(run.error, errors.AllNodesFailed)
 
     assert {"n1": (request_cases.UNPREPARED,), "n2": (request_cases.UNPREPARED,)} == run.error.errors
     assert (1 + REPREPARATIONS_MAX,) * 2 == run.cluster.counts("n1", "n2")

@@ -14,10 +14,10 @@ from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.requests.request_cases import CLOSED, READ, SERVER, UNAVAILABLE, WRITE
 from tests.core.retry.cassandra.requests.witness import ExecutionWitness
 from triclinium_core.retry import cassandra
-from triclinium_core.retry.cassandra import errors as e
+from triclinium_core.retry.cassandra import errors
 from triclinium_core.retry.invalid_event import InvalidEvent
 
-Error = TypeVar("Error", bound=e.CassandraError)
+Error = TypeVar("Error", bound=errors.CassandraError)
 
 LEVELS = [None, cassandra.ConsistencyLevel.QUORUM, cassandra.ConsistencyLevel.ONE]
 DOWNGRADED = [
@@ -30,7 +30,7 @@ answers: st.SearchStrategy[Any] = st.sampled_from(
     [*RETRIES, *RETRIES, *RETRIES, cassandra.RETHROW, cassandra.IGNORE, None, ZeroDivisionError("raise me")]
 )
 
-UNPREPARED = e.Unprepared(statement_id=b"id")
+UNPREPARED = errors.Unprepared(statement_id=b"id")
 
 
 def fresh(error: Error) -> Error:
@@ -40,19 +40,19 @@ def fresh(error: Error) -> Error:
     return twin
 
 
-OFTEN: list[e.CoordinatorError] = [SERVER, READ, UNAVAILABLE, WRITE, UNPREPARED, e.Bootstrapping("joining")]
+OFTEN: list[errors.CoordinatorError] = [SERVER, READ, UNAVAILABLE, WRITE, UNPREPARED, errors.Bootstrapping("joining")]
 node_errors = st.sampled_from(
     [
         *OFTEN,
         *OFTEN,
-        e.Overloaded("busy"),
-        e.CasWriteUnknown("perhaps"),
-        e.InvalidQuery("no"),
-        e.AuthenticationError("no"),
+        errors.Overloaded("busy"),
+        errors.CasWriteUnknown("perhaps"),
+        errors.InvalidQuery("no"),
+        errors.AuthenticationError("no"),
     ]
 ).map(fresh)
 aborts = st.sampled_from(
-    [CLOSED, CLOSED, e.HeartbeatFailure("silent"), e.RequestAborted("garbled"), e.FrameTooLong("17 MiB")]
+    [CLOSED, CLOSED, errors.HeartbeatFailure("silent"), errors.RequestAborted("garbled"), errors.FrameTooLong("17 MiB")]
 ).map(fresh)
 handed_over = st.sampled_from([0, 0, 1, None])
 
@@ -121,7 +121,9 @@ class RequestHistories(RuleBasedStateMachine):
 
     @precondition(lambda self: self.is_open)
     @rule(data=st.data(), error=node_errors, answer=answers, often=st.booleans())
-    def answer_with_an_error(self, data: st.DataObject, error: e.CoordinatorError, answer: Any, often: bool) -> None:
+    def answer_with_an_error(
+        self, data: st.DataObject, error: errors.CoordinatorError, answer: Any, often: bool
+    ) -> None:
         """A node answers an error; the policy says anything."""
         order = self.pick(data)
         if isinstance(order, cassandra.Reprepare) and often:
@@ -132,7 +134,7 @@ class RequestHistories(RuleBasedStateMachine):
 
     @precondition(lambda self: self.is_open)
     @rule(data=st.data(), error=aborts, handed_over=handed_over, answer=answers)
-    def abort(self, data: st.DataObject, error: e.RequestAborted, handed_over: int | None, answer: Any) -> None:
+    def abort(self, data: st.DataObject, error: errors.RequestAborted, handed_over: int | None, answer: Any) -> None:
         """A connection closes, at any byte."""
         self.witness.policy.answer = answer
         self.witness.feed(cassandra.AttemptAborted(self.pick(data).attempt, error, handed_over))
@@ -232,7 +234,7 @@ class RequestHistories(RuleBasedStateMachine):
     def end_badly(self) -> None:
         """Every node fails, and the policy goes on to the next one."""
         self.witness.policy.answer = cassandra.RETRY_NEXT
-        self.witness.feed(cassandra.ErrorReceived(self.witness.live[0].attempt, e.Overloaded("busy")))
+        self.witness.feed(cassandra.ErrorReceived(self.witness.live[0].attempt, errors.Overloaded("busy")))
 
     def end_late(self) -> None:
         """No node answers."""
@@ -242,14 +244,16 @@ class RequestHistories(RuleBasedStateMachine):
     def judge_end(self, mood: int) -> None:
         """The end is the one that such nodes bring about."""
         (end,) = self.witness.ends
-        timed_out = isinstance(end, cassandra.Fail) and isinstance(end.error, e.DriverTimeout)
+        timed_out = isinstance(end, cassandra.Fail) and isinstance(end.error, errors.DriverTimeout)
         match mood:
             case 0:
                 assert isinstance(end, cassandra.Complete) or timed_out
             case 1:
                 assert isinstance(end, cassandra.Fail)
                 repeatable = self.witness.machine.request.may_repeat
-                assert isinstance(end.error, e.AllNodesFailed if repeatable else e.CassandraError) or timed_out
+                assert (
+                    isinstance(end.error, errors.AllNodesFailed if repeatable else errors.CassandraError) or timed_out
+                )
             case _:
                 assert timed_out
                 assert self.witness.now >= self.witness.deadline

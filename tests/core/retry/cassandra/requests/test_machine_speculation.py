@@ -10,7 +10,7 @@ from tests.core.retry.cassandra.policies_for_tests import Always
 from tests.core.retry.cassandra.requests import request_cases
 from tests.rows import rows
 from triclinium_core.retry import cassandra
-from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors as e
+from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors
 
 THREE = cassandra.ConstantSpeculativeExecutionPolicy(max_executions=3, delay=0.1)
 SOON = request_cases.START + 0.1
@@ -143,7 +143,7 @@ def test_the_faster_one_wins(winner: int, loser: int, node: str) -> None:
     assert math.inf == machine.wakeup
 
 
-CLOSED_ANSWER = e.Overloaded("busy")
+CLOSED_ANSWER = errors.Overloaded("busy")
 
 
 def test_the_last_one_tells() -> None:
@@ -156,7 +156,7 @@ def test_the_last_one_tells() -> None:
     )
 
     assert [] == first[1:]
-    assert isinstance(error, e.AllNodesFailed)
+    assert isinstance(error, errors.AllNodesFailed)
     assert (
         cassandra.ExecutionInfo(None, (("n2", CLOSED_ANSWER), ("n1", request_cases.SERVER)), -1, 1, None, 2)
         == error.execution_info
@@ -185,7 +185,7 @@ def test_a_policy_that_fails(answer: object) -> None:
     error = request_cases.error_of(actions)
 
     assert [cassandra.Cancel(0)] == actions[:-1]
-    assert isinstance(error, e.PolicyFailed)
+    assert isinstance(error, errors.PolicyFailed)
     assert "the speculative execution policy failed: " in str(error)
     assert isinstance(error.__cause__, ZeroDivisionError if isinstance(answer, Exception) else TypeError)
 
@@ -196,5 +196,5 @@ def test_a_policy_that_fails_when_the_answer_comes_first() -> None:
 
     assert isinstance(
         request_cases.error_of(request_cases.hear(machine, cassandra.ErrorReceived(0, request_cases.SERVER))),
-        e.PolicyFailed,
+        errors.PolicyFailed,
     )

@@ -10,7 +10,7 @@ from tests.core.retry.cassandra.requests import request_cases
 from tests.core.retry.cassandra.requests.scripted import MISSING, ROWS, UNSENT, play
 from tests.rows import rows
 from triclinium_core.retry import cassandra
-from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors as e
+from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors
 
 
 def test_a_result() -> None:
@@ -41,9 +41,9 @@ def test_the_last_node_fails() -> None:
     run = play(request_cases.request(Always(cassandra.RETRY_NEXT)), {"n1": [request_cases.UNAVAILABLE]})
 
     assert {"n1": (request_cases.UNAVAILABLE,)} == (
-        run.error.errors if isinstance(run.error, e.AllNodesFailed) else None
+        run.error.errors if isinstance(run.error, errors.AllNodesFailed) else None
     )
-    assert type(run.error) is e.AllNodesFailed
+    assert type(run.error) is errors.AllNodesFailed
     assert run.error.__cause__ is request_cases.UNAVAILABLE
     assert cassandra.ExecutionInfo(None, (("n1", request_cases.UNAVAILABLE),), -1, 0, None, 1) == run.info
 
@@ -53,14 +53,14 @@ def test_the_level_of_the_last_node() -> None:
     policy = Always(cassandra.RetryVerdict(cassandra.RetryDecision.RETRY_NEXT, Level.TWO))
     run = play(request_cases.request(policy, consistency=Level.QUORUM), {"n1": [request_cases.UNAVAILABLE]})
 
-    assert type(run.error) is e.AllNodesFailed
+    assert type(run.error) is errors.AllNodesFailed
     assert Level.TWO is run.info.consistency
 
 
 def test_rethrow() -> None:
     """The error itself is raised; it knows what was met before it, and is not among that."""
-    error = e.ReadTimeout(consistency=Level.ONE, block_for=1, received=0, data_present=False)
-    met = e.ServerError("no")
+    error = errors.ReadTimeout(consistency=Level.ONE, block_for=1, received=0, data_present=False)
+    met = errors.ServerError("no")
     run = play(request_cases.request(), {"n1": [met], "n2": [error]})
 
     assert run.error is error
@@ -74,7 +74,7 @@ def test_ignore() -> None:
     (_, missing), *others = run.info.errors
 
     assert isinstance(run.end, cassandra.CompleteEmpty)
-    assert ("n2", 0, e.NodeUnavailable, []) == (
+    assert ("n2", 0, errors.NodeUnavailable, []) == (
         run.info.coordinator,
         run.info.successful_execution_index,
         type(missing),
@@ -84,7 +84,7 @@ def test_ignore() -> None:
 
 def test_one_count_for_all_kinds_of_errors() -> None:
     """A server error on one node uses up the retry that a read timeout on the next would have had."""
-    late = e.ReadTimeout(consistency=Level.QUORUM, block_for=2, received=2, data_present=False)
+    late = errors.ReadTimeout(consistency=Level.QUORUM, block_for=2, received=2, data_present=False)
 
     assert play(request_cases.request(), {"n1": [late]}).result == ROWS
     assert play(request_cases.request(), {"n1": [request_cases.SERVER], "n2": [late]}).error is late
@@ -99,7 +99,7 @@ def test_what_a_policy_is_told() -> None:
             "n1": [UNSENT],
             "n2": [request_cases.SERVER],
             "n3": [MISSING],
-            "n4": [e.Bootstrapping("joining")],
+            "n4": [errors.Bootstrapping("joining")],
             "n5": [request_cases.SERVER],
         },
     )
@@ -113,11 +113,11 @@ def test_what_a_policy_is_told() -> None:
         request_cases.SERVER,
         request_cases.WRITE,
         request_cases.CLOSED,
-        e.ReadFailure("no"),
-        e.CasWriteUnknown("perhaps"),
+        errors.ReadFailure("no"),
+        errors.CasWriteUnknown("perhaps"),
     ],
 )
-def test_not_idempotent(error: e.CassandraError) -> None:
+def test_not_idempotent(error: errors.CassandraError) -> None:
     """A non-idempotent request that may have been executed is not retried, and the policy is not consulted."""
     run = play(request_cases.request(request_cases.NEVER_ASKED, idempotent=False), {"n1": [error], "n2": []})
 
@@ -126,7 +126,7 @@ def test_not_idempotent(error: e.CassandraError) -> None:
 
 
 @rows("error", [request_cases.READ, request_cases.UNAVAILABLE])
-def test_not_idempotent_and_not_executed(error: e.CassandraError) -> None:
+def test_not_idempotent_and_not_executed(error: errors.CassandraError) -> None:
     """The two kinds that change nothing are the policy's for any statement."""
     assert (
         ROWS
@@ -134,9 +134,9 @@ def test_not_idempotent_and_not_executed(error: e.CassandraError) -> None:
     )
 
 
-@rows("answer", [MISSING, UNSENT, e.Bootstrapping("joining")])
+@rows("answer", [MISSING, UNSENT, errors.Bootstrapping("joining")])
 @rows("idempotent", [True, False])
-def test_certainly_not_executed(answer: str | e.CassandraError, idempotent: bool) -> None:
+def test_certainly_not_executed(answer: str | errors.CassandraError, idempotent: bool) -> None:
     """The next node gets it, whatever the statement; that is recorded and not counted."""
     run = play(request_cases.request(request_cases.NEVER_ASKED, idempotent=idempotent), {"n1": [answer], "n2": []})
 
@@ -148,14 +148,15 @@ def test_an_empty_plan() -> None:
     """There was no node to try."""
     run = play(request_cases.request(), {})
 
-    assert e.NoNodeAvailable is run.ending
+    assert errors.NoNodeAvailable is run.ending
     assert cassandra.ExecutionInfo(None, (), -1, 0, None, 0) == run.info
 
 
 def test_a_pinned_node() -> None:
     """A plan of one: where its node fails, there is no other."""
     assert (
-        e.AllNodesFailed is play(request_cases.request(), {"n1": [request_cases.SERVER], "n2": []}, plan=["n1"]).ending
+        errors.AllNodesFailed
+        is play(request_cases.request(), {"n1": [request_cases.SERVER], "n2": []}, plan=["n1"]).ending
     )
 
 
@@ -194,8 +195,8 @@ def test_the_connection_is_gone_before_a_retry_on_the_same_node() -> None:
 
 
 @rows("handed_over", [None, 0])
-@rows("error", [e.FrameTooLong("17 MiB"), e.RequestThrottled("1,000 in flight")])
-def test_nobody_is_asked(error: e.FrameTooLong | e.RequestThrottled, handed_over: int | None) -> None:
+@rows("error", [errors.FrameTooLong("17 MiB"), errors.RequestThrottled("1,000 in flight")])
+def test_nobody_is_asked(error: errors.FrameTooLong | errors.RequestThrottled, handed_over: int | None) -> None:
     """No node takes a frame that is too long, and a throttle means the request, not the node."""
     raised = request_cases.error_of(
         request_cases.hear(
@@ -210,14 +211,14 @@ def test_nobody_is_asked(error: e.FrameTooLong | e.RequestThrottled, handed_over
 @rows(
     "error",
     [
-        e.InvalidSyntax("no"),
-        e.Unauthorized("no"),
-        e.AlreadyExists("no"),
-        e.FunctionFailure("no"),
-        e.ProtocolError("no"),
+        errors.InvalidSyntax("no"),
+        errors.Unauthorized("no"),
+        errors.AlreadyExists("no"),
+        errors.FunctionFailure("no"),
+        errors.ProtocolError("no"),
     ],
 )
-def test_raised_at_once(error: e.CassandraError) -> None:
+def test_raised_at_once(error: errors.CassandraError) -> None:
     """No other node would answer otherwise."""
     run = play(request_cases.request(request_cases.NEVER_ASKED), {"n1": [error], "n2": []})
 
@@ -227,17 +228,17 @@ def test_raised_at_once(error: e.CassandraError) -> None:
 
 def test_not_signed_in_any_more() -> None:
     """Bad credentials in the middle of it all are a mistake of the protocol."""
-    error = e.AuthenticationError("who are you?")
+    error = errors.AuthenticationError("who are you?")
     run = play(request_cases.request(request_cases.NEVER_ASKED), {"n1": [error]})
 
-    assert e.ProtocolError is run.ending
+    assert errors.ProtocolError is run.ending
     assert "AuthenticationError: who are you?" == str(run.error)
     assert run.error.__cause__ is error
 
 
 def test_one_error_of_a_connection_for_many_requests() -> None:
     """Each request raises a copy of its own, with its own story; the cause is that of all."""
-    closed = e.ClosedConnection("closed")
+    closed = errors.ClosedConnection("closed")
     closed.__cause__ = OSError("reset")
     one = request_cases.error_of(
         request_cases.hear(
@@ -268,7 +269,7 @@ def test_reports() -> None:
         machine, cassandra.RequestWritten(1), cassandra.ErrorReceived(1, request_cases.SERVER)
     )
     (raised, _) = request_cases.hear(
-        machine, cassandra.RequestWritten(2), cassandra.ErrorReceived(2, e.InvalidQuery("no"))
+        machine, cassandra.RequestWritten(2), cassandra.ErrorReceived(2, errors.InvalidQuery("no"))
     )
 
     assert cassandra.ReportFailure(0, "n1", request_cases.CLOSED, 0, None, is_unsent=True) == unsent
@@ -277,8 +278,8 @@ def test_reports() -> None:
     assert ("n3", 1, None) == (raised.node, raised.retry_count, raised.verdict)
 
 
-@rows("error", [e.ServerError("no"), e.Overloaded("no"), request_cases.CLOSED, e.CdcWriteFailure("no")])
-def test_prepare_is_idempotent(error: e.CassandraError) -> None:
+@rows("error", [errors.ServerError("no"), errors.Overloaded("no"), request_cases.CLOSED, errors.CdcWriteFailure("no")])
+def test_prepare_is_idempotent(error: errors.CassandraError) -> None:
     """A PREPARE is always idempotent, so the policy decides on each error."""
     assert ROWS == play(request_cases.prepare(Always(cassandra.RETRY_NEXT)), {"n1": [error], "n2": []}).result
 
@@ -287,7 +288,7 @@ def test_prepare_cannot_be_ignored() -> None:
     """There would be no statement."""
     run = play(request_cases.prepare(Always(cassandra.IGNORE)), {"n1": [request_cases.SERVER]})
 
-    assert e.PolicyFailed is run.ending
+    assert errors.PolicyFailed is run.ending
     assert "ServerError of a PREPARE" in str(run.error)
     assert run.error.__cause__ is request_cases.SERVER
     assert [cassandra.IGNORE] == [
@@ -301,16 +302,16 @@ def test_prepare_cannot_be_ignored() -> None:
         request_cases.READ,
         request_cases.WRITE,
         request_cases.UNAVAILABLE,
-        e.AlreadyExists("no"),
-        e.TruncateError("no"),
-        e.Unprepared(),
+        errors.AlreadyExists("no"),
+        errors.TruncateError("no"),
+        errors.Unprepared(),
     ],
 )
-def test_what_no_prepare_can_meet(error: e.CassandraError) -> None:
+def test_what_no_prepare_can_meet(error: errors.CassandraError) -> None:
     """An error that no PREPARE can cause fails the request with UnexpectedAnswer and becomes its cause."""
     run = play(request_cases.prepare(request_cases.NEVER_ASKED), {"n1": [error], "n2": []})
 
-    assert e.UnexpectedAnswer is run.ending
+    assert errors.UnexpectedAnswer is run.ending
     assert f"n1 answered a PREPARE with {type(error).__name__}" in str(run.error)
     assert run.error.__cause__ is error
 
@@ -330,7 +331,7 @@ def test_a_policy_that_fails(answer: object) -> None:
     """An exception from the policy, or a result that is no verdict, fails the request and stays in the machine."""
     run = play(request_cases.request(Always(answer)), {"n1": [request_cases.SERVER]})
 
-    assert (e.PolicyFailed, cassandra.RequestState.FAILED) == (run.ending, run.machine.state)
+    assert (errors.PolicyFailed, cassandra.RequestState.FAILED) == (run.ending, run.machine.state)
     assert (type(answer) if isinstance(answer, Exception) else TypeError) is type(run.error.__cause__)
     assert "ServerError of n1" in str(run.error)
 

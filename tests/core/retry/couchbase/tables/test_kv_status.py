@@ -175,7 +175,7 @@ def test_status_name(status: int, expected: str | None) -> None:
 
 def test_a_second_name_of_a_number_fails_at_import() -> None:
     """Two names of one number would share a row without a word."""
-    line = "    TOO_BIG = 0x03, e.ValueTooLargeException\n"
+    line = "    TOO_BIG = 0x03, errors.ValueTooLargeException\n"
     with pytest.raises(ValueError, match="TOO_LARGE"):
         import_with(kv_status, line, line + "    TOO_LARGE = 0x03, None\n")
 
