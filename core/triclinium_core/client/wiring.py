@@ -10,7 +10,7 @@ from triclinium_core.client.health.pings import Pings
 from triclinium_core.client.health.readiness import Readiness
 from triclinium_core.kv.topology.connection_string import ConnectionString
 from triclinium_core.runtime.kv.carrier import KeyValueCarrier
-from triclinium_core.runtime.kv.collection_ids import CollectionLookups
+from triclinium_core.runtime.kv.collection_lookups import CollectionLookups
 from triclinium_core.runtime.kv.config_follower import ConfigFollower
 from triclinium_core.runtime.kv.dispatcher import KeyValueDispatcher
 from triclinium_core.runtime.kv.known_cluster import KnownCluster

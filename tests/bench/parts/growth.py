@@ -27,6 +27,8 @@ NODES = (1, 10, 100)
 NODES_OF_A_MAP = (2, 10, 100)
 COLLECTIONS = (1, 100, 10_000)
 GETS = 2_048
+DOCUMENTS = 16_384
+"""How many documents the collections share: 164 each of 100 collections, 1 or 2 each of 10,000."""
 AT_ONCE = (1, 256)
 CHANGES = 8
 BUCKET = "travel"
@@ -96,17 +98,18 @@ def gets_from_nodes(count: int, at_once: int, effort: Effort) -> ReplayScript:
 
 
 def gets_from_collections(count: int, effort: Effort) -> ReplayScript:
-    """Return the script of gets from all collections of a bucket in turn."""
+    """Return the script of gets of many documents, from all collections of a bucket in turn."""
     count = min(count, effort.of(max(COLLECTIONS)))
     names = {f"collection-{number}": 8 + number for number in range(count)}
     options = FakeNodeOptions(buckets=(BUCKET,), collections={"_default": {"_default": 0}, "inventory": names})
     rehearsal = Rehearsal(FakeNodes(options, 1))
     keyspaces = [Keyspace(BUCKET, "inventory", name) for name in names]
+    documents = [(keyspaces[number * 7 % count], f"document-{number}") for number in range(effort.of(DOCUMENTS))]
+    # The first operation of each collection asks for its id, and the first of each vbucket searches for a route.
     rehearsal.do([Upsert(keyspace, "ada", b"{}", 0) for keyspace in keyspaces], count)
-    # With the last of the ids all ways were forgotten; now they are found again.
-    rehearsal.do([Get(keyspace, "ada") for keyspace in keyspaces], count)
+    rehearsal.do([Upsert(*document, b"{}", 0) for document in documents], count)
     rehearsal.begin()
-    rehearsal.do([Get(keyspaces[number * 7 % count], "ada") for number in range(effort.of(GETS))], 1)
+    rehearsal.do([Get(*document) for document in documents], 1)
     return rehearsal.script()
 
 

@@ -27,7 +27,7 @@ from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.retry.backoff import controlled
 from triclinium_core.retry.couchbase import TERMINAL_ERRORS, RetryReason, Service, Status, refused
-from triclinium_core.runtime.kv.collection_ids import CollectionLookups
+from triclinium_core.runtime.kv.collection_lookups import CollectionLookups
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.in_flight import ManifestQuestion
 from triclinium_core.runtime.kv.connection.states import ConnectionState

@@ -1,233 +1,163 @@
-"""Ids of the collections of each bucket: requests to nodes, and the operations queued until the responses arrive.
+"""Known ids of collections.
 
-Source: decisions C8, C9 and C37; kv_engine ``docs/Collections.md``.
+An id is asked for once, however many operations wait for it; an answer that the collection does not exist is kept until
+the next one, for the terminal reasons (decision C8).
+
+Source: kv_engine ``docs/Collections.md``; SDK-RFC 0049 reason KV_COLLECTION_OUTDATED.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from triclinium_core import decoder_faults, errors
-from triclinium_core.contract.couchbase import TimerKind
-from triclinium_core.contract.neutral import ReportConnection, StreamId
-from triclinium_core.kv.operation.codec_parts import MalformedResponse
-from triclinium_core.kv.operation.document_operations import DocumentOperation, Keyspace, Operation
-from triclinium_core.kv.operation.manifest.collections_manifest import CollectionsManifest
-from triclinium_core.kv.operation.manifest.manifest_codec import decode_manifest
-from triclinium_core.kv.operation.scan.scan_requests import RangeScanCreate
-from triclinium_core.kv.topology.collections import DEFAULT_COLLECTION_PREFIX, QUESTION_SECONDS, CollectionIds
-from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.kv.wire.frame import Frame, encode_request
-from triclinium_core.retry.couchbase import OF_A_LOOKUP, RetryReason, Status
-from triclinium_core.retry.couchbase.tables import kv_responses
-from triclinium_core.runtime.kv.connection.connection import Connection
-from triclinium_core.runtime.kv.connection.in_flight import CollectionQuestion, Purpose
-from triclinium_core.runtime.kv.connection.states import ConnectionState
-from triclinium_core.runtime.kv.connection.waiting_line import WAITING_MAX
-from triclinium_core.runtime.kv.known_cluster import KnownCluster
-from triclinium_core.runtime.kv.pool.connections import Connections
-from triclinium_core.runtime.kv.pool.keepalive import KeepAlive
-from triclinium_core.runtime.toolkit import Toolkit
+from triclinium_core.kv.operation.document_operations import Keyspace
+from triclinium_core.kv.wire.leb128 import encode_unsigned
 
-_MANIFEST_AND_COLLECTION = struct.Struct(">QI")
+QUESTION_SECONDS = 0.5
+"""Seconds after which an unanswered question is asked again, for it may have got lost."""
+
+REVIEW_MIN = 64
+"""Number of known ids of one bucket that is compared with a manifest, which drops those of dropped collections. The next
+comparison is due at twice the number that is left, so that it costs little per new collection."""
+
+KNOWN_MAX = 16_384
+"""Maximum number of known ids of one bucket, about 110 bytes each: ten times as many collections as a cluster can have. It
+counts if no node sends a manifest. A full table drops the id that it has had for longest."""
+
+DEFAULT_COLLECTION_PREFIX = b"\x00"
+"""The default collection has the id 0, always."""
 
 
-@dataclass(frozen=True, slots=True)
-class CollectionAnswer:
-    """Effect of a GET_COLLECTION_ID response on the operations queued for it.
+@dataclass(slots=True)
+class _Question:
+    """One id that was asked for and is not known yet."""
 
-    Without reason and error, the id is known: dispatch. With a reason, the dispatch failed. With an error alone, the
-    operations cannot succeed.
-    """
+    asked_at: float = -math.inf
+    source: object = None
+    """The connection that carried the last question."""
+    waiting: dict[int, None] = field(default_factory=dict)
 
-    waiters: Sequence[int]
-    reason: RetryReason | None = None
-    error: type[errors.CouchbaseException] | None = None
-    detail: str = ""
-    close_connection: str | None = None
-    """Reason to close the connection afterwards; None to keep it."""
+    @property
+    def overdue_at(self) -> float:
+        """When the question has been unanswered for too long: the very sum of which the timer is made."""
+        return self.asked_at + QUESTION_SECONDS
 
 
-class CollectionLookups:
-    """Collection ids by bucket, requested when an operation needs them."""
+class CollectionIds:
+    """The ids of one bucket's collections. Nothing is kept of a collection that does not exist."""
 
-    def __init__(self, connections: Connections, keep_alive: KeepAlive, cluster: KnownCluster, tools: Toolkit) -> None:
-        self._connections = connections
-        self._keep_alive = keep_alive
-        self._terminal_states = cluster.terminal_states
-        self._error_maps = cluster.error_maps
-        self._destinations = cluster.destinations
-        self._timers = tools.timers
-        self._emit = tools.emit
-        self._collections: dict[str | None, CollectionIds] = {}
+    def __init__(self, bucket: str | None) -> None:
+        self._default = Keyspace(bucket)
+        self._known = OrderedDict({self._default: DEFAULT_COLLECTION_PREFIX})
+        """Key prefixes in the order of their answers, but for that of the default collection, which stays at the end."""
+        self.prefixes: Mapping[Keyspace, bytes] = self._known
+        """Prefixes of the keys of each collection whose id is known."""
+        self.no_prefixes: Mapping[Keyspace, bytes] = {self._default: b""}
+        """The same for a connection that was not granted collections: only the default collection exists."""
+        self._review_at = REVIEW_MIN
+        """Number of known ids at which a manifest is to be fetched."""
+        self._asked: dict[Keyspace, _Question] = {}
 
-    def prefix(self, connection: Connection, operation: Operation) -> bytes | None:
-        """Return the prefix of the key, or None if the collection id is not known yet.
+    def __len__(self) -> int:
+        """Return how many ids are known, or asked for."""
+        return self._known_count + len(self._asked)
 
-        Raises:
-            FeatureNotAvailableException: the connection has no collections, and this is not the default one.
+    def waiting(self, keyspace: Keyspace) -> int:
+        """Return how many wait for an id."""
+        question = self._asked.get(keyspace)
+        return len(question.waiting) if question is not None else 0
+
+    def wait(self, keyspace: Keyspace, waiter: int, now: float, source: object = None) -> bool:
+        """Let ``waiter`` wait for an id, and return whether it has to be asked for now.
+
+        Args:
+            source: who is asked then, such as a connection.
         """
-        keyspace = operation.keyspace
-        if HelloFeature.COLLECTIONS not in connection.dialect.features:
-            if not keyspace.is_default_collection:
-                raise errors.FeatureNotAvailableException(
-                    f"{keyspace.scope}.{keyspace.collection} is a collection, which this server does "
-                    "not offer; use the default collection"
-                )
-            return b""
-        if not isinstance(operation, DocumentOperation | RangeScanCreate):
-            return b""
-        if keyspace.is_default_collection:
-            return DEFAULT_COLLECTION_PREFIX
-        ids = self._collections.get(keyspace.bucket)
-        return ids.prefix(_path(keyspace.scope, keyspace.collection)) if ids is not None else None
-
-    def wait(self, connection: Connection, keyspace: Keyspace, token: int, now: float) -> bool:
-        """Queue ``token`` until the collection id is known, and request the id unless a request is pending.
-
-        Returns:
-            False if the queue is full (decision C37).
-        """
-        ids = self._collections.setdefault(keyspace.bucket, CollectionIds())
-        path = _path(keyspace.scope, keyspace.collection)
-        if ids.waiting(path) >= WAITING_MAX:
+        self._drop(keyspace)
+        question = self._asked.setdefault(keyspace, _Question())
+        question.waiting[waiter] = None
+        if now < question.overdue_at:
             return False
-        if ids.wait(path, token, now, connection):
-            self._ask(connection, CollectionQuestion(keyspace.scope, keyspace.collection), now)
+        question.asked_at, question.source = now, source
         return True
 
-    def question_overdue(self, connection: Connection, question: CollectionQuestion, now: float) -> None:
-        """Request a collection id again, from another node if one is ready, while operations are queued for it."""
-        ids = self._collections.get(connection.bucket)
-        path = _path(question.scope, question.collection)
-        # A silent node must not delay operations on documents of other nodes.
-        source = self._connections.routes.ready_after(connection)
-        if source is None and connection.state is ConnectionState.AUTHENTICATING and connection.is_in_use:
-            self._timers.schedule(now + QUESTION_SECONDS, TimerKind.COLLECTION_QUESTION, (connection, question))
-            return
-        if ids is None or source is None or not ids.ask_again(path, now, source):
-            return
-        if self._keep_alive.may_ask_again(source, now):
-            self._ask(source, question, now)
+    def ask_again(self, keyspace: Keyspace, now: float, source: object = None) -> bool:
+        """Return whether ``source`` has to be asked for an id, since the question has got lost and has waiters.
 
-    def _ask(self, connection: Connection, question: CollectionQuestion, now: float) -> None:
-        path = _path(question.scope, question.collection).encode()
-        frame = encode_request(Opcode.GET_COLLECTION_ID, opaque=connection.in_flight.next_opaque, value=path)
-        connection.in_flight.send(question, frame)
-        self._timers.schedule(now + QUESTION_SECONDS, TimerKind.COLLECTION_QUESTION, (connection, question))
-
-    def take_id(self, connection: Connection, question: CollectionQuestion, frame: Frame) -> CollectionAnswer:
-        """Take a GET_COLLECTION_ID response, and return its effect on the queued operations.
-
-        Raises:
-            MalformedResponse: the response has neither an id nor a valid error status. The operations stay queued.
-            DecoderFault: the decoder failed. The operations stay queued.
+        A lost question without waiters is dropped.
         """
-        connection.own_requests.answered()
-        bucket, scope, collection = connection.bucket, question.scope, question.collection
-        ids = self._collections.setdefault(bucket, CollectionIds())
-        path = _path(scope, collection)
-        entry = self._error_maps.entry(connection.node, frame.status)
-        verdict = kv_responses.classify("get_collection_id", frame.status, entry)
-        if verdict.error is errors.DecodingFailureException:
-            raise MalformedResponse(f"answered get_collection_id with status 0x{frame.status:02x}, which cannot be")
-        self._destinations.forget()
-        if verdict.is_success:
-            collection_id = _collection_id(frame)
-            self._terminal_states.collection_found(bucket, scope, collection)
-            answer = CollectionAnswer(ids.found(path, collection_id))
-            # An earlier answer of the same piece may have closed the stream.
-            if connection.state is ConnectionState.READY and ids.has_to_be_reviewed():
-                request = encode_request(Opcode.GET_COLLECTIONS_MANIFEST, opaque=connection.in_flight.next_opaque)
-                connection.in_flight.send(Purpose.MANIFEST, request)
-            return answer
-        waiters = ids.missing(path)
-        detail = f"{connection.node}: bucket {bucket!r} has no collection {path}"
-        if frame.status == Status.UNKNOWN_COLLECTION:
-            self._terminal_states.collection_missing(bucket, scope, collection)
-            return CollectionAnswer(waiters, RetryReason.COLLECTION_NOT_FOUND, detail=detail)
-        if frame.status == Status.UNKNOWN_SCOPE:
-            detail = f"{connection.node}: bucket {bucket!r} has no scope {scope}"
-            self._terminal_states.scope_missing(bucket, scope)
-            return CollectionAnswer(waiters, RetryReason.SCOPE_NOT_FOUND, detail=detail)
-        detail = f"{connection.node}: asked for the id of {path}, it answered status 0x{frame.status:02x}"
-        # A lookup concerns no document: the reasons that only documents have do not lead to a retry.
-        reason = verdict.reason if verdict.reason in OF_A_LOOKUP else None
-        return CollectionAnswer(waiters, reason, verdict.error, detail, verdict.close_connection)
+        question = self._asked.get(keyspace)
+        if question is None or now < question.overdue_at:
+            return False
+        if not question.waiting:
+            del self._asked[keyspace]
+            return False
+        question.asked_at, question.source = now, source
+        return True
+
+    def found(self, keyspace: Keyspace, collection_id: int) -> list[int]:
+        """Keep an id, and return who waited for it."""
+        self._known[keyspace] = encode_unsigned(collection_id)
+        self._known.move_to_end(keyspace)
+        self._known.move_to_end(self._default)
+        if self._known_count > KNOWN_MAX:
+            self._known.popitem(last=False)
+        return self._release(keyspace)
+
+    def missing(self, keyspace: Keyspace) -> list[int]:
+        """Record that the bucket has no such collection, and return who waited for its id."""
+        self._drop(keyspace)
+        return self._release(keyspace)
 
     def outdated(self, keyspace: Keyspace) -> None:
-        """Forget a collection id that a node has rejected (decision C9)."""
-        self._destinations.forget()
-        ids = self._collections.get(keyspace.bucket)
-        if ids is not None:
-            ids.outdated(_path(keyspace.scope, keyspace.collection))
+        """Drop an id that a node did not know, so that the next operation asks for it again."""
+        self._drop(keyspace)
 
-    def manifest_received(self, connection: Connection, frame: Frame, now: float) -> None:
-        """Drop the ids of dropped collections, by the manifest in a response. Ignore an error status."""
-        if frame.status != Status.SUCCESS:
-            return
-        try:
-            manifest = decode_manifest(frame.value)
-        except MalformedResponse as error:
-            text = f"sent an invalid collections manifest: {error}"
-            self._emit(ReportConnection(StreamId(connection.stream_number), connection.node, text))
-        except Exception as error:
-            fault = decoder_faults.unexpected(decoder_faults.Decoder.COLLECTIONS_MANIFEST, error)
-            self._connections.close_after_fault(connection, fault, now)
-        else:
-            self.take_manifest(connection.bucket, manifest)
+    def has_to_be_reviewed(self) -> bool:
+        """Return, once for each number of ids, whether so many are known that a manifest is to be fetched."""
+        if self._known_count < self._review_at:
+            return False
+        self._review_at = 2 * self._known_count
+        return True
 
-    def take_manifest(self, bucket: str | None, manifest: CollectionsManifest) -> None:
-        """Forget the collection ids that differ from a manifest, before a node rejects them."""
-        ids = self._collections.get(bucket)
-        if ids is not None:
-            self._destinations.forget()
-            ids.agree(
-                {_path(scope.name, each.name): each.id for scope in manifest.scopes for each in scope.collections}
-            )
+    def agree(self, ids: Mapping[tuple[str, str], int]) -> None:
+        """Drop the ids that are not those of a manifest: of collections that were dropped, or made anew.
 
-    def stop_waiting(self, keyspace: Keyspace, token: int) -> None:
-        """Remove an operation from the queue for a collection id."""
-        ids = self._collections.get(keyspace.bucket)
-        if ids is not None:
-            ids.stop_waiting(_path(keyspace.scope, keyspace.collection), token)
+        Args:
+            ids: those of all collections that there are, by the names of scope and collection.
+        """
+        for keyspace, prefix in tuple(self._known.items()):
+            found = ids.get((keyspace.scope, keyspace.collection))
+            if keyspace != self._default and (found is None or prefix != encode_unsigned(found)):
+                del self._known[keyspace]
+        self._review_at = max(REVIEW_MIN, 2 * self._known_count)
 
-    def connection_lost(self, connection: Connection) -> Sequence[int]:
-        """Drop the requests pending on a connection, and return the tokens of the operations queued for them."""
-        ids = self._collections.get(connection.bucket)
-        return ids.connection_lost(connection) if ids is not None else ()
+    def stop_waiting(self, keyspace: Keyspace, waiter: int) -> None:
+        """Let ``waiter`` wait no longer."""
+        question = self._asked.get(keyspace)
+        if question is not None:
+            question.waiting.pop(waiter, None)
 
-    def forget_bucket(self, bucket: str) -> None:
-        """Drop the collection ids of a bucket (decision C7)."""
-        self._collections.pop(bucket, None)
+    def connection_lost(self, source: object = None) -> list[int]:
+        """Give up all questions that ``source`` was asked and has not answered, and return who waited for them."""
+        waiting: list[int] = []
+        for keyspace in [keyspace for keyspace, question in self._asked.items() if question.source is source]:
+            waiting += self.missing(keyspace)
+        return waiting
 
+    def _drop(self, keyspace: Keyspace) -> None:
+        """Forget an id, unless it is that of the default collection, which never changes."""
+        if keyspace != self._default:
+            self._known.pop(keyspace, None)
 
-def _collection_id(frame: Frame) -> int:
-    """Return the id in an answer.
+    @property
+    def _known_count(self) -> int:
+        """Number of ids that nodes have sent."""
+        return len(self._known) - 1
 
-    Raises:
-        MalformedResponse: it has no id.
-        DecoderFault: the decoder failed.
-    """
-    try:
-        return _decode_collection_id(frame)
-    except MalformedResponse:
-        raise
-    except Exception as error:
-        raise decoder_faults.unexpected(decoder_faults.Decoder.COLLECTION_ID, error) from None
-
-
-def _decode_collection_id(frame: Frame) -> int:
-    if frame.status != Status.SUCCESS or len(frame.extras) != _MANIFEST_AND_COLLECTION.size:
-        raise MalformedResponse(
-            f"answered get_collection_id with status 0x{frame.status:02x} and {len(frame.extras)} bytes of extras, "
-            "which cannot be"
-        )
-    _, collection_id = _MANIFEST_AND_COLLECTION.unpack(frame.extras)
-    return int(collection_id)
-
-
-def _path(scope: str, collection: str) -> str:
-    return f"{scope}.{collection}"
+    def _release(self, keyspace: Keyspace) -> list[int]:
+        question = self._asked.pop(keyspace, None)
+        return list(question.waiting) if question is not None else []

@@ -86,7 +86,7 @@ class ConfigFollower:
         if self._configs.is_lost(connection.bucket):
             self._network.choose_again()
         if self._configs.take(connection.bucket, config):
-            self._cluster.destinations.forget()
+            self._cluster.destinations.forget(connection.bucket)
             self._publish(connection, config)
             if connection.bucket is not None:
                 self._follow(connection, connection.bucket, config, now)

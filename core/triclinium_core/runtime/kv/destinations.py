@@ -1,11 +1,13 @@
-"""Cache of routes: the connection for each keyspace and vbucket.
+"""Cache of routes: the connection for each bucket and vbucket.
 
-It is only a memory of the whole search, and is dropped whole with every change of a config, a collection or a connection
-(decision D35). Whether a connection is ready, closed by its breaker or full is looked at for every operation.
+It is only a memory of the whole search (decision D35). A new config or map of a bucket, and every step of one of its
+connections, drop the routes of that bucket. The dispatcher checks for every operation whether the connection is ready,
+closed by its breaker or full.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from zlib import crc32
 
 import msgspec
@@ -14,9 +16,7 @@ from triclinium_core.kv.operation.document_operations import Keyspace, Operation
 from triclinium_core.kv.topology.bucket_map import BucketMap
 from triclinium_core.runtime.kv.connection.connection import Connection
 
-REMEMBERED_MAX = 65_536
-"""Ways that are remembered at most, some 130 bytes each: those of 64 collections of 1024 vbuckets. Beyond that all of them
-are forgotten, and found again as they are needed."""
+_NO_PREFIXES: Mapping[Keyspace, bytes] = {}
 
 
 def vbucket_of(key: bytes, count: int) -> int:
@@ -38,40 +38,36 @@ class Destination(msgspec.Struct, frozen=True, eq=False):
     """By which it was found; None where the bucket has none."""
     vbucket: int
     connection: Connection
-    prefix: bytes | None = None
-    """What stands before the key; None where that is not known yet."""
+    prefixes: Mapping[Keyspace, bytes] = _NO_PREFIXES
+    """By keyspace, the prefix of a key. A collection whose id is not known is absent, and so are all before the first
+    operation was prepared for the connection."""
 
 
-class _Keyspace(msgspec.Struct, eq=False):
-    """What was found of one keyspace."""
+class _Bucket(msgspec.Struct, eq=False):
+    """Routes of one bucket."""
 
     vbucket_count: int
     destinations: dict[int, Destination]
 
 
 class Destinations:
-    """By keyspace and vbucket."""
+    """Routes by bucket and vbucket: at most one for each vbucket of a map that the client has."""
 
     def __init__(self) -> None:
-        self._keyspaces: dict[Keyspace, _Keyspace] = {}
-        self._room = REMEMBERED_MAX
+        self._buckets: dict[str | None, _Bucket] = {}
 
     def recall(self, operation: Operation) -> Destination | None:
-        """Return where the active copy of an operation's document is; None where something else is meant, or unknown."""
-        known = self._keyspaces.get(operation.keyspace)
+        """Return the route to the active copy of an operation's document; None if it is unknown, or not the one meant."""
+        known = self._buckets.get(operation.keyspace.bucket)
         if known is None or not operation.is_for_active_copy:
             return None
         return known.destinations.get(vbucket_of(operation.key.encode(), known.vbucket_count))
 
-    def remember(self, keyspace: Keyspace, vbucket_count: int, destination: Destination) -> None:
-        """Keep what was found of the active copies of a vbucket."""
-        if not self._room:
-            self.forget()
-        self._room -= 1
-        known = self._keyspaces.setdefault(keyspace, _Keyspace(vbucket_count, {}))
+    def remember(self, bucket: str | None, vbucket_count: int, destination: Destination) -> None:
+        """Keep the route to the active copies of a vbucket."""
+        known = self._buckets.setdefault(bucket, _Bucket(vbucket_count, {}))
         known.destinations[destination.vbucket] = destination
 
-    def forget(self) -> None:
-        """Drop everything: some of it may not be found so again."""
-        self._keyspaces.clear()
-        self._room = REMEMBERED_MAX
+    def forget(self, bucket: str | None) -> None:
+        """Drop the routes of a bucket, because a search may find others now."""
+        self._buckets.pop(bucket, None)

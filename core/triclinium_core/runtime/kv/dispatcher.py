@@ -21,7 +21,7 @@ from triclinium_core.kv.operation.operation_codec import check_bare, encode_oper
 from triclinium_core.kv.operation.scan.scan_requests import VBucketOperation
 from triclinium_core.kv.topology.own_addresses import OwnAddresses
 from triclinium_core.retry.couchbase import Dispatched, DispatchFailed, Load, RetryReason, Service
-from triclinium_core.runtime.kv.collection_ids import CollectionLookups
+from triclinium_core.runtime.kv.collection_lookups import CollectionLookups
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.connection.waiting_line import WAITING_MAX
@@ -114,7 +114,7 @@ class KeyValueDispatcher:
             found = self._search(operation, now)
             if found is None:
                 return self._lack_node(operation)
-        connection, prefix = found.connection, found.prefix
+        connection, prefix = found.connection, found.prefixes.get(request.keyspace)
         in_flight = connection.in_flight
         operation.map, operation.vbucket = found.map, found.vbucket
         try:
@@ -251,9 +251,9 @@ class KeyValueDispatcher:
         self._check_capability(request)
         prefix = self._collections.prefix(connection, request)
         if prefix is not None and request.is_for_active_copy and not operation.wrong_node_count:
-            count = self._configs.vbucket_count(request.keyspace.bucket)
-            found = Destination(operation.map, operation.vbucket, connection, prefix)
-            self._destinations.remember(request.keyspace, count, found)
+            bucket = request.keyspace.bucket
+            found = Destination(operation.map, operation.vbucket, connection, self._collections.prefixes(connection))
+            self._destinations.remember(bucket, self._configs.vbucket_count(bucket), found)
         return prefix
 
     def _check_capability(self, request: Operation) -> None:

@@ -384,7 +384,7 @@ def test_write_is_never_applied_twice(fault: Any) -> None:
 
 def test_too_many_wait_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> None:
     """An operation beyond the maximum queue for a collection id is retried and succeeds (decision C37)."""
-    monkeypatch.setattr("triclinium_core.runtime.kv.collection_ids.WAITING_MAX", 50)
+    monkeypatch.setattr("triclinium_core.runtime.kv.collection_lookups.WAITING_MAX", 50)
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.GET_COLLECTION_ID, delay(0.1))
     for position in range(50):

@@ -13,10 +13,10 @@ from triclinium_core.contract.neutral import LossCause, StreamId, Token
 from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.operation.durability import DurabilityLevel
-from triclinium_core.kv.topology.collections import QUESTION_SECONDS
 from triclinium_core.kv.wire.constants import HelloFeature, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import encode_server_request
 from triclinium_core.retry.couchbase import FailFastRetryStrategy, RetryReason, Status
+from triclinium_core.runtime.kv.collection_ids import QUESTION_SECONDS
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 from triclinium_core.testing.fakes.faults import delay, drop_response
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES

@@ -1,500 +1,259 @@
-"""Collection ids of each bucket: requests, retries, and the operations that a refusal concerns."""
+"""Collection ids: asked for once, kept, dropped when a node does not know them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-import pytest
+from triclinium_core.kv.operation.document_operations import Keyspace
+from triclinium_core.runtime.kv.collection_ids import KNOWN_MAX, REVIEW_MIN, CollectionIds
 
-from tests.core.runtime.kv.simulated import HOTEL_ID, HOTELS, Recorded, get, ready, respond, upsert
-from tests.rows import rows
-from triclinium_core import errors
-from triclinium_core.client.client_machine import ClientMachine
-from triclinium_core.contract.neutral import StreamId, TimePassed
-from triclinium_core.kv.operation.document_operations import Keyspace, Noop, Operation
-from triclinium_core.kv.operation.results import Done
-from triclinium_core.kv.topology.collections import REVIEW_MIN
-from triclinium_core.kv.wire.constants import HelloFeature, Opcode
-from triclinium_core.kv.wire.frame import Frame
-from triclinium_core.retry.couchbase import BestEffortRetryStrategy, FailFastRetryStrategy, RetryReason, Status
-from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRow
-from triclinium_core.testing.fakes.faults import delay, drop_response, refuse_connection, status
-from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
-
-ASK = Opcode.GET_COLLECTION_ID
-NO_COLLECTIONS = IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS}
-NOWHERE = Keyspace("travel", "inventory", "nowhere")
-NO_SCOPE = Keyspace("travel", "nowhere", "hotel")
+BUCKET = "travel"
+HOTEL, AIRLINE = Keyspace(BUCKET, "inventory", "hotel"), Keyspace(BUCKET, "inventory", "airline")
 
 
-def respond_with(status: Status, **parts: Any) -> Callable[[Frame], bytes]:
-    """Return how to answer a request with a status."""
-    return lambda request: respond(request, status, **parts)
-
-
-def questions(simulation: Recorded) -> list[bytes]:
-    """Return the paths of all collections that were asked for."""
-    return [request.value for requests in simulation.requests.values() for request in requests if request.opcode == ASK]
-
-
-def wire_keys(simulation: Recorded, opcode: Opcode) -> list[bytes]:
-    """Return the keys that travelled with an opcode."""
-    return [
-        request.key for requests in simulation.requests.values() for request in requests if request.opcode == opcode
-    ]
-
-
-# Prefixes.
-
-
-def test_no_prefix_without_collections() -> None:
-    """A server that knows none gets keys as they are."""
-    simulation = ready(features=NO_COLLECTIONS)
-    simulation.finish(upsert("ada"))
-
-    assert [b"ada"] == wire_keys(simulation, Opcode.SET)
-
-
-@pytest.mark.parametrize("operation", [get("k", HOTELS), upsert("k", HOTELS), Noop(HOTELS)], ids=lambda op: op.name)
-def test_no_collections_without_the_feature(operation: Operation) -> None:
-    """A document in a named collection cannot be reached there, and nothing is sent."""
-    simulation = ready(features=NO_COLLECTIONS)
-    sent = len(simulation.requests[StreamId(2)])
-    error = simulation.failure(errors.FeatureNotAvailableException, operation)
-
-    assert "inventory.hotel" in str(error)
-    assert sent == len(simulation.requests[StreamId(2)])
-
-
-def test_noop_has_no_prefix() -> None:
-    """Nothing is asked for what has no key."""
-    simulation = ready()
-
-    assert Done() == simulation.result(Noop(HOTELS))
-    assert [] == questions(simulation)
-    assert {b""} == set(wire_keys(simulation, Opcode.NOOP))
-
-
-def test_the_id_stands_before_the_key() -> None:
-    """Asked for by scope and collection as a value, without a key or a vbucket."""
-    simulation = ready()
-    simulation.result(upsert("ada", HOTELS))
-    (question,) = (request for request in simulation.requests[StreamId(2)] if request.opcode == ASK)
-
-    assert (b"inventory.hotel", b"", b"", 0) == (question.value, question.key, question.extras, question.status)
-    assert [bytes([HOTEL_ID]) + b"ada"] == wire_keys(simulation, Opcode.SET)
-
-
-def test_large_ids_take_more_bytes() -> None:
-    """LEB128, and the longest key still fits."""
-    simulation = ready(collections={"_default": {"_default": 0}, "inventory": {"hotel": 0xFFFF_FFFF}})
-    simulation.result(upsert("k" * 246, HOTELS))
-
-    assert [b"\xff\xff\xff\xff\x0f" + b"k" * 246] == wire_keys(simulation, Opcode.SET)
-
-
-# Asking.
+def named(collection: str) -> Keyspace:
+    """Return a collection of the scope ``a``."""
+    return Keyspace(BUCKET, "a", collection)
 
 
 def test_asked_once_for_many() -> None:
-    """Operations that come while the question is under way wait for its answer, in their order."""
-    simulation = ready()
-    tokens = [simulation.submit(upsert(key, HOTELS)) for key in "abcde"]
-    simulation.run()
+    """However many wait, there is one question, and its answer releases all of them in order."""
+    ids = CollectionIds(BUCKET)
 
-    assert [b"inventory.hotel"] == questions(simulation)
-    assert set(tokens) <= set(simulation.results)
-    assert [b"\x08" + key.encode() for key in "abcde"] == wire_keys(simulation, Opcode.SET)
-
-
-def test_each_bucket_has_its_own_ids() -> None:
-    """What one bucket answers says nothing of another."""
-    simulation = Recorded(buckets=("travel", "other"))
-    for bucket in ("travel", "other"):
-        simulation.result(upsert("k", Keyspace(bucket, "inventory", "hotel")))
-
-    assert 2 == len(questions(simulation))
+    assert [True, False, False] == [ids.wait(HOTEL, waiter, 0.0) for waiter in (1, 2, 3)]
+    assert ids.prefixes.get(HOTEL) is None
+    assert [1, 2, 3] == ids.found(HOTEL, 8)
+    assert b"\x08" == ids.prefixes.get(HOTEL)
 
 
-def test_outdated_id() -> None:
-    """0x88 to a document's operation: the id is asked for again, and the key encoded anew (decision C9)."""
-    simulation = ready()
-    simulation.result(upsert("ada", HOTELS))
-    simulation.node.collections.drop("inventory", "hotel")
-    new_id = simulation.node.collections.create("inventory", "hotel")
-    token = simulation.finish(upsert("ada", HOTELS))
+def test_outdated() -> None:
+    """An id that a node did not know is dropped, and asked for again once (decision C9)."""
+    ids = CollectionIds(BUCKET)
+    ids.found(HOTEL, 8)
+    ids.outdated(HOTEL)
 
-    assert token in simulation.results
-    assert [b"inventory.hotel"] * 2 == questions(simulation)
-    assert [bytes([prefix]) + b"ada" for prefix in (HOTEL_ID, HOTEL_ID, new_id)] == wire_keys(simulation, Opcode.SET)
-    assert [RetryReason.KV_COLLECTION_OUTDATED] == [retry.reason for retry in simulation.retries]
+    assert ids.prefixes.get(HOTEL) is None
+    assert [True, False] == [ids.wait(HOTEL, waiter, 0.0) for waiter in (1, 2)]
 
+    ids.outdated(HOTEL)
 
-def test_default_collection_that_was_dropped() -> None:
-    """There is no other id to ask for: it is retried until the deadline, and the error says why."""
-    simulation = ready()
-    simulation.node.collections.drop("_default", "_default")
-    error = simulation.failure(errors.UnambiguousTimeoutException, upsert("ada"))
-
-    assert frozenset({"KV_COLLECTION_OUTDATED"}) == error.context.retry_reasons
-    assert [] == questions(simulation)
+    assert not ids.wait(HOTEL, 3, 0.0)
+    assert [1, 2, 3] == ids.found(HOTEL, 9)
+    assert b"\x09" == ids.prefixes.get(HOTEL)
 
 
-def test_dropped_collection() -> None:
-    """0x88 to the document, then 0x88 to the question: terminal (decision C8)."""
-    simulation = ready()
-    simulation.result(upsert("ada", HOTELS))
-    simulation.node.collections.drop("inventory", "hotel")
-    error = simulation.failure(errors.CollectionNotFoundException, upsert("ada", HOTELS))
+def test_nothing_is_kept_of_what_is_not_there() -> None:
+    """However many names are asked for in vain, or are dropped: a client may live for years."""
+    ids = CollectionIds(BUCKET)
+    for number in range(100):
+        ids.wait(named(f"missing{number}"), number, 0.0)
+        ids.missing(named(f"missing{number}"))
+        ids.wait(named(f"lost{number}"), number, 0.0)
+        ids.connection_lost()
+        ids.found(named(f"unknown{number}"), number)
+        ids.outdated(named(f"unknown{number}"))
+        ids.found(named(f"dropped{number}"), number)
+    ids.found(named("kept"), 8)
+    ids.agree({("a", "kept"): 8})
 
-    assert 1 == error.context.retry_attempts
-    assert "COLLECTION_NOT_FOUND" == error.context.refused_reason
-    assert "inventory.hotel" in (error.context.last_dispatch_error or "")
-
-
-def job(number: int) -> Keyspace:
-    """Return the keyspace of a collection that exists for one job."""
-    return Keyspace("travel", "inventory", f"job{number}")
-
-
-def known_ids(simulation: Recorded) -> int:
-    """Return how many collection ids of the bucket the client knows or has asked for."""
-    machine = simulation.machine
-    assert isinstance(machine, ClientMachine)
-    return len(machine._operations._dispatcher._collections._collections["travel"])
+    assert 1 == len(ids)
 
 
-def test_ids_of_dropped_collections_are_dropped() -> None:
-    """A client that uses ever new collections, each dropped afterwards, keeps the ids of some, and of those that exist."""
-    simulation = ready()
-    simulation.result(upsert("ada", HOTELS))
-    for number in range(5 * REVIEW_MIN):
-        simulation.node.collections.create("inventory", f"job{number}")
-        simulation.result(upsert("ada", job(number)))
-        simulation.node.collections.drop("inventory", f"job{number}")
-    before = len(questions(simulation))
-    simulation.result(upsert("ada", HOTELS))
+def test_known_ids_are_bounded() -> None:
+    """Beyond the limit, the oldest id is dropped, and the collection is asked for again; the default one stays."""
+    ids = CollectionIds(BUCKET)
+    for number in range(KNOWN_MAX):
+        ids.found(named(f"job{number}"), number + 8)
+    ids.found(named("job0"), 8)
+    ids.found(named("later"), 8)
 
-    assert known_ids(simulation) <= REVIEW_MIN
-    assert 5 == len(simulation.commands(Opcode.GET_COLLECTIONS_MANIFEST))
-    assert before == len(questions(simulation))
-
-
-def test_ids_of_collections_that_exist_are_kept() -> None:
-    """Each of many collections is asked for once, and the client fetches the manifest at each doubling only."""
-    count = 4 * REVIEW_MIN
-    names = {f"job{number}": number + 8 for number in range(count)}
-    simulation = ready(collections={"_default": {"_default": 0}, "inventory": names})
-    for _ in range(2):
-        for number in range(count):
-            simulation.result(upsert("ada", job(number)))
-
-    assert count == known_ids(simulation) == len(questions(simulation))
-    assert 3 == len(simulation.commands(Opcode.GET_COLLECTIONS_MANIFEST))
+    assert KNOWN_MAX == len(ids)
+    assert b"\x08" == ids.prefixes[named("job0")]
+    assert b"\x00" == ids.prefixes[Keyspace(BUCKET)]
+    assert named("job1") not in ids.prefixes
+    assert ids.wait(named("job1"), 1, 0.0)
+    assert [1] == ids.found(named("job1"), 9)
 
 
-def test_no_manifest_is_requested_on_a_closed_stream() -> None:
-    """An id that arrives behind an answer that closes the stream requests no manifest there, and the next id does so."""
-    names = {f"job{number}": number + 8 for number in range(REVIEW_MIN + 1)}
-    simulation = ready(collections={"_default": {"_default": 0}, "inventory": names})
-    for number in range(REVIEW_MIN - 1):
-        simulation.result(upsert("ada", job(number)))
-    closing, first = simulation.submit_in_flight(upsert("ada"))
-    asking, question = simulation.submit_in_flight(upsert("ada", job(REVIEW_MIN - 1)))
-    answer = respond(question, extras=bytes(8) + names[f"job{REVIEW_MIN - 1}"].to_bytes(4, "big"))
-    simulation.inject(respond(first, Status.AUTH_STALE) + answer, StreamId(2))
-    simulation.run()
-    on_closed = [each for each in simulation.requests[StreamId(2)] if each.opcode == Opcode.GET_COLLECTIONS_MANIFEST]
-    simulation.result(upsert("ada", job(REVIEW_MIN)))
+def test_the_default_collection_keeps_its_id() -> None:
+    """A node that does not know the default collection, and a manifest without it, change nothing."""
+    ids, default = CollectionIds(BUCKET), Keyspace(BUCKET)
+    ids.outdated(default)
+    ids.agree({})
+    ids.found(HOTEL, 8)
 
-    simulation.error(errors.AuthenticationFailureException, closing)
-    assert ASK == question.opcode
-    assert asking in simulation.results
-    assert [] == on_closed
-    assert 1 == len(simulation.closings()) == len(simulation.commands(Opcode.GET_COLLECTIONS_MANIFEST))
+    assert {HOTEL: b"\x08", default: b"\x00"} == ids.prefixes
+    assert {default: b""} == ids.no_prefixes
 
 
-@rows(
-    "answer",
-    [
-        respond_with(Status.NO_ACCESS),
-        respond_with(Status.SUCCESS, value=b"{"),
-        respond_with(Status.SUCCESS, value=b'{"uid": "1", "scopes": []}'),
-    ],
-)
-def test_a_manifest_that_does_not_help(answer: Callable[[Frame], bytes]) -> None:
-    """A refused, malformed or empty manifest costs at most a further question, and the next operation works."""
-    simulation = ready()
+def test_a_review_is_due_at_twice_the_number_of_ids() -> None:
+    """A manifest is due at each doubling of the ids, and after a review at twice the number that is left."""
+    ids = CollectionIds(BUCKET)
+    due = list[int]()
+    for number in range(4 * REVIEW_MIN):
+        ids.found(named(f"job{number}"), number + 8)
+        if ids.has_to_be_reviewed():
+            due.append(len(ids))
+    ids.agree({("a", f"job{number}"): number + 8 for number in range(REVIEW_MIN)})
+    left = len(ids)
     for number in range(REVIEW_MIN):
-        simulation.node.collections.create("inventory", f"job{number}")
-        simulation.node.faults.always(Opcode.GET_COLLECTIONS_MANIFEST, drop_response())
-        simulation.result(upsert("ada", job(number)))
-    (question,) = [each for each in simulation.requests[StreamId(2)] if each.opcode == Opcode.GET_COLLECTIONS_MANIFEST]
-    simulation.inject(answer(question), StreamId(2))
-    simulation.result(upsert("ada", job(0)))
+        assert not ids.has_to_be_reviewed()
+        ids.found(named(f"new{number}"), number + 8)
 
-    assert [] == simulation.closings()
+    assert [REVIEW_MIN, 2 * REVIEW_MIN, 4 * REVIEW_MIN] == due
+    assert REVIEW_MIN == left
+    assert ids.has_to_be_reviewed()
 
 
-# Refusals.
+def test_open_questions_are_not_dropped_for_room() -> None:
+    """A full table keeps the questions that have waiters."""
+    ids = CollectionIds(BUCKET)
+    ids.wait(HOTEL, 1, 0.0)
+    for number in range(KNOWN_MAX + 1):
+        ids.found(named(f"job{number}"), number + 8)
+
+    assert KNOWN_MAX + 1 == len(ids)
+    assert [1] == ids.found(HOTEL, 8)
 
 
-@pytest.mark.parametrize(
-    ("keyspace", "kind", "reason"),
-    [
-        (NOWHERE, errors.CollectionNotFoundException, "COLLECTION_NOT_FOUND"),
-        (NO_SCOPE, errors.ScopeNotFoundException, "SCOPE_NOT_FOUND"),
-    ],
-)
-def test_missing(keyspace: Keyspace, kind: type[errors.CouchbaseException], reason: str) -> None:
-    """Under the default strategy all who wait fail at once (decision C8)."""
-    simulation = ready()
-    tokens = [simulation.submit(upsert(key, keyspace)) for key in "ab"]
-    simulation.run()
+def test_a_lost_question_without_waiters_is_dropped() -> None:
+    """Names that were asked for and abandoned, of which no answer came, leave nothing behind."""
+    ids = CollectionIds(BUCKET)
+    for number in range(100):
+        ids.wait(named(f"job{number}"), number, 0.0)
+        ids.stop_waiting(named(f"job{number}"), number)
+    asked = [ids.ask_again(named(f"job{number}"), 0.5) for number in range(100)]
 
-    assert 0.0 == simulation.now
-    for token in tokens:
-        error = simulation.error(kind, token)
-        assert reason == error.context.refused_reason
-        assert (keyspace.scope, keyspace.collection) == (error.context.scope, error.context.collection)
-    assert 1 == len(questions(simulation))
+    assert not any(asked)
+    assert 0 == len(ids)
 
 
-@pytest.mark.parametrize("keyspace", [NOWHERE, NO_SCOPE])
-def test_missing_under_best_effort(keyspace: Keyspace) -> None:
-    """Somebody may be creating it at this very moment."""
-    simulation = ready()
-    token = simulation.submit(upsert("ada", keyspace), retry_strategy=BestEffortRetryStrategy())
-    simulation.live(0.5)
-    simulation.node.collections.create(keyspace.scope, keyspace.collection)
-    simulation.run()
+def test_what_a_manifest_tells() -> None:
+    """Ids of collections that were dropped, or made anew, are forgotten; a question that is open stays open."""
+    ids = CollectionIds(BUCKET)
+    for keyspace, collection_id in ((named("kept"), 8), (named("dropped"), 9), (named("anew"), 10)):
+        ids.found(keyspace, collection_id)
+    ids.wait(named("asked"), 1, 0.0)
+    ids.agree({("a", "kept"): 8, ("a", "anew"): 11, ("a", "asked"): 12})
 
-    assert token in simulation.results
-    assert len(questions(simulation)) > 2
-
-
-def test_missing_collection_explains_a_lost_connection() -> None:
-    """It is a better reason than the socket while the connection is away, until it is found (decision C6)."""
-    simulation = ready()
-    simulation.failure(errors.CollectionNotFoundException, upsert("ada", NOWHERE))
-    simulation.node.faults.always(None, refuse_connection())
-    simulation.lose(StreamId(2))
-    error = simulation.failure(errors.CollectionNotFoundException, upsert("ada", NOWHERE))
-
-    assert 0 == error.context.retry_attempts
-    simulation.failure(errors.UnambiguousTimeoutException, upsert("ada", HOTELS))
+    assert [b"\x08", None, None] == [
+        ids.prefixes.get(keyspace) for keyspace in (named("kept"), named("dropped"), named("anew"))
+    ]
+    assert [1] == ids.found(named("asked"), 12)
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        (Status.NO_ACCESS, errors.AuthenticationFailureException),
-        (Status.INVALID_ARGUMENTS, errors.InvalidArgumentException),
-        (Status.UNKNOWN_COMMAND, errors.UnsupportedOperationException),
-        (0xABCD, errors.CouchbaseException),
-    ],
-)
-def test_question_that_cannot_be_answered(answer: int, kind: type[errors.CouchbaseException]) -> None:
-    """Who waited gets what the status stands for, with the status in words; the connection stays."""
-    simulation = ready()
-    simulation.node.faults.next(ASK, status(answer))
-    tokens = [simulation.submit(upsert(key, HOTELS)) for key in ("ada", "bob")]
-    simulation.run()
+def test_stop_waiting() -> None:
+    """An operation that stops waiting is not released later; to stop twice, or without having waited, is harmless."""
+    ids = CollectionIds(BUCKET)
+    ids.wait(HOTEL, 1, 0.0)
+    ids.wait(HOTEL, 2, 0.0)
+    ids.stop_waiting(HOTEL, 1)
+    ids.stop_waiting(HOTEL, 1)
+    ids.stop_waiting(HOTEL, 99)
+    ids.stop_waiting(AIRLINE, 1)
 
-    assert all(f"0x{answer:02x}" in str(simulation.error(kind, token)) for token in tokens)
-    assert [] == simulation.closings()
-    simulation.result(upsert("ada", HOTELS))
+    assert [2] == ids.found(HOTEL, 8)
 
 
-def test_question_that_fails_for_a_moment_under_fail_fast() -> None:
-    """The strategy is asked, as for any other failure to dispatch; what it refuses is what the answer says (C32)."""
-    simulation = ready()
-    simulation.node.faults.next(ASK, status(Status.TEMPORARY_FAILURE))
-    error = simulation.failure(
-        errors.TemporaryFailureException, upsert("ada", HOTELS), retry_strategy=FailFastRetryStrategy()
-    )
+def test_asks_again_after_a_while() -> None:
+    """A question that got lost does not hold up the collection for as long as the connection lives."""
+    ids = CollectionIds(BUCKET)
+    ids.wait(HOTEL, 1, 0.0)
+    ids.wait(HOTEL, 2, 0.0)
+    ids.stop_waiting(HOTEL, 1)
 
-    assert "KV_TEMPORARY_FAILURE" == error.context.refused_reason
-
-
-ODD = ErrorMapDocument(
-    revision=3,
-    rows=(
-        ErrorMapRow(0x7FF0, "LATER", "temp retry-later", "Later"),
-        ErrorMapRow(0x7FF1, "GONE", "conn-state-invalidated auth", "Gone"),
-    ),
-)
+    assert [False, True, False] == [ids.wait(HOTEL, waiter, now) for waiter, now in ((3, 0.4), (4, 0.5), (5, 0.6))]
+    assert [2, 3, 4, 5] == ids.found(HOTEL, 8)
+    assert [] == ids.found(HOTEL, 8)
 
 
-def test_unknown_status_that_the_map_retries() -> None:
-    """The node's error map counts for our own question too (decision C13)."""
-    simulation = ready(error_map=ODD)
-    simulation.node.faults.next(ASK, status(0x7FF0))
-    token = simulation.finish(upsert("ada", HOTELS))
+def test_asks_again_for_those_who_wait() -> None:
+    """An overdue question is repeated once per interval, while it is open and has waiters."""
+    ids = CollectionIds(BUCKET)
+    unknown = ids.ask_again(HOTEL, 9.0)
+    ids.wait(HOTEL, 1, 0.0)
+    asked = [ids.ask_again(HOTEL, now) for now in (0.4, 0.5, 0.9, 1.0)]
+    ids.stop_waiting(HOTEL, 1)
+    without_waiters = ids.ask_again(HOTEL, 2.0)
+    ids.wait(HOTEL, 2, 2.0)
+    ids.connection_lost()
+    lost = ids.ask_again(HOTEL, 3.0)
 
-    assert token in simulation.results
-    assert [RetryReason.KV_ERROR_MAP_RETRY_INDICATED] == [retry.reason for retry in simulation.retries]
-
-
-@rows(("code", "words"), [(0x7FF1, "conn-state-invalidated"), (Status.AUTH_STALE, "invalidates the connection")])
-def test_status_that_closes_the_connection(code: int, words: str) -> None:
-    """First those who waited are settled, then the connection is closed, whoever asked (decision C31)."""
-    simulation = ready(error_map=ODD)
-    simulation.node.faults.next(ASK, status(code))
-    simulation.failure(errors.AuthenticationFailureException, upsert("ada", HOTELS))
-
-    assert [True] == [words in reason for reason in simulation.closings()]
+    assert [False, True, False, True] == asked
+    assert [False, False, False] == [unknown, without_waiters, lost]
 
 
-@pytest.mark.parametrize(
-    ("answer", "extras"),
-    [(0, b""), (0, bytes(11)), (0, bytes(13)), (0xA6, bytes(12)), (0xCD, b"")],
-)
-def test_impossible_answers(answer: int, extras: bytes) -> None:
-    """A success without an id does not count: it is told, and asked again for those who wait."""
-    simulation = ready()
-    token = simulation.submit(upsert("ada", HOTELS))
-    simulation.swallow(StreamId(2))
-    question = simulation.requests[StreamId(2)][-1]
-    simulation.inject(respond(question, answer, extras=extras))
-    simulation.run()
+def test_connection_lost() -> None:
+    """Questions are lost with their connection, known ids are not; those who waited come back."""
+    ids = CollectionIds(BUCKET)
+    ids.found(named("known"), 7)
+    ids.wait(HOTEL, 1, 0.0)
+    ids.wait(AIRLINE, 2, 0.0)
+    ids.wait(HOTEL, 3, 0.0)
 
-    assert any("answered get_collection_id with status" in line for line in simulation.log)
-    assert (True, []) == (token in simulation.results, simulation.closings())
+    assert [1, 3, 2] == ids.connection_lost()
+    assert [] == ids.connection_lost()
+    assert b"\x07" == ids.prefixes.get(named("known"))
+    assert ids.wait(HOTEL, 4, 0.0)
 
 
-def test_a_second_answer() -> None:
-    """An error and then a success to one question: the first one counts, and other writes are not disturbed."""
-    simulation = ready()
-    asking = simulation.submit(upsert("ada", HOTELS))
-    question = simulation.requests[StreamId(2)][-1]
-    writing, request = simulation.submit_in_flight(upsert("grace"))
-    simulation.inject(respond(question, Status.UNKNOWN_COLLECTION) + respond(question, extras=bytes(11) + b"\x08"))
-    simulation.inject(respond(request, cas=7))
+def test_another_connection_is_lost() -> None:
+    """A question stays with the one that was asked last."""
+    ids = CollectionIds(BUCKET)
+    ids.wait(HOTEL, 1, 0.0, "first")
+    ids.ask_again(HOTEL, 0.5, "second")
+    ids.wait(AIRLINE, 2, 0.0, "first")
 
-    simulation.error(errors.CollectionNotFoundException, asking)
-    assert writing in simulation.results
-    assert (1, []) == (simulation.machine.statistics().orphans, simulation.closings())
+    assert [2] == ids.connection_lost("first")
+    assert [1] == ids.connection_lost("second")
 
 
-def test_no_answer() -> None:
-    """Those who wait fail in time, and say what they waited for, however often it was asked; the next one asks again."""
-    simulation = ready()
-    simulation.node.faults.next(ASK, drop_response(), times=5)
-    error = simulation.failure(errors.UnambiguousTimeoutException, upsert("ada", HOTELS))
+class NobodyWaitsForEver(RuleBasedStateMachine):
+    """Every waiter is released exactly once, and a question is in flight while there are waiters."""
 
-    assert "has not sent the id of collection inventory.hotel" in str(error)
-    assert 5 == len(questions(simulation))
-    simulation.result(upsert("ada", HOTELS))
-    assert 6 == len(questions(simulation))
+    keyspaces = st.sampled_from([HOTEL, AIRLINE])
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids = CollectionIds(BUCKET)
+        self.waiting: dict[Keyspace, list[int]] = {HOTEL: [], AIRLINE: []}
+        self.questions = {HOTEL: 0, AIRLINE: 0}
+        self.last = 0
 
-def test_lost_answer() -> None:
-    """A question is asked again while somebody waits: also who came when it was lost already is served in time."""
-    simulation = ready()
-    simulation.node.faults.next(ASK, drop_response())
-    first = simulation.submit(upsert("ada", HOTELS))
-    simulation.flow()
-    second = simulation.submit(upsert("bob", HOTELS))
-    simulation.run()
+    @rule(keyspace=keyspaces)
+    def need(self, keyspace: Keyspace) -> None:
+        if self.ids.prefixes.get(keyspace) is None:
+            self.last += 1
+            self.questions[keyspace] += self.ids.wait(keyspace, self.last, 0.0)
+            self.waiting[keyspace].append(self.last)
 
-    assert {first, second} <= set(simulation.results)
-    assert 2 == len(questions(simulation))
-    assert 0.5 == simulation.now
+    @rule(keyspace=keyspaces, missing=st.booleans())
+    def answer(self, keyspace: Keyspace, missing: bool) -> None:
+        if self.questions[keyspace]:
+            self.questions[keyspace] -= 1
+            assert self.waiting[keyspace] == (self.ids.missing(keyspace) if missing else self.ids.found(keyspace, 8))
+            self.waiting[keyspace] = []
 
+    @rule(keyspace=keyspaces)
+    def give_up(self, keyspace: Keyspace) -> None:
+        if self.waiting[keyspace]:
+            self.ids.stop_waiting(keyspace, self.waiting[keyspace].pop(0))
 
-def test_lost_answer_for_which_nobody_waits() -> None:
-    """Nothing is asked again for the sake of operations that are gone."""
-    simulation = ready()
-    simulation.node.faults.next(ASK, drop_response())
-    simulation.abandon(simulation.submit(upsert("ada", HOTELS)))
-    simulation.live(5.0)
+    @rule(keyspace=keyspaces)
+    def outdate(self, keyspace: Keyspace) -> None:
+        self.ids.outdated(keyspace)
 
-    assert 1 == len(questions(simulation))
+    @rule()
+    def lose(self) -> None:
+        assert sorted([*self.waiting[HOTEL], *self.waiting[AIRLINE]]) == sorted(self.ids.connection_lost())
+        self.waiting = {HOTEL: [], AIRLINE: []}
+        self.questions = {HOTEL: 0, AIRLINE: 0}
 
-
-def test_lost_answer_on_a_lost_connection() -> None:
-    """What is overdue on a stream that is gone is asked on the next one, once."""
-    simulation = ready()
-    simulation.node.faults.next(ASK, drop_response())
-    token = simulation.submit(upsert("ada", HOTELS))
-    simulation.live(0.499)
-    simulation.lose(StreamId(2))
-    simulation.run()
-
-    assert token in simulation.results
-    assert 2 == len(questions(simulation))
+    @invariant()
+    def somebody_was_asked(self) -> None:
+        for keyspace, waiters in self.waiting.items():
+            assert not waiters or self.questions[keyspace]
 
 
-@rows("start", [3.860968566208492, *(number / 7 for number in range(40))])
-def test_lost_question_at_any_time(start: float) -> None:
-    """The question is asked again when its timer says so, however the sum of two times is rounded."""
-    simulation = ready()
-    simulation.live(start)
-    simulation.node.faults.next(ASK, drop_response())
-    token = simulation.finish(upsert("ada", HOTELS))
-
-    assert token in simulation.results
-
-
-@pytest.mark.parametrize("code", [Status.NOT_MY_VBUCKET, Status.LOCKED, Status.SYNC_WRITE_IN_PROGRESS])
-def test_what_is_said_of_no_document(code: Status) -> None:
-    """A lookup is not retried for a reason that only documents have."""
-    simulation = ready()
-    simulation.node.faults.next(ASK, status(code))
-    token = simulation.finish(upsert("ada", HOTELS))
-
-    assert [] == simulation.retries
-    assert isinstance(simulation.errors[token], errors.CouchbaseException)
-
-
-def test_abandoned_waiters_ask_once() -> None:
-    """However many come and leave while a question is under way, it is asked once."""
-    simulation = ready()
-    simulation.node.faults.next(ASK, delay(0.3))
-    for position in range(100):
-        simulation.abandon(simulation.submit(upsert(f"k{position}", HOTELS)))
-    simulation.flow()
-
-    assert 1 == len(questions(simulation))
-
-
-def test_late_answer() -> None:
-    """An answer for which nobody waits any more is still worth keeping."""
-    simulation = ready()
-    simulation.node.faults.always(ASK, delay(3.0))
-    simulation.failure(errors.UnambiguousTimeoutException, upsert("ada", HOTELS))
-    simulation.live(1.0)
-    simulation.result(upsert("ada", HOTELS))
-
-    assert 5 == len(questions(simulation))
-    assert 0 == simulation.machine.statistics().orphans
-
-
-def test_the_last_of_two_answers_counts() -> None:
-    """A question was asked twice, and between the answers the collection was made anew: the newer id is used."""
-    simulation = ready()
-    _, first = simulation.submit_in_flight(get("a", HOTELS))
-    simulation.now += 0.5
-    simulation.feed(TimePassed())
-    bucket = StreamId(2)
-    simulation.swallow(bucket)
-    second = simulation.requests[bucket][-1]
-    for question, collection_id in ((first, 8), (second, 9)):
-        simulation.inject(respond(question, extras=bytes(8) + collection_id.to_bytes(4, "big")), bucket)
-        simulation.submit(get("b", HOTELS))
-
-    assert [b"\x08a", b"\x08b", b"\x09b"] == wire_keys(simulation, Opcode.GET)
-
-
-def test_connection_lost_and_deadline_passed() -> None:
-    """A settled operation is not released a second time by what comes later."""
-    simulation = ready()
-    simulation.node.faults.always(ASK, delay(3.0))
-    token = simulation.submit(upsert("ada", HOTELS))
-    simulation.live(2.6)
-    simulation.lose(StreamId(2))
-    simulation.live(5.0)
-
-    simulation.error(errors.UnambiguousTimeoutException, token)
+TestNobodyWaitsForEver = NobodyWaitsForEver.TestCase

@@ -1,4 +1,4 @@
-"""What is remembered of the way to a document is what would be found if it were searched again."""
+"""Routes in the cache are those that a search finds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.core.runtime.kv.counting import counted
-from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, get, ready, upsert
+from tests.core.runtime.kv.simulated import HOTELS, TRAVEL, get, ready
+from tests.core.runtime.kv.test_forgotten_buckets import drop
 from triclinium_core.client.client_machine import ClientMachine
 from triclinium_core.contract.couchbase import Action, Event
-from triclinium_core.kv.operation.document_operations import Get, Keyspace
+from triclinium_core.kv.operation.document_operations import Keyspace
+from triclinium_core.kv.topology.bucket_map import BucketMap
+from triclinium_core.kv.wire.constants import Opcode
+from triclinium_core.retry.couchbase import Status
+from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.destinations import Destination, Destinations, vbucket_of
+from triclinium_core.testing.fakes.faults import status
 from triclinium_core.testing.simulation.history import play
 
 
@@ -21,24 +27,24 @@ def destinations_of(client: ClientMachine) -> Destinations:
     return client._operations._dispatcher._destinations
 
 
-def remembered(client: ClientMachine) -> Sequence[tuple[Keyspace, Destination]]:
-    """Return all ways that a client remembers."""
-    keyspaces = destinations_of(client)._keyspaces
-    return [(keyspace, found) for keyspace, known in keyspaces.items() for found in known.destinations.values()]
+def remembered(client: ClientMachine) -> Sequence[tuple[str | None, Destination]]:
+    """Return all routes that a client has in its cache, with their buckets."""
+    buckets = destinations_of(client)._buckets
+    return [(bucket, found) for bucket, known in buckets.items() for found in known.destinations.values()]
 
 
-def found_afresh(client: ClientMachine, keyspace: Keyspace, vbucket: int) -> Destination:
-    """Return where a search leads now."""
+def found_afresh(client: ClientMachine, bucket: str | None, vbucket: int) -> tuple[BucketMap | None, Connection]:
+    """Return the map and the connection that a search finds now."""
     dispatcher, routes = client._operations._dispatcher, client._connections.routes
-    known = dispatcher._maps.get(keyspace.bucket)
+    known = dispatcher._maps.get(bucket)
     if known is None:
-        node = routes.any_of(keyspace.bucket)
+        node = routes.any_of(bucket)
     else:
         address = known.holder(vbucket, 0)
         assert address is not None
-        node = routes.get((keyspace.bucket, address))
+        node = routes.get((bucket, address))
     assert node is not None
-    return Destination(known, vbucket, node, dispatcher._collections.prefix(node, Get(keyspace, "k")))
+    return known, node
 
 
 @pytest.mark.history
@@ -52,12 +58,13 @@ def test_remembered_is_found_afresh(seed: int) -> None:
     def checked(client: ClientMachine, event: Event, now: float) -> Sequence[Action]:
         nonlocal compared
         actions = handle(client, event, now)
-        for keyspace, known in destinations_of(client)._keyspaces.items():
-            assert known.vbucket_count == client.vbucket_count(keyspace.bucket)
-        for keyspace, way in remembered(client):
+        collections = client._operations._dispatcher._collections
+        for bucket, known in destinations_of(client)._buckets.items():
+            assert known.vbucket_count == client.vbucket_count(bucket)
+        for bucket, route in remembered(client):
             compared += 1
-            fresh = found_afresh(client, keyspace, way.vbucket)
-            assert (fresh.map, fresh.connection, fresh.prefix) == (way.map, way.connection, way.prefix)
+            assert found_afresh(client, bucket, route.vbucket) == (route.map, route.connection)
+            assert collections.prefixes(route.connection) is route.prefixes
         return actions
 
     with pytest.MonkeyPatch.context() as patch:
@@ -69,7 +76,7 @@ def test_remembered_is_found_afresh(seed: int) -> None:
 
 
 @pytest.mark.parametrize("keyspace", [TRAVEL, HOTELS])
-def test_a_way_is_searched_once(keyspace: Keyspace) -> None:
+def test_a_route_is_searched_once(keyspace: Keyspace) -> None:
     """The second operation on a document does not ask for map, connection and collection again."""
     simulation = ready()
     simulation.finish(get("k", keyspace))
@@ -79,17 +86,58 @@ def test_a_way_is_searched_once(keyspace: Keyspace) -> None:
     assert 0 == again["_search"] + again["prefix"]
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the bound all is forgotten, and nothing else changes."""
-    monkeypatch.setattr("triclinium_core.runtime.kv.destinations.REMEMBERED_MAX", 4)
-    simulation = ready()
-    (client,) = simulation.clients
-    found = list[int]()
-    for number in range(10):
-        simulation.result(upsert(str(number)))
-        found.append(len(remembered(client)))
+def test_collections_share_the_routes_of_a_bucket() -> None:
+    """A second walk over collections and documents searches for no route, and asks for no prefix."""
+    names = {f"room{number}": 9 + number for number in range(20)}
+    simulation = ready(collections={"_default": {"_default": 0}, "inventory": names})
+    walk = [get(f"k{number}", Keyspace("travel", "inventory", name)) for name in names for number in range(20)]
+    for operation in walk:
+        simulation.finish(operation)
+    with counted() as again:
+        for operation in walk:
+            simulation.finish(operation)
 
-    assert [1, 2, 3, 4, 1] == found[:5]
+    assert 0 == again["_search"] + again["prefix"]
+    assert 20 == len(remembered(simulation.clients[0]))
+
+
+def test_a_new_collection_keeps_the_routes() -> None:
+    """The answer to a question for a collection's id drops no route."""
+    simulation = ready()
+    simulation.finish(get())
+    simulation.finish(get("k", HOTELS))
+    with counted() as again:
+        simulation.finish(get())
+
+    assert 0 == again["_search"] + again["prefix"]
+
+
+def test_a_dropped_collection_keeps_the_routes() -> None:
+    """An id that a node does not know any more is asked for again, and the default collection needs no search."""
+    simulation = ready()
+    simulation.finish(get())
+    simulation.finish(get("k", HOTELS))
+    simulation.node.faults.next(Opcode.GET, status(Status.UNKNOWN_COLLECTION))
+    simulation.finish(get("k", HOTELS))
+    with counted() as again:
+        simulation.finish(get())
+
+    assert 2 == len(simulation.commands(Opcode.GET_COLLECTION_ID))
+    assert 0 == again["_search"] + again["prefix"]
+
+
+def test_another_bucket_keeps_its_routes() -> None:
+    """The connection and the config of a bucket drop its own routes alone."""
+    simulation = ready(buckets=("travel", "other"))
+    (client,) = simulation.clients
+    simulation.finish(get())
+    simulation.finish(get("k", Keyspace("other")))
+
+    assert ["travel", "other"] == [bucket for bucket, _ in remembered(client)]
+
+    drop(simulation, "other")
+
+    assert ["travel"] == [bucket for bucket, _ in remembered(client)]
 
 
 def crc32(data: bytes) -> int:

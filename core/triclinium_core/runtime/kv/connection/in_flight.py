@@ -12,6 +12,7 @@ from enum import Enum, unique
 import msgspec
 
 from triclinium_core.contract.neutral import StreamId
+from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.wire.constants import OPCODE_OFFSET, Opcode
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase import HandedOver, Status
@@ -42,8 +43,7 @@ class Purpose(Enum):
 class CollectionQuestion(msgspec.Struct, frozen=True):
     """A GET_COLLECTION_ID of ours."""
 
-    scope: str
-    collection: str
+    keyspace: Keyspace
 
 
 class Probe(msgspec.Struct, frozen=True):

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 
 from triclinium_core.contract.couchbase import TimerKind
-from triclinium_core.kv.topology.collections import QUESTION_SECONDS
 from triclinium_core.kv.wire.config_version import encode_version
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.kv.wire.frame import encode_request
 from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase import BreakerEvent
+from triclinium_core.runtime.kv.collection_ids import QUESTION_SECONDS
 from triclinium_core.runtime.kv.connection.connection import Connection
 from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX
 from triclinium_core.runtime.kv.connection.in_flight import Purpose

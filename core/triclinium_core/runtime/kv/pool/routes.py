@@ -60,7 +60,7 @@ class Routes:
 
     def moved(self, connection: Connection) -> None:
         """Record where a connection stands now."""
-        self._destinations.forget()
+        self._destinations.forget(connection.bucket)
         self.fresh[connection] = None
         bucket = self._buckets.get(connection.bucket)
         if connection.is_leaving or bucket is None:
@@ -125,7 +125,7 @@ class Routes:
 
     def drop(self, bucket: str) -> Collection[Connection]:
         """Forget a bucket, and return the connections that it had."""
-        self._destinations.forget()
+        self._destinations.forget(bucket)
         return self._buckets.pop(bucket).connections.values()
 
     def drop_others(self, bucket: str | None, addresses: Iterable[Address]) -> Sequence[Connection]:

@@ -15,7 +15,6 @@ from triclinium_core import errors
 from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import Action
 from triclinium_core.kv.operation.inquiries import WaitUntilReady
-from triclinium_core.kv.topology.collections import QUESTION_SECONDS
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import (
     Authenticator,
@@ -23,6 +22,7 @@ from triclinium_core.options import (
     TimeoutOptions,
 )
 from triclinium_core.retry import couchbase
+from triclinium_core.runtime.kv.collection_ids import QUESTION_SECONDS
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.testing import delay, drop_response, status
 
