@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Literal
 
 import msgspec
 
 from triclinium_core.kv.operation.document_operations import Operation
 from triclinium_core.kv.operation.results import MutationToken, Result
-from triclinium_core.kv.wire.constants import HelloFeature, Opcode
+from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame
 
 _TOKEN = struct.Struct(">QQ")
@@ -29,6 +31,15 @@ class Dialect:
     bare: bool = False
     """A plain memcached: only opcodes and the header that it knows (decision C27)."""
     compression: bool = True
+    json_datatype: int = field(init=False)
+    """Datatype of a JSON value; 0 if the server did not grant the feature."""
+    deflates: bool = field(init=False)
+    """Whether values may be sent deflated."""
+
+    def __post_init__(self) -> None:
+        json_datatype = int(Datatype.JSON) if HelloFeature.JSON in self.features else 0
+        object.__setattr__(self, "json_datatype", json_datatype)
+        object.__setattr__(self, "deflates", self.compression and HelloFeature.SNAPPY in self.features)
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -37,20 +48,27 @@ class Body(msgspec.Struct, frozen=True):
     extras: bytes = b""
     value: bytes = b""
     cas: int = 0
-    flags: int | None = None
-    """Common flags of a whole document; None where the value is not one."""
-    preserve_expiry: bool = False
     document: Mapping[str, object] | None = None
     """What the value says as JSON, beside the id of the collection; None where ``value`` is all."""
     needs: tuple[tuple[HelloFeature, str], ...] = ()
     """Further features without which it cannot be asked for, each with what asks for it."""
 
 
+class Payload(Enum):
+    """Payload that needs no ``Body``."""
+
+    WHOLE_DOCUMENT = "whole document"
+    """Value, flags and expiry of a ``Store``."""
+
+
+WHOLE_DOCUMENT = Payload.WHOLE_DOCUMENT
+
+
 @dataclass(frozen=True, slots=True)
 class Codec:
     """How one operation travels."""
 
-    encode: Callable[..., Body] | None
+    encode: Callable[..., Body] | Literal[Payload.WHOLE_DOCUMENT] | None
     """Takes the operation; None where its key says everything."""
     decode: Callable[..., Result]
     """Takes the operation, the answer and the vbucket."""

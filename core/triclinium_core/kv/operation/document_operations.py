@@ -240,7 +240,9 @@ class Remove(Mutation, frozen=True, gc=False):
 
 
 class Store(Mutation, frozen=True, gc=False):
-    """Base of the operations that write a whole document."""
+    """Base of the operations that write a whole document. A ``cas`` of 0 stands for any version."""
+
+    cas: ClassVar[Cas] = Cas(0)
 
     value: bytes
     flags: int
@@ -282,7 +284,7 @@ class Replace(Store, frozen=True, gc=False):
     opcode: ClassVar[Opcode] = Opcode.REPLACE
 
     preserve_expiry: bool = False  # type: ignore[misc]  # as with the key
-    cas: Cas = Cas(0)
+    cas: Cas = Cas(0)  # type: ignore[misc]  # as with the key
 
     def __post_init__(self) -> None:
         Store.__post_init__(self)

@@ -9,7 +9,14 @@ import math
 import struct
 
 from triclinium_core.errors import FeatureNotAvailableException
-from triclinium_core.kv.operation.codec_parts import Body, Codec, Dialect, MalformedResponse, mutation_token
+from triclinium_core.kv.operation.codec_parts import (
+    WHOLE_DOCUMENT,
+    Body,
+    Codec,
+    Dialect,
+    MalformedResponse,
+    mutation_token,
+)
 from triclinium_core.kv.operation.document_operations import (
     Append,
     Concatenate,
@@ -27,6 +34,7 @@ from triclinium_core.kv.operation.document_operations import (
     Prepend,
     Remove,
     Replace,
+    Store,
     Touch,
     Unlock,
     Upsert,
@@ -57,18 +65,18 @@ from triclinium_core.kv.operation.subdocument.subdocument_requests import Lookup
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.compression import deflate
 from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
-from triclinium_core.kv.wire.frame import Frame, encode_request
+from triclinium_core.kv.wire.frame import Frame, encode_request, encode_store
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
 from triclinium_core.retry.couchbase import Status
 from triclinium_core.transcoding.flags import CommonFormat, common_format
 
 _UINT32 = struct.Struct(">I")
-_UINT32_PAIR = struct.Struct(">II")
 _COUNTER = struct.Struct(">QQI")
 _UINT64 = struct.Struct(">Q")
 _META = struct.Struct(">IIIQ")
 
 _NONE = DurabilityLevel.NONE
+_JSON, _SNAPPY = int(CommonFormat.JSON), int(Datatype.SNAPPY)
 _META_VERSION = b"\x02"
 _DO_NOT_CREATE = UINT32_MAX
 
@@ -102,16 +110,32 @@ def encode_operation(
     # Another opcode than the operation's own is a plain GET in place of GET_META.
     if codec.encode is None or opcode is not operation.opcode:
         return encode_request(opcode, opaque=opaque, status=vbucket, key=key)
-    body = codec.encode(operation)
-    framing_extras, datatype, value = b"", 0, body.value
-    if operation.durability is not _NONE or body.preserve_expiry:
-        framing_extras = _framing_extras(operation.durability, body.preserve_expiry, dialect, time_left)
+    if codec.encode is WHOLE_DOCUMENT:
+        assert isinstance(operation, Store), operation
+        value, flags = operation.value, operation.flags
+        datatype = dialect.json_datatype
+        if datatype and common_format(flags) != _JSON:
+            datatype = 0
+        if dialect.deflates:
+            datatype, value = _deflated(value, datatype)
+        return encode_store(
+            opcode,
+            opaque=opaque,
+            vbucket=vbucket,
+            cas=operation.cas,
+            datatype=datatype,
+            framing_extras=_framing_extras(operation, dialect, time_left),
+            flags=flags,
+            expiry=operation.expiry,
+            key=key,
+            value=value,
+        )
+    body, datatype = codec.encode(operation), 0
+    framing_extras = _framing_extras(operation, dialect, time_left)
     for feature, asked in body.needs:
         _require(dialect, feature, asked)
-    if body.flags is not None:
-        if dialect.features:
-            datatype, value = _datatype(body.flags, value, dialect)
-    elif body.document is not None:
+    value = body.value
+    if body.document is not None:
         datatype, value = encode_document(body.document, prefix)
     return encode_request(
         opcode,
@@ -151,14 +175,17 @@ def check_bare(operation: Operation) -> None:
     """
     if CODECS[type(operation)].bare_opcode is None:
         raise _beyond_memcached(operation)
-    _framing_extras(operation.durability, operation.preserve_expiry, Dialect(bare=True), math.inf)
+    _framing_extras(operation, Dialect(bare=True), math.inf)
 
 
 def _beyond_memcached(operation: Operation) -> FeatureNotAvailableException:
     return FeatureNotAvailableException(f"a plain memcached cannot {operation.name}; use a Couchbase server")
 
 
-def _framing_extras(durability: DurabilityLevel, preserve_expiry: bool, dialect: Dialect, time_left: float) -> bytes:
+def _framing_extras(operation: Operation, dialect: Dialect, time_left: float) -> bytes:
+    durability, preserve_expiry = operation.durability, operation.preserve_expiry
+    if durability is _NONE and not preserve_expiry:
+        return b""
     pieces: dict[int, bytes] = {}
     if durability is not _NONE:
         _require(dialect, HelloFeature.SYNC_REPLICATION, "durability")
@@ -180,15 +207,9 @@ def _require(dialect: Dialect, feature: HelloFeature, asked: str) -> None:
         )
 
 
-def _datatype(flags: int, value: bytes, dialect: Dialect) -> tuple[int, bytes]:
-    datatype = Datatype.RAW
-    if HelloFeature.JSON in dialect.features and common_format(flags) == CommonFormat.JSON:
-        datatype |= Datatype.JSON
-    if dialect.compression and HelloFeature.SNAPPY in dialect.features:
-        deflated = deflate(value)
-        if deflated is not None:
-            return datatype | Datatype.SNAPPY, deflated
-    return datatype, value
+def _deflated(value: bytes, datatype: int) -> tuple[int, bytes]:
+    deflated = deflate(value)
+    return (datatype, value) if deflated is None else (datatype | _SNAPPY, deflated)
 
 
 def _encode_exists(operation: Operation) -> Body:
@@ -205,21 +226,6 @@ def _encode_get_and_lock(operation: GetAndLock) -> Body:
 
 def _encode_cas(operation: Unlock | Remove) -> Body:
     return Body(cas=operation.cas)
-
-
-def _encode_insert(operation: Insert) -> Body:
-    extras = _UINT32_PAIR.pack(operation.flags, operation.expiry)
-    return Body(extras, operation.value, 0, operation.flags)
-
-
-def _encode_upsert(operation: Upsert) -> Body:
-    extras = _UINT32_PAIR.pack(operation.flags, operation.expiry)
-    return Body(extras, operation.value, 0, operation.flags, operation.preserve_expiry)
-
-
-def _encode_replace(operation: Replace) -> Body:
-    extras = _UINT32_PAIR.pack(operation.flags, operation.expiry)
-    return Body(extras, operation.value, operation.cas, operation.flags, operation.preserve_expiry)
 
 
 def _encode_concatenate(operation: Concatenate) -> Body:
@@ -282,9 +288,9 @@ CODECS: dict[type[Operation], Codec] = {
     Unlock: Codec(_encode_cas, _decode_done, None),
     Touch: Codec(_encode_expiry, _decode_touch, Opcode.TOUCH),
     Remove: Codec(_encode_cas, _decode_mutation, Opcode.DELETE),
-    Insert: Codec(_encode_insert, _decode_mutation, Opcode.ADD),
-    Upsert: Codec(_encode_upsert, _decode_mutation, Opcode.SET),
-    Replace: Codec(_encode_replace, _decode_mutation, Opcode.REPLACE),
+    Insert: Codec(WHOLE_DOCUMENT, _decode_mutation, Opcode.ADD),
+    Upsert: Codec(WHOLE_DOCUMENT, _decode_mutation, Opcode.SET),
+    Replace: Codec(WHOLE_DOCUMENT, _decode_mutation, Opcode.REPLACE),
     Append: Codec(_encode_concatenate, _decode_mutation, Opcode.APPEND),
     Prepend: Codec(_encode_concatenate, _decode_mutation, Opcode.PREPEND),
     Increment: Codec(_encode_count, _decode_counter, Opcode.INCREMENT),

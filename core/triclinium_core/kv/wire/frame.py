@@ -11,7 +11,11 @@ from typing import Protocol
 import msgspec
 
 from triclinium_core.kv.wire.constants import Magic
-from triclinium_core.kv.wire.header import BODY_SIZE_MAX, FLEXIBLE_HEADER, PLAIN_HEADER
+from triclinium_core.kv.wire.header import BODY_SIZE_MAX, FLEXIBLE_HEADER, PLAIN_HEADER, STORE_HEADER
+
+_STORE_EXTRAS = struct.Struct(">II")
+_STORE_EXTRAS_SIZE = _STORE_EXTRAS.size
+_CLIENT_REQUEST = int(Magic.CLIENT_REQUEST)
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
@@ -114,7 +118,7 @@ def _encoder(magic: int, flexible_magic: int | None, status_name: str) -> Encode
     return encode
 
 
-encode_request: EncodeFrame = _encoder(int(Magic.CLIENT_REQUEST), int(Magic.FLEXIBLE_CLIENT_REQUEST), "vbucket")
+encode_request: EncodeFrame = _encoder(_CLIENT_REQUEST, int(Magic.FLEXIBLE_CLIENT_REQUEST), "vbucket")
 """From client to server."""
 encode_response: EncodeFrame = _encoder(int(Magic.CLIENT_RESPONSE), int(Magic.FLEXIBLE_CLIENT_RESPONSE), "status")
 """From server to client."""
@@ -122,6 +126,60 @@ encode_server_request: EncodeFrame = _encoder(int(Magic.SERVER_REQUEST), None, "
 """From server to client, which need not answer."""
 encode_server_response: EncodeFrame = _encoder(int(Magic.SERVER_RESPONSE), None, "status")
 """From client to server."""
+
+
+def encode_store(
+    opcode: int,
+    *,
+    opaque: int,
+    vbucket: int,
+    cas: int,
+    datatype: int,
+    framing_extras: bytes,
+    flags: int,
+    expiry: int,
+    key: bytes,
+    value: bytes,
+) -> bytes:
+    """Return the request that writes a whole document.
+
+    Without framing extras, header and extras are packed in one call, which takes half the instructions of two.
+
+    Raises:
+        ValueError: as ``encode_request`` does.
+        TypeError: a part of the body is not bytes.
+    """
+    key_size = len(key)
+    body_size = _STORE_EXTRAS_SIZE + key_size + len(value)
+    if not framing_extras and body_size <= BODY_SIZE_MAX:
+        try:
+            start = STORE_HEADER.pack(
+                _CLIENT_REQUEST,
+                opcode,
+                key_size,
+                _STORE_EXTRAS_SIZE,
+                datatype,
+                vbucket,
+                body_size,
+                opaque,
+                cas,
+                flags,
+                expiry,
+            )
+            return start + key + value
+        except struct.error:
+            pass
+    return encode_request(
+        opcode,
+        opaque=opaque,
+        status=vbucket,
+        cas=cas,
+        datatype=datatype,
+        framing_extras=framing_extras,
+        extras=_STORE_EXTRAS.pack(flags, expiry),
+        key=key,
+        value=value,
+    )
 
 
 def _misfit(*rows: tuple[str, int, int]) -> ValueError:

@@ -27,6 +27,9 @@ PLAIN_MAGICS = frozenset(map(int, Magic)) - FLEXIBLE_MAGICS
 PLAIN_HEADER = Struct(">BBHBBHIIQ")
 """Magic, opcode, key length, extras length, datatype, vbucket or status, body length, opaque, CAS."""
 
+STORE_HEADER = Struct(PLAIN_HEADER.format + "II")
+"""A plain header with the extras of a whole document: flags, expiry."""
+
 FLEXIBLE_HEADER = Struct(">BBBBBBHIIQ")
 """The same with the key length split: framing extras length, key length."""
 

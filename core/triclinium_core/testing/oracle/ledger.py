@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import NamedTuple
 
 from triclinium_core import errors
 from triclinium_core.contract.couchbase import ReportRetry
 from triclinium_core.kv.operation.codec_parts import Body
-from triclinium_core.kv.operation.document_operations import DocumentOperation, Keyspace
+from triclinium_core.kv.operation.document_operations import DocumentOperation, Keyspace, Store
 from triclinium_core.kv.operation.operation_codec import CODECS
 from triclinium_core.kv.wire.constants import HEADER_SIZE, Opcode
 from triclinium_core.kv.wire.frame import Frame
@@ -41,6 +42,9 @@ NEEDS_A_FRAME = frozenset(
     if reason.startswith("KV_") or reason in (RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, RetryReason.UNKNOWN)
 )
 """Reasons that only an attempt that left the client can meet."""
+
+_DOCUMENT_EXTRAS = Struct(">II")
+"""Flags, expiry."""
 
 
 class _Look(NamedTuple):
@@ -239,10 +243,13 @@ class Ledger:
             raise Violation(f"{name} was applied, and is said not to have been")
 
     def _look_of(self, operation: DocumentOperation) -> _Look:
+        collection_id, key = self._collection_ids[operation.keyspace], operation.key.encode()
+        if isinstance(operation, Store):
+            extras = _DOCUMENT_EXTRAS.pack(operation.flags, operation.expiry)
+            return _Look(operation.opcode, collection_id, key, operation.cas, extras, operation.value)
         encode = CODECS[type(operation)].encode
-        body = encode(operation) if encode is not None else Body()
-        collection_id = self._collection_ids[operation.keyspace]
-        return _Look(operation.opcode, collection_id, operation.key.encode(), body.cas, body.extras, body.value)
+        body = encode(operation) if callable(encode) else Body()
+        return _Look(operation.opcode, collection_id, key, body.cas, body.extras, body.value)
 
     def _look_at(self, frame: Frame) -> _Look:
         collection_id, prefix_size = decode_unsigned(frame.key)

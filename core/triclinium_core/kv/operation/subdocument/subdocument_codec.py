@@ -58,7 +58,6 @@ def encode_mutate_in(operation: MutateIn) -> Body:
         extras=(_EXPIRY.pack(operation.expiry) if operation.expiry else b"") + (bytes((flags,)) if flags else b""),
         value=encode_mutations(operation.specs),
         cas=operation.cas,
-        preserve_expiry=operation.preserve_expiry,
         needs=(_NEEDS_XATTR if any(spec.xattr for spec in operation.specs) else ())
         + (_NEEDS_CREATE_AS_DELETED if operation.create_as_deleted else ()),
     )
