@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+import trio
+
 from triclinium._cluster_driver.cluster_driver import ClusterDriver
 from triclinium._telemetry.call_spans import encoding_call
 from triclinium_core.client.call_attributes import attributes_of_mutation
@@ -34,8 +36,8 @@ def encoded(
     call = encoding_call.get()
     if call is None and not driver.measures_encoding:
         return encode(value), 0.0
-    began_at = driver.current_time()
+    began_at = trio.current_time()
     if call is not None:
         attributes = attributes_of_mutation(keyspace, durability)
-        return call.encode(kind.name, attributes, encode, value), driver.current_time() - began_at
-    return encode(value), driver.current_time() - began_at
+        return call.encode(kind.name, attributes, encode, value), trio.current_time() - began_at
+    return encode(value), trio.current_time() - began_at

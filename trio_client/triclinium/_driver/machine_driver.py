@@ -104,8 +104,6 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         self.started: trio.Event = trio.Event()
         """Set when tasks may submit."""
         self.make_nonce: Callable[[], str] = make_nonce
-        self.current_time: Callable[[], float] = trio.current_time
-        """Clock of the run, called directly once that is known."""
         self._machine = machine
         self._waiters: Waiters[Q, R] = Waiters()
         self._pace = pace = Pace()
@@ -151,7 +149,6 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
             BaseExceptionGroup: a background task crashed, which is a defect.
         """
         self._run, self._thread = TrioRun(), get_ident()
-        self.current_time = trio.lowlevel.current_clock().current_time
         try:
             with self._recording:
                 async with trio.open_nursery() as self._consultations.recorders:
@@ -283,7 +280,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
 
     def _handle(self, event: E | NeutralEvent) -> None:
         try:
-            actions = self._machine.handle(event, self.current_time())
+            actions = self._machine.handle(event, trio.current_time())
         except ArgumentError as error:
             # A caller's mistake. The machine is as it was before.
             self._refused(event, error)

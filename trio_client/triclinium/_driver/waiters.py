@@ -19,7 +19,8 @@ _NO_TOKEN = Token(0)
 class Waiter(msgspec.Struct, Generic[Q, R], eq=False, gc=False):
     """A task, from its submission to the settlement, and then the outcome.
 
-    Trio calls only ``unwrap`` of the value that it resumes a task with, so the task is resumed with its waiter.
+    Trio calls only ``unwrap`` of the value that it resumes a task with, so the task is resumed with its waiter. With an
+    ``outcome.Value`` instead, a get takes 7 % more instructions: 108100 for 100600 (``python -m tests.bench --only calls``).
     """
 
     token: Token
