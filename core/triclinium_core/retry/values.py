@@ -11,8 +11,8 @@ T = TypeVar("T")
 def lean(cls: type[T]) -> type[T]:
     """Return ``cls``, a frozen dataclass without ``__post_init__``, with the ``__init__`` of one that is not frozen.
 
-    At run time nothing refuses an assignment: to be frozen is two thirds of the price of such an object. A class with an
-    ``__init__`` of its own keeps that one.
+    At run time nothing refuses an assignment. If all these classes are frozen, a retry takes twice the instructions: 101700
+    for 51000 (``python -m tests.bench --only core``). A class with an ``__init__`` of its own keeps that one.
     """
     del cls.__setattr__, cls.__delattr__
     if not cls.__dataclass_params__.init:  # type: ignore[attr-defined]

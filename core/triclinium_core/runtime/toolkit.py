@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import cast
 
 from triclinium_core.contract.couchbase import Action, Gathering, TimerKind
 from triclinium_core.contract.neutral import StreamId, Timers
@@ -35,7 +34,7 @@ def toolkit_of(options: ClientOptions, *, rng: Random, emit: Callable[[Action], 
         options,
         rng,
         timers,
-        cast("Callable[[], StreamId]", count(1).__next__),
+        map(StreamId, count(1)).__next__,
         Gathering(options.tracer, options.meter, options.orphans, timers=timers, emit=emit),
         emit,
     )

@@ -30,8 +30,7 @@ class Histogram:
         shift = number.bit_length() - SIGNIFICANT_BITS
         least = number >> shift << shift if shift > 0 else number
         self.counts[least] = self.counts.get(least, 0) + 1
-        if number > self.largest:  # noqa: PLR1730  # max() takes twice as long
-            self.largest = number
+        self.largest = max(self.largest, number)
 
     def percentiles(self, percents: Sequence[float]) -> list[int]:
         """Return for each percentage a number that so many of the numbers do not exceed; 0 where there were none.

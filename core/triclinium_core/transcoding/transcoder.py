@@ -144,7 +144,7 @@ class RawBinaryTranscoder:
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
         """Return the bytes."""
-        return data if as_type is bytes else _raw(data, as_type, bytes)  # type: ignore[return-value]  # T is bytes here
+        return _raw(data, as_type, bytes)
 
 
 def _utf8(text: str) -> bytes:

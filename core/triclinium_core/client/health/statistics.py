@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from triclinium_core.kv.topology.topology import Topology
 from triclinium_core.kv.wire.constants import HelloFeature
@@ -99,7 +98,7 @@ def describe_connection(connection: Connection, config_revision: tuple[int, int]
         node=connection.node,
         bucket=connection.bucket,
         state=connection.state.name,
-        features=_feature_names(frozenset(connection.negotiated.features)),
+        features=tuple(sorted(_FEATURE_NAMES.get(code, f"0x{code:02x}") for code in connection.negotiated.features)),
         sasl_mechanisms=connection.negotiated.offered_mechanisms,
         sasl_mechanism=connection.negotiated.mechanism,
         error_map_version=error_map.version if error_map is not None else None,
@@ -130,14 +129,4 @@ def describe_endpoint(endpoint: Endpoint) -> EndpointStatistics:
     )
 
 
-@lru_cache(maxsize=64)
-def _feature_names(codes: frozenset[int]) -> tuple[str, ...]:
-    # Connections of one cluster are granted the same, and snapshots may be taken often.
-    return tuple(sorted(map(_feature_name, codes)))
-
-
-def _feature_name(code: int) -> str:
-    return HelloFeature(code).name if code in _FEATURE_CODES else f"0x{code:02x}"
-
-
-_FEATURE_CODES = frozenset(int(feature) for feature in HelloFeature)
+_FEATURE_NAMES: Mapping[int, str] = {int(feature): feature.name for feature in HelloFeature}

@@ -9,6 +9,7 @@ from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase import Service
 
 _NONE = DurabilityLevel.NONE
+"""Member that each operation needs. ``kv.wire.constants`` has the figure of such names."""
 
 
 def context_of(

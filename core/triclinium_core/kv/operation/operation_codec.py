@@ -64,7 +64,7 @@ from triclinium_core.kv.operation.subdocument.subdocument_codec import (
 from triclinium_core.kv.operation.subdocument.subdocument_requests import LookupIn, MutateIn
 from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.kv.wire.compression import deflate
-from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.kv.wire.constants import SNAPPY_BIT, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request, encode_store
 from triclinium_core.kv.wire.framing_extras import RequestFrameInfo, encode_framing_extras
 from triclinium_core.retry.couchbase import Status
@@ -76,7 +76,8 @@ _UINT64 = struct.Struct(">Q")
 _META = struct.Struct(">IIIQ")
 
 _NONE = DurabilityLevel.NONE
-_JSON, _SNAPPY = int(CommonFormat.JSON), int(Datatype.SNAPPY)
+"""Member that each operation needs. ``kv.wire.constants`` has the figure of such names."""
+_JSON = int(CommonFormat.JSON)
 _META_VERSION = b"\x02"
 _DO_NOT_CREATE = UINT32_MAX
 
@@ -209,7 +210,7 @@ def _require(dialect: Dialect, feature: HelloFeature, asked: str) -> None:
 
 def _deflated(value: bytes, datatype: int) -> tuple[int, bytes]:
     deflated = deflate(value)
-    return (datatype, value) if deflated is None else (datatype | _SNAPPY, deflated)
+    return (datatype, value) if deflated is None else (datatype | SNAPPY_BIT, deflated)
 
 
 def _encode_exists(operation: Operation) -> Body:
@@ -241,8 +242,7 @@ def _encode_count(operation: Count) -> Body:
 
 def _decode_document(operation: Get | GetAndTouch | GetAndLock, frame: Frame, vbucket: int) -> Result:
     (flags,) = _UINT32.unpack(frame.extras)
-    # Cas() would cost a Python call.
-    return GetResult(frame.cas, flags, frame.value, operation.transcoder)  # type: ignore[arg-type]
+    return GetResult(Cas(frame.cas), flags, frame.value, operation.transcoder)
 
 
 def _decode_replica(operation: GetReplica, frame: Frame, vbucket: int) -> Result:
@@ -262,7 +262,7 @@ def _decode_exists(operation: Operation, frame: Frame, vbucket: int) -> Result:
 
 def _decode_mutation(operation: Operation, frame: Frame, vbucket: int) -> Result:
     token = mutation_token(operation, frame, vbucket) if frame.extras else None
-    return MutationResult(frame.cas, token)  # type: ignore[arg-type]  # as above
+    return MutationResult(Cas(frame.cas), token)
 
 
 def _decode_counter(operation: Operation, frame: Frame, vbucket: int) -> Result:

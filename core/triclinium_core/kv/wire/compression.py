@@ -5,9 +5,6 @@ Source: kv_engine docs/BinaryProtocol.md, "Data Type"; google/snappy format_desc
 
 from __future__ import annotations
 
-from functools import cache
-from types import ModuleType
-
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 
 XATTR_SIZE_MAX = 1024 * 1024
@@ -29,27 +26,20 @@ class MalformedCompression(ValueError):
     """The bytes are no snappy block, or one that would inflate to more than any value can be."""
 
 
-@cache
-def _codec() -> ModuleType:
-    """Return the codec's module. An import statement in ``inflate`` would cost 1 % of a get of a compressed value."""
-    import cramjam
-
-    return cramjam
-
-
 def inflate(data: bytes) -> bytes:
     """Return the value that ``data`` was made from.
 
     Raises:
         MalformedCompression: ``data`` is not a snappy block, or announces an impossible size.
     """
-    codec = _codec()
+    import cramjam
+
     try:
-        size = codec.snappy.decompress_raw_len(data)
+        size = cramjam.snappy.decompress_raw_len(data)
         if size > INFLATED_SIZE_MAX or size * _COPY_INPUT_MIN > len(data) * _COPY_OUTPUT_MAX:
             raise _impossible_size(size, data)
-        return bytes(codec.snappy.decompress_raw(data))
-    except codec.DecompressionError as error:
+        return bytes(cramjam.snappy.decompress_raw(data))
+    except cramjam.DecompressionError as error:
         raise MalformedCompression(f"not a snappy block: {error}") from error
 
 
@@ -59,10 +49,11 @@ def inflated_size(data: bytes) -> int:
     Raises:
         MalformedCompression: ``data`` has no size, or announces an impossible one.
     """
-    codec = _codec()
+    import cramjam
+
     try:
-        size = int(codec.snappy.decompress_raw_len(data))
-    except codec.DecompressionError as error:
+        size = int(cramjam.snappy.decompress_raw_len(data))
+    except cramjam.DecompressionError as error:
         raise MalformedCompression(f"not a snappy block: {error}") from error
     if size > INFLATED_SIZE_MAX or size * _COPY_INPUT_MIN > len(data) * _COPY_OUTPUT_MAX:
         raise _impossible_size(size, data)
@@ -84,5 +75,7 @@ def deflate(value: bytes) -> bytes | None:
     """Return ``value`` as a snappy block, or None where that does not pay: short values and those that hardly shrink."""
     if len(value) < DEFLATE_SIZE_MIN:
         return None
-    deflated = bytes(_codec().snappy.compress_raw(value))
+    import cramjam
+
+    deflated = bytes(cramjam.snappy.compress_raw(value))
     return deflated if len(deflated) <= len(value) * DEFLATE_RATIO_MAX else None

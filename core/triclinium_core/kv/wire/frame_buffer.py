@@ -69,8 +69,6 @@ class FrameBuffer:
         """
         if self.malformed is not None:
             return []
-        if type(data) is not bytes:
-            data = bytes(data)
         pending_size = self._pending_size
         end = pending_size + len(data)
         if end > self.capacity:
@@ -81,13 +79,14 @@ class FrameBuffer:
         fields = self._scan_pending(end)
         if not fields:
             return []
-        # Slices of bytes are the cheapest there are: with nothing pending, offsets are the same in data and buffer.
-        frames = self._build_frames(fields, self._view[: fields[-1]].tobytes() if pending_size else data)
+        # With nothing pending, offsets are the same in data and buffer, so bytes need no copy.
+        source = data if type(data) is bytes and not pending_size else self._view[: fields[-1]].tobytes()
+        frames = self._build_frames(fields, source)
         if self.malformed is None:
             self._keep_tail(fields[-1], end)
         return frames
 
-    def _receive_in_pieces(self, data: bytes) -> list[Frame]:
+    def _receive_in_pieces(self, data: bytes | bytearray | memoryview) -> list[Frame]:
         frames: list[Frame] = []
         for start in range(0, len(data), PIECE_SIZE):
             frames += self.receive(data[start : start + PIECE_SIZE])

@@ -95,14 +95,13 @@ def scan_headers(buffer: bytes | bytearray | memoryview, start: int, end: int) -
         raise ValueError(f"start={start!r}, end={end!r} must satisfy 0 <= start <= end <= {len(buffer)}")
     fields: list[int] = []
     malformation: Malformation | None = None
-    unpack_header = PLAIN_HEADER.unpack_from
     frame_start = start
     while True:
         if end - frame_start < HEADER_SIZE:
             if frame_start < end and not _is_magic(buffer[frame_start]):
                 malformation = Malformation.MAGIC
             break
-        magic, opcode, key_size, extras_size, datatype, status, body_size, opaque, cas = unpack_header(
+        magic, opcode, key_size, extras_size, datatype, status, body_size, opaque, cas = PLAIN_HEADER.unpack_from(
             buffer, frame_start
         )
         extras_start = frame_start + HEADER_SIZE

@@ -104,7 +104,7 @@ class BreakerStatistics:
 
 
 _CLOSED, _ANSWERED = BreakerState.CLOSED, BreakerEvent.OPERATION_ANSWERED
-"""Members of enumerations that each answer needs: a lookup in the class takes longer than a global name."""
+"""Members that each answer needs. ``kv.wire.constants`` has the figure of such names."""
 
 
 class CircuitBreaker:

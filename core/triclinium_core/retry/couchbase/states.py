@@ -69,7 +69,8 @@ class Ruling(Enum):
     """It has failed."""
 
 
-# Members are singletons, and ask for no hash written in Python.
+# Members are singletons. With the hash of Enum, which is written in Python, a retry takes 12 % more instructions: 57100 for
+# 51000 (``python -m tests.bench --only core``).
 RetryState.__hash__ = object.__hash__  # type: ignore[method-assign]
 Ruling.__hash__ = object.__hash__  # type: ignore[method-assign]
 

@@ -101,7 +101,7 @@ class RetryAction:
         Raises:
             InvalidArgumentException: ``seconds`` or ``within`` is no duration, negative or not finite.
         """
-        return cls(seconds if type(seconds) is float else check_duration(seconds, "delay"), None, within)
+        return cls(check_duration(seconds, "delay"), None, within)
 
     @classmethod
     def no_retry(

@@ -173,7 +173,7 @@ def draw_share(rng: Random) -> float:
     """
     share = rng.random()
     # 1 itself does no harm, and is what a test draws that wants the longest delays.
-    if not (type(share) is float and 0.0 <= share <= 1.0) and not (is_seconds(share) and share <= 1.0):
+    if not (is_seconds(share) and share <= 1.0):
         raise ArgumentError(f"rng drew {shown(share)}; it must draw from [0, 1)", parameter="rng")
     return share
 

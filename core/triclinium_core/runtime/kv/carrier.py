@@ -66,7 +66,7 @@ from triclinium_core.telemetry.span_names import SPAN_NAMES
 _FAIL_FAST = FailFastRetryStrategy()
 _KV, _SETTLED = Service.KV, Stage.SETTLED
 _SUCCESS = int(Status.SUCCESS)
-"""A plain number: comparing a member of an enumeration takes far longer."""
+"""A plain number. ``kv.wire.constants`` has the figure."""
 
 
 class _Origin(NamedTuple):
@@ -216,8 +216,7 @@ class KeyValueCarrier:
             histogram.add(int(took * MICROSECONDS))
         if is_slow:
             self._gathering.slow(operation.measured().facts(now), now)
-        # Token() would cost a Python call.
-        self._emit(CompleteOperation(operation.token, result))  # type: ignore[arg-type]
+        self._emit(CompleteOperation(operation.token, result))
 
     def _gather(self, operation: LiveOperation, frame: Frame, page: ScanPage, now: float) -> ScanPage | None:
         """Return all pages of a scan if this one is the last. None if more follow, or if the operation has failed."""

@@ -36,6 +36,7 @@ from triclinium_core.runtime.lifecycle.stages import Stage
 from triclinium_core.telemetry.attributes import dispatch_attributes
 
 _READY, _IN_FLIGHT = ConnectionState.READY, Stage.IN_FLIGHT
+"""Members that each dispatch needs. ``kv.wire.constants`` has the figure of such names."""
 
 
 def load_of(connection: Connection) -> Load:

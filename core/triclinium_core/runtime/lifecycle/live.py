@@ -12,7 +12,7 @@ from typing import Generic, TypeVar, cast
 import msgspec
 
 from triclinium_core.contract.couchbase import AbandonReason
-from triclinium_core.contract.neutral import TimerId
+from triclinium_core.contract.neutral import TimerId, Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import Random
@@ -36,7 +36,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
     It refers to objects of users, so it is visible to the garbage collector.
     """
 
-    token: int
+    token: Token
     request: R
     strategy: Decider | AnyPermit
     """The retry strategy, or the permit of a token strategy, which has the same shape."""

@@ -131,7 +131,7 @@ class HttpCarrier:
 
     def _open(
         self,
-        token: int,
+        token: neutral.Token,
         request: service_request.ServiceRequest,
         now: float,
         *,

@@ -347,7 +347,8 @@ class ChunkDecoder:
             if not length:
                 self._is_last, position = True, start
             elif data[end : end + 2] == _END_OF_LINE:
-                # The usual case of a small chunk: it is whole, and needs no call.
+                # The usual case of a small chunk: it is whole. With a call it takes 19400 instructions for 12200
+                # (``python -m tests.bench --only queries``).
                 content.append(data[start:end])
                 position = end + 2
             else:

@@ -547,7 +547,7 @@ class RowSplitter:
             except UnicodeDecodeError as error:
                 raise self._refuse(f"a row: {error.reason}", self._row_offset + error.start - 1) from None
         # A Raw is a window into all that was decoded: one row that is kept would keep its whole piece in memory. So each
-        # is copied, which costs half of what decoding does. Adding makes a copy in two thirds of the time of bytes().
+        # is copied. With bytes() a row takes 17 % more instructions: 3500 for 3000 (``python -m tests.bench --only queries``).
         taken = [b"" + raw for raw in found]
         if len(self._row) > self._row_size_max:
             large = next((row for row in taken if len(row) > self._row_size_max), None)

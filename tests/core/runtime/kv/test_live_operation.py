@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.kv.operation.examples import HOTELS
+from triclinium_core.contract.neutral import Token
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.kv.operation.codec_parts import MalformedResponse
 from triclinium_core.kv.operation.document_operations import Get, Keyspace, Noop, Operation, Upsert
@@ -24,7 +25,7 @@ RNG = MIDPOINT
 def live(request: Operation) -> LiveOperation:
     """Return an operation that was submitted at 1 with 2.5 seconds."""
     return LiveOperation(
-        7,
+        Token(7),
         request,
         strategy=couchbase.BestEffortRetryStrategy(),
         client_context=None,

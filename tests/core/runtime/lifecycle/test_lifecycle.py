@@ -85,7 +85,7 @@ class Scene:
         sink: Any = self.carrier
         self.lifecycle.carriers[LiveOperation] = sink
         strategy = permit if permit is not None else couchbase.BestEffortRetryStrategy()
-        self.live = LiveOperation(7, Get(HOTELS, "k"), strategy, None, 0.0, deadline, permit=permit)
+        self.live = LiveOperation(Token(7), Get(HOTELS, "k"), strategy, None, 0.0, deadline, permit=permit)
         self.lifecycle.open[7] = self.live
 
     def pass_time(self, now: float) -> None:

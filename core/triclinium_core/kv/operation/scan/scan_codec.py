@@ -19,7 +19,7 @@ from triclinium_core.kv.operation.scan import scan_requests
 from triclinium_core.kv.operation.scan.scan_requests import SCAN_ID_SIZE
 from triclinium_core.kv.operation.scan.scans import Bounds, Sample
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate, inflated_size
-from triclinium_core.kv.wire.constants import Datatype, HelloFeature, Opcode
+from triclinium_core.kv.wire.constants import SNAPPY_BIT, Datatype, HelloFeature, Opcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
 from triclinium_core.retry.couchbase import Status
@@ -31,7 +31,6 @@ _CONTENT = struct.Struct(">I")
 _KEYS, _DOCUMENTS = 0, 1
 _META = struct.Struct(">IIQQB")
 """Of one document: flags, expiry, sequence number, CAS, datatype."""
-_SNAPPY = int(Datatype.SNAPPY)
 
 INFLATED_SIZE_BYTES_MAX = 4 * 1024 * 1024
 """Maximum number of bytes that are inflated when a page arrives. The documents after them are inflated when they are
@@ -108,7 +107,7 @@ def _documents(operation: scan_requests.RangeScanContinue, value: bytes) -> Iter
         key, position = _piece(value, position + _META.size)
         data, position = _piece(value, position)
         # Each document may be deflated by itself, whatever the frame is.
-        is_deflated = bool(datatype & _SNAPPY)
+        is_deflated = bool(datatype & SNAPPY_BIT)
         if is_deflated:
             left -= inflated_size(data)
             if left >= 0:

@@ -16,7 +16,7 @@ from triclinium_core.kv.address import Address
 from triclinium_core.kv.operation.codec_parts import Dialect
 from triclinium_core.kv.wire.compression import MalformedCompression, inflate
 from triclinium_core.kv.wire.config_version import CONFIG_VERSION
-from triclinium_core.kv.wire.constants import Datatype, Magic, Opcode, ServerOpcode
+from triclinium_core.kv.wire.constants import SERVER_REQUEST_MAGIC, SNAPPY_BIT, Opcode, ServerOpcode
 from triclinium_core.kv.wire.frame import Frame, encode_request
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 from triclinium_core.options import Authenticator
@@ -57,8 +57,8 @@ from triclinium_core.work import BYTES_PER_UNIT, FRAME_WORK, PIECE_WORK
 UNASKED_MAX = 16
 """Answers on one stream to requests that were never made. One may be a slip; who goes on speaks to somebody else."""
 
-_SNAPPY, _SERVER_REQUEST, _AUTHENTICATION = int(Datatype.SNAPPY), int(Magic.SERVER_REQUEST), Purpose.AUTHENTICATION
-"""Plain numbers: looking at a member of an enumeration takes far longer."""
+_AUTHENTICATION = Purpose.AUTHENTICATION
+"""Member that each answer needs. ``kv.wire.constants`` has the figure of such names."""
 
 
 class Connection:
@@ -235,10 +235,10 @@ class Connection:
             self._frames_came = True
         for whole in frames:
             frame, problem = whole, None
-            if frame.magic == _SERVER_REQUEST:
+            if frame.magic == SERVER_REQUEST_MAGIC:
                 self._on_server_request(frame, news)
                 continue
-            if frame.datatype & _SNAPPY:
+            if frame.datatype & SNAPPY_BIT:
                 try:
                     frame, problem = _inflated(frame)
                 except DecoderFault as fault:

@@ -13,7 +13,7 @@ import msgspec
 
 from triclinium_core.contract.neutral import StreamId
 from triclinium_core.kv.operation.document_operations import Keyspace
-from triclinium_core.kv.wire.constants import OPCODE_OFFSET, Opcode
+from triclinium_core.kv.wire.constants import OPCODE_OFFSET, RANGE_SCAN_CONTINUE_OPCODE
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.retry.couchbase import HandedOver, Status
 from triclinium_core.runtime.kv.live_operation import LiveOperation
@@ -78,11 +78,7 @@ def is_last(opcode: int, status: int) -> bool:
 
     Source: kv_engine ``docs/range_scans/range_scan_continue.md`` "Response format".
     """
-    return opcode != Opcode.RANGE_SCAN_CONTINUE or status != Status.SUCCESS
-
-
-_SEVERAL_ANSWERS = int(Opcode.RANGE_SCAN_CONTINUE)
-"""A plain number: comparing a member of an enumeration takes far longer."""
+    return opcode != RANGE_SCAN_CONTINUE_OPCODE or status != Status.SUCCESS
 
 
 class InFlightRequest(msgspec.Struct, gc=False):
@@ -168,7 +164,7 @@ class InFlightTable:
         request = self._requests.get(frame.opaque)
         if request is None or request.opcode != frame.opcode:
             return None
-        if request.opcode != _SEVERAL_ANSWERS or is_last(request.opcode, frame.status):
+        if request.opcode != RANGE_SCAN_CONTINUE_OPCODE or is_last(request.opcode, frame.status):
             del self._requests[request.opaque]
             self._bytes -= request.size
             if self.is_full and len(self._requests) < REQUESTS_MAX and self._bytes < BYTES_MAX:
