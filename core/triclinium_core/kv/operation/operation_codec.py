@@ -113,19 +113,20 @@ def encode_operation(
         return encode_request(opcode, opaque=opaque, status=vbucket, key=key)
     if codec.encode is WHOLE_DOCUMENT:
         assert isinstance(operation, Store), operation
+        framing_extras = _framing_extras(operation, dialect, time_left)
         value, flags = operation.value, operation.flags
         datatype = dialect.json_datatype
         if datatype and common_format(flags) != _JSON:
             datatype = 0
-        if dialect.deflates:
-            datatype, value = _deflated(value, datatype)
+        if dialect.deflates and (deflated := deflate(value)) is not None:
+            datatype, value = datatype | SNAPPY_BIT, deflated
         return encode_store(
             opcode,
             opaque=opaque,
             vbucket=vbucket,
             cas=operation.cas,
             datatype=datatype,
-            framing_extras=_framing_extras(operation, dialect, time_left),
+            framing_extras=framing_extras,
             flags=flags,
             expiry=operation.expiry,
             key=key,
@@ -206,11 +207,6 @@ def _require(dialect: Dialect, feature: HelloFeature, asked: str) -> None:
         raise FeatureNotAvailableException(
             f"{asked} needs the feature {feature.name}, which this server does not offer"
         )
-
-
-def _deflated(value: bytes, datatype: int) -> tuple[int, bytes]:
-    deflated = deflate(value)
-    return (datatype, value) if deflated is None else (datatype | SNAPPY_BIT, deflated)
 
 
 def _encode_exists(operation: Operation) -> Body:

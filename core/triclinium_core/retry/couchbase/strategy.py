@@ -101,7 +101,8 @@ class RetryAction:
         Raises:
             InvalidArgumentException: ``seconds`` or ``within`` is no duration, negative or not finite.
         """
-        return cls(check_duration(seconds, "delay"), None, within)
+        # The constructor checks a float. None would stand for no retry there.
+        return cls(seconds if isinstance(seconds, float) else check_duration(seconds, "delay"), None, within)
 
     @classmethod
     def no_retry(
