@@ -26,6 +26,9 @@ STATEMENT = "SELECT p.* FROM people p"
 PIECE_SIZE = 65_536
 """Bytes that a driver reads at once."""
 
+PATIENT = triclinium.TimeoutOptions(kv=60.0)
+"""Counting slows a get down, and a busy machine does as well."""
+
 
 class OwnCalls:
     """How often each function of our packages was entered; a coroutine that goes on counts."""
@@ -111,5 +114,6 @@ async def of_memcached(
 @asynccontextmanager
 async def of_fake_cluster(**arguments: Unpack[ClientArguments]) -> AsyncIterator[triclinium.Collection]:
     """Give the block the documents of a bucket inside the process."""
+    arguments.setdefault("timeouts", PATIENT)
     async with open_fake_cluster(buckets=["travel"]) as fake, fake.open_client(**arguments) as cluster:
         yield cluster.bucket("travel").default_collection()
