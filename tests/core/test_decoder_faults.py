@@ -106,7 +106,7 @@ PLANTS: Sequence[Plant] = (
     ),
     Plant(
         decoder_faults.Decoder.COLLECTION_ID,
-        f"{CORE}.runtime.kv.collection_ids._decode_collection_id",
+        f"{CORE}.runtime.kv.collection_lookups._decode_collection_id",
         _operation(get("k", HOTELS)),
         errors.UnambiguousTimeoutException,
     ),
