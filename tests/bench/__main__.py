@@ -27,12 +27,14 @@ from tests.bench.parts import (
     services,
     start_up,
     telemetry,
+    tls,
 )
 from tests.bench.report import machine, plot, show, write_page
 from tests.bench.turns import Effort, Row
 
 PARTS: Mapping[str, Callable[[Effort], Iterator[Row]]] = {
     "end-to-end": end_to_end.rows,
+    "tls": tls.rows,
     "official": official.rows,
     "core": core.rows,
     "calls": calls.rows,

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import outcome
 import trio
 
-from tests.bench.servers import BenchServer
+from tests.bench.servers import BenchServer, TlsServer
 
 HEADER = struct.Struct(">BBHBBHIIQ")
 RECEIVE_SIZE = 65_536
@@ -35,7 +35,7 @@ def frame_of(opcode: int, key: bytes, value: bytes, opaque: int, vbuckets: int) 
 class _Stream:
     """One task on one stream: ask, and wait for the answer."""
 
-    def __init__(self, stream: trio.SocketStream, vbuckets: int) -> None:
+    def __init__(self, stream: trio.abc.Stream, vbuckets: int) -> None:
         self._stream = stream
         self._vbuckets = vbuckets
         self._received = b""
@@ -53,7 +53,7 @@ class _Stream:
 class _Loop:
     """Any number of tasks on one stream: one task sends what all have asked for, another one wakes those answered."""
 
-    def __init__(self, stream: trio.SocketStream, vbuckets: int) -> None:
+    def __init__(self, stream: trio.abc.Stream, vbuckets: int) -> None:
         self._stream = stream
         self._vbuckets = vbuckets
         self._asked: list[bytes] = []
@@ -103,9 +103,18 @@ def _give_up(_: object) -> trio.lowlevel.Abort:
     return trio.lowlevel.Abort.SUCCEEDED
 
 
+async def _open(server: BenchServer, tls: TlsServer | None) -> trio.abc.Stream:
+    if tls is None:
+        return await trio.open_tcp_stream("127.0.0.1", server.port)
+    context = tls.client_context()
+    stream = await trio.open_ssl_over_tcp_stream("127.0.0.1", tls.port, ssl_context=context, https_compatible=True)
+    await stream.do_handshake()
+    return stream
+
+
 @asynccontextmanager
-async def _connected(server: BenchServer) -> AsyncIterator[trio.SocketStream]:
-    async with await trio.open_tcp_stream("127.0.0.1", server.port) as stream:
+async def _connected(server: BenchServer, tls: TlsServer | None = None) -> AsyncIterator[trio.abc.Stream]:
+    async with await _open(server, tls) as stream:
         if server.bucket:
             ask = _Stream(stream, 1).ask
             await ask(SASL_AUTH, b"PLAIN", f"\0{server.username}\0{server.password}".encode())
@@ -121,9 +130,9 @@ async def bare_stream(server: BenchServer) -> AsyncIterator[Ask]:
 
 
 @asynccontextmanager
-async def bare_loop(server: BenchServer) -> AsyncIterator[Ask]:
+async def bare_loop(server: BenchServer, tls: TlsServer | None = None) -> AsyncIterator[Ask]:
     """Give the block a loop for any number of tasks."""
-    async with _connected(server) as stream, trio.open_nursery() as nursery:
+    async with _connected(server, tls) as stream, trio.open_nursery() as nursery:
         loop = _Loop(stream, server.vbuckets)
         nursery.start_soon(loop.read)
         nursery.start_soon(loop.write)

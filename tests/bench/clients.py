@@ -19,7 +19,7 @@ from typing import NamedTuple, Unpack
 import trio
 
 from tests.bench.bare import GET, SET, Ask, bare_loop, bare_stream
-from tests.bench.servers import BenchServer
+from tests.bench.servers import BenchServer, TlsServer
 from tests.bench.turns import Stopwatch, Turn
 from triclinium import ClusterArguments, PasswordAuthenticator, RawBinaryTranscoder, open_cluster
 
@@ -71,6 +71,13 @@ async def triclinium(job: Job, **arguments: Unpack[ClusterArguments]) -> AsyncIt
 async def bare_trio_loop(job: Job) -> AsyncIterator[Operate]:
     """A loop of trio that pipelines the same frames."""
     async with bare_loop(job.server) as ask:
+        yield _asking(job, ask)
+
+
+@asynccontextmanager
+async def bare_trio_loop_over_tls(job: Job, tls: TlsServer) -> AsyncIterator[Operate]:
+    """The same loop over ``trio.SSLStream``."""
+    async with bare_loop(job.server, tls) as ask:
         yield _asking(job, ask)
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import shutil
+import socket
+import ssl
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import pytest
+import trustme
 
 from tests.bench.row_clients import Server
 from tests.docs.serving import serving
@@ -29,6 +35,18 @@ class BenchServer(NamedTuple):
     vbuckets: int = 1
 
 
+class TlsServer(msgspec.Struct, frozen=True):
+    """A server that speaks TLS."""
+
+    port: int
+    authority: str
+    """Certificate of the authority that has signed its own, as PEM."""
+
+    def client_context(self) -> ssl.SSLContext:
+        """Return a context that trusts it."""
+        return ssl.create_default_context(cadata=self.authority)
+
+
 @contextmanager
 def memcached() -> Iterator[BenchServer | None]:
     """Give the block a real memcached, of one thread."""
@@ -38,6 +56,57 @@ def memcached() -> Iterator[BenchServer | None]:
         return
     with Memcached(program) as server:
         yield BenchServer(server.port, server.connection_string)
+
+
+STUNNEL = """
+foreground = yes
+pid =
+debug = warning
+socket = l:TCP_NODELAY=1
+socket = r:TCP_NODELAY=1
+[memcached]
+accept = 127.0.0.1:{accept}
+connect = 127.0.0.1:{connect}
+cert = {certificate}
+"""
+STUNNEL_SECONDS = 20.0
+"""Time after which a stunnel that does not listen never will."""
+
+
+@contextmanager
+def stunnel(server: BenchServer | None) -> Iterator[TlsServer | None]:
+    """Give the block a stunnel that does TLS in front of ``server``."""
+    program = shutil.which("stunnel4") or shutil.which("stunnel")
+    if program is None or server is None:
+        yield None
+        return
+    authority = trustme.CA()
+    with tempfile.TemporaryDirectory(prefix="stunnel-") as folder:
+        certificate, settings = Path(folder, "certificate.pem"), Path(folder, "stunnel.conf")
+        authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(certificate))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        settings.write_text(STUNNEL.format(accept=port, connect=server.port, certificate=certificate))
+        with subprocess.Popen([program, str(settings)], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            try:
+                _wait_for(port, process)
+                yield TlsServer(port, authority.cert_pem.bytes().decode())
+            finally:
+                process.kill()
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Return once something listens on ``port``."""
+    deadline = time.monotonic() + STUNNEL_SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            assert process.poll() is None, f"stunnel ended with status {process.returncode}"
+            assert time.monotonic() < deadline, "stunnel does not listen"
+            time.sleep(0.01)
+        else:
+            return
 
 
 @contextmanager
