@@ -177,6 +177,7 @@ IMPORTS_OF_NEUTRAL: Mapping[str, Sequence[str]] = {
         "triclinium_core.shown",
     ),
     "triclinium._driver": (
+        "idna",
         "msgspec",
         "trio",
         "triclinium._driver",
@@ -312,7 +313,9 @@ DRIVER_MAY_NAME = frozenset(
         "attempts_of",
         # A strategy of Couchbase's, put into the shape that calls of any function ask.
         "AnyCallStrategy",
+        "DeciderKind",
         "call_strategy",
+        "kind_of",
         "exponential",
         # An argument is checked: is it a strategy, and of the kind that operations take?
         "check_integer",

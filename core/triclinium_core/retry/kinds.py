@@ -31,7 +31,7 @@ class DeciderKind(Enum):
         self.words: str = words
 
 
-_KINDS = tuple(DeciderKind)
+_KINDS = tuple((kind, kind.method) for kind in DeciderKind)
 
 
 def kind_of(value: object, *, other_than: DeciderKind | None = None) -> DeciderKind | None:
@@ -42,8 +42,8 @@ def kind_of(value: object, *, other_than: DeciderKind | None = None) -> DeciderK
     Args:
         other_than: kind that does not count.
     """
-    for kind in _KINDS:
-        if kind is not other_than and callable(getattr(value, kind.method, None)):
+    for kind, method in _KINDS:
+        if kind is not other_than and callable(getattr(value, method, None)):
             return kind
     return None
 

@@ -11,6 +11,7 @@ import trio
 from triclinium._context import block_values
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined.call_strategies import AnyCallStrategy, call_strategy
+from triclinium_core.retry.kinds import DeciderKind, kind_of
 from triclinium_core.retry.smithy import (
     AdaptiveRetryStrategy as CoreAdaptiveRetryStrategy,
     AnyRetryStrategy,
@@ -20,18 +21,24 @@ from triclinium_core.retry.smithy import (
     StandardRetryStrategy as CoreStandardRetryStrategy,
 )
 
+COUCHBASE = DeciderKind.COUCHBASE
 _JITTER = random.Random()
 _NO_VALUES = MappingProxyType[str, object]({})
 
 
 def lending(strategy: AnyCallStrategy, operation: str) -> AnyRetryStrategy:
-    """Return ``strategy`` in the shape that calls ask; one of Couchbase's sees them as ``operation``, with trio's clock.
+    """Return ``strategy`` itself if it lends tokens; one of Couchbase's in that shape, with trio's clock.
+
+    Args:
+        operation: name of the call in the requests that a Couchbase strategy sees.
 
     Raises:
-        ArgumentError: a class of such strategies is no strategy.
+        ArgumentError: ``strategy`` is a class of Couchbase strategies, not an object.
     """
+    if kind_of(strategy) is not COUCHBASE:
+        return strategy  # type: ignore[return-value]  # of one kind or the other
     return call_strategy(
-        strategy,
+        strategy,  # type: ignore[arg-type]  # as above
         operation,
         rng=_JITTER,
         clock=trio.current_time,

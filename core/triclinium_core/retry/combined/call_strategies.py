@@ -17,7 +17,6 @@ from triclinium_core.argument_error import ArgumentError
 from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import DELAY_LEAST, Random
 from triclinium_core.retry.combined.strategies import TokenStrategy
-from triclinium_core.retry.kinds import DeciderKind, kind_of
 from triclinium_core.retry.smithy import ClassifiedError, ErrorInfo, RetryError, RetryToken, classify
 from triclinium_core.shown import total_repr
 
@@ -170,7 +169,7 @@ AnyCallStrategy = couchbase.AnyRetryStrategy | TokenStrategy
 
 
 def call_strategy(
-    strategy: AnyCallStrategy,
+    strategy: couchbase.AnyRetryStrategy,
     operation: str,
     *,
     rng: Random,
@@ -178,24 +177,21 @@ def call_strategy(
     deadline: Callable[[], float],
     client_context: Callable[[], Mapping[str, object]],
 ) -> TokenStrategy:
-    """Return a strategy in the shape that calls ask, which a token strategy has.
+    """Return a Couchbase strategy in the shape of a token strategy.
 
     Args:
-        operation: how the strategy sees the call named.
-        rng: what it draws jitter from.
-        clock: the present in monotonic seconds.
-        deadline: when the call has to be over, by that clock; ``inf`` for never.
-        client_context: what it may look at.
+        operation: name of the call in the requests that the strategy sees.
+        rng: source of jitter.
+        clock: returns the present in monotonic seconds.
+        deadline: returns when the call has to be over, by that clock; ``inf`` for never.
+        client_context: returns the values of the caller that the strategy may look at.
 
     Raises:
         ArgumentError: ``strategy`` is a class of Couchbase strategies, not an object.
     """
-    if kind_of(strategy) is not DeciderKind.COUCHBASE:
-        return cast(TokenStrategy, strategy)
-    asked = cast(couchbase.AnyRetryStrategy, strategy)
     try:
-        couchbase.require_strategy(asked, "strategy")
+        couchbase.require_strategy(strategy, "strategy")
     except errors.InvalidArgumentException as error:
         raise ArgumentError(error.message, parameter="strategy") from None
-    kind = AsyncCallStrategy if couchbase.is_async(asked) else CallStrategy
-    return kind(asked, operation, rng=rng, clock=clock, deadline=deadline, client_context=client_context)
+    kind = AsyncCallStrategy if couchbase.is_async(strategy) else CallStrategy
+    return kind(strategy, operation, rng=rng, clock=clock, deadline=deadline, client_context=client_context)
