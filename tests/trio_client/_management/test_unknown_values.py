@@ -88,10 +88,12 @@ async def test_a_bucket_goes_back_as_it_came() -> None:
 async def test_an_entry_without_a_name(caplog: pytest.LogCaptureFixture) -> None:
     """An entry without a name is left out of a list, and one warning reports it."""
     body = json.dumps([BUCKET | {"name": None}, BUCKET])
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING, "triclinium.connection"):
         async with open_fake_cluster() as fake, fake.open_client() as cluster:
             fake.nodes.script.answer("GET /pools/default/buckets", FakeAnswer(body=body), service=Service.MANAGEMENT)
 
             assert ["x"] == await names_of_buckets(cluster)
 
-    assert ["left out of the list: 1" in record.getMessage() for record in caplog.records] == [True]
+    # On a busy machine, the log of slow operations has an entry too.
+    records = [record for record in caplog.records if record.name == "triclinium.connection"]
+    assert ["left out of the list: 1" in record.getMessage() for record in records] == [True]
