@@ -555,14 +555,19 @@ class Stream(asyncio.Protocol):
 
     def eof_received(self) -> None:
         """Report the loss now: asyncio would first try to write what the peer may never read."""
-        self.end(neutral.LossCause.END_OF_STREAM, "")
+        self._end_as_closed()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Pass on that nothing more will come."""
         if error is None:
-            self.end(neutral.LossCause.END_OF_STREAM, "")
+            self._end_as_closed()
         else:
             self._end_with(error)
+
+    def _end_as_closed(self) -> None:
+        """Report that the peer has closed the stream: over TLS asyncio does not tell whether it said so before."""
+        is_tls = self._transport is not None and self._transport.get_extra_info("ssl_object") is not None
+        self.end(neutral.LossCause.TRUNCATED if is_tls else neutral.LossCause.END_OF_STREAM, "")
 
 
 def new_nonce() -> str:

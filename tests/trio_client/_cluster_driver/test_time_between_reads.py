@@ -18,6 +18,7 @@ from trio.testing import MockClock
 from tests.trio_client import doubles
 from tests.trio_client.pair import PATIENCE
 from triclinium._driver.connector import TcpConnector
+from triclinium._driver.tls_records import RECORDS_MAX
 from triclinium.abc import ConnectedStream
 from triclinium_core.contract import couchbase, neutral
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
@@ -205,10 +206,10 @@ async def test_one_pass_has_a_bound_for_all_streams(autojump_clock: MockClock) -
     }
 
 
-RECORDS = 10 * PIECES_MAX
-"""Number of TLS records of one byte: some 57 KB, which the client receives in a few parts."""
+RECORDS = 3 * PIECES_MAX * RECORDS_MAX
+"""Number of TLS records of one byte: more than a megabyte, which the client receives in many parts."""
 DUE_EVERY = PIECES_MAX + 50
-"""Number of records from one due time to the next: each part of what the client receives has two of them."""
+"""Number of pieces from one due time to the next."""
 
 
 class CorkedStream(trio.abc.SendStream):
@@ -297,7 +298,7 @@ async def test_one_byte_records_of_tls_do_not_hold_the_time_up() -> None:
         async with open_flooding_peer() as (connector, port):
             order = msgspec.structs.replace(doubles.OPEN_STREAM, host="127.0.0.1", port=port, tls=True)
             async with doubles.open_driver(machine, connector):
-                while len(received) < RECORDS:
+                while sum(map(len, received)) < RECORDS:
                     await trio.lowlevel.checkpoint()
     late = {count - at: event for at, (count, event) in zip(due, times, strict=False)}
 
@@ -305,7 +306,8 @@ async def test_one_byte_records_of_tls_do_not_hold_the_time_up() -> None:
     # three until it looks at the work again.
     assert PIECES_MAX <= max(late) <= PIECES_MAX + 5
     assert neutral.TimePassed(unread=frozenset({doubles.STREAM})) == late[max(late)]
-    assert [b"x"] * RECORDS == received
+    assert b"x" * RECORDS == b"".join(received)
+    assert RECORDS_MAX == max(map(len, received))
 
 
 async def test_answers_to_younger_operations_do_not_hold_the_time_up(autojump_clock: MockClock) -> None:

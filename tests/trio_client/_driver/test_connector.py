@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +14,7 @@ from typing import cast
 import pytest
 import trio
 import trustme
+import truststore
 from cryptography.hazmat.primitives import serialization
 
 from tests.rows import rows
@@ -327,3 +328,107 @@ def test_connectors_that_say_nothing_of_tls() -> None:
 
     assert verifies_tls(Silent())
     assert verifies_tls(TcpConnector())
+
+
+# Host names and trust.
+
+
+@asynccontextmanager
+async def tls_server(*names: str) -> AsyncIterator[tuple[int, trustme.CA, list[str | None]]]:
+    """Give the block the port of a server with a certificate for ``names``, its authority, and the names asked for."""
+    authority, asked = trustme.CA(), list[str | None]()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(*names).configure_cert(context)
+    context.sni_callback = lambda stream, name, context: asked.append(name)
+
+    async def serve(tcp: trio.SocketStream) -> None:
+        try:
+            await trio.SSLStream(tcp, context, server_side=True).do_handshake()
+            while await tcp.receive_some():
+                pass
+        except trio.BrokenResourceError:
+            # The client refuses the certificate.
+            pass
+
+    async with trio.open_nursery() as nursery:
+        [listener] = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
+        port = listener.socket.getsockname()[1]
+        trio.socket.set_custom_hostname_resolver(Names(("127.0.0.1", port)))
+        yield port, authority, asked
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("node_1.example", "node_1.example"),
+        ("NODE.example", "node.example"),
+        ("node.example.", "node.example"),
+        ("straße.example", "xn--strae-oqa.example"),
+        ("BÜCHER.example", "xn--bcher-kva.example"),
+    ],
+)
+async def test_names_are_verified_as_they_are_looked_up(host: str, name: str) -> None:
+    """Underscores stay, and names beyond ASCII are encoded as Trio encodes them to look them up (IDNA 2008)."""
+    # trustme issues no certificate with an underscore.
+    async with tls_server(name.replace("_", "-")) as (port, authority, asked):
+        context = ssl.create_default_context()
+        authority.configure_trust(context)
+        context.check_hostname = "_" not in name
+        connected = await TcpConnector(context).connect(host, port, tls=True)
+        await connected.stream.aclose()
+
+    assert [name] == [each.lower() for each in asked if each is not None]
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+async def test_truststore(is_trusted: bool, tmp_path: Path) -> None:
+    """A context of truststore verifies certificates by its own means."""
+    async with tls_server("node.example") as (port, authority, _):
+        context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if is_trusted:
+            authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+            context.load_verify_locations(str(tmp_path / "ca.pem"))
+            connected = await TcpConnector(context).connect("node.example", port, tls=True)
+            await connected.stream.aclose()
+        else:
+            loss = await failure_of("node.example", port, tls=True, connector=TcpConnector(context))
+
+            assert LossCause.TLS is loss.cause
+            assert "certificate verify failed" in loss.text
+
+
+async def test_a_context_that_verifies_in_the_handshake() -> None:
+    """The client calls ``do_handshake`` of the context's own class: other packages verify certificates there."""
+
+    class Suspicious(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            super().do_handshake()
+            raise ssl.SSLCertVerificationError("not this one")
+
+    async with tls_server("node.example") as (port, authority, _):
+        context = ssl.create_default_context()
+        authority.configure_trust(context)
+        context.sslobject_class = Suspicious
+        loss = await failure_of("node.example", port, tls=True, connector=TcpConnector(context))
+
+    assert LossCause.TLS is loss.cause
+    assert "not this one" in loss.text
+
+
+@pytest.mark.parametrize(
+    ("names", "host", "words"),
+    [
+        (("other.example",), "node.example", "Hostname mismatch, certificate is not valid for 'node.example'"),
+        (("127.0.0.2",), "127.0.0.1", "IP address mismatch, certificate is not valid for '127.0.0.1'"),
+    ],
+)
+async def test_a_certificate_of_somebody_else(names: tuple[str], host: str, words: str) -> None:
+    """The TLS library says which name it is not valid for."""
+    async with tls_server(*names) as (port, authority, _):
+        context = ssl.create_default_context()
+        authority.configure_trust(context)
+        loss = await failure_of(host, port, tls=True, connector=TcpConnector(context))
+
+    assert LossCause.TLS is loss.cause
+    assert words in loss.text

@@ -15,6 +15,7 @@ from tests.trio_client._driver.stream_events import OPENED, Ears
 from tests.trio_client.doubles import STREAM, connector_to
 from triclinium._driver.pace import Pace
 from triclinium._driver.streams import READING_PASSES
+from triclinium._driver.tls_stream import TlsStream
 from triclinium.testing._memory_stream import memory_stream_pair as piecewise_pair
 from triclinium_core.contract.couchbase import Event
 from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamId, StreamLost
@@ -58,12 +59,27 @@ async def tls_pair() -> Pair:
     return ours, theirs
 
 
+async def direct_tls_pair() -> Pair:
+    """Return two ends of TLS over a socket, of which ours is the client's own stream."""
+    authority = trustme.CA()
+    theirs_context, ours_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("node.example").configure_cert(theirs_context)
+    authority.configure_trust(ours_context)
+    below, above = trio.socket.socketpair()
+    ours = TlsStream(trio.SocketStream(below), ours_context, b"node.example")
+    theirs = trio.SSLStream(trio.SocketStream(above), theirs_context, server_side=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ours.do_handshake)
+        nursery.start_soon(theirs.do_handshake)
+    return ours, theirs
+
+
 async def memory_pair() -> Pair:
     """Return two ends in memory that receive five bytes at a time."""
     return piecewise_pair([5])
 
 
-PAIRS = pytest.mark.parametrize("make_pair", [bare_pair, tls_pair, memory_pair])
+PAIRS = pytest.mark.parametrize("make_pair", [bare_pair, tls_pair, direct_tls_pair, memory_pair])
 
 
 class Asking(Ears):
@@ -93,7 +109,8 @@ async def test_a_request_behind_a_whole_answer_waits_for_silence(
     make_pair: Callable[[], Awaitable[Pair]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a second answer waits when a request is ordered, the stream is lost and nothing of the request is sent."""
-    monkeypatch.setattr("triclinium._driver.streams.RECEIVE_SIZE", 5)
+    for name in ("plain_stream", "streams", "tls_stream"):
+        monkeypatch.setattr(f"triclinium._driver.{name}.PIECE_SIZE_BYTES_MAX", 5)
     ours, theirs = await make_pair()
     ears = Asking(connector_to(ours))
     ears.order = b"request"
@@ -209,7 +226,9 @@ async def test_the_end_of_a_stream_waits_as_well(make_pair: Callable[[], Awaitab
         ears.stream.resume_reading()
         ears.stream.send(b"request", unless_readable=True)
 
-    assert [OPENED, BytesReceived(STREAM, b"first"), StreamLost(STREAM, LossCause.END_OF_STREAM, "", 0)] == ears.events
+    cause = LossCause.TRUNCATED if isinstance(ours, TlsStream) else LossCause.END_OF_STREAM
+    text = cause.value if isinstance(ours, TlsStream) else ""
+    assert [OPENED, BytesReceived(STREAM, b"first"), StreamLost(STREAM, cause, text, 0)] == ears.events
 
 
 @pytest.mark.native

@@ -12,7 +12,8 @@ from trio.testing import MockClock, memory_stream_pair
 
 from tests.trio_client._driver.stream_events import OPENED, Ears
 from tests.trio_client.doubles import STREAM, HalfDeafStream, connector_that_raises, connector_to
-from triclinium._driver.streams import LAST_WORDS_SECONDS, SEND_SIZE_MAX, new_nonce
+from triclinium._driver.plain_stream import SEND_SIZE_MAX
+from triclinium._driver.streams import LAST_WORDS_SECONDS, new_nonce
 from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamLost
 
 MANY = 1024 * 1024

@@ -7,8 +7,10 @@ import ssl
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import idna
 import trio
 
+from triclinium._driver.tls_stream import TlsStream, TruncatedStreamError
 from triclinium.abc import ConnectedStream
 from triclinium_core.contract.neutral import LossCause
 
@@ -66,32 +68,30 @@ class TcpConnector:
             OSError: no address answers, or there is none.
             trio.BrokenResourceError: the TLS handshake failed.
         """
-        tcp = await _open_tcp(host, port)
+        stream: trio.abc.Stream = (tcp := await _open_tcp(host, port))
         try:
             local, remote = _address(tcp.socket.getsockname()), _address(tcp.socket.getpeername())
-            stream: trio.abc.Stream = tcp
             if tls:
-                stream = await self._start_tls(tcp, host)
+                stream = secured = self._tls_over(tcp, host)
+                await secured.do_handshake()
         except BaseException:
-            await trio.aclose_forcefully(tcp)
+            await trio.aclose_forcefully(stream)
             raise
         return ConnectedStream(stream, local, remote)
 
-    async def _start_tls(self, tcp: trio.SocketStream, host: str) -> trio.abc.Stream:
+    def _tls_over(self, tcp: trio.SocketStream, host: str) -> TlsStream:
         if self._ssl_context is None:
             # Reading the trust store takes milliseconds, so it waits for the first connection that needs it.
             self._ssl_context = ssl.create_default_context()
-        # A connection may end without TLS's goodbye: the protocols above mark where a message ends.
         try:
+            # Trio looks up names that are not ASCII according to IDNA 2008, and the codec of ssl refuses underscores.
+            name = host.encode("ascii") if host.isascii() else idna.encode(host, uts46=True)
             # RFC 6066 §3: the name has no final dot. Neither do names in certificates.
-            name = host.removesuffix(".")
-            stream = trio.SSLStream(tcp, self._ssl_context, server_hostname=name, https_compatible=True)
+            return TlsStream(tcp, self._ssl_context, name.removesuffix(b"."))
         except (ValueError, TypeError) as error:
             # A resolver of the user's may find what no certificate can be for.
             text = f"{host!r} is not a host name that TLS can ask for: {error}"
             raise ssl.SSLError(ssl.SSL_ERROR_SSL, text) from error
-        await stream.do_handshake()
-        return stream
 
 
 async def _open_tcp(host: str, port: int) -> trio.SocketStream:
@@ -116,6 +116,7 @@ LOSSES = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
 the user's."""
 
 CAUSES: tuple[tuple[type[BaseException], LossCause], ...] = (
+    (TruncatedStreamError, LossCause.TRUNCATED),
     (trio.socket.gaierror, LossCause.NAME_NOT_RESOLVED),
     (ssl.SSLError, LossCause.TLS),
     (ConnectionRefusedError, LossCause.REFUSED),

@@ -18,25 +18,23 @@ import trio
 
 from triclinium._driver.connector import LOSSES, StreamLoss, loss_of
 from triclinium._driver.pace import Pace
+from triclinium._driver.plain_stream import SEND_SIZE_MAX, PlainStream
+from triclinium._driver.tls_stream import TlsStream
 from triclinium.abc import Connector
 from triclinium_core.contract import neutral
 from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamLost, StreamOpened
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
-SEND_SIZE_MAX = 256 * 1024
-"""Bytes that are joined for one ``send_all``. What one call was given counts as handed over when the stream is lost, so
-a bound on it bounds the operations that are left in doubt; more would not be faster."""
-
-RECEIVE_SIZE = PIECE_SIZE_BYTES_MAX
-"""Bytes that are read at once."""
-
 LAST_WORDS_SECONDS = 1.0
 """How long a stream that cannot be written to is still read: the answers to earlier requests may be there already."""
 
 READING_PASSES = 6
-"""Passes of trio's loop that the reader of a stream without a bare socket needs to receive what has arrived: one to
+"""Passes of trio's loop that the reader of a stream without direct access needs to receive what has arrived: one to
 resume, two for each of the two reads that ``trio.SSLStream`` may need for one record, and one to report the end."""
 
+
+DirectStream = PlainStream | TlsStream
+"""Stream that can also send without waiting, and receive in one turn of trio's loop."""
 
 StreamEvent = StreamOpened | BytesReceived | StreamLost
 """Event of one stream."""
@@ -75,8 +73,8 @@ class Stream:
         self._scope = trio.CancelScope()
         self._reading = trio.CancelScope()
         self._unsent: deque[bytes | memoryview] = deque()
-        self._socket: socket.socket | None = None
-        """The socket under the stream, where that is a bare one."""
+        self._direct: DirectStream | None = None
+        """Direct access to the stream, if it offers any."""
         self._is_writing = False
         """Whether the writer is inside of ``send_all``."""
         self._idle_writer = trio.lowlevel.ParkingLot()
@@ -103,12 +101,20 @@ class Stream:
         Args:
             unless_readable: end the stream instead, with nothing of ``data`` written, if something waits to be read.
         """
+        direct = self._direct
         # While the writer is inside of send_all nothing may overtake it.
-        if self._socket is not None and not self._unsent and not self._is_writing:
+        if direct is not None and not self._unsent and not self._is_writing:
             sent = 0
-            if not (unless_readable and (self._is_held or _is_readable(self._socket))):
-                sent = self._send_at_once(self._socket, data)
+            if not (unless_readable and (self._is_held or direct.is_readable())):
+                try:
+                    sent = direct.send_now(data)
+                except OSError:
+                    # The writer finds out what is wrong.
+                    pass
+                self.handed_over += sent
                 if sent == len(data):
+                    if direct.is_behind:
+                        self._idle_writer.unpark_all()
                     return
             # Once a part is written, it is too late to check.
             self._unsent.append(_UnlessReadable(data) if unless_readable and not sent else memoryview(data)[sent:])
@@ -154,7 +160,7 @@ class Stream:
             if not self._is_closed:
                 local, remote = connected.local_address, connected.remote_address
                 self._feed(StreamOpened(order.stream, self._make_nonce(), local, remote))
-            with _socket_of(connected.stream) as self._socket:
+            with _direct_access_to(connected.stream) as self._direct:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._write, connected.stream)
                     loss = await self._read(connected.stream)
@@ -165,10 +171,12 @@ class Stream:
 
     async def _read(self, stream: trio.abc.ReceiveStream) -> StreamLoss:
         loss = StreamLoss(LossCause.END_OF_STREAM, "")
-        bare = self._socket
+        direct = self._direct
         with self._reading:
             try:
-                while data := await (stream.receive_some(RECEIVE_SIZE) if bare is None else _receive_some(bare)):
+                while data := await (
+                    stream.receive_some(PIECE_SIZE_BYTES_MAX) if direct is None else direct.receive_some()
+                ):
                     if self._pace.is_over:
                         await self._pace.next_turn(self._order.stream)
                     if self._unsent and type(self._unsent[0]) is _UnlessReadable:
@@ -184,12 +192,16 @@ class Stream:
 
     @trio.lowlevel.enable_ki_protection
     async def _write(self, stream: trio.abc.SendStream) -> None:
+        direct = self._direct
         try:
             while True:
-                while not self._unsent:
+                while not self._unsent and (direct is None or not direct.is_behind):
                     self._is_writing = False
                     await self._idle_writer.park()
                 self._is_writing = True
+                if direct is not None and direct.is_behind:
+                    await stream.wait_send_all_might_not_block()
+                    continue
                 if type(self._unsent[0]) is _UnlessReadable:
                     # If something waits, the reader receives it in one of these passes and ends the stream.
                     for _ in range(READING_PASSES):
@@ -205,15 +217,6 @@ class Stream:
         except LOSSES as error:
             self._write_loss = loss_of(error)
             self._reading.deadline = trio.current_time() + LAST_WORDS_SECONDS
-
-    def _send_at_once(self, bare: socket.socket, data: bytes) -> int:
-        """Return how much the system takes without waiting; the writer sees to the rest, and to what goes wrong."""
-        try:
-            sent = bare.send(data)
-        except OSError:
-            return 0
-        self.handed_over += sent
-        return sent
 
     def _take_unsent(self) -> bytes | memoryview:
         """Return what has piled up, in order, up to ``SEND_SIZE_MAX``; only the first piece is cut, if it is larger."""
@@ -318,42 +321,20 @@ class _UnlessReadable(bytes):
     """Bytes to send only if nothing waits to be read when they are next to be sent."""
 
 
-def _is_readable(bare: socket.socket) -> bool:
-    """Return whether bytes, the end of the stream or an error wait on a non-blocking socket."""
-    try:
-        bare.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return False
-    except OSError:
-        # The reader receives the same error and reports it.
-        pass
-    return True
-
-
 @contextmanager
-def _socket_of(stream: trio.abc.SendStream) -> Iterator[socket.socket | None]:
-    """Give the block the socket under a bare stream, which stays the stream's; None for any other, such as TLS."""
+def _direct_access_to(stream: trio.abc.SendStream) -> Iterator[DirectStream | None]:
+    """Give the block direct access to a stream, if there is any. A socket stays that of its stream."""
     if not isinstance(stream, trio.SocketStream):
-        yield None
+        yield stream if isinstance(stream, TlsStream) else None
         return
     theirs = stream.socket
     # All is given: what is left out the system is asked for, and some refuse to tell where the peer is gone already.
     bare = socket.socket(theirs.family, theirs.type, theirs.proto, fileno=theirs.fileno())
     try:
         bare.setblocking(False)
-        yield bare
+        yield PlainStream(bare)
     finally:
         bare.detach()
-
-
-async def _receive_some(bare: socket.socket) -> bytes:
-    """Return what has come on a socket, or wait for some: with one turn of trio's loop, where a stream takes two."""
-    while True:
-        await trio.lowlevel.wait_readable(bare)
-        try:
-            return bare.recv(RECEIVE_SIZE)
-        except BlockingIOError:
-            continue
 
 
 async def _close(stream: trio.abc.AsyncResource) -> None:

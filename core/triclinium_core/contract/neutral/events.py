@@ -71,6 +71,9 @@ class LossCause(Enum):
     """Reason why a stream is gone, or never came to be."""
 
     END_OF_STREAM = "closed by the server"
+    """Over TLS, with close_notify: nothing is missing."""
+    TRUNCATED = "closed by the server without close_notify"
+    """Over TLS, so that anything may be missing: anyone on the way can cause it."""
     RESET = "connection reset"
     REFUSED = "connection refused"
     UNREACHABLE = "address unreachable"

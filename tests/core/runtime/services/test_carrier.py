@@ -392,3 +392,24 @@ def test_other_credentials_while_a_stream_is_opened() -> None:
 
     assert ROWS == simulation.rows[token]
     assert [stream] != [each.connection for each in simulation.asked]
+
+
+@pytest.mark.parametrize("cause", [neutral.LossCause.END_OF_STREAM, neutral.LossCause.TRUNCATED])
+def test_only_an_announced_end_completes_an_answer_without_a_length(cause: neutral.LossCause) -> None:
+    """An answer that ends with its stream is a result; if the end may be an attack, it fails the request (D80)."""
+    simulation = Asking()
+    simulation.run()
+    simulation.nodes[0].faults.next(Service.QUERY, drop_response())
+    token = simulation.request(asking())
+    simulation.live(0.1)
+    stream = neutral.StreamId(simulation.asked[-1].connection)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+    simulation.feed(neutral.BytesReceived(stream, head + b'{"requestID": "1", "results": [1], "status": "success"}'))
+    assert token not in simulation.answers
+    simulation.lose(stream, cause)
+    simulation.run()
+
+    assert (token in simulation.answers) is (cause is neutral.LossCause.END_OF_STREAM)
+    assert (type(simulation.errors.get(token)) is errors.RequestCanceledException) is (
+        cause is neutral.LossCause.TRUNCATED
+    )

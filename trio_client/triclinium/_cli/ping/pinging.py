@@ -25,6 +25,7 @@ from triclinium import (
     open_cluster,
 )
 from triclinium._driver.connector import TcpConnector
+from triclinium._driver.tls_stream import TlsStream
 from triclinium.abc import ConnectedStream
 from triclinium_core import errors
 from triclinium_core.contract.neutral import LossCause
@@ -182,7 +183,7 @@ class _NotingConnector:
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
         connected = await self._connector.connect(host, port, tls=tls)
-        if isinstance(connected.stream, trio.SSLStream):
+        if isinstance(connected.stream, TlsStream):
             self.tls = connected.stream.version()
         return connected
 

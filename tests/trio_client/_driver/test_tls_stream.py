@@ -1,0 +1,539 @@
+"""TLS over a socket: what is read, what is sent, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import pytest
+import trio
+import trio.testing
+
+from tests.trio_client._driver.stream_events import OPENED, Ears
+from tests.trio_client._driver.tls_peer import HOST, TlsPeer, client_context, open_pair, server_context
+from tests.trio_client.doubles import STREAM, connector_to
+from triclinium._driver import tls_stream
+from triclinium._driver.tls_records import RECORDS_MAX
+from triclinium._driver.tls_stream import ENCRYPTED_SIZE_MAX, TlsStream, TruncatedStreamError
+from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamLost
+
+pytestmark = pytest.mark.native
+VERSIONS = pytest.mark.parametrize(
+    "version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=lambda version: version.name
+)
+MEGABYTE = bytes(range(256)) * 4096
+OVERHEAD_MAX = 4 * 64
+"""Maximum number of bytes that four records add to their data."""
+
+
+async def close(stream: TlsStream, peer: TlsPeer) -> None:
+    """Close both ends."""
+    await stream.aclose()
+    await peer.stream.aclose()
+
+
+# Reading.
+
+
+@VERSIONS
+@pytest.mark.parametrize("cut", [1, 2, 5, 6, 7])
+async def test_records_that_are_cut_anywhere(version: ssl.TLSVersion, cut: int) -> None:
+    """Records of the handshake, of data and of the end may arrive in parts of any size; each is read when it is whole."""
+    stream, peer = await open_pair(version, cut=cut)
+    received: list[bytes] = []
+
+    async def read() -> None:
+        while data := await stream.receive_some():
+            received.append(data)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        for piece in (b"one", b"two", b"x" * 300):
+            await peer.send_raw(peer.records(piece), cut)
+            assert piece == received[-1]
+        await peer.send_raw(peer.goodbye(), cut)
+    await close(stream, peer)
+
+    assert [b"one", b"two", b"x" * 300] == received
+
+
+@VERSIONS
+async def test_all_records_that_have_come_are_read_together(version: ssl.TLSVersion) -> None:
+    """Data of several records is returned by one call."""
+    stream, peer = await open_pair(version)
+    await peer.send(b"one ", b"two ", b"three")
+    received = await stream.receive_some()
+    await close(stream, peer)
+
+    assert b"one two three" == received
+
+
+async def test_the_records_of_one_read_are_bounded() -> None:
+    """Data of more records is returned by the next call, which need not wait for the socket but lets others run."""
+    stream, peer = await open_pair()
+    # Session tickets come before.
+    await peer.send(b"hello")
+    assert b"hello" == await stream.receive_some()
+    await peer.send(*[b"x"] * (RECORDS_MAX + 1))
+    with trio.testing.assert_checkpoints():
+        first = await stream.receive_some()
+    with trio.testing.assert_checkpoints():
+        second = await stream.receive_some()
+    await close(stream, peer)
+
+    assert (b"x" * RECORDS_MAX, b"x") == (first, second)
+
+
+@VERSIONS
+@pytest.mark.parametrize("size_max", [1, 7, 16_384, 20_000])
+async def test_a_read_returns_no_more_than_it_may(version: ssl.TLSVersion, size_max: int) -> None:
+    """A part of a record is returned, and the rest by the next calls."""
+    stream, peer = await open_pair(version)
+    data = MEGABYTE[: 20 * 5 if size_max < 10 else 40_000]
+    received: list[bytes] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(peer.send, data[:50], data[50:])
+        while sum(map(len, received)) < len(data):
+            received.append(await stream.receive_some(size_max))
+    await close(stream, peer)
+
+    assert data == b"".join(received)
+    assert size_max >= max(map(len, received))
+
+
+async def test_a_read_of_nothing_is_refused() -> None:
+    """The limit of a read is at least one byte."""
+    stream, peer = await open_pair()
+    with pytest.raises(ValueError, match="max_bytes"):
+        await stream.receive_some(0)
+    await close(stream, peer)
+
+
+async def test_a_cancelled_read_loses_nothing() -> None:
+    """A read that is cancelled leaves all data to the next one."""
+    stream, peer = await open_pair()
+    records = peer.records(b"one")
+    for part in (records[:9], records[9:]):
+        await peer.send_raw(part)
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await stream.receive_some()
+        assert scope.cancelled_caught
+    received = await stream.receive_some()
+    await close(stream, peer)
+
+    assert b"one" == received
+
+
+# Handshakes.
+
+
+@VERSIONS
+async def test_a_handshake_that_carries_data(version: ssl.TLSVersion) -> None:
+    """Data that comes with the last message of the server is read without waiting for the socket."""
+    stream, peer = await open_pair(version, behind=b"early")
+    with trio.fail_after(60):
+        received = await stream.receive_some()
+    await close(stream, peer)
+
+    assert b"early" == received
+    assert version.name.replace("_", ".") == stream.version()
+
+
+async def test_the_peer_is_told_why_the_handshake_failed() -> None:
+    """A client that refuses the certificate sends the alert that says so."""
+    below, above = trio.socket.socketpair()
+    stream = TlsStream(trio.SocketStream(below), ssl.create_default_context(), HOST.encode())
+    peer = TlsPeer(trio.SocketStream(above))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(shake_hands_in_vain, peer)
+        with pytest.raises(trio.BrokenResourceError) as caught:
+            await stream.do_handshake()
+    await close(stream, peer)
+
+    assert isinstance(caught.value.__cause__, ssl.SSLCertVerificationError)
+
+
+async def shake_hands_in_vain(peer: TlsPeer) -> None:
+    """Shake hands with a client that does not trust the server."""
+    with pytest.raises(ssl.SSLError, match="UNKNOWN_CA"):
+        await peer.do_handshake()
+
+
+async def test_sending_after_an_alert() -> None:
+    """If the peer refuses the client after the handshake, as in TLS 1.3, its alert is the cause of both errors."""
+    context = server_context()
+    context.verify_mode = ssl.CERT_REQUIRED
+    below, above = trio.socket.socketpair()
+    stream = TlsStream(trio.SocketStream(below), client_context(), HOST.encode())
+    peer = TlsPeer(trio.SocketStream(above), context=context)
+
+    async def refuse() -> None:
+        with pytest.raises(ssl.SSLError, match="PEER_DID_NOT_RETURN_A_CERTIFICATE"):
+            await peer.do_handshake()
+        await peer.send_raw(peer.outgoing.read())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(refuse)
+        await stream.do_handshake()
+    for call in (stream.receive_some, partial(stream.send_all, b"x")):
+        with pytest.raises(trio.BrokenResourceError) as caught:
+            await call()
+        assert "ALERT" in str(caught.value.__cause__)
+    await close(stream, peer)
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x16\x03\x03\xff\xff", b"\x16\x03"])
+async def test_what_is_no_tls(answer: bytes) -> None:
+    """An answer that is no record, or the beginning of one, fails the handshake."""
+    below, above = trio.socket.socketpair()
+    stream, peer = TlsStream(trio.SocketStream(below), client_context(), HOST.encode()), trio.SocketStream(above)
+    await peer.send_all(answer)
+    await peer.send_eof()
+    with pytest.raises(trio.BrokenResourceError) as caught:
+        await stream.do_handshake()
+    await stream.aclose()
+    await peer.aclose()
+
+    assert isinstance(caught.value.__cause__, ssl.SSLError)
+
+
+# Ends.
+
+
+@VERSIONS
+@pytest.mark.parametrize("end", ["close_notify", "none", "amid a record"])
+async def test_ends(version: ssl.TLSVersion, end: str) -> None:
+    """An end with close_notify is an end; any other is reported as such, after all data, and every time."""
+    stream, peer = await open_pair(version)
+    records = peer.records(b"last")
+    if end == "close_notify":
+        records += peer.goodbye()
+    if end == "amid a record":
+        records += peer.records(b"lost")[:-1]
+    await peer.send_raw(records)
+    await peer.stream.aclose()
+
+    assert b"last" == await stream.receive_some()
+    for _ in range(2):
+        if end == "close_notify":
+            assert b"" == await stream.receive_some()
+        else:
+            with pytest.raises(TruncatedStreamError):
+                await stream.receive_some()
+    await stream.aclose()
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"), [(LossCause.END_OF_STREAM, ""), (LossCause.TRUNCATED, LossCause.TRUNCATED.value)]
+)
+async def test_an_end_without_close_notify_is_a_loss_of_its_own(cause: LossCause, text: str) -> None:
+    """The loss reports whether the peer announced the end."""
+    stream, peer = await open_pair()
+    ears = Ears(connector_to(stream))
+    await peer.send_raw(peer.records(b"last") + (peer.goodbye() if cause is LossCause.END_OF_STREAM else b""))
+    await peer.stream.aclose()
+    await ears.stream.run()
+
+    assert [OPENED, BytesReceived(STREAM, b"last"), StreamLost(STREAM, cause, text, 0)] == ears.events
+
+
+@VERSIONS
+async def test_an_error_after_good_records(version: ssl.TLSVersion) -> None:
+    """Data is returned first, then the error, and the peer is sent the alert."""
+    stream, peer = await open_pair(version)
+    good, bad = peer.records(b"one", b"two"), bytearray(peer.records(b"three"))
+    bad[-1] ^= 1
+    await peer.send_raw(good + bytes(bad))
+
+    assert b"onetwo" == await stream.receive_some()
+    for _ in range(2):
+        with pytest.raises(trio.BrokenResourceError) as caught:
+            await stream.receive_some()
+        assert isinstance(caught.value.__cause__, ssl.SSLError)
+        assert not isinstance(caught.value, TruncatedStreamError)
+    with pytest.raises(ssl.SSLError, match="BAD_RECORD_MAC"):
+        await peer.receive_exactly(1)
+    await close(stream, peer)
+
+
+async def test_a_connection_that_is_reset() -> None:
+    """The system's error is the cause of both errors, that of reading and that of sending."""
+    stream, peer = await open_pair()
+    assert 3 == stream.send_now(b"one")
+    # A socket that is closed with something unread resets the connection.
+    await peer.stream.aclose()
+    with pytest.raises(trio.BrokenResourceError) as caught:
+        await stream.receive_some()
+    with pytest.raises(trio.BrokenResourceError) as also_caught:
+        await stream.send_all(b"two")
+    await stream.aclose()
+
+    assert all(isinstance(error.value.__cause__, ConnectionError) for error in (caught, also_caught))
+
+
+# Sending.
+
+
+@VERSIONS
+async def test_many_bytes_both_ways(version: ssl.TLSVersion) -> None:
+    """Ten megabytes pass in both directions at the same time, in pieces of any size, unchanged."""
+    stream, peer = await open_pair(version)
+    data = os.urandom(2**20) * 10
+    received = bytearray()
+
+    async def send() -> None:
+        for start in range(0, len(data), 333_333):
+            await stream.send_all(data[start : start + 333_333])
+
+    async def echo() -> None:
+        left = len(data)
+        while left:
+            part = await peer.receive(bool)
+            left -= len(part)
+            await peer.send(part)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send)
+        nursery.start_soon(echo)
+        while len(received) < len(data):
+            received += await stream.receive_some()
+    await close(stream, peer)
+
+    is_same = data == received
+    assert is_same
+
+
+@VERSIONS
+async def test_a_cancelled_send_can_continue(version: ssl.TLSVersion) -> None:
+    """The next call sends the data that was encrypted before a cancellation, then its own; all records stay whole."""
+    stream, peer = await open_pair(version)
+    for _ in range(3):
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(stream.send_all, MEGABYTE)
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+    received = b""
+
+    async def read() -> None:
+        nonlocal received
+        received = await peer.receive(lambda data: data.endswith(b"the end"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await stream.send_all(b"the end")
+    await close(stream, peer)
+
+    is_prefix = received == MEGABYTE[: len(received) - 7] + b"the end"
+    assert is_prefix
+    assert ENCRYPTED_SIZE_MAX < len(received) < len(MEGABYTE)
+
+
+async def test_what_is_encrypted_ahead_is_bounded() -> None:
+    """No more than 64 KiB of data is encrypted and not sent, and no more is said to be handed over."""
+    stream, peer = await open_pair()
+    ears = Ears(connector_to(stream))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(4):
+            ears.stream.send(MEGABYTE)
+        await trio.testing.wait_all_tasks_blocked()
+        ahead = len(stream._unsent) + stream._outgoing.pending
+        is_behind, handed_over = ears.stream.is_behind, ears.stream.close()
+        await trio.testing.wait_all_tasks_blocked()
+        received = await peer.receive(lambda data: False)
+    await close(stream, peer)
+
+    assert is_behind
+    assert 0 < ahead <= ENCRYPTED_SIZE_MAX + OVERHEAD_MAX
+    size = len(received)
+    assert size <= handed_over <= size + ENCRYPTED_SIZE_MAX
+
+
+async def test_data_counts_as_handed_over_once_it_is_encrypted() -> None:
+    """Data that is encrypted is handed over although the system has not taken it, and leaves when the socket has room."""
+    stream, peer = await open_pair()
+    ears = Ears(connector_to(stream))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ears.stream.run)
+        await trio.testing.wait_all_tasks_blocked()
+        size = 0
+        while not stream.is_behind:
+            ears.stream.send(bytes(1000))
+            size += 1000
+        handed_over = ears.stream.handed_over
+        await trio.testing.wait_all_tasks_blocked()
+        received = await peer.receive_exactly(size)
+        await trio.testing.wait_all_tasks_blocked()
+        is_behind = stream.is_behind, ears.stream.is_behind
+        ears.stream.close()
+    await close(stream, peer)
+
+    assert (size, size) == (handed_over, len(received))
+    assert (False, False) == is_behind
+
+
+async def test_records_that_are_left_are_sent_while_a_task_reads() -> None:
+    """A reply to the peer leaves as soon as the socket takes it, also if no task sends."""
+    stream, peer = await open_pair()
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stream.send_all, MEGABYTE)
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+    is_behind = stream.is_behind
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stream.receive_some)
+        await trio.testing.wait_all_tasks_blocked()
+        while stream.is_behind:
+            peer.incoming.write(await peer.stream.receive_some())
+            await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    await close(stream, peer)
+
+    assert is_behind
+
+
+async def test_nothing_is_decrypted_while_too_many_replies_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer that does not read is not read either once the records for it exceed the bound."""
+    stream, peer = await open_pair()
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stream.send_all, MEGABYTE)
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+    monkeypatch.setattr(tls_stream, "REPLIES_SIZE_MAX", 1)
+    received: list[bytes] = []
+
+    async def read() -> None:
+        received.append(await stream.receive_some())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await peer.send(b"unread")
+        await trio.testing.wait_all_tasks_blocked()
+        before = list(received)
+        while not received:
+            peer.incoming.write(await peer.stream.receive_some())
+            await trio.testing.wait_all_tasks_blocked()
+    await close(stream, peer)
+
+    assert ([], [b"unread"]) == (before, received)
+
+
+async def test_every_call_is_a_checkpoint() -> None:
+    """A call that need not wait lets other tasks run all the same."""
+    stream, peer = await open_pair()
+    for call in (partial(stream.send_all, b""), partial(stream.send_all, b"x"), stream.wait_send_all_might_not_block):
+        with trio.testing.assert_checkpoints():
+            await call()
+    await peer.send(b"x")
+    with trio.testing.assert_checkpoints():
+        await stream.receive_some()
+    with trio.testing.assert_checkpoints():
+        await stream.aclose()
+    await peer.stream.aclose()
+
+
+# Closing.
+
+
+async def test_closing_twice() -> None:
+    """The second time closes nothing, not even what has the number of the socket by then. Nothing is handed over."""
+    stream, peer = await open_pair()
+    await stream.aclose()
+    assert 0 == stream.send_now(b"x")
+    others = [trio.socket.socketpair() for _ in range(4)]
+    await stream.aclose()
+    for one, other in others:
+        await one.send(b"x")
+        assert b"x" == await other.recv(1)
+        one.close()
+        other.close()
+    calls = (stream.receive_some, partial(stream.send_all, b"x"), stream.wait_send_all_might_not_block)
+    for call in calls:
+        with pytest.raises(trio.ClosedResourceError):
+            await call()
+    await peer.stream.aclose()
+
+
+@pytest.mark.parametrize("call", ["receive_some", "send_all", "both"])
+async def test_tasks_that_wait_for_a_stream_that_is_closed(call: str) -> None:
+    """Closing wakes them with ClosedResourceError."""
+    stream, peer = await open_pair()
+    ended: list[str] = []
+
+    async def wait(name: str) -> None:
+        with pytest.raises(trio.ClosedResourceError):
+            await (stream.receive_some() if name == "receive_some" else stream.send_all(MEGABYTE))
+        ended.append(name)
+
+    async with trio.open_nursery() as nursery:
+        names = ["send_all", "receive_some"] if call == "both" else [call]
+        for name in names:
+            nursery.start_soon(wait, name)
+            await trio.testing.wait_all_tasks_blocked()
+        await stream.aclose()
+    await peer.stream.aclose()
+
+    assert sorted(names) == sorted(ended)
+
+
+async def test_closing_while_a_reader_sends_replies() -> None:
+    """A reader that also waits to send raises ClosedResourceError by itself, not in a group."""
+    stream, peer = await open_pair()
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stream.send_all, MEGABYTE)
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+
+    async def read() -> None:
+        with pytest.raises(trio.ClosedResourceError):
+            await stream.receive_some()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        await trio.testing.wait_all_tasks_blocked()
+        await stream.aclose()
+    await peer.stream.aclose()
+
+
+async def test_cancelling_a_reader_that_sends_replies() -> None:
+    """A reader that also waits to send raises Cancelled by itself, not in a group."""
+    stream, peer = await open_pair()
+    for call in (partial(stream.send_all, MEGABYTE), stream.receive_some):
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait_until_cancelled, call)
+                await trio.testing.wait_all_tasks_blocked()
+                scope.cancel()
+    await close(stream, peer)
+
+
+async def wait_until_cancelled(call: Callable[[], Awaitable[object]]) -> None:
+    """Call, and see that exactly Cancelled is raised."""
+    with pytest.raises(trio.Cancelled) as caught:
+        await call()
+    raise caught.value
+
+
+def test_a_host_that_tls_refuses_leaves_the_socket_to_its_owner() -> None:
+    """A stream that cannot be made takes nothing over."""
+
+    async def main() -> None:
+        below, above = trio.socket.socketpair()
+        tcp = trio.SocketStream(below)
+        with pytest.raises(ValueError, match="server_hostname"):
+            TlsStream(tcp, client_context(), b"")
+
+        await tcp.send_all(b"x")
+        assert b"x" == await above.recv(1)
+        await tcp.aclose()
+        above.close()
+
+    trio.run(main)

@@ -1,0 +1,80 @@
+"""An answer without a length ends with its stream: over TLS, only an end that is announced completes it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trustme
+
+from tests.trio_client._driver.tls_peer import TlsPeer
+from triclinium import errors, open_cluster, testing
+from triclinium._driver.connector import TcpConnector
+from triclinium.abc import ConnectedStream
+
+ADDRESS = "127.0.0.1"
+ANSWER = (
+    b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\n\r\n"
+    b'{"requestID": "1", "results": [{"a": 1}], "status": "success", "metrics": {}}'
+)
+
+
+class Detour:
+    """Connects to a port of the test's own instead of the query service."""
+
+    def __init__(self, context: ssl.SSLContext, instead_of: int, port: int) -> None:
+        self._connector = TcpConnector(context)
+        self._instead_of, self._port = instead_of, port
+
+    async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
+        """Return a stream over TLS."""
+        return await self._connector.connect(host, self._port if port == self._instead_of else port, tls=tls)
+
+
+@asynccontextmanager
+async def open_query_service(context: ssl.SSLContext, *, says_goodbye: bool) -> AsyncIterator[int]:
+    """Give the block the port of a service that answers one request and closes the connection."""
+
+    async def serve(stream: trio.SocketStream) -> None:
+        peer = TlsPeer(stream, context=context)
+        await peer.do_handshake()
+        await peer.receive(lambda data: b'"statement"' in data and data.endswith(b"}"))
+        await peer.send_raw(peer.records(ANSWER) + (peer.goodbye() if says_goodbye else b""))
+        await stream.send_eof()
+        while await stream.receive_some():
+            pass
+
+    async with trio.open_nursery() as nursery:
+        [listener] = await trio.open_tcp_listeners(0, host=ADDRESS)
+        nursery.start_soon(trio.serve_listeners, serve, [listener])
+        yield listener.socket.getsockname()[1]
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("says_goodbye", [True, False])
+async def test_an_answer_without_a_length_over_tls(says_goodbye: bool) -> None:
+    """With close_notify it is a result, and without one it is incomplete, although its JSON is whole."""
+    authority = trustme.CA()
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert(ADDRESS).configure_cert(server)
+    authority.configure_trust(client)
+    with trio.fail_after(60):
+        async with (
+            testing.open_tcp_cluster(ssl_context=server) as fake,
+            open_query_service(server, says_goodbye=says_goodbye) as port,
+        ):
+            detour = Detour(client, fake.node.options.ports(tls=True)[testing.Service.QUERY], port)
+            assert fake.tls_connection_string is not None
+            async with open_cluster(fake.tls_connection_string, fake.authenticator, connector=detour) as cluster:
+                if says_goodbye:
+                    async with cluster.query("DELETE FROM t") as result:
+                        assert [{"a": 1}] == [row async for row in result]
+                    return
+                with pytest.raises(errors.RequestCanceledException) as caught:
+                    async with cluster.query("DELETE FROM t") as result:
+                        _ = [row async for row in result]
+
+    assert "closed by the server without close_notify" in str(caught.value)

@@ -1,0 +1,53 @@
+"""Plain sockets without a detour through trio's streams."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import trio
+
+from triclinium_core.work import PIECE_SIZE_BYTES_MAX
+
+SEND_SIZE_MAX = 256 * 1024
+"""Bytes that are joined for one ``send_all``. All data of a call counts as handed over when the stream is lost, so this
+bounds the operations that are left in doubt; more would not be faster."""
+
+
+class PlainStream:
+    """Direct access to the socket of a ``trio.SocketStream``, which still owns it. It is never behind.
+
+    Args:
+        bare: the same socket, set to non-blocking.
+    """
+
+    is_behind: bool = False
+
+    def __init__(self, bare: socket.socket) -> None:
+        self._socket = bare
+        self.send_now: Callable[[bytes], int] = bare.send
+
+    def is_readable(self) -> bool:
+        """Return whether something waits to be read."""
+        return is_readable(self._socket)
+
+    async def receive_some(self) -> bytes:
+        """Return what has arrived, or wait for some: with one turn of trio's loop, where a stream takes two."""
+        while True:
+            await trio.lowlevel.wait_readable(self._socket)
+            try:
+                return self._socket.recv(PIECE_SIZE_BYTES_MAX)
+            except BlockingIOError:
+                continue
+
+
+def is_readable(bare: socket.socket) -> bool:
+    """Return whether bytes, the end of the stream or an error wait on a non-blocking socket."""
+    try:
+        bare.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # The reader receives the same error and reports it.
+        pass
+    return True

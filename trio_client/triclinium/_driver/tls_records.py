@@ -1,0 +1,32 @@
+"""TLS records, which OpenSSL is given one by one: it handles all that it is given in one call.
+
+The work of a call is then bounded by one record. A key update has 27 bytes and takes up to 60 microseconds, and 16 KiB of
+session tickets take 11 milliseconds.
+"""
+
+from __future__ import annotations
+
+# RFC 8446 §5.1: type, version and length. RFC 5246 §6.2.3: the largest length of any version.
+HEADER_SIZE = 5
+CONTENT_SIZE_MAX = 2**14 + 2048
+TYPES = range(20, 24)
+
+RECORDS_MAX = 64
+"""Maximum number of records before other tasks run: 100 microseconds if they have little data, as ``PIECE_WORK`` counts."""
+
+DATALESS_SIZE_MAX = 2048
+"""Size of records without data after which other tasks run: 5 milliseconds if all are key updates."""
+
+
+def size_of_record(data: bytes, start: int) -> int:
+    """Return the size of the record that begins at ``start``, or 0 if it is not whole.
+
+    Return the size of everything if no record begins there: OpenSSL has a text for that error.
+    """
+    size = len(data) - start
+    if size < HEADER_SIZE:
+        return 0
+    content_size = data[start + 3] << 8 | data[start + 4]
+    if data[start] not in TYPES or data[start + 1] != 3 or content_size > CONTENT_SIZE_MAX:
+        return size
+    return HEADER_SIZE + content_size if HEADER_SIZE + content_size <= size else 0
