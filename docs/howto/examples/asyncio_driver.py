@@ -565,7 +565,7 @@ class Stream(asyncio.Protocol):
             self._end_with(error)
 
     def _end_as_closed(self) -> None:
-        """Report that the peer has closed the stream: over TLS asyncio does not tell whether it said so before."""
+        """Report that the peer has closed the stream: over TLS asyncio does not report whether with close_notify."""
         is_tls = self._transport is not None and self._transport.get_extra_info("ssl_object") is not None
         self.end(neutral.LossCause.TRUNCATED if is_tls else neutral.LossCause.END_OF_STREAM, "")
 

@@ -34,6 +34,15 @@ async def close(stream: TlsStream, peer: TlsPeer) -> None:
     await peer.stream.aclose()
 
 
+async def send_a_part(stream: TlsStream) -> None:
+    """Begin to send a megabyte, and cancel it when the socket is full."""
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(stream.send_all, MEGABYTE)
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+
+
 # Reading.
 
 
@@ -84,6 +93,17 @@ async def test_the_records_of_one_read_are_bounded() -> None:
     await close(stream, peer)
 
     assert (b"x" * RECORDS_MAX, b"x") == (first, second)
+
+
+async def test_an_idle_stream_keeps_nothing_that_was_read() -> None:
+    """Once all records of a piece are decrypted, the piece is released."""
+    stream, peer = await open_pair()
+    await peer.send(b"one", b"two")
+    await stream.receive_some()
+    kept = stream._received
+    await close(stream, peer)
+
+    assert b"" == kept
 
 
 @VERSIONS
@@ -142,8 +162,8 @@ async def test_a_handshake_that_carries_data(version: ssl.TLSVersion) -> None:
     assert version.name.replace("_", ".") == stream.version()
 
 
-async def test_the_peer_is_told_why_the_handshake_failed() -> None:
-    """A client that refuses the certificate sends the alert that says so."""
+async def test_a_refused_certificate_sends_its_alert() -> None:
+    """A client that refuses the certificate sends the alert with the reason."""
     below, above = trio.socket.socketpair()
     stream = TlsStream(trio.SocketStream(below), ssl.create_default_context(), HOST.encode())
     peer = TlsPeer(trio.SocketStream(above))
@@ -311,11 +331,7 @@ async def test_a_cancelled_send_can_continue(version: ssl.TLSVersion) -> None:
     """The next call sends the data that was encrypted before a cancellation, then its own; all records stay whole."""
     stream, peer = await open_pair(version)
     for _ in range(3):
-        with trio.CancelScope() as scope:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(stream.send_all, MEGABYTE)
-                await trio.testing.wait_all_tasks_blocked()
-                scope.cancel()
+        await send_a_part(stream)
     received = b""
 
     async def read() -> None:
@@ -333,7 +349,7 @@ async def test_a_cancelled_send_can_continue(version: ssl.TLSVersion) -> None:
 
 
 async def test_what_is_encrypted_ahead_is_bounded() -> None:
-    """No more than 64 KiB of data is encrypted and not sent, and no more is said to be handed over."""
+    """No more than 64 KiB of data is encrypted and not sent, and no more counts as handed over."""
     stream, peer = await open_pair()
     ears = Ears(connector_to(stream))
     async with trio.open_nursery() as nursery:
@@ -380,11 +396,7 @@ async def test_data_counts_as_handed_over_once_it_is_encrypted() -> None:
 async def test_records_that_are_left_are_sent_while_a_task_reads() -> None:
     """A reply to the peer leaves as soon as the socket takes it, also if no task sends."""
     stream, peer = await open_pair()
-    with trio.CancelScope() as scope:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(stream.send_all, MEGABYTE)
-            await trio.testing.wait_all_tasks_blocked()
-            scope.cancel()
+    await send_a_part(stream)
     is_behind = stream.is_behind
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stream.receive_some)
@@ -401,11 +413,7 @@ async def test_records_that_are_left_are_sent_while_a_task_reads() -> None:
 async def test_nothing_is_decrypted_while_too_many_replies_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """A peer that does not read is not read either once the records for it exceed the bound."""
     stream, peer = await open_pair()
-    with trio.CancelScope() as scope:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(stream.send_all, MEGABYTE)
-            await trio.testing.wait_all_tasks_blocked()
-            scope.cancel()
+    await send_a_part(stream)
     monkeypatch.setattr(tls_stream, "REPLIES_SIZE_MAX", 1)
     received: list[bytes] = []
 
@@ -486,11 +494,7 @@ async def test_tasks_that_wait_for_a_stream_that_is_closed(call: str) -> None:
 async def test_closing_while_a_reader_sends_replies() -> None:
     """A reader that also waits to send raises ClosedResourceError by itself, not in a group."""
     stream, peer = await open_pair()
-    with trio.CancelScope() as scope:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(stream.send_all, MEGABYTE)
-            await trio.testing.wait_all_tasks_blocked()
-            scope.cancel()
+    await send_a_part(stream)
 
     async def read() -> None:
         with pytest.raises(trio.ClosedResourceError):

@@ -255,6 +255,9 @@ class TlsStream(trio.abc.Stream):
         if size:
             self._incoming.write(memoryview(self._received)[start : start + size])
             self._start = start + size
+            if self._start == len(self._received):
+                # An idle connection keeps no piece that was read.
+                self._received, self._start = b"", 0
             self._record_size = size_of_record(self._received, self._start)
         return size
 

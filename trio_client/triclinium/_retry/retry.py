@@ -63,7 +63,7 @@ async def retry(
     """
     if not callable(fn):
         raise _not_async(fn, "it is not a function")
-    # Most strategies lend tokens themselves, and then the call needs no name: 28,500 instructions for 30,900.
+    # Most strategies lend tokens themselves, and then the call needs no name: 28,500 instructions, not 30,900.
     lender = lending(strategy, name or name_of(fn)) if kind_of(strategy) is COUCHBASE else strategy
     return await call(
         CallTerms(lender, on, retry_result, token_scope, name, hooks),  # type: ignore[arg-type]  # as ``lending`` says
