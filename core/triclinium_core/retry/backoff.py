@@ -14,20 +14,21 @@ from typing import Protocol
 from triclinium_core.checks import Duration, check_duration, check_integer, check_number
 
 RESOLUTION = 1e-9
-"""Two instants less than a nanosecond apart are the same: sums of float seconds are no more exact than that."""
+"""Resolution of times in seconds: times less than a nanosecond apart are equal, as sums of floats are no more exact."""
 
 DELAY_LEAST = 0.001
-"""Seconds until a request is sent again, at least: a strategy that always answers 0 would leave no time for anything
-else, and none would pass at all on a clock that jumps."""
+"""Minimum delay before a request is sent again, in seconds. A strategy that always returns 0 would leave no time for
+other work, and on a clock that jumps no time would pass at all."""
 
 _EXPONENT_MAX = 1_000.0
-"""Binary exponents above this are beyond every ceiling and would overflow a float."""
+"""Maximum binary exponent: larger powers exceed every ceiling and would overflow a float."""
 _RETRIES_MAX = 2**62
-"""A float holds it, and even the smallest factor above one has reached any ceiling by then."""
+"""Maximum number of retries in a computation: a float can hold it, and even the smallest factor above 1 has reached any
+ceiling by then."""
 
 
 class Random(Protocol):
-    """The only randomness that the core uses; ``random.Random`` fits."""
+    """Only source of randomness of the core; ``random.Random`` implements it."""
 
     def random(self) -> float:
         """Return the next number in [0, 1)."""
@@ -35,7 +36,7 @@ class Random(Protocol):
 
 
 class ConstantRandom:
-    """Randomness without chance: every draw gives the same."""
+    """Random source that always returns the same number."""
 
     __slots__ = ("_value",)
 
@@ -48,22 +49,22 @@ class ConstantRandom:
 
 
 class Backoff(Protocol):
-    """A delay calculator: any callable of this shape may replace the shipped ones."""
+    """Function that computes delays: any callable with this signature may replace the shipped ones."""
 
     def __call__(self, retry_attempts: int, rng: Random, /) -> Duration:
-        """Return the delay, given how many retries were already done."""
+        """Return the delay after ``retry_attempts`` retries."""
         ...
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class ExponentialBackoff:
-    """``min(first * factor ** retry_attempts, most)``, the exponent clamped so that no count overflows.
+    """``min(first * factor ** retry_attempts, most)``, with the exponent limited so that no count overflows.
 
     Args:
-        first: delay before the first retry, at most ``most``; kept as seconds.
-        most: what no delay exceeds; kept as seconds.
+        first: delay before the first retry, at most ``most``; stored in seconds.
+        most: maximum delay; stored in seconds.
         factor: growth from one retry to the next, at least 1.
-        jitter: share of each delay that is random: the delay is drawn evenly from ``[delay * (1 - jitter), delay]``.
+        jitter: random share of each delay: the delay is uniform in ``[delay * (1 - jitter), delay]``.
 
     Raises:
         InvalidArgumentException: a value is not a number, or is out of range.
@@ -74,7 +75,7 @@ class ExponentialBackoff:
     factor: float = 2.0
     jitter: float = 0.0
     _retries_max: float = field(init=False, repr=False, compare=False)
-    """As many retries as have reached any ceiling, and more than would overflow a float."""
+    """Number of retries that reaches any ceiling; more could overflow a float."""
 
     def __init__(self, first: Duration = 0.001, most: Duration = 0.5, factor: float = 2.0, jitter: float = 0.0) -> None:
         ceiling = check_duration(most, "most")
@@ -89,7 +90,7 @@ class ExponentialBackoff:
         """Return the delay in seconds after ``retry_attempts`` retries.
 
         Raises:
-            InvalidArgumentException: that is no count.
+            InvalidArgumentException: ``retry_attempts`` is not a count.
         """
         if type(retry_attempts) is not int or retry_attempts < 0:
             check_integer(retry_attempts, "retry_attempts")
@@ -103,7 +104,7 @@ class ExponentialBackoff:
 def exponential(
     *, first: Duration = 0.001, most: Duration = 0.5, factor: float = 2.0, jitter: float = 0.0
 ) -> ExponentialBackoff:
-    """Return the best-effort calculator: 1, 2, 4 … 256, 500, 500 ms unless told otherwise.
+    """Return the best-effort backoff; the default delays are 1, 2, 4 … 256, 500, 500 ms.
 
     Raises:
         InvalidArgumentException: a value is not a number, or is out of range.
@@ -119,7 +120,7 @@ def controlled(retry_attempts: int, rng: Random | None = None, /) -> float:
     """Return the delay in seconds for reasons that are always retried: 1, 10, 50, 100, 500, 1000, 1000 … ms.
 
     Raises:
-        InvalidArgumentException: ``retry_attempts`` is no count.
+        InvalidArgumentException: ``retry_attempts`` is not a count.
     """
     check_integer(retry_attempts, "retry_attempts")
     if retry_attempts < len(CONTROLLED_DELAYS):
@@ -128,9 +129,9 @@ def controlled(retry_attempts: int, rng: Random | None = None, /) -> float:
 
 
 def cap(delay: float, remaining: float) -> tuple[float, bool]:
-    """Return ``delay`` cut to the ``remaining`` seconds, and whether anything is sent afterwards.
+    """Return ``delay`` cut to the ``remaining`` seconds, and whether the request is sent afterwards.
 
-    A delay that reaches the limit is cut as well, and then nothing is sent.
+    A delay that reaches the limit is also cut, and nothing is sent.
 
     Source: SDK-RFC 0049 "Capping the Retry Duration".
     """

@@ -1,4 +1,4 @@
-"""Checks of arguments for code that is not part of the Couchbase client: misuse raises ArgumentError."""
+"""Checks of arguments for code outside the Couchbase client: an invalid argument raises ArgumentError."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Exception of a machine for an event that is impossible in its state."""
+"""Exception for an event that is impossible in the state of a machine."""
 
 from __future__ import annotations
 
 
 class InvalidEvent(RuntimeError):
-    """The caller fed an event that cannot happen in this state; nothing was changed."""
+    """The event is impossible in this state; nothing has changed."""

@@ -1,7 +1,8 @@
-"""Kinds of objects that decide about retries. Two of the three are called RetryStrategy; a refusal says which one it got.
+"""Kinds of objects that decide about retries.
 
-A class of a user needs no base: its kind is declared by a method that no other kind has. ``kind_of`` is the only place
-that looks for it. The three traditions do not know each other, and need no more than this of the others.
+Two of the three interfaces are named RetryStrategy, so a refusal names the kind that it received. A user's class
+needs no base class: a method that no other kind has declares its kind. Only ``kind_of`` looks for that method. The
+three traditions are independent of each other and need no more than this.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from enum import Enum, unique
 
 @unique
 class DeciderKind(Enum):
-    """The kinds, each with the method that declares it, and what it is in words."""
+    """Kind of an object, with the method that declares it and a description."""
 
     COUCHBASE = (
         "retry_after",
@@ -37,10 +38,10 @@ _KINDS = tuple((kind, kind.method) for kind in DeciderKind)
 def kind_of(value: object, *, other_than: DeciderKind | None = None) -> DeciderKind | None:
     """Return the kind of an object that decides about retries; None for any other object.
 
-    An object with the methods of several kinds is of the first of them (decision T8).
+    An object with the methods of several kinds is of the first of these kinds (decision T8).
 
     Args:
-        other_than: kind that does not count.
+        other_than: kind to skip.
     """
     for kind, method in _KINDS:
         if kind is not other_than and callable(getattr(value, method, None)):
@@ -49,6 +50,6 @@ def kind_of(value: object, *, other_than: DeciderKind | None = None) -> DeciderK
 
 
 def other_kind(value: object, wanted: DeciderKind) -> str | None:
-    """Return in words what ``value`` is if it is of another kind than ``wanted``; otherwise None."""
+    """Return a description of ``value`` if it is of another kind than ``wanted``; otherwise None."""
     kind = kind_of(value, other_than=wanted)
     return kind.words if kind is not None else None

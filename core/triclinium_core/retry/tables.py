@@ -1,6 +1,6 @@
 """Tables of rows with unique keys, and tables of transitions.
 
-A key that stands twice is a mistake in our own source, and fails at import.
+A duplicate key is a mistake in our own source, and fails at import.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def table_of(rows: Iterable[tuple[K, V]]) -> dict[K, V]:
     """Return the rows by key.
 
     Raises:
-        ValueError: a key stands twice.
+        ValueError: two rows have the same key.
     """
     table: dict[K, V] = {}
     for key, row in rows:
@@ -29,7 +29,7 @@ def table_of(rows: Iterable[tuple[K, V]]) -> dict[K, V]:
 
 
 def transition_table(rows: Iterable[tuple[State, Input, State]]) -> Mapping[State, Mapping[Input, State]]:
-    """Return what follows each state, by the input: a row has the state, the input and the next state.
+    """Return the next states of each state, by input; a row has the state, the input and the next state.
 
     Raises:
         ValueError: a state has two rows for one input.

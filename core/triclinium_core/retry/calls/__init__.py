@@ -1,14 +1,14 @@
-"""Retries of any function, under any strategy of Smithy's kind.
+"""Retries of calls of any function, under any strategy with Smithy's interface.
 
-The strategy decides; this package does the rest.
+The strategy decides whether and when to retry; this package does the rest.
 
-``machine`` drives one call from its first failure to its end, on the ``terms`` that its caller chose. ``retryable`` is what
-the caller says of errors and results, and ``http_rules`` what HTTP says of requests. ``history`` is what the last error
-tells of the attempts, and ``reports`` what those hear who watch.
+``call_machine`` drives one call from its first failure to its end, under the ``terms`` that the caller chose.
+``retryable`` has the caller's rules for errors and results, ``http_rules`` the rules for HTTP requests. ``history``
+attaches the attempts to the last error, and ``reports`` has the reports to hooks.
 
-It uses ``retry.smithy``, which knows nothing of it.
+The package uses ``retry.smithy``, which does not depend on it.
 
-This package has the names that a driver needs, each loaded when it is first asked for.
+This package exports the names that a driver needs. Each is loaded on first use.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _MODULE_OF = {
     "refuse_first": "triclinium_core.retry.calls.call_machine",
 }
 
-if not TYPE_CHECKING:  # A type checker would take every misspelt name for one that this function finds.
+if not TYPE_CHECKING:  # A type checker would accept any misspelt name because of this function.
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
 __all__ = [

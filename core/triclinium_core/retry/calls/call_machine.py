@@ -1,10 +1,10 @@
-"""Machine of one call of any function, from its first failed attempt: whether it retries, and when.
+"""Machine of one call of any function: whether it retries after a failed attempt, and when.
 
-A call that succeeds at once needs none of this: it takes the strategy's initial token and gives it back with
-``record_success``. At the first failure a ``CallMachine`` is made, with that token. Each failure is told to it; it answers
-``Sleep``, after which ``begin`` is told and the function is called again, or ``GiveUp``, after which the caller gets the
-error or the result of the attempt. A strategy that does not answer at once makes a third answer, ``AwaitStrategy``, and what
-comes of it is told as ``grant`` or ``refuse``.
+A call whose first attempt succeeds needs no machine: it acquires the strategy's initial token and returns it with
+``record_success``. The first failure creates a ``CallMachine`` with that token. The caller reports each failure to it.
+The machine returns ``Sleep``, after which the caller calls ``begin`` and then the function again, or ``GiveUp``, after
+which the caller returns the result of the attempt or raises its error. For an asynchronous strategy the machine returns
+``AwaitStrategy``; the caller awaits it and passes the outcome to ``grant`` or ``refuse``.
 
 Source: the Smithy Python retry design, "Example Usage"; decisions S2, S8.
 """
@@ -25,24 +25,25 @@ from triclinium_core.shown import total_repr
 T = TypeVar("T")
 
 RECORDS_MAX = 100
-"""Attempts of a call that are remembered, the last ones: a strategy may permit any number, and each record keeps an error."""
+"""Maximum number of failed attempts recorded for a call, the latest ones: a strategy may permit any number, and each
+record keeps an error."""
 
 
 class Sleep(NamedTuple):
-    """Wait, then try again."""
+    """Wait, then make the next attempt."""
 
     delay: float
     """Seconds, finite and at least 0."""
 
 
 class GiveUp(NamedTuple):
-    """Do not try again."""
+    """Make no further attempt."""
 
     ending: RetryEnding
 
 
 class AwaitStrategy(NamedTuple):
-    """Wait for the strategy, then tell what it answered: a token as ``grant``, an exception as ``refuse``."""
+    """Await the strategy, then pass its token to ``grant`` or its exception to ``refuse``."""
 
     answer: Awaitable[RetryToken]
 
@@ -54,16 +55,16 @@ def first_delay(terms: CallTerms[T], token: RetryToken) -> float:
     """Return the seconds to wait before the first attempt.
 
     Raises:
-        ArgumentError: the strategy's ``token`` makes no sense.
+        ArgumentError: the strategy's ``token`` is invalid.
     """
     return delay_of(terms.strategy, token)
 
 
 def refuse_first(refusal: Exception) -> None:
-    """Go on without a token: there will be one attempt.
+    """Continue without a token: the call gets one attempt.
 
     Raises:
-        Exception: ``refusal``, where it is no ``RetryError``.
+        Exception: ``refusal``, unless it is a ``RetryError``.
 
     Source: the Smithy Python retry design, "Example Usage".
     """
@@ -76,13 +77,14 @@ def refuse_first(refusal: Exception) -> None:
 
 
 class CallMachine:
-    """Decides about the attempts of one call.
+    """State machine that decides about the attempts of one call.
 
     Args:
-        terms: what its caller chose.
-        token: of the first attempt; None where the strategy had none.
-        began: seconds, monotonic: when the first attempt began.
-        attempts_max: attempts that are made whatever the strategy permits; None for no limit but its own.
+        terms: the caller's options.
+        token: token of the first attempt; None if the strategy refused one.
+        began: start of the first attempt, in monotonic seconds.
+        attempts_max: maximum number of attempts, whatever the strategy permits; None for no other limit than the
+            strategy's.
     """
 
     __slots__ = (
@@ -103,9 +105,9 @@ class CallMachine:
         self, terms: CallTerms[T], *, token: RetryToken | None, began: float, attempts_max: int | None = None
     ) -> None:
         self.number: int = 1
-        """Of the attempt under way, or of the one that failed last."""
+        """Number of the current attempt, or of the one that failed last."""
         self.token: RetryToken | None = token
-        """Of that attempt; None where there was none to be had. ``CallTerms.abandon`` takes one back."""
+        """Token of that attempt; None if the strategy refused one. Release it with ``CallTerms.abandon``."""
         self._terms: CallTerms[T] = terms
         self._attempts_max = attempts_max
         self._began = began
@@ -121,24 +123,24 @@ class CallMachine:
 
     @property
     def records(self) -> tuple[AttemptRecord, ...]:
-        """The attempts so far that failed and were followed by another one, oldest first; nothing once the call has ended."""
+        """Failed attempts that were followed by another one, oldest first; empty once the call has ended."""
         return tuple(self._records)
 
     def begin(self, now: float) -> None:
-        """Note that the next attempt begins."""
+        """Record the start of the next attempt."""
         self._began = now
 
     def fail(self, error: Exception, *, now: float, deadline: float) -> Decision:
-        """Decide what follows an attempt that raised ``error``.
+        """Return the decision after an attempt that raised ``error``.
 
         Args:
-            now: seconds, monotonic.
-            deadline: no attempt begins then or later; ``math.inf`` for none.
+            now: monotonic seconds.
+            deadline: no attempt begins at or after this time; ``math.inf`` for none.
 
         Raises:
-            ArgumentError: the strategy's token makes no sense, or a function that stands for ``on`` answered
-                nonsense; the error is its cause.
-            Exception: whatever the strategy or such a function raises that is no ``RetryError``.
+            ArgumentError: the strategy's token is invalid, or a function passed as ``on`` returned an invalid value;
+                ``error`` is the cause.
+            Exception: any exception of the strategy or of such a function that is not a ``RetryError``.
         """
         try:
             info = info_of_error(self._terms.on, error)
@@ -147,31 +149,31 @@ class CallMachine:
         return self._decide(error, info, now, deadline)
 
     def reject(self, info: ErrorInfo, *, now: float, deadline: float) -> Decision:
-        """Decide what follows an attempt whose result is to be retried, of which the caller says ``info``.
+        """Return the decision after an attempt whose result is to be retried, as ``info`` describes.
 
-        Raises what ``fail`` raises.
+        Raises the same exceptions as ``fail``.
         """
         return self._decide(None, info, now, deadline)
 
     def succeed(self) -> None:
-        """Note that the attempt succeeded, and forget the errors of those before."""
+        """Record the success of the attempt, and release the errors of earlier attempts."""
         self.forget_errors()
 
     def forget_errors(self) -> None:
-        """Release the errors of all attempts, because the call has ended.
+        """Release the errors of all attempts at the end of the call.
 
-        Their tracebacks refer to the frames of the call, and those refer to this machine.
+        Their tracebacks refer to the frames of the call, and those frames refer to this machine.
         """
         self._records, self._error = [], None
 
     def grant(self, token: RetryToken, *, now: float, deadline: float) -> Sleep | GiveUp:
-        """Go on with the ``token`` that the strategy answered in its time.
+        """Return the decision after an asynchronous strategy returned ``token``.
 
         Raises:
-            ArgumentError: it makes no sense.
+            ArgumentError: ``token`` is invalid.
         """
         delay = delay_of(self._terms.strategy, token, self._error)
-        # A strategy may let an error pass that nobody called retry-safe; Smithy forbids it to, and so do we.
+        # A strategy may permit a retry of an error that is not retry-safe. Smithy forbids that, and so do we.
         if not self._is_safe:
             return self._abandon(token, RetryEnding.NOT_RETRY_SAFE)
         if _reaches(delay, deadline - now):
@@ -186,10 +188,10 @@ class CallMachine:
         return Sleep(delay)
 
     def refuse(self, refusal: Exception) -> GiveUp:
-        """Give up, for the strategy raised ``refusal``.
+        """Give up because the strategy raised ``refusal``.
 
         Raises:
-            Exception: ``refusal``, where it is no ``RetryError``.
+            Exception: ``refusal``, unless it is a ``RetryError``.
         """
         if not is_refusal(refusal):
             try:
@@ -207,14 +209,14 @@ class CallMachine:
 
     def _decide(self, error: Exception | None, info: ErrorInfo, now: float, deadline: float) -> Decision:
         self._error, self._is_safe, self._elapsed = error, info.is_retry_safe is True, now - self._began
-        # What throttles is shown to the strategy all the same: it may have a rate to lower.
+        # A strategy sees throttling errors even if they are not retried: it may have to lower its rate.
         if not self._is_safe and not info.is_throttling_error:
             return self._give_up(RetryEnding.NOT_RETRY_SAFE)
         if self.token is None:
             return self._give_up(RetryEnding.NO_TOKEN if self._is_safe else RetryEnding.NOT_RETRY_SAFE)
         if self._attempts_max is not None and self.number >= self._attempts_max:
             return self._give_up(RetryEnding.EXHAUSTED)
-        # What throttles is shown all the same, where that takes no time, and its token abandoned.
+        # A synchronous strategy sees a throttling error even after the deadline; the token is then abandoned.
         if _reaches(0.0, deadline - now) and (self._terms.is_async or not info.is_throttling_error):
             return self._give_up(RetryEnding.DEADLINE)
         shown = for_strategy(error, info)
@@ -238,5 +240,5 @@ class CallMachine:
 
 
 def _reaches(delay: float, remaining: float) -> bool:
-    # As ``backoff.cap`` has it: what ends at the limit is too late.
+    # As in ``backoff.cap``: an attempt at the deadline is too late.
     return delay >= remaining - RESOLUTION

@@ -1,4 +1,4 @@
-"""History of the attempts of a call, kept with its last error as records and as notes."""
+"""History of the attempts of a call, attached to its last error as records and as notes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from enum import Enum
 from typing import NamedTuple
 
 NOTES_MAX = 20
-"""Lines that one error carries of us at most: of many attempts the last ones tell enough."""
+"""Maximum number of notes that this module adds to one error; only the latest attempts get one."""
 
 NOTE_LENGTH_MAX = 160
-"""Characters of an error's text in a note."""
+"""Maximum length of an error's text in a note, in characters."""
 
 _KEY = "_triclinium_attempts"
 
 
 class RetryEnding(Enum):
-    """Why a call was not tried once more."""
+    """Reason why no further attempt was made."""
 
     NOT_RETRY_SAFE = "the error is not retry-safe"
     EXHAUSTED = "no attempt is left"
@@ -30,28 +30,29 @@ class RetryEnding(Enum):
 
 
 class AttemptRecord(NamedTuple):
-    """One attempt that failed."""
+    """Record of one failed attempt."""
 
     number: int
-    """1 is the first."""
+    """Number of the attempt, from 1."""
     error: Exception | None
-    """What it raised; None where its result was to be retried."""
+    """Error that the attempt raised; None if its result was to be retried."""
     delay: float
-    """Seconds that were waited before it."""
+    """Seconds waited before the attempt."""
     elapsed: float
-    """Seconds that it took."""
+    """Duration of the attempt, in seconds."""
     ending: RetryEnding | None = None
-    """Why it was the last one; None where another one followed."""
+    """Why this attempt was the last; None if another one followed."""
 
 
 _THIS = Exception("the error that carries the story")
-"""Stands for it in its own story."""
+"""Placeholder for an error in its own records."""
 
 
 class _Story:
-    """What an error carries of the attempts that led to it.
+    """Attempts that led to an error, as attached to it.
 
-    Records are kept without the error itself, which may have ended earlier attempts too, so that it is in no reference cycle.
+    Records hold a placeholder instead of the error itself, which may have ended earlier attempts too. This avoids a
+    reference cycle.
     """
 
     __slots__ = ("delay", "earlier", "elapsed", "ended", "ending", "notes", "number")
@@ -63,7 +64,7 @@ class _Story:
         self.notes: list[str] = []
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Earlier errors may be such as cannot be copied or pickled, and must not keep this one from it. The notes travel.
+        # Earlier errors may not support copying or pickling, but must not prevent it here. The notes are copied.
         return _nothing, ()
 
 
@@ -76,13 +77,13 @@ def _exchange(records: Sequence[AttemptRecord], old: Exception | None, new: Exce
 
 
 def attempts_of(error: BaseException) -> tuple[AttemptRecord, ...]:
-    """Return the attempts that ended with ``error``, oldest first; nothing where it did not end any.
+    """Return the attempts that ended with ``error``, oldest first; empty if the error ended no call.
 
-    Of very many attempts these are the last one and the hundred before it. Their errors keep their tracebacks, and with them what their frames
-    hold, for as long as this error lives.
+    After more than a hundred failures, only the last attempt and the hundred before it are kept. Their errors keep
+    their tracebacks, and thereby all that their frames refer to, for as long as this error lives.
 
-    Of nested calls these are the attempts of the outermost; errors of its earlier attempts have theirs. A copy of an error,
-    or one that was pickled, has none; its notes are still there.
+    For nested calls these are the attempts of the outermost call; the errors of its earlier attempts have their own. A
+    copied or unpickled error has no attempts, but keeps its notes.
     """
     story = _story_of(error)
     if story is None or not isinstance(error, Exception):
@@ -94,14 +95,14 @@ def attempts_of(error: BaseException) -> tuple[AttemptRecord, ...]:
 
 
 def attach(earlier: Sequence[AttemptRecord], last: AttemptRecord, *, ended: float) -> None:
-    """Keep the attempts with the error of the last one, and write a note for each to it.
+    """Attach the attempts to the error of the last one, and add a note for each attempt.
 
-    Nothing raises here, whatever the class of the error refuses. An error that had ended another call before has that one's
-    attempts and notes replaced, unless that call was a part of the last attempt: then its notes stay in front.
+    This never raises, even if the error's class refuses attributes. If the error already ended another call, the
+    attempts and notes of that call are replaced. If that call was a part of the last attempt, its notes stay in front.
 
     Args:
-        last: its ``error`` gets them.
-        ended: seconds, monotonic: when the last attempt ended.
+        last: its ``error`` gets the attempts.
+        ended: end of the last attempt, in monotonic seconds.
     """
     error = last.error
     if error is None:
@@ -110,11 +111,11 @@ def attach(earlier: Sequence[AttemptRecord], last: AttemptRecord, *, ended: floa
     is_inner = before is not None and before.ended >= ended - last.elapsed
     story.notes = [*(before.notes if before is not None and is_inner else ()), *_notes(earlier, last)][-NOTES_MAX:]
     try:
-        # Past __setattr__: that of a frozen dataclass refuses.
+        # Bypass __setattr__, which raises in a frozen dataclass.
         error.__dict__[_KEY] = story
         _replace_notes(error, before.notes if before is not None else (), story.notes)
     except Exception:
-        # The error is the user's, and may be of any make. What it does not take it goes without.
+        # The error is the user's and may be of any class. Skip what its class refuses.
         return
 
 
@@ -136,7 +137,7 @@ def _replace_notes(error: Exception, old: Sequence[str], new: Sequence[str]) -> 
 
 
 def _notes(earlier: Sequence[AttemptRecord], last: AttemptRecord) -> list[str]:
-    """Return a line for each attempt; none for an only one whose error nobody wanted retried."""
+    """Return a note for each attempt; none for a single attempt whose error is not retry-safe."""
     if not earlier and last.ending is RetryEnding.NOT_RETRY_SAFE:
         return []
     lines = [
@@ -151,13 +152,13 @@ def _times(delay: float, elapsed: float) -> str:
 
 
 def describe(error: BaseException | None) -> str:
-    """Return an error in one line: its type and its text, no longer than a note may be."""
+    """Return the type and text of an error in one line, with the text limited to ``NOTE_LENGTH_MAX``."""
     if error is None:
         return "a result that was to be retried"
     try:
         text = " ".join(str(error).split())
     except Exception:
-        # An error of the user's that cannot even say what it is.
+        # A user's error whose __str__ raises.
         text = ""
     if len(text) > NOTE_LENGTH_MAX:
         text = f"{text[: NOTE_LENGTH_MAX - 1]}…"

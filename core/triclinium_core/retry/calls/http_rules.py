@@ -1,6 +1,6 @@
-"""Rules for HTTP requests that may be sent again, and their delays: tables and pure functions.
+"""Rules for retrying HTTP requests, and for their delays: tables and pure functions.
 
-What they return is what a strategy reads off an error; the strategy decides.
+The rules return the information about an error that a strategy reads; the strategy decides.
 
 Source: RFC 9110, sections 9.2.2 "Idempotent Methods", 10.2.3 "Retry-After", 15 "Status Codes"; RFC 6585, section 4;
 RFC 8470, section 5.2; rows R of the project's decisions.
@@ -22,24 +22,26 @@ from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import shown
 
 IDEMPOTENT_METHODS: frozenset[str] = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
-"""Methods whose requests do no more when they are sent twice. Source: RFC 9110, section 9.2.2."""
+"""Idempotent methods: sending such a request twice has the same effect as sending it once. Source: RFC 9110, section
+9.2.2."""
 
 _METHOD_SIGNS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~")
-"""What a method is made of: RFC 9110, section 5.6.2, but for small letters, which are a mistake here."""
+"""Characters permitted in a method: those of RFC 9110, section 5.6.2, without lower-case letters, which are a mistake
+here."""
 
 RETRY_AFTER_MOST = 1e9
-"""Seconds, some thirty years, that stand for whatever is longer: no digits of a peer make a sum of instants infinite."""
+"""Maximum delay in seconds, some thirty years. It keeps sums of times finite, however large a server's number is."""
 
 
 class StatusRule(NamedTuple):
-    """Why a status is retried, and as what."""
+    """Reason why a status is retried, and its classification."""
 
     reason: str
-    """What it says of the server."""
+    """Meaning of the status."""
     is_throttling: bool = False
-    """Whether it asks for fewer requests: the strategy waits longer then, and its quota pays less."""
+    """Whether the status requests a lower rate. The strategy then waits longer and charges its quota less."""
     is_timeout: bool = False
-    """Whether it says that time ran out."""
+    """Whether the status reports a timeout."""
 
 
 # fmt: off
@@ -51,8 +53,8 @@ RETRIED_STATUSES: Mapping[int, StatusRule] = table_of((
     (503, StatusRule("the server is overloaded or in maintenance, for a while")),
     (504, StatusRule("a gateway got no answer in time from the server behind it", is_timeout=True)),
 ))
-"""Statuses that pass by themselves. 500 is not one of them: the server does not know what went wrong, so it may well go wrong
-again, and what it has done by then nobody knows."""
+"""Statuses of transient failures. 500 is not among them: the server does not know what went wrong, so the failure may
+well repeat, and what the request has changed is unknown."""
 # fmt: on
 
 _OTHER_STATUS = StatusRule("none of these, or chosen by the user")
@@ -60,40 +62,40 @@ _OTHER_STATUS = StatusRule("none of these, or chosen by the user")
 
 @dataclass(frozen=True, slots=True)
 class HttpRequestFacts:
-    """What the rules see of a request."""
+    """Request data that the rules use."""
 
     method: str
-    """As it is sent; methods are case-sensitive."""
+    """Method as sent; methods are case-sensitive."""
     has_idempotency_key: bool = False
-    """Whether it carries an ``Idempotency-Key`` header."""
+    """Whether the request has an ``Idempotency-Key`` header."""
     is_replayable: bool = True
-    """Whether its body can be sent once more, as bytes can and a generator cannot."""
+    """Whether the body can be sent again: True for bytes, False for a generator."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpFailure:
-    """What the rules see of a request that was not answered."""
+    """Data on a request without a response that the rules use."""
 
     is_unsent: bool = False
-    """Whether it is certain that nothing of it was sent."""
+    """Whether it is certain that no part of the request was sent."""
     is_timeout: bool = False
-    """Whether it failed because time ran out."""
+    """Whether the failure is a timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class HttpRetryRules:
-    """Which requests a :py:class:`triclinium.adapters.httpx.RetryTransport` may send again.
+    """Rules for requests that a :py:class:`triclinium.adapters.httpx.RetryTransport` may send again.
 
     Args:
-        methods: those of requests that may be sent again after they may have arrived.
-        statuses: answers that count as failures which pass.
+        methods: methods of requests that may be sent again after they may have reached the server.
+        statuses: statuses of responses that count as transient failures.
         idempotency_key: whether a request with an ``Idempotency-Key`` header may be sent again like an idempotent one,
             whatever its method. The service must honour that header; many do not.
-        retry_after_max: an answer that asks for more in its ``Retry-After`` is not retried. None: whatever it asks for is
-            waited for, as far as the deadline permits.
+        retry_after_max: a response whose ``Retry-After`` is longer is not retried. None: any delay is waited for, up to
+            the deadline.
 
     Raises:
-        ArgumentError: a value makes no sense.
+        ArgumentError: an argument is invalid.
     """
 
     methods: AbstractSet[str] = IDEMPOTENT_METHODS
@@ -127,20 +129,20 @@ class HttpRetryRules:
         object.__setattr__(self, "retry_after_max", most)
 
     def is_success(self, status: int) -> bool:
-        """Tell whether an answer with this status is welcome, and gives a quota back what the request took.
+        """Return whether a response with this status is a success, which returns the request's cost to the quota.
 
-        A service that answers 404 is well; one that answers 500 is not, although nothing is retried.
+        A 404 is a success: the service works. A 500 is not, although it is not retried.
         """
         return status < 500 and status not in self.statuses
 
     def judge_answer(
         self, request: HttpRequestFacts, status: int, retry_after: str | None, wall_seconds: float
     ) -> ErrorInfo:
-        """Return what a strategy reads off an answer that is no success.
+        """Return the retry information for an unsuccessful response.
 
         Args:
-            retry_after: the value of the answer's header of that name; None: there is no such header.
-            wall_seconds: the wall clock, in seconds since 1970-01-01 UTC.
+            retry_after: value of the ``Retry-After`` header; None without one.
+            wall_seconds: wall-clock time, in seconds since 1970-01-01 UTC.
         """
         rule = RETRIED_STATUSES.get(status, _OTHER_STATUS)
         delay = parse_retry_after(retry_after, wall_seconds)
@@ -155,9 +157,9 @@ class HttpRetryRules:
         )
 
     def judge_failure(self, request: HttpRequestFacts, failure: HttpFailure) -> ErrorInfo:
-        """Return what a strategy reads off a request that was not answered."""
+        """Return the retry information for a request without a response."""
         return ErrorInfo(
-            # Nothing of the request has left, its body included: it is still the first time.
+            # No part of the request was sent, so sending it again repeats nothing, and its body is unused.
             is_retry_safe=failure.is_unsent or self._may_be_repeated(request),
             is_timeout_error=failure.is_timeout,
         )
@@ -168,13 +170,13 @@ class HttpRetryRules:
 
 
 def parse_retry_after(text: str | None, wall_seconds: float) -> float | None:
-    """Return the seconds that a ``Retry-After`` header asks for; None where there is none, or it is nonsense.
+    """Return the delay of a ``Retry-After`` header, in seconds; None if it is missing or invalid.
 
-    A date that has passed means now. What is longer than ``RETRY_AFTER_MOST`` counts as that.
+    A date in the past gives 0. A delay above ``RETRY_AFTER_MOST`` is cut to that.
 
     Args:
         text: digits, or a date in any of the forms of RFC 9110.
-        wall_seconds: the wall clock, in seconds since 1970-01-01 UTC.
+        wall_seconds: wall-clock time, in seconds since 1970-01-01 UTC.
     """
     if text is None:
         return None
@@ -183,7 +185,7 @@ def parse_retry_after(text: str | None, wall_seconds: float) -> float | None:
         return min(float(text), RETRY_AFTER_MOST)
     try:
         date = parsedate_to_datetime(text)
-        # RFC 9110, section 5.6.7: a date is in UTC, whether or not it says so.
+        # RFC 9110, section 5.6.7: a date is in UTC even if it names no zone.
         instant = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (ValueError, TypeError, OverflowError, IndexError):
         return None

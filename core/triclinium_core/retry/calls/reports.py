@@ -1,4 +1,4 @@
-"""Reports to the hooks that watch retries of a call or of an operation."""
+"""Reports to hooks on the retries of a call or an operation."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from triclinium_core.retry.calls.history import RetryEnding, describe
 
 
 class RetryScheduled(NamedTuple):
-    """An attempt failed, and there will be another one."""
+    """Report that an attempt failed and another one will follow."""
 
     name: str
-    """Of the call, as its caller gave it or as its function is called; of an operation, such as ``upsert``."""
+    """Name of the call, from the caller or else the function; or name of the operation, such as ``upsert``."""
     attempt: int
     """Number of the attempt that failed; 1 is the first."""
     delay: float
-    """Seconds until the next one."""
+    """Seconds until the next attempt."""
     error: Exception | None
-    """What the attempt raised; None where its result is to be retried, and of operations of a cluster, which have a ``reason``."""
+    """Error that the attempt raised; None if its result is to be retried, and for operations (see ``reason``)."""
     token_scope: str | None
-    """Whose quota it is."""
+    """Token scope, which selects the quota."""
     reason: str | None = None
-    """Of an operation of a cluster: the name of the ``RetryReason`` that the attempt met."""
+    """Name of the ``RetryReason`` of the failure; operations only."""
 
     def __str__(self) -> str:
         why = self.reason or describe(self.error)
@@ -30,41 +30,41 @@ class RetryScheduled(NamedTuple):
 
 
 class RetryGivenUp(NamedTuple):
-    """An attempt failed, and was the last one: the caller gets its error, or its result."""
+    """Report that an attempt failed and was the last: the caller gets its error or its result."""
 
     name: str
-    """Of the call, as its caller gave it or as its function is called; of an operation, such as ``upsert``."""
+    """Name of the call, from the caller or else the function; or name of the operation, such as ``upsert``."""
     attempt: int
     """Number of the attempt that failed; 1 is the first."""
     ending: RetryEnding
-    """Why there is no other one."""
+    """Why no further attempt is made."""
     error: Exception | None
-    """What the attempt raised; None where its result was to be retried."""
+    """Error that the attempt raised; None if its result was to be retried."""
     token_scope: str | None
-    """Whose quota it is."""
+    """Token scope, which selects the quota."""
     reason: str | None = None
-    """Of an operation of a cluster: the name of the newest ``RetryReason`` that it met."""
+    """Name of the newest ``RetryReason`` of the operation; operations only."""
 
     def __str__(self) -> str:
         return f"{self.name} is not tried again: {self.ending} (attempt {self.attempt}: {describe(self.error)})"
 
 
 class RetrySucceeded(NamedTuple):
-    """An attempt succeeded after others had failed. A first attempt that succeeds is not reported."""
+    """Report that an attempt succeeded after others had failed. The success of a first attempt is not reported."""
 
     name: str
-    """Of the call, as its caller gave it or as its function is called; of an operation, such as ``upsert``."""
+    """Name of the call, from the caller or else the function; or name of the operation, such as ``upsert``."""
     attempt: int
     """Number of the attempt that succeeded, at least 2."""
     token_scope: str | None
-    """Whose quota it is."""
+    """Token scope, which selects the quota."""
 
     def __str__(self) -> str:
         return f"{self.name} succeeded at attempt {self.attempt}"
 
 
 RetryReport = RetryScheduled | RetryGivenUp | RetrySucceeded
-"""What a hook is told."""
+"""Report that a hook receives."""
 
 RetryHook = Callable[[RetryReport], object]
-"""Is told every report; it answers at once, and what it returns does not matter."""
+"""Hook that receives every report. It must be a plain function; its result is ignored."""

@@ -1,4 +1,4 @@
-"""A caller's rules on which errors and results of a call are retried."""
+"""A caller's rules for the errors and results of a call that are retried."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from triclinium_core.shown import shown
 T = TypeVar("T")
 
 RetryOn = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool | ErrorInfo] | None
-"""Which errors are retried: those of a type or of one of several, those that a function picks, or with None those that say
-of themselves, with ``is_retry_safe``, that they may be."""
+"""Errors to retry: those of one type or of several, or those that a function selects. None selects the errors whose own
+``is_retry_safe`` is True."""
 
 RETRY_SAFE = ErrorInfo(is_retry_safe=True)
-"""What a caller says who says no more than: yes."""
+"""Retry information for a caller's rule that returns True."""
 
 _CODE_IS_COROUTINE = 0x80
-"""The flag of the code of an ``async def``."""
+"""Flag of the code object of an ``async def``."""
 
 _ATTRIBUTES = ("is_retry_safe", "retry_after", "is_throttling_error")
-"""Attributes of ``ErrorRetryInfo``; strategies may read each of them."""
+"""Attributes of ``ErrorRetryInfo``; a strategy may read each of them."""
 
 
 def check_retry_on(on: object) -> None:
-    """Raise ArgumentError unless this is a subclass of Exception, a tuple of such, a plain function or None."""
+    """Raise ArgumentError unless this is a subclass of Exception, a tuple of subclasses, a plain function or None."""
     if on is None or (on.__class__ is type and issubclass(on, Exception)):
         return
     for kind in on if isinstance(on, tuple) else (on,):
@@ -46,8 +46,8 @@ def check_retry_on(on: object) -> None:
 
 
 def check_is_sync(parameter: str, function: object) -> None:
-    """Raise ArgumentError unless the function answers at once: it must not be an ``async def``."""
-    # Of an object its class is asked, as Python does.
+    """Raise ArgumentError if the function is an ``async def``."""
+    # For an object, check __call__ of its class, as Python does.
     for called in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its kind counts, not whether it is there
         if getattr(getattr(called, "__code__", None), "co_flags", 0) & _CODE_IS_COROUTINE:
             raise ArgumentError(
@@ -71,14 +71,14 @@ def _wrong_on(value: object, hint: str) -> ArgumentError:
 
 
 def info_of_error(on: RetryOn, error: Exception) -> ErrorInfo:
-    """Return what ``error`` and the caller say of it.
+    """Return the retry information for ``error``, from the error itself and the caller's rule.
 
-    A type that matches, like a function that answers True, makes an error retry-safe unless it says of itself that it is not;
-    what else it says counts. An ``ErrorInfo`` that a function answers counts alone. A group of exceptions matches no type but
-    a group's: what is in it may be anything.
+    A matching type, or a function that returns True, makes an error retry-safe unless the error's own ``is_retry_safe``
+    is False; the error's other attributes still apply. An ``ErrorInfo`` that a function returns replaces them all. An
+    exception group matches group types only: it may contain any error.
 
     Raises:
-        ArgumentError: a function answers anything else.
+        ArgumentError: the function returned neither a bool nor an ErrorInfo.
     """
     if on is None:
         return classify(error)
@@ -93,10 +93,10 @@ def info_of_error(on: RetryOn, error: Exception) -> ErrorInfo:
 
 
 def info_of_result(retry_result: Callable[[T], bool | ErrorInfo], result: T) -> ErrorInfo | None:
-    """Return what the caller says of a result that is to be retried; None for one that is welcome.
+    """Return the caller's retry information for a result; None if the result is accepted.
 
     Raises:
-        ArgumentError: the function answers neither a bool nor an ErrorInfo.
+        ArgumentError: the function returned neither a bool nor an ErrorInfo.
     """
     answer = retry_result(result)
     if answer is False:
@@ -135,7 +135,7 @@ def check_info(parameter: str, info: ErrorInfo) -> ErrorInfo:
     """Return ``info``.
 
     Raises:
-        ArgumentError: it is no ErrorInfo, or its ``retry_after`` is no time that can be waited.
+        ArgumentError: ``info`` is not an ErrorInfo, or its ``retry_after`` is not a finite number of at least 0.
     """
     if not isinstance(info, ErrorInfo):
         raise ArgumentError(f"{parameter}={shown(info)} must be an ErrorInfo", parameter=parameter)
@@ -149,12 +149,12 @@ def check_info(parameter: str, info: ErrorInfo) -> ErrorInfo:
 
 
 def for_strategy(error: Exception | None, info: ErrorInfo) -> Exception:
-    """Return the error that a strategy gets: ``error`` if it says all of ``info`` itself, else one that does.
+    """Return the error to show to a strategy: ``error`` if its own attributes equal ``info``, otherwise a wrapper.
 
-    ``error`` needs the three attributes of ``ErrorRetryInfo``. Further attributes have their defaults where they are missing.
+    ``error`` needs the three attributes of ``ErrorRetryInfo``. Missing further attributes have their defaults.
 
     Args:
-        error: None where it was a result that was not welcome.
+        error: None if the attempt returned a result that is to be retried.
     """
     if error is None:
         return ClassifiedError(UnwelcomeResultError("the result is to be retried"), info)
@@ -163,13 +163,13 @@ def for_strategy(error: Exception | None, info: ErrorInfo) -> Exception:
 
 def _says_all(error: Exception, info: ErrorInfo) -> bool:
     try:
-        # Most errors say nothing; that is seen at the first attribute.
+        # Most errors have no such attributes; the first one shows that.
         said = getattr(error, "is_retry_safe", None) is not None and all(hasattr(error, name) for name in _ATTRIBUTES)
     except Exception:
-        # An attribute that is computed, and cannot be: no strategy need look at that.
+        # A computed attribute raised: no strategy should have to read it.
         return False
     return said and classify(error) == info
 
 
 class UnwelcomeResultError(Exception):
-    """Stands for a result that is to be retried, where a strategy wants an error; nobody else sees it."""
+    """Placeholder, visible to the strategy only, for a result that is to be retried."""

@@ -19,29 +19,30 @@ from triclinium_core.shown import shown
 T = TypeVar("T")
 
 KINDS_MAX = 64
-"""Classes of strategies that are known to be such; a program has a few. To look at a class takes 19000 instructions, twice
-as many as the rest of the terms of a call (``python -m tests.bench --only retries``)."""
+"""Maximum number of strategy classes in the cache; a program has a few. Inspecting a class takes 19000 instructions,
+twice as many as the rest of the terms of a call (``python -m tests.bench --only retries``)."""
 
 
 class CallTerms(Generic[T]):
-    """On what terms a function is retried.
+    """Options of a retried call.
 
     Args:
         strategy: decides about retries.
         on: which errors are retried.
-        retry_result: which results are.
+        retry_result: which results are retried.
         token_scope: separates the quotas of the strategy.
-        name: of the call, for reports; None for that of the function.
-        hooks: are told the reports.
+        name: name of the call, for reports; None for the name of the function.
+        hooks: functions that receive the reports.
 
     Raises:
-        ArgumentError: an argument is wrong.
+        ArgumentError: an argument is invalid.
     """
 
     __slots__ = ("hooks", "is_async", "name", "on", "retry_result", "strategy", "token_scope")
 
-    # Every call makes one of these. With names of arguments a call without a failure takes 8 % more instructions, 35400 for
-    # 32600 (``python -m tests.bench --only retries``), so these have places as well.
+    # Each call creates one of these. Passing the arguments by name costs a call without a failure 8 % more
+    # instructions, 35400 instead of 32600 (``python -m tests.bench --only retries``), so they may be passed by position
+    # as well.
     def __init__(  # noqa: PLR0917
         self,
         strategy: smithy.AnyRetryStrategy,
@@ -71,24 +72,24 @@ class CallTerms(Generic[T]):
         self.hooks: Sequence[RetryHook] = hooks
 
     def abandon(self, token: smithy.RetryToken | None) -> None:
-        """Hand back the token of an attempt that will not be made, where the strategy takes such tokens back at once.
+        """Release the token of an attempt that will not be made, if the strategy has a synchronous ``abandon``.
 
-        What it raises is dropped: whoever abandons an attempt has something else to tell.
+        Exceptions of the strategy are suppressed: a caller that abandons an attempt has another error to report.
         """
         abandon(self.strategy, token)
 
     def info_of_result(self, result: T) -> smithy.ErrorInfo | None:
-        """Return what is said of a result that is to be retried; None for one that is welcome.
+        """Return the caller's retry information for a result; None if the result is accepted.
 
         Raises:
-            ArgumentError: ``retry_result`` answered nonsense.
+            ArgumentError: ``retry_result`` returned an invalid value.
         """
         return None if self.retry_result is None else info_of_result(self.retry_result, result)
 
 
 @functools.lru_cache(maxsize=KINDS_MAX)
 def _kind_is_async(kind: type[smithy.AnyRetryStrategy]) -> bool | None:
-    """Tell whether strategies of a class are to be awaited; None where the class alone does not show that they are any."""
+    """Return whether strategies of a class must be awaited; None if the class alone does not show a strategy."""
     # A class has the functions that its objects have as methods.
     methods = [getattr(kind, name, None) for name in smithy.METHODS]
     kinds = {inspect.iscoroutinefunction(method) if callable(method) else None for method in methods}
@@ -101,9 +102,9 @@ def _check_strategy(strategy: smithy.AnyRetryStrategy) -> bool:
 
 
 def abandon(strategy: smithy.AnyRetryStrategy, token: smithy.RetryToken | None) -> None:
-    """Hand a token back whose attempt will not be made, where ``strategy`` takes such tokens back at once.
+    """Release the token of an attempt that will not be made, if ``strategy`` has a synchronous ``abandon``.
 
-    What it raises is dropped: whoever abandons an attempt has something else to tell.
+    Exceptions of the strategy are suppressed: a caller that abandons an attempt has another error to report.
     """
     take_back = getattr(strategy, "abandon", None)
     if take_back is not None and token is not None and not inspect.iscoroutinefunction(take_back):
@@ -118,7 +119,7 @@ def check_name(name: object) -> None:
 
 
 def check_hooks(hooks: object) -> None:
-    """Raise ArgumentError unless these are a list or tuple of functions that answer at once."""
+    """Raise ArgumentError unless this is a list or tuple of plain functions."""
     if not isinstance(hooks, list | tuple):
         raise ArgumentError(f"hooks={shown(hooks)} must be a list or tuple of functions", parameter="hooks")
     for hook in hooks:
@@ -128,18 +129,18 @@ def check_hooks(hooks: object) -> None:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Tell whether a strategy says with ``error`` that there is no token: ours, or another library's of the same name."""
+    """Return whether ``error`` is a strategy's refusal: our ``RetryError``, or another library's class of that name."""
     return isinstance(error, smithy.RetryError) or any(kind.__name__ == "RetryError" for kind in type(error).__mro__)
 
 
 def delay_of(strategy: smithy.AnyRetryStrategy, token: object, error: Exception | None = None) -> float:
-    """Return the seconds that a strategy's ``token`` asks for.
+    """Return the delay of a strategy's ``token``, in seconds.
 
     Args:
-        error: what led to the token.
+        error: the failure that led to the token.
 
     Raises:
-        ArgumentError: there is none, or not a finite number of at least 0; ``error`` is its cause.
+        ArgumentError: the token has no delay, or one that is not a finite number of at least 0; ``error`` is the cause.
     """
     delay: float | None = getattr(token, "retry_delay", None)
     if delay is not None and is_seconds(delay):

@@ -1,11 +1,11 @@
-"""The Cassandra driver's tradition: a policy gives a verdict on each failure, over a query plan. Standard library only.
+"""The Cassandra driver's tradition: a policy returns a verdict on each failure. Standard library only.
 
-Here are the words (``consistency``, ``errors``), what a policy answers (``verdicts``) and the policies themselves
-(``policy``, ``policies``). ``requests`` leads a request from node to node, and ``profiles`` chooses policies by name.
+``consistency`` and ``errors`` have the terms, ``verdicts`` the answers of a policy, ``policy`` and ``policies`` the
+policies. ``requests`` sends a request to the nodes of its query plan, and ``profiles`` selects policies by name.
 
-Source: the retry page of the Cassandra Java driver; where it is silent, the driver's code.
+Source: the retry page of the Cassandra Java driver; where the page is silent, the driver's code.
 
-This package has the names that a driver needs, each loaded when it is first asked for.
+This package exports the names that a driver needs. Each is loaded on first use.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ _MODULE_OF = {
     "verdict_on": "triclinium_core.retry.cassandra.policy",
 }
 
-if not TYPE_CHECKING:  # A type checker would take every misspelt name for one that this function finds.
+if not TYPE_CHECKING:  # A type checker would accept any misspelt name because of this function.
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Consistency levels and types of writes, in the protocol's words.
+"""Consistency levels and types of writes, with the protocol's names.
 
 Source: CQL binary protocol v5 §3 "consistency" and §9 "Write_timeout".
 """
@@ -10,7 +10,7 @@ from enum import IntEnum, StrEnum, unique
 
 @unique
 class ConsistencyLevel(IntEnum):
-    """A consistency level; the value is its code on the wire."""
+    """Consistency level; the value is its code on the wire."""
 
     ANY = 0
     ONE = 1
@@ -26,18 +26,18 @@ class ConsistencyLevel(IntEnum):
 
     @property
     def is_serial(self) -> bool:
-        """Whether this is a level of lightweight transactions."""
+        """Whether this is a level for lightweight transactions."""
         return self in {ConsistencyLevel.SERIAL, ConsistencyLevel.LOCAL_SERIAL}
 
     @property
     def is_local(self) -> bool:
-        """Whether only replicas of the coordinator's own datacenter count."""
+        """Whether only replicas in the coordinator's datacenter count."""
         return self in {ConsistencyLevel.LOCAL_ONE, ConsistencyLevel.LOCAL_QUORUM, ConsistencyLevel.LOCAL_SERIAL}
 
 
 @unique
 class WriteType(StrEnum):
-    """What a write was that timed out; the value is its name on the wire."""
+    """Type of a write that timed out; the value is its name on the wire."""
 
     SIMPLE = "SIMPLE"
     BATCH = "BATCH"

@@ -3,7 +3,7 @@
 ::
 
     CassandraError
-    ├── CoordinatorError                 the coordinator answered it
+    ├── CoordinatorError                 reported by the coordinator
     │   ├── ServerError, ProtocolError, AuthenticationError, Overloaded, Bootstrapping, TruncateError
     │   ├── Unavailable, ReadTimeout, WriteTimeout
     │   ├── ReplicaFailure
@@ -12,7 +12,7 @@
     │   ├── QueryValidationError
     │   │   └── InvalidSyntax, Unauthorized, InvalidQuery, InvalidConfiguration, AlreadyExists
     │   └── Unprepared
-    ├── RequestAborted                   no answer came, or none that can be read
+    ├── RequestAborted                   the response is missing or unreadable
     │   └── ClosedConnection, HeartbeatFailure
     ├── NodeUnavailable, FrameTooLong, RequestThrottled, DriverTimeout
     ├── PolicyFailed, UnexpectedAnswer, RepreparationFailed
@@ -35,39 +35,39 @@ from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import printable, shown
 
 NODES_SHOWN_MAX = 3
-"""How many nodes a message names."""
+"""Maximum number of nodes in a message."""
 ERRORS_SHOWN_MAX = 3
-"""How many errors of each: one that was retried again and again has no end of them."""
+"""Maximum number of errors per node in a message: a request that is retried again and again has many."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionInfo:
-    """How a request went: what comes with its result, and with the error that it fails with.
+    """Summary of a request's executions, reported with its result or its error.
 
     Source: the Cassandra Java driver, ``ExecutionInfo``.
     """
 
     coordinator: Hashable
-    """The node that answered, or whose error was raised; None if no node did."""
+    """Node that sent the result, or whose error was raised; None if there is no such node."""
     errors: tuple[tuple[Hashable, CassandraError], ...]
-    """What was met on the way and not raised: node and error, in order, of all executions. An ignored error is not
-    among them, and neither is the one that carries this."""
+    """Errors that were not raised, as pairs of node and error, in order, of all executions. An ignored error and the
+    error that carries this object are not among them."""
     successful_execution_index: int
-    """The execution that settled the request, also by its error: 0 for the first; -1 where none did."""
+    """Index of the execution that settled the request, with a result or an error: 0 for the first; -1 if none did."""
     speculative_executions: int
-    """How many speculative executions were started."""
+    """Number of speculative executions."""
     consistency: ConsistencyLevel | None
-    """The level that the statement had in the end, in the execution that settled the request or was the last to find
-    the plan empty; if there was none, the one that it was submitted with. None if no level was ever named."""
+    """Last level of the statement in the execution that settled the request or was the last to find the plan empty.
+    Without such an execution, the level with which the request was submitted. None if no level was ever given."""
     retry_count: int
-    """How often that execution was retried by a verdict; where none settled the request, all of them together."""
+    """Number of retries of that execution by verdicts; if no execution settled the request, the total of all."""
 
 
 class CassandraError(Exception):
-    """Base of all that a Cassandra request can fail with. A copy has all that the original has but its traceback."""
+    """Base of all errors of a Cassandra request. A copy has everything of the original except its traceback."""
 
     execution_info: ExecutionInfo | None = None
-    """How the request went; None for an error that no request was failed with, such as those on the way."""
+    """Summary of the executions; None for an error that did not fail a request, such as one that was retried."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -75,7 +75,7 @@ class CassandraError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         state = dict(self.__dict__)
         if "__notes__" in state:
-            # What is noted on a copy is the copy's own.
+            # A note added to a copy belongs to the copy only.
             state["__notes__"] = list(state["__notes__"])
         return _restored, (type(self), self.args), state or None
 
@@ -87,26 +87,26 @@ def _restored(kind: type[CassandraError], arguments: tuple[object, ...]) -> Cass
 
 
 NO_CODE = -1
-"""No error on the wire has it."""
+"""Value that no error on the wire has."""
 
 
 class CoordinatorError(CassandraError):
-    """The coordinator answered with an ERROR frame.
+    """The coordinator sent an ERROR frame.
 
-    An embedder that has an exception of its own for the same answer sets it as ``__cause__``. ``wire_errors.from_wire`` makes
-    the one that an answer stands for.
+    An embedder with an exception class for the same response sets its exception as the ``__cause__``.
+    ``wire_errors.from_wire`` creates the error for a response.
 
     Args:
-        message: what the node says, as it says it.
-        details: what its figures mean, in front of the message.
+        message: message of the node, unchanged.
+        details: meaning of the error's numbers, placed before the message.
     """
 
     code: int = NO_CODE
-    """The error code on the wire, 32 bit; ``NO_CODE`` where there was no answer to read it from."""
+    """Error code on the wire, 32 bits; ``NO_CODE`` if the error was not read from a response."""
     message: str = ""
-    """What the node says, as it says it."""
+    """Message of the node, unchanged."""
     fields: Mapping[str, object] = MappingProxyType({})
-    """What followed the message, as it came; empty for an error that was not made of an answer."""
+    """Fields after the message, unchanged; empty if the error was not created from a response."""
 
     def __init__(self, message: str = "", *, details: str = "") -> None:
         super().__init__(f"{details}; the node says: {message}" if details and message else details or message)
@@ -150,7 +150,7 @@ class TruncateError(CoordinatorError):
 
 
 class ReplicaFigures(TypedDict, total=False):
-    """What is told of replicas that failed, as :py:class:`ReplicaFailure` takes it."""
+    """Arguments of :py:class:`ReplicaFailure` that describe the failed replicas."""
 
     consistency: ConsistencyLevel | None
     block_for: int | None
@@ -160,19 +160,19 @@ class ReplicaFigures(TypedDict, total=False):
 
 
 class ReplicaFailure(CoordinatorError):
-    """Replicas failed, for a reason other than time. What is None was not sent.
+    """Replicas failed for a reason other than a timeout. None stands for a value that the node did not send.
 
     Args:
-        message: what the node says.
-        consistency: the level that could not be held.
-        block_for: answers that it needs.
-        received: answers that came.
-        failures: replicas that failed.
-        reasons: why, by the address of the replica: a number that the server's version explains. Protocol v5 has it in the
-            place of ``failures``, which counts them then.
+        message: message of the node.
+        consistency: level that was not reached.
+        block_for: number of responses that the level needs.
+        received: number of responses received.
+        failures: number of replicas that failed.
+        reasons: reason of each failure, by address of the replica: a number defined by the server's version. Protocol
+            v5 sends it instead of ``failures``, which is then the number of reasons.
 
     Raises:
-        ArgumentError: a count or the level is not one, or a count is negative.
+        ArgumentError: a count or the level has the wrong type, or a count is negative.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class ReplicaFailure(CoordinatorError):
         self.failures: int | None = len(reasons) if failures is None and reasons is not None else failures
         self.reasons: Mapping[str, int] = {} if reasons is None else dict(reasons)
 
-    def _details(  # What was told, each of which may be missing.
+    def _details(  # Each of these may be missing from the response.
         self,
         consistency: ConsistencyLevel | None,
         block_for: int | None,
@@ -214,12 +214,12 @@ class ReplicaFailure(CoordinatorError):
 
 
 class ReadFailure(ReplicaFailure):
-    """A replica failed to read, for another reason than time. What is None was not told.
+    """A replica failed to read for a reason other than a timeout. None stands for a value that the node did not send.
 
     Args:
-        message: what the node says.
-        data_present: whether one of the answers carried the data.
-        figures: the rest, as :py:class:`ReplicaFailure` has it.
+        message: message of the node.
+        data_present: whether one of the responses contained the data.
+        figures: the other arguments of :py:class:`ReplicaFailure`.
     """
 
     code = 0x1300
@@ -234,13 +234,13 @@ class ReadFailure(ReplicaFailure):
 
 
 class FunctionFailure(CoordinatorError):
-    """A user-defined function failed. What is empty was not told.
+    """A user-defined function failed. Attributes that the node did not send are empty.
 
     Args:
-        message: what the node says.
-        keyspace: of the function.
-        function: its name.
-        arg_types: the types of its arguments.
+        message: message of the node.
+        keyspace: keyspace of the function.
+        function: name of the function.
+        arg_types: types of its arguments.
     """
 
     code = 0x1400
@@ -255,12 +255,12 @@ class FunctionFailure(CoordinatorError):
 
 
 class WriteFailure(ReplicaFailure):
-    """A replica failed to write, for another reason than time. What is None was not told.
+    """A replica failed to write for a reason other than a timeout. None stands for a value that the node did not send.
 
     Args:
-        message: what the node says.
-        write_type: what kind of write it was.
-        figures: the rest, as :py:class:`ReplicaFailure` has it.
+        message: message of the node.
+        write_type: type of the write.
+        figures: the other arguments of :py:class:`ReplicaFailure`.
     """
 
     code = 0x1500
@@ -281,16 +281,16 @@ class CdcWriteFailure(CoordinatorError):
 
 
 class CasWriteUnknown(CoordinatorError):
-    """A lightweight transaction may or may not have been applied. What is None was not told.
+    """A lightweight transaction may or may not have been applied. None stands for a value that the node did not send.
 
     Args:
-        message: what the node says.
-        consistency: the level that could not be held.
-        block_for: acknowledgements that it needs.
-        received: acknowledgements that came.
+        message: message of the node.
+        consistency: level that was not reached.
+        block_for: number of acknowledgements that the level needs.
+        received: number of acknowledgements received.
 
     Raises:
-        ArgumentError: a count or the level is not one, or a count is negative.
+        ArgumentError: a count or the level has the wrong type, or a count is negative.
     """
 
     code = 0x1700
@@ -311,40 +311,40 @@ class CasWriteUnknown(CoordinatorError):
 
 
 class QueryValidationError(CoordinatorError):
-    """The statement itself is wrong; no node will take it."""
+    """The statement itself is invalid; every node would refuse it."""
 
 
 class InvalidSyntax(QueryValidationError):
-    """The statement is not CQL."""
+    """The statement is not valid CQL."""
 
     code = 0x2000
 
 
 class Unauthorized(QueryValidationError):
-    """The user may not do this."""
+    """The user lacks the permission for the statement."""
 
     code = 0x2100
 
 
 class InvalidQuery(QueryValidationError):
-    """The statement is CQL, but has no meaning here."""
+    """The statement is valid CQL, but is invalid here."""
 
     code = 0x2200
 
 
 class InvalidConfiguration(QueryValidationError):
-    """The statement asks for a configuration that cannot be."""
+    """The statement requests an invalid configuration."""
 
     code = 0x2300
 
 
 class AlreadyExists(QueryValidationError):
-    """The keyspace or table is there already. What is empty was not told.
+    """The keyspace or table already exists. Attributes that the node did not send are empty.
 
     Args:
-        message: what the node says.
-        keyspace: the one that is there, or that the table is in.
-        table: empty for a keyspace.
+        message: message of the node.
+        keyspace: the existing keyspace, or the keyspace of the table.
+        table: the existing table; empty for a keyspace.
     """
 
     code = 0x2400
@@ -359,7 +359,7 @@ class Unprepared(CoordinatorError):
     """The coordinator does not know the prepared statement, and did nothing.
 
     Args:
-        statement_id: the id that it was asked for.
+        statement_id: id of the statement in the request.
     """
 
     code = 0x2500
@@ -370,7 +370,7 @@ class Unprepared(CoordinatorError):
 
 
 def check_answers(consistency: ConsistencyLevel | None, block_for: int | None, received: int | None) -> None:
-    """Raise ArgumentError unless each of these is a figure of replicas that answered, or was not told."""
+    """Raise ArgumentError if a level or a number of responses is invalid; None is valid."""
     if consistency is not None:
         check_choice(consistency, "consistency", ConsistencyLevel)
     for name, count in (("block_for", block_for), ("received", received)):
@@ -379,7 +379,7 @@ def check_answers(consistency: ConsistencyLevel | None, block_for: int | None, r
 
 
 def check_read(consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool) -> None:
-    """Raise ArgumentError unless these are figures of a read that timed out."""
+    """Raise ArgumentError unless the arguments are valid for a read that timed out."""
     check_choice(consistency, "consistency", ConsistencyLevel)
     check_integer(block_for, "block_for")
     check_integer(received, "received")
@@ -387,23 +387,23 @@ def check_read(consistency: ConsistencyLevel, block_for: int, received: int, dat
 
 
 def check_write(consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int) -> None:
-    """Raise ArgumentError unless these are figures of a write that timed out."""
+    """Raise ArgumentError unless the arguments are valid for a write that timed out."""
     check_choice(write_type, "write_type", WriteType)
     check_read(consistency, block_for, received, data_present=False)
 
 
 def check_unavailable(consistency: ConsistencyLevel, required: int, alive: int) -> None:
-    """Raise ArgumentError unless these are figures of missing replicas."""
+    """Raise ArgumentError unless the arguments are valid for missing replicas."""
     check_choice(consistency, "consistency", ConsistencyLevel)
     check_integer(required, "required")
     check_integer(alive, "alive")
 
 
 class Unavailable(CoordinatorError):
-    """The coordinator knew too few live replicas, and did nothing.
+    """Too few replicas were alive, as far as the coordinator knew, and it did nothing.
 
     Raises:
-        ArgumentError: a count or the level is not one, or a count is negative.
+        ArgumentError: a count or the level has the wrong type, or a count is negative.
     """
 
     code = 0x1000
@@ -421,11 +421,10 @@ class Unavailable(CoordinatorError):
 
 
 class ReadTimeout(CoordinatorError):
-    """Too few replicas answered a read in time.
+    """Too few replicas responded to a read in time.
 
     Raises:
-        ArgumentError: a count or the level is not one, a count is negative, or ``data_present`` is no
-                bool.
+        ArgumentError: a count or the level has the wrong type, a count is negative, or ``data_present`` is not a bool.
     """
 
     code = 0x1200
@@ -448,10 +447,10 @@ class ReadTimeout(CoordinatorError):
 class WriteTimeout(CoordinatorError):
     """Too few replicas acknowledged a write in time; it may have been applied.
 
-    ``contentions`` counts what a lightweight transaction met of others, in protocol v5; None where it was not told.
+    ``contentions`` is the number of contentions of a lightweight transaction, in protocol v5; None if it was not sent.
 
     Raises:
-        ArgumentError: a count, the level or the write type is not one, or a count is negative.
+        ArgumentError: a count, the level or the write type has the wrong type, or a count is negative.
     """
 
     code = 0x1100
@@ -482,15 +481,15 @@ class WriteTimeout(CoordinatorError):
 
 
 class RequestAborted(CassandraError):
-    """The request was written, and its answer will not come or cannot be read."""
+    """The request was written, but its response will not arrive or cannot be read."""
 
 
 class ClosedConnection(RequestAborted):
-    """The connection was closed before the answer came."""
+    """The connection was closed before the response arrived."""
 
 
 class HeartbeatFailure(RequestAborted):
-    """The node left a heartbeat unanswered, so its connection was given up."""
+    """The node did not answer a heartbeat, so its connection was closed."""
 
 
 class NodeUnavailable(CassandraError):
@@ -498,7 +497,7 @@ class NodeUnavailable(CassandraError):
 
 
 class FrameTooLong(CassandraError):
-    """The request or its answer does not fit a frame."""
+    """The request or its response does not fit into a frame."""
 
 
 class RequestThrottled(CassandraError):
@@ -506,30 +505,30 @@ class RequestThrottled(CassandraError):
 
 
 class DriverTimeout(CassandraError):
-    """The client's own time for the whole request is over."""
+    """The client's timeout for the whole request has expired."""
 
 
 class PolicyFailed(CassandraError):
-    """A policy, or the query plan, raised or gave an invalid answer; what it raised is the ``__cause__``."""
+    """A policy or the query plan raised an exception, which is the ``__cause__``, or returned an invalid answer."""
 
 
 class UnexpectedAnswer(CassandraError):
-    """The coordinator answered a PREPARE with an error that no PREPARE can meet, which is the ``__cause__``."""
+    """The coordinator responded to a PREPARE with an error that a PREPARE cannot cause; it is the ``__cause__``."""
 
 
 class RepreparationFailed(CassandraError):
-    """The statement cannot be prepared again: its text is not known, or the node gave it another id."""
+    """The statement cannot be prepared again: its text is unknown, or the node returned a different id."""
 
 
 class AllNodesFailed(CassandraError):
-    """Every node of the plan was tried, and none is left.
+    """All nodes of the plan were tried.
 
     Args:
-        failures: what was met on the way, node and error, in order.
+        failures: errors of the attempts, as pairs of node and error, in order.
     """
 
     errors: Mapping[Hashable, tuple[CassandraError, ...]]
-    """All errors of each node, in order; nodes in the order in which they first failed."""
+    """All errors of each node, in order; nodes in the order of their first errors."""
 
     def __init__(self, failures: Sequence[tuple[Hashable, CassandraError]]) -> None:
         met: dict[Hashable, list[CassandraError]] = {}
@@ -543,8 +542,8 @@ class AllNodesFailed(CassandraError):
 class NoNodeAvailable(AllNodesFailed):
     """No node is left, and none has failed: the query plan was empty.
 
-    There is one other way here: a node had prepared the statement again, the connection to it was gone when the request
-    was to follow, and it was the last of the plan.
+    There is one other cause. The last node of the plan had prepared the statement again, but its connection was gone
+    when the request was to follow.
     """
 
     def __init__(self) -> None:
@@ -575,4 +574,4 @@ CODES: Mapping[int, type[CoordinatorError]] = table_of(
     for error in base.__subclasses__()
     if error.code != NO_CODE
 )
-"""The class of each error code."""
+"""Error class of each code."""

@@ -1,4 +1,4 @@
-"""The driver's two policies, as tables to compare with its page line by line.
+"""The driver's two policies, as tables to be compared with its page line by line.
 
 Source: the retry page of the Cassandra Java driver, "Behavior"; decisions A1 and A4 to A7.
 """
@@ -18,9 +18,9 @@ from triclinium_core.shown import shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ShippedPolicy:
-    """What both policies answer alike: to errors that tell of one node only, which another node need not repeat.
+    """Common part of both policies: verdicts on errors of a single node, which may not occur on another node.
 
-    Neither looks at the retry count: the plan has an end (decision A1).
+    Neither policy uses the retry count here: the plan has an end (decision A1).
     """
 
     rethrow_cas_write_unknown: bool = False
@@ -29,7 +29,7 @@ class _ShippedPolicy:
         check_flag(self.rethrow_cas_write_unknown, "rethrow_cas_write_unknown")
 
     def on_request_aborted(self, *, error: errors.RequestAborted, retry_count: int) -> verdicts.RetryVerdict:
-        """Return RETRY_NEXT where the connection was lost, RETHROW where an answer came and cannot be read."""
+        """Return RETRY_NEXT if the connection was lost, RETHROW if the response is unreadable."""
         check_integer(retry_count, "retry_count")
         _require_error(error, errors.RequestAborted)
         return (
@@ -49,7 +49,7 @@ class _ShippedPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultRetryPolicy(_ShippedPolicy):
-    """Retries what is safe to retry and likely to succeed. It never changes the request.
+    """Policy that retries requests that are safe to retry and likely to succeed. It never changes the request.
 
     ==================  =======================================================  ==========
     failure             condition                                                verdict
@@ -63,18 +63,18 @@ class DefaultRetryPolicy(_ShippedPolicy):
     ==================  =======================================================  ==========
 
     Args:
-        rethrow_cas_write_unknown: rethrow CAS_WRITE_UNKNOWN, which the driver sends to the next node although the
-            transaction may have been applied (decision A7).
+        rethrow_cas_write_unknown: rethrow CAS_WRITE_UNKNOWN. The driver sends the request to the next node, although
+            the transaction may have been applied (decision A7).
 
     Raises:
-        ArgumentError: ``rethrow_cas_write_unknown`` is no bool. Each method raises it too, for an argument
-            of the wrong type or out of range.
+        ArgumentError: ``rethrow_cas_write_unknown`` is not a bool. Each method also raises it for an argument of the
+            wrong type or out of range.
     """
 
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return RETRY_SAME, once, where enough replicas answered and only the one with the data was too slow."""
+        """Return RETRY_SAME, once, if enough replicas responded and only the one with the data was too slow."""
         errors.check_read(consistency, block_for, received, data_present)
         check_integer(retry_count, "retry_count")
         return (
@@ -84,7 +84,7 @@ class DefaultRetryPolicy(_ShippedPolicy):
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return RETRY_SAME, once, for the batch log: the next one goes to replicas that are alive."""
+        """Return RETRY_SAME, once, for a batch log, because the retry uses live replicas."""
         errors.check_write(consistency, write_type, block_for, received)
         check_integer(retry_count, "retry_count")
         return verdicts.RETRY_SAME if retry_count == 0 and write_type is WriteType.BATCH_LOG else verdicts.RETHROW
@@ -92,7 +92,7 @@ class DefaultRetryPolicy(_ShippedPolicy):
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return RETRY_NEXT, once: the coordinator may be the one that is cut off."""
+        """Return RETRY_NEXT, once, because the coordinator may be the isolated node."""
         errors.check_unavailable(consistency, required, alive)
         check_integer(retry_count, "retry_count")
         return verdicts.RETRY_NEXT if retry_count == 0 else verdicts.RETHROW
@@ -100,10 +100,10 @@ class DefaultRetryPolicy(_ShippedPolicy):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
-    """Prefers a lower level to a failure: retries once, at the level that the replicas it heard of can satisfy.
+    """Policy that prefers a lower consistency level to a failure: it retries once at a level that replicas satisfy.
 
-    This breaks what an application builds on its levels: a write that went through at ONE need not be seen by a read
-    at QUORUM, and a level that is local to a datacenter is left for one that is not. Use it where that does no harm.
+    This breaks guarantees of the application's levels: a write that succeeded at ONE may be invisible to a read at
+    QUORUM, and a level that is local to a datacenter is replaced by one that is not. Use it where that is harmless.
 
     ==================  =======================================================  ==================
     failure             condition, the first that holds                          verdict
@@ -123,23 +123,23 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     error response      as ``DefaultRetryPolicy``
     ==================  =======================================================  ==================
 
-    ``downgrade(n)`` is RETRY_SAME at THREE for three or more, TWO for two, ONE for one; for none it is RETHROW, but at
-    EACH_QUORUM RETRY_SAME at ONE. The level that failed is not compared, so the new one may be the same or higher
-    (decision A6).
+    ``downgrade(n)`` is RETRY_SAME at THREE for three or more, at TWO for two, at ONE for one. For zero it is RETHROW,
+    except at EACH_QUORUM, where it is RETRY_SAME at ONE. The new level is not compared with the one that failed, so it
+    may be the same or higher (decision A6).
 
     Args:
-        rethrow_cas_write_unknown: rethrow CAS_WRITE_UNKNOWN, which the driver sends to the next node although the
-            transaction may have been applied (decision A7).
+        rethrow_cas_write_unknown: rethrow CAS_WRITE_UNKNOWN. The driver sends the request to the next node, although
+            the transaction may have been applied (decision A7).
 
     Raises:
-        ArgumentError: ``rethrow_cas_write_unknown`` is no bool. Each method raises it too, for an argument
-            of the wrong type or out of range.
+        ArgumentError: ``rethrow_cas_write_unknown`` is not a bool. Each method also raises it for an argument of the
+            wrong type or out of range.
     """
 
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return, once, a retry at the level that answered; at the same one where only the data were missing."""
+        """Return a retry, once, at the level of the responses, or at the same level if only the data were missing."""
         errors.check_read(consistency, block_for, received, data_present)
         check_integer(retry_count, "retry_count")
         if retry_count > 0 or consistency.is_serial:
@@ -151,7 +151,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return IGNORE for a write that one replica has, a retry for what may be half-done."""
+        """Return IGNORE for a write that at least one replica has, a retry for one that may be incomplete."""
         errors.check_write(consistency, write_type, block_for, received)
         check_integer(retry_count, "retry_count")
         if retry_count > 0:
@@ -171,7 +171,7 @@ class ConsistencyDowngradingRetryPolicy(_ShippedPolicy):
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
     ) -> verdicts.RetryVerdict:
-        """Return, once, a retry at the level that those alive can hold; on the next node where the level is serial."""
+        """Return a retry, once, at the level that live replicas satisfy, or on the next node for a serial level."""
         errors.check_unavailable(consistency, required, alive)
         check_integer(retry_count, "retry_count")
         if retry_count > 0:
@@ -190,7 +190,7 @@ _LADDER_TOP = max(_LADDER)
 def _downgrade(replicas: int, consistency: ConsistencyLevel) -> verdicts.RetryVerdict:
     if replicas > 0:
         return _LADDER[min(replicas, _LADDER_TOP)]
-    # EACH_QUORUM asks every datacenter, and the count is that of the one that failed: others may have replicas.
+    # EACH_QUORUM needs every datacenter, and the count is that of the failed one: others may have replicas.
     return _LADDER[1] if consistency is ConsistencyLevel.EACH_QUORUM else verdicts.RETHROW
 
 
@@ -207,14 +207,14 @@ POLICIES: Mapping[str, PolicyClass] = {
     "downgrading": ConsistencyDowngradingRetryPolicy,
     "ConsistencyDowngradingRetryPolicy": ConsistencyDowngradingRetryPolicy,
 }
-"""The shipped policies by name: a short one, and the one that the driver's configuration has."""
+"""Shipped policies by their short names, and by their names in the driver's configuration."""
 
 
 def policy_class(name: str) -> PolicyClass:
-    """Return the shipped policy that is called ``name``.
+    """Return the shipped policy class with this name.
 
     Raises:
-        ArgumentError: the name is not known.
+        ArgumentError: the name is unknown.
     """
     if not isinstance(name, str) or name not in POLICIES:
         raise ArgumentError(

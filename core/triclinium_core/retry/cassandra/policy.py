@@ -1,4 +1,4 @@
-"""The policy protocol: five methods, one for each kind of failure, and the function that calls them.
+"""Protocol of retry policies: five methods, one for each kind of failure, and the function that calls them.
 
 Source: the retry page of the Cassandra Java driver, "Behavior".
 """
@@ -19,60 +19,59 @@ from triclinium_core.shown import shown
 
 
 class RetryPolicy(Protocol):
-    """Who decides about a request that failed on a node. A policy keeps no state of a request, and answers at once.
+    """Policy that decides about a request that failed on a node. It is stateless, and its methods are synchronous.
 
-    ``consistency`` is always the level that the error names, which may differ from the request's own; ``retry_count``
-    is how often this execution was retried by a verdict, for whatever kind of error.
+    ``consistency`` is always the level in the error, which may differ from the level of the request. ``retry_count`` is
+    the number of retries of this execution by verdicts, for all kinds of errors.
     """
 
     def on_read_timeout(
         self, *, consistency: ConsistencyLevel, block_for: int, received: int, data_present: bool, retry_count: int
     ) -> RetryVerdict:
-        """Return the verdict on a read for which replicas were too slow. Asked for any statement.
+        """Return the verdict on a read that timed out on replicas. Called for any statement.
 
         Args:
-            block_for: answers that the level needs.
-            received: answers that came in time.
-            data_present: whether one of them carried the data and not only a digest.
+            block_for: number of responses that the level needs.
+            received: number of responses received in time.
+            data_present: whether one of them contained the data and not only a digest.
         """
         ...
 
     def on_write_timeout(
         self, *, consistency: ConsistencyLevel, write_type: WriteType, block_for: int, received: int, retry_count: int
     ) -> RetryVerdict:
-        """Return the verdict on a write for which replicas were too slow. Asked for idempotent statements only.
+        """Return the verdict on a write that timed out on replicas. Called for idempotent statements only.
 
         Args:
-            block_for: acknowledgements that the level needs.
-            received: acknowledgements that came in time.
+            block_for: number of acknowledgements that the level needs.
+            received: number of acknowledgements received in time.
         """
         ...
 
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
     ) -> RetryVerdict:
-        """Return the verdict on a request for which the coordinator knew too few live replicas. Asked for any statement.
+        """Return the verdict on a request for which too few replicas were alive. Called for any statement.
 
         Args:
-            required: replicas that the level needs.
-            alive: replicas that the coordinator believed alive.
+            required: number of replicas that the level needs.
+            alive: number of replicas that the coordinator believed alive.
         """
         ...
 
     def on_request_aborted(self, *, error: errors.RequestAborted, retry_count: int) -> RetryVerdict:
-        """Return the verdict on a request whose answer will not come, or cannot be read. Asked for idempotent ones only.
+        """Return the verdict on a request without a readable response. Called for idempotent statements only.
 
         Args:
-            error: ``ClosedConnection``, ``HeartbeatFailure``, or a plain ``RequestAborted``: the answer came and cannot
-                be read.
+            error: ``ClosedConnection``, ``HeartbeatFailure``, or a plain ``RequestAborted`` for an unreadable response.
         """
         ...
 
     def on_error_response(self, *, error: errors.CoordinatorError, retry_count: int) -> RetryVerdict:
-        """Return the verdict on any other error that the coordinator answers. Asked for idempotent statements only.
+        """Return the verdict on any other error of the coordinator. Called for idempotent statements only.
 
         Args:
-            error: such as ``Overloaded``, ``ServerError``, ``TruncateError``, ``ReadFailure`` or ``WriteFailure``.
+            error: for example ``Overloaded``, ``ServerError``, ``TruncateError``, ``ReadFailure`` or ``WriteFailure``.
         """
         ...
 
@@ -84,11 +83,11 @@ QUESTIONS: Mapping[type[errors.CassandraError], tuple[str, Sequence[str]]] = {
     errors.RequestAborted: ("on_request_aborted", ()),
     errors.CoordinatorError: ("on_error_response", ()),
 }
-"""The method that is asked about an error, and which of its attributes are passed; where none are named, the error itself.
-The first row counts that the error is of."""
+"""Policy method for each class of errors, and the attributes of the error that are passed; without any, the error
+itself is passed. The first row that matches an error applies."""
 
 METHODS: Sequence[str] = tuple(method for method, _ in QUESTIONS.values())
-"""What every policy answers."""
+"""Methods that every policy has."""
 
 
 def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
@@ -110,16 +109,16 @@ def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
 
 
 def verdict_on(policy: RetryPolicy, error: errors.CassandraError, *, retry_count: int) -> RetryVerdict:
-    """Return what ``policy`` says of ``error``. This function does not check idempotence, which decides whether to ask.
+    """Return the verdict of ``policy`` on ``error``. The caller checks idempotence, which decides whether to call this.
 
     Args:
-        error: what the coordinator answered, or why its answer is missing.
-        retry_count: how often this execution was retried by a verdict.
+        error: the coordinator's error, or the reason why its response is missing.
+        retry_count: number of retries of this execution by verdicts.
 
     Raises:
-        ArgumentError: no policy decides about ``error``, or ``retry_count`` is not a count.
-        TypeError: the policy did not answer a RetryVerdict.
-        Exception: whatever the policy raised.
+        ArgumentError: policies do not decide about ``error``, or ``retry_count`` is not a count.
+        TypeError: the policy returned something other than a RetryVerdict.
+        Exception: any exception of the policy.
     """
     check_integer(retry_count, "retry_count")
     for kind, (method, names) in QUESTIONS.items():

@@ -1,4 +1,4 @@
-"""Verdicts of a policy: one of four decisions, and the changes to the request.
+"""Verdicts of a policy: one of four decisions, and a change of the consistency level.
 
 Source: the retry page of the Cassandra Java driver, "Behavior".
 """
@@ -15,16 +15,16 @@ from triclinium_core.retry.checks import check_choice
 
 @unique
 class RetryDecision(StrEnum):
-    """What happens to a request that failed on a node."""
+    """Decision on a request that failed on a node."""
 
     RETRY_SAME = "RETRY_SAME"
-    """It is sent to the same node again."""
+    """Send the request to the same node again."""
     RETRY_NEXT = "RETRY_NEXT"
-    """It is sent to the next node of the query plan."""
+    """Send the request to the next node of the query plan."""
     RETHROW = "RETHROW"
-    """The caller gets the error."""
+    """Raise the error in the caller."""
     IGNORE = "IGNORE"
-    """The request counts as done; the caller gets no rows."""
+    """Treat the request as successful, with no rows."""
 
     @property
     def retries(self) -> bool:
@@ -34,14 +34,14 @@ class RetryDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetryVerdict:
-    """A policy's answer.
+    """Answer of a policy.
 
     Args:
-        decision: what happens to the request.
-        consistency: the level that it is sent with from now on; None leaves it as it is. Only a retry may change it.
+        decision: decision on the request.
+        consistency: level of the request from this retry on; None keeps its level. Only a retry may change it.
 
     Raises:
-        ArgumentError: ``decision`` or ``consistency`` is something else, or a level goes with no retry.
+        ArgumentError: ``decision`` or ``consistency`` has the wrong type, or a level is given without a retry.
     """
 
     decision: RetryDecision

@@ -1,7 +1,7 @@
 """Exceptions for ERROR frames, from their code, message and fields.
 
-Nothing of what a node says is lost. What it says beyond the protocol, such as a level or a kind of write that nobody knows,
-makes a plain CoordinatorError, which no policy is asked about and no retry follows.
+The error keeps everything that the node sent. A value outside the protocol, such as an unknown level or write type,
+gives a plain CoordinatorError. No policy is consulted about that error, and the request is not retried.
 
 Source: CQL binary protocol v4 and v5 §9.
 """
@@ -19,22 +19,22 @@ from triclinium_core.retry.tables import table_of
 from triclinium_core.shown import shown
 
 CODE_MAX = 0xFFFF_FFFF
-"""A code has 32 bit."""
+"""Maximum code; codes have 32 bits."""
 
 
 class Nonsense(ValueError):
-    """A field says what the protocol does not know; it never leaves this module."""
+    """Field value that the protocol does not define; it is caught in this module."""
 
 
 class WireField(NamedTuple):
-    """What follows the message of an ERROR."""
+    """Field after the message of an ERROR."""
 
     name: str
-    """Under which a driver gives it, and the attribute of the error."""
+    """Name of the field in the driver's data, and of the error's attribute."""
     read: Callable[[object], object]
-    """Returns the attribute, or raises Nonsense."""
+    """Function that returns the attribute or raises Nonsense."""
     is_optional: bool = False
-    """Whether not every version of the protocol has it."""
+    """Whether the field is missing in some versions of the protocol."""
 
 
 _LEVELS = {level.value: level for level in ConsistencyLevel}
@@ -92,13 +92,13 @@ def _reasons(value: object) -> Mapping[str, int]:
 _LEVEL, _WRITE_TYPE = WireField("consistency", _level), WireField("write_type", _write_type)
 _RECEIVED, _BLOCK_FOR = WireField("received", _count), WireField("block_for", _count)
 _DATA_PRESENT, _KEYSPACE = WireField("data_present", _flag), WireField("keyspace", _text)
-# v4 has a count of replicas, v5 a code for each in its place.
+# v4 has a number of replicas; v5 has a code for each replica instead.
 _FAILURES, _REASONS = WireField("failures", _count, is_optional=True), WireField("reasons", _reasons, is_optional=True)
 
 # fmt: off
 FIELDS: Mapping[int, Sequence[WireField]] = table_of((
     (0x1000, (_LEVEL, WireField("required", _count), WireField("alive", _count))),
-    # v5 counts what a lightweight transaction met of others.
+    # v5 adds the number of contentions of a lightweight transaction.
     (0x1100, (_LEVEL, _RECEIVED, _BLOCK_FOR, _WRITE_TYPE, WireField("contentions", _count, is_optional=True))),
     (0x1200, (_LEVEL, _RECEIVED, _BLOCK_FOR, _DATA_PRESENT)),
     (0x1300, (_LEVEL, _RECEIVED, _BLOCK_FOR, _FAILURES, _REASONS, _DATA_PRESENT)),
@@ -108,24 +108,24 @@ FIELDS: Mapping[int, Sequence[WireField]] = table_of((
     (0x2400, (_KEYSPACE, WireField("table", _text))),
     (0x2500, (WireField("statement_id", _id),)),
 ))
-"""What follows the message, by code, in the order of the wire; nothing follows that of a code without a row."""
+"""Fields after the message, by code, in the order on the wire; a code without a row has none."""
 # fmt: on
 
 
 def from_wire(code: int, message: str, fields: Mapping[str, object] | None = None) -> CoordinatorError:
-    """Return the error that an ERROR frame stands for.
+    """Return the error for an ERROR frame.
 
-    ``message`` of the error is the node's, its ``code`` and ``fields`` are what is given here. A code, or a value of a field,
-    that the protocol does not know makes a plain CoordinatorError.
+    The error has the node's ``message``, and the ``code`` and ``fields`` given here. An unknown code, or a field value
+    that the protocol does not define, gives a plain CoordinatorError.
 
     Args:
-        code: 32 bit.
-        message: as the node wrote it.
-        fields: what follows, by the names of ``FIELDS``: levels as numbers, kinds of write as text, ``reasons`` as codes by
-            address. What has no name there is kept in ``fields`` of the error.
+        code: error code, 32 bits.
+        message: message of the node, unchanged.
+        fields: values after the message, by the names in ``FIELDS``: levels as numbers, write types as text,
+            ``reasons`` as codes by address. Values with other names are kept in ``fields`` of the error.
 
     Raises:
-        ArgumentError: an argument is of the wrong type, or the fields lack one that every ERROR of that code has.
+        ArgumentError: an argument is of the wrong type, or a field is missing that every ERROR with this code has.
     """
     check_integer(code, "code", 0, CODE_MAX)
     check_type(message, "message", str)

@@ -1,7 +1,8 @@
 """Strategies across traditions: token strategies for requests, Couchbase strategies for calls.
 
-``strategies`` says what a cluster, a block and a call take. ``reason_infos`` tells a token strategy what each retry reason
-means, and ``permits`` has the permit of one request. ``call_strategies`` has Couchbase strategies decide about calls.
+``strategies`` has the strategies that a cluster, a block and a call accept. ``reason_infos`` describes each retry
+reason to a token strategy, and ``permits`` has the permit of one request. ``call_strategies`` adapts Couchbase
+strategies to calls.
 
-It uses ``retry.couchbase``, ``retry.smithy`` and ``retry.calls``, none of which knows it.
+The package uses ``retry.couchbase``, ``retry.smithy`` and ``retry.calls``; none of them depends on it.
 """

@@ -1,7 +1,7 @@
 """A Couchbase strategy as a token strategy, for calls of any function.
 
-Its token is the memory of one call. Each attempt that failed is shown to the strategy as a request that failed, for the
-reason that the error carries, or for the one that the RFC has for any service whose answer permits a retry.
+The token holds the state of one call. The strategy sees each failed attempt as a failed request. The reason is the one
+that the error carries, or else the RFC's reason for any service whose response permits a retry.
 
 Source: SDK-RFC 0049 "Accessible Context in the RetryStrategy"; decision T9.
 """
@@ -23,10 +23,10 @@ from triclinium_core.shown import total_repr
 
 @dataclass(frozen=True, slots=True)
 class CallToken:
-    """What is known of a call at one of its attempts. Instants are monotonic seconds."""
+    """State of a call at one of its attempts. Times are monotonic seconds."""
 
     began: float
-    """When the first attempt failed."""
+    """When the call acquired its initial token."""
     retry_count: int = 0
     retry_delay: float = 0.0
     first_failure_at: float | None = None
@@ -34,10 +34,10 @@ class CallToken:
 
 
 def reason_of(error: Exception, info: ErrorInfo) -> couchbase.RetryReason:
-    """Return the reason for which an attempt failed that raised ``error``.
+    """Return the retry reason of an attempt that raised ``error``.
 
-    That of a Couchbase operation whose retry was refused; else ``SERVICE_RESPONSE_CODE_INDICATED`` if a retry is safe,
-    and ``UNKNOWN`` if nothing says so.
+    For a Couchbase operation whose retry was refused, this is the refused reason. Otherwise it is
+    ``SERVICE_RESPONSE_CODE_INDICATED`` if a retry is safe, and ``UNKNOWN`` if that is not known.
     """
     cause = error.__cause__ if isinstance(error, ClassifiedError) else error
     refused = cause.context.refused_reason if isinstance(cause, errors.CouchbaseException) else None
@@ -49,7 +49,7 @@ def reason_of(error: Exception, info: ErrorInfo) -> couchbase.RetryReason:
 
 
 class _Calls:
-    """What both shapes have in common: from a failed attempt to the strategy's question, and from its answer to a token."""
+    """Common part of both adapters: a failed attempt becomes a request for the strategy, and its answer a token."""
 
     def __init__(
         self,
@@ -105,11 +105,11 @@ class _Calls:
 
         Raises:
             RetryError: the strategy refuses, or its time is up.
-            TypeError: it answered what is no RetryAction.
+            TypeError: the strategy returned something other than a RetryAction.
         """
         request, reason, following = question
         verdict = couchbase.judge(request, reason, answer)
-        # A delay that was cut to the deadline is too long for the machine of the call as well, which says so.
+        # A delay that was cut to the deadline is also too long for the machine of the call, which reports that.
         if not isinstance(verdict, couchbase.Retry) or not (verdict.dispatches or verdict.times_out):
             raise RetryError(
                 f"{type(error).__name__} is not retried: {type(self._strategy).__name__} refuses ({reason})"
@@ -121,47 +121,47 @@ class _Calls:
 
 
 class CallStrategy(_Calls):
-    """A Couchbase strategy that answers at once."""
+    """Adapter of a synchronous Couchbase strategy."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Return the token of a call that begins now; the strategy knows no scopes."""
+        """Return the token of a call that begins now; the scope is ignored."""
         return CallToken(self._clock())
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token of the next attempt, after the delay that the strategy answers.
+        """Return the token of the next attempt, with the strategy's delay.
 
         Raises:
             RetryError: the strategy refuses.
-            Exception: whatever else it raises.
+            Exception: any other exception of the strategy.
         """
         question = self._question(token_to_renew, error)
         answer = cast(couchbase.RetryStrategy, self._strategy).retry_after(question[0], question[1])
         return self._token(question, answer, error)
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Do nothing: strategies of Couchbase hear of failures alone."""
+        """Do nothing: a Couchbase strategy is not informed of successes."""
 
 
 class AsyncCallStrategy(_Calls):
-    """A Couchbase strategy that has to be awaited."""
+    """Adapter of an asynchronous Couchbase strategy."""
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Return the token of a call that begins now; the strategy knows no scopes, and is not asked."""
+        """Return the token of a call that begins now, without asking the strategy; the scope is ignored."""
         return CallToken(self._clock())
 
     async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token of the next attempt, after the delay that the strategy answers.
+        """Return the token of the next attempt, with the strategy's delay.
 
         Raises:
             RetryError: the strategy refuses.
-            Exception: whatever else it raises.
+            Exception: any other exception of the strategy.
         """
         question = self._question(token_to_renew, error)
         answer = await cast(couchbase.AsyncRetryStrategy, self._strategy).retry_after(question[0], question[1])
         return self._token(question, answer, error)
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """Do nothing: strategies of Couchbase hear of failures alone."""
+        """Do nothing: a Couchbase strategy is not informed of successes."""
 
 
 AnyCallStrategy = couchbase.AnyRetryStrategy | TokenStrategy
@@ -177,14 +177,14 @@ def call_strategy(
     deadline: Callable[[], float],
     client_context: Callable[[], Mapping[str, object]],
 ) -> TokenStrategy:
-    """Return a Couchbase strategy in the shape of a token strategy.
+    """Return an adapter of a Couchbase strategy with the interface of a token strategy.
 
     Args:
         operation: name of the call in the requests that the strategy sees.
         rng: source of jitter.
-        clock: returns the present in monotonic seconds.
-        deadline: returns when the call has to be over, by that clock; ``inf`` for never.
-        client_context: returns the values of the caller that the strategy may look at.
+        clock: returns the current time in monotonic seconds.
+        deadline: returns the deadline of the call on that clock; ``inf`` for none.
+        client_context: returns the caller's values for the strategy.
 
     Raises:
         ArgumentError: ``strategy`` is a class of Couchbase strategies, not an object.

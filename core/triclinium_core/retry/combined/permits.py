@@ -1,12 +1,12 @@
 """Permits of requests: a token strategy with the interface that the retry machine of a request needs.
 
-A permit has the token in hand of one request.
+A permit holds the current token of one request.
 
-The strategy is asked for a token before the first attempt. The machine asks about each failure that the RFC leaves to a
-strategy; what is always retried keeps the token that the request has. A token ends once. It is renewed, or refused, for an
-attempt that failed; it is recorded where the request succeeded; it is given back where its attempt was never made. The
-token of an attempt that was made, but whose caller did not wait for its end or which nobody may repeat, is gone, and
-with it what it cost.
+A request acquires a token before its first attempt. The machine asks the strategy about each failure that the RFC
+leaves to a strategy; a reason that is always retried keeps the token. Each token ends once. If its attempt failed, it
+is renewed or refused. If the request succeeded, it is recorded. If its attempt was never made, it is released. If its
+attempt was made, but the caller did not wait for the end or the request must not be repeated, the token and its cost
+are lost.
 
 Source: the Smithy Python retry design, "Specification", "Example Usage"; decisions T1 to T6.
 """
@@ -37,20 +37,20 @@ ERRORS_OF_UNWELL_SERVICES: tuple[type[errors.CouchbaseException], ...] = (
     errors.DurabilityAmbiguousException,
     errors.DurabilityImpossibleException,
 )
-"""Final answers that say that a service could not do what it was asked for (decision T4)."""
+"""Errors of final responses in which a service reports that it could not do its work (decision T4)."""
 
 
 def says_well(error: errors.CouchbaseException) -> bool:
-    """Tell whether a final answer that stands for ``error`` shows a service that is well.
+    """Return whether a final response with ``error`` shows a healthy service.
 
-    That a document is not there, or a statement is wrong, says nothing against it.
+    A missing document or an invalid statement does not count against the service.
     """
-    # The base itself is an answer that nobody understands.
+    # The base class itself stands for a response that the client does not understand.
     return type(error) is not errors.CouchbaseException and not isinstance(error, ERRORS_OF_UNWELL_SERVICES)
 
 
 class _Question(NamedTuple):
-    """What a strategy is asked about a failed attempt."""
+    """Question to a strategy about a failed attempt."""
 
     token: RetryToken
     error: FailedAttemptError
@@ -58,7 +58,7 @@ class _Question(NamedTuple):
 
 
 class _Lent:
-    """What both shapes have in common: the token in hand, and whether its attempt was made."""
+    """Common part of both permits: the current token, and whether its attempt was made."""
 
     __slots__ = ("_is_made", "_is_over", "_scope", "_strategy", "_token", "obstacle")
 
@@ -69,7 +69,7 @@ class _Lent:
         self._is_made = False
         self._is_over = False
         self.obstacle: str | None = None
-        """Why the first attempt has not been made yet, in words; None where the strategy is no obstacle."""
+        """Why the first attempt has not been made yet, in words; None if the strategy does not delay it."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -77,16 +77,16 @@ class _Lent:
 
     @property
     def strategy(self) -> TokenStrategy:
-        """What hands out the tokens."""
+        """Strategy that issues the tokens."""
         return self._strategy
 
     def postpone(self, delay: float, time_left: float) -> float | None:
-        """Return after how many seconds the first attempt is made; None where that is past the deadline, as T5 has it.
+        """Return the seconds until the first attempt; None if the delay reaches the deadline (decision T5).
 
-        The token of an attempt that will not be made is given back, and ``obstacle`` tells what the deadline waits for.
+        In that case the token is released, and ``obstacle`` describes the delay for the error.
 
         Args:
-            delay: what the strategy asks for.
+            delay: seconds that the strategy requires.
             time_left: seconds to the deadline.
         """
         if not delay:
@@ -99,22 +99,22 @@ class _Lent:
         return delay
 
     def hold_is_over(self) -> bool:
-        """Record that the strategy holds the first attempt back no longer; return whether it did."""
+        """Clear the obstacle to the first attempt; return whether there was one."""
         was_held, self.obstacle = self.obstacle is not None, None
         return was_held
 
     def begin(self) -> None:
-        """Record that the attempt of the token in hand is made."""
+        """Record that the attempt of the current token is made."""
         self._is_made = True
 
     def give_back(self) -> None:
-        """Hand back the token, where there is one whose attempt will not be made."""
+        """Release the current token, if there is one and its attempt was not made."""
         token, self._token = self._token, None
         if not self._is_made:
             abandon(self._strategy, token)
 
     def _end(self, *, succeeded: bool) -> RetryToken | None:
-        """Return the token that is to be recorded, if the request succeeded; no other one is handed out afterwards."""
+        """End the permit, and return the token to record after a success, if any. Later tokens are released."""
         self._is_over = True
         if not succeeded:
             self.give_back()
@@ -122,7 +122,7 @@ class _Lent:
         return token
 
     def _take_first(self, token: RetryToken) -> float:
-        """Return the seconds to wait before the first attempt. Where they make no sense the token is there to give back."""
+        """Return the seconds to wait before the first attempt. A token with an invalid delay is kept for release."""
         self._token = token
         if self._is_over:
             self.give_back()
@@ -130,17 +130,17 @@ class _Lent:
         return delay_of(self._strategy, token)
 
     def _question(self, request: RetryRequest, reason: RetryReason) -> _Question | RetryAction:
-        """Return what to ask the strategy, or the answer where there is nothing to ask."""
+        """Return the question to the strategy, or the answer if the strategy need not be consulted."""
         if reason in TERMINAL_ERRORS:
             return RetryAction.no_retry(TERMINAL_ERRORS[reason])
         attempt = describe(request, reason)
-        # What throttles is shown to the strategy all the same: it may have a rate to lower.
+        # A strategy sees throttling errors even if they are not retried: it may have to lower its rate.
         if self._is_over or not (attempt.info.is_retry_safe or attempt.info.is_throttling_error):
             return RetryAction.no_retry()
         token, self._token = self._token, None
         if token is None:
             return RetryAction.no_retry(because=str(RetryEnding.NO_TOKEN))
-        # The machine of the request knows these tokens only, and the strategy knows itself.
+        # The request's machine has this permit as its strategy; the strategy expects to see itself.
         seen = replace(request, retry_strategy=self._strategy)
         return _Question(token, FailedAttemptError(seen, reason, attempt.info), attempt)
 
@@ -156,7 +156,7 @@ class _Lent:
 
     def _grant(self, question: _Question, token: RetryToken) -> RetryAction:
         self._token, self._is_made = token, False
-        # A strategy may let an error pass that is not retry-safe; Smithy forbids it to, and so do we.
+        # A strategy may permit a retry of an error that is not retry-safe. Smithy forbids that, and so do we.
         if self._is_over or not question.attempt.info.is_retry_safe:
             self.give_back()
             return RetryAction.no_retry()
@@ -164,18 +164,18 @@ class _Lent:
 
 
 class Permit(_Lent):
-    """The permit of one request, from a strategy that answers at once."""
+    """Permit of one request under a synchronous strategy."""
 
     __slots__ = ()
 
     def acquire(self) -> float:
-        """Return the seconds to wait before the first attempt, having got its token.
+        """Acquire the first token. Return the seconds to wait before the first attempt.
 
-        A strategy that has none lets the request have one attempt.
+        If the strategy refuses a token, the request has one attempt.
 
         Raises:
-            ArgumentError: the strategy answered nonsense.
-            Exception: whatever else it raised that is no ``RetryError``.
+            ArgumentError: the strategy's token is invalid.
+            Exception: any other exception of the strategy except ``RetryError``.
         """
         strategy = cast(MinimalRetryStrategy, self._strategy)
         try:
@@ -186,7 +186,7 @@ class Permit(_Lent):
         return self._take_first(token)
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return what the strategy says to a failed attempt. Whatever it raises that is no ``RetryError`` passes."""
+        """Return the strategy's answer to a failed attempt. Exceptions other than ``RetryError`` propagate."""
         question = self._question(request, reason)
         if isinstance(question, RetryAction):
             return question
@@ -198,10 +198,12 @@ class Permit(_Lent):
         return self._grant(question, token)
 
     def end(self, *, succeeded: bool) -> None:
-        """Tell the strategy of a success, or give back what was lent for an attempt that is not made. The second time: nothing.
+        """Record a success with the strategy, or release the token of an attempt that is not made.
+
+        Later calls do nothing.
 
         Raises:
-            Exception: whatever the strategy raised when it was told.
+            Exception: any exception of the strategy.
         """
         if self._is_over:
             return
@@ -211,7 +213,7 @@ class Permit(_Lent):
 
 
 class AsyncPermit(_Lent):
-    """The permit of one request, from a strategy that has to be awaited: its caller may leave at any moment."""
+    """Permit of one request under an asynchronous strategy, whose caller may be cancelled at any time."""
 
     __slots__ = ("_recorded", "is_acquiring")
 
@@ -219,13 +221,13 @@ class AsyncPermit(_Lent):
         super().__init__(strategy, token_scope)
         self._recorded: RetryToken | None = None
         self.is_acquiring: bool = True
-        """Whether the token of the first attempt has yet to come."""
+        """Whether the token of the first attempt is still pending."""
         self.obstacle: str | None = "its retry strategy has not answered yet whether it may begin"
 
     async def acquire(self) -> RetryAction:
-        """Return after how long the first attempt is made; what it raises is what ``Permit.acquire`` raises.
+        """Return an action with the delay of the first attempt. Raises the same exceptions as ``Permit.acquire``.
 
-        Cancellation: a token that comes when the request is over is handed back.
+        Cancellation: a token that arrives after the end of the request is released.
         """
         strategy = cast(AsyncMinimalRetryStrategy, self._strategy)
         try:
@@ -236,9 +238,9 @@ class AsyncPermit(_Lent):
         return RetryAction.after(self._take_first(token))
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return what the strategy says to a failed attempt. Whatever it raises that is no ``RetryError`` passes.
+        """Return the strategy's answer to a failed attempt. Exceptions other than ``RetryError`` propagate.
 
-        Cancellation: a token that comes when the request is over is handed back.
+        Cancellation: a token that arrives after the end of the request is released.
         """
         question = self._question(request, reason)
         if isinstance(question, RetryAction):
@@ -251,9 +253,9 @@ class AsyncPermit(_Lent):
         return self._grant(question, token)
 
     def end(self, *, succeeded: bool) -> bool:
-        """Give back what was lent for an attempt that is not made; return whether ``record`` has to be awaited.
+        """Release the token of an attempt that is not made; return whether ``record`` must be awaited.
 
-        The second time there is nothing to do.
+        Later calls do nothing and return False.
         """
         if self._is_over:
             return False
@@ -261,7 +263,7 @@ class AsyncPermit(_Lent):
         return self._recorded is not None
 
     async def record(self) -> None:
-        """Tell the strategy of the success. Whatever it raises passes."""
+        """Record the success with the strategy. Its exceptions propagate."""
         token, self._recorded = self._recorded, None
         if token is not None:
             await cast(AsyncMinimalRetryStrategy, self._strategy).record_success(token=token)

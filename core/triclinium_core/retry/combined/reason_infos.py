@@ -16,24 +16,24 @@ from triclinium_core.retry.tables import table_of
 
 @unique
 class AskedDelay(Enum):
-    """Who says how long to wait before a retry."""
+    """Source of the delay before a retry."""
 
     NOBODY = "nobody"
     ERROR_MAP = "the schedule of the node's error map, where its entry has one"
 
 
 class ReasonInfo(NamedTuple):
-    """One row: what a reason says of retries, and why."""
+    """Row of the table: retry information for a reason, and its justification."""
 
     is_retry_safe: bool
-    """Whether another attempt may help. A request that may have been applied, and must not be applied twice, is still
-    not safe: the orchestrator sees to that."""
+    """Whether another attempt may help. This does not make a request safe that may have been applied and must not be
+    applied twice: the orchestrator checks that."""
     is_throttling_error: bool
-    """Whether the service asked for fewer requests."""
+    """Whether the service requests a lower rate."""
     is_timeout_error: bool
-    """Whether time ran out."""
+    """Whether the reason is a timeout."""
     retry_after: AskedDelay
-    """Who says how long to wait."""
+    """Source of the delay."""
     because: str
 
 
@@ -77,42 +77,42 @@ REASON_INFOS: Mapping[RetryReason, ReasonInfo] = _complete((
     (_R.SCOPE_NOT_FOUND, ReasonInfo(              False, False, False, _NOBODY, "terminal: somebody has to act")),
     (_R.COLLECTION_NOT_FOUND, ReasonInfo(         False, False, False, _NOBODY, "terminal: somebody has to act")),
 ))
-"""What each reason says, one row for each. A reason that is missing, or stands twice, fails at import."""
+"""Retry information for each reason. A missing or duplicate reason fails at import."""
 # fmt: on
 
 _SCHEDULE = ErrorMapRetryStrategy()
-"""Reads the schedule of an error map's entry."""
+"""Strategy that reads the schedule of an error map entry."""
 
 
 class FailedAttempt(NamedTuple):
-    """What a reason says about the retry of one request."""
+    """Retry information for one failed request."""
 
     info: ErrorInfo
-    """What the strategy is told."""
+    """Information for the strategy."""
     within: float | None = None
-    """Seconds in which the retry has to be sent, by the error map of the node; None for no limit."""
+    """Seconds within which the retry must be sent, from the node's error map; None for no limit."""
 
 
 def describe(request: RetryRequest, reason: RetryReason) -> FailedAttempt:
-    """Return what a token strategy is told when an attempt at ``request`` fails for ``reason``."""
+    """Return the information for a token strategy on a ``request`` that failed for ``reason``."""
     row, entry = REASON_INFOS[reason], request.error_map_entry
     is_safe, delay, within = row.is_retry_safe, None, None
     if row.retry_after is AskedDelay.ERROR_MAP and entry is not None and entry.retry is not None:
         asked = _SCHEDULE.retry_after(request, reason)
-        # None: the schedule is over, and with it the retries (decision C15).
+        # None: the schedule has ended, and the retries with it (decision C15).
         is_safe, delay, within = asked.delay is not None, asked.delay, asked.within
-    # RFC 0049 §Network Time: what may have been applied is sent again only where that does no harm.
+    # RFC 0049 §Network Time: a request that may have been applied is sent again only if that is harmless.
     is_safe = is_safe and (request.idempotent or reason.allows_non_idempotent_retry)
     return FailedAttempt(ErrorInfo(is_safe, delay, row.is_throttling_error, row.is_timeout_error), within)
 
 
 class FailedAttemptError(Exception):
-    """What a token strategy is shown of a failed attempt. Nobody else sees it.
+    """Failed attempt, as shown to a token strategy. It is not raised to callers.
 
     Args:
-        request: the request at that moment.
+        request: the request at the time of the failure.
         reason: why the attempt failed.
-        info: what that says about retries, in the attributes that strategies read.
+        info: retry information for ``reason``, copied to the attributes that strategies read.
     """
 
     def __init__(self, request: RetryRequest, reason: RetryReason, info: ErrorInfo) -> None:

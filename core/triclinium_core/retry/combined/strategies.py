@@ -1,4 +1,4 @@
-"""Strategies that requests of a cluster accept: those of Couchbase's kind, and token strategies."""
+"""Strategies that requests of a cluster accept: Couchbase strategies and token strategies."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from triclinium_core.retry.smithy import asynchronous, protocols
 from triclinium_core.shown import shown
 
 TokenStrategy = protocols.AnyRetryStrategy
-"""A strategy of Smithy's shape, which answers at once or is awaited."""
+"""Strategy with Smithy's interface, synchronous or asynchronous."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenScope:
-    """A token strategy, and the scope whose tokens requests get from it: each scope has a quota of its own.
+    """Token strategy with the scope that requests use; each scope has a separate quota.
 
-    It is for ``retry_strategy`` and ``retrying``; ``retry`` and its kin have ``token_scope``.
+    Pass it as ``retry_strategy`` or to ``retrying``; ``retry`` and its variants have ``token_scope``.
 
     Raises:
-        InvalidArgumentException: ``strategy`` is no token strategy, or ``token_scope`` is not a string.
+        InvalidArgumentException: ``strategy`` is not a token strategy, or ``token_scope`` is not a string.
     """
 
     strategy: TokenStrategy
@@ -38,23 +38,23 @@ class TokenScope:
 
 
 AnyRetryStrategy = couchbase.AnyRetryStrategy | TokenStrategy | TokenScope
-"""What a cluster, a block and a call take as their strategy."""
+"""Strategy that a cluster, a block or a call accepts."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLender:
-    """A token strategy, recognised as such, and the scope whose tokens requests get from it."""
+    """Checked token strategy with the scope that requests use."""
 
     strategy: TokenStrategy
     token_scope: str | None
 
 
 Decider = couchbase.AnyRetryStrategy | TokenLender
-"""Object that decides about a request. Its type distinguishes a lender of tokens from a strategy of Couchbase's."""
+"""Object that decides about a request. Its type distinguishes a token strategy from a Couchbase strategy."""
 
 
 def decider_of(strategy: AnyRetryStrategy) -> Decider:
-    """Return a strategy as what decides about requests. One that has both shapes counts as Couchbase's (decision T8).
+    """Return the decider of a strategy. A strategy with both interfaces counts as Couchbase's (decision T8).
 
     Args:
         strategy: checked with ``require_strategy``.
@@ -73,7 +73,7 @@ def require_strategy(strategy: object, parameter: str = "retry_strategy") -> Non
     except ArgumentError:
         raise
     except Exception as error:
-        # It is also asked while the machine is at work, and a proxy for a strategy may have no target there.
+        # This also runs during an operation, and a proxy for a strategy may have no target then.
         raise errors.InvalidArgumentException(
             f"{parameter}={shown(strategy)} raised {type(error).__name__} when it was asked for its methods",
             parameter=parameter,

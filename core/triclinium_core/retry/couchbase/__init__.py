@@ -1,12 +1,12 @@
-"""Couchbase's tradition: each failure has a reason, and the strategy of the request decides. Standard library only.
+"""Couchbase's tradition: each failure has a reason, and the request's strategy decides. Standard library only.
 
-``machine`` drives one request through its ``states``, from ``events`` to ``actions``. ``orchestrator`` asks the ``strategy``,
-and ``failures`` makes the exceptions. ``circuit_breaker`` and ``terminal_states`` watch nodes and connections. What a
-response means stands in ``tables``.
+``retry_machine`` takes one request through its ``states``, from ``events`` to ``actions``. ``orchestrator`` asks the
+``strategy``, and ``failures`` creates the exceptions. ``circuit_breaker`` and ``terminal_states`` observe nodes and
+connections. ``tables`` has the meaning of each response.
 
 Source: SDK-RFC 0049.
 
-This package has the names that a driver needs, each loaded when it is first asked for.
+This package exports the names that a driver needs. Each is loaded on first use.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ _MODULE_OF = {
     "unsent_reasons": "triclinium_core.retry.couchbase.unsent",
 }
 
-if not TYPE_CHECKING:  # A type checker would take every misspelt name for one that this function finds.
+if not TYPE_CHECKING:  # A type checker would accept any misspelt name because of this function.
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Actions of the retry machine of one request, to be carried out in the order given."""
+"""Actions of the retry machine of one request, to be carried out in the given order."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from triclinium_core.retry.values import lean
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """Send the request as a new frame: new opaque, vbucket and collection id resolved again (decision C29)."""
+    """Send the request in a new frame: new opaque, vbucket and collection id resolved again (decision C29)."""
 
 
 @lean
 @dataclass(frozen=True, slots=True)
 class RetryAfter:
-    """Feed ``WakeupReached`` in ``delay`` seconds; the machine then orders ``Dispatch`` or ``Fail``."""
+    """Pass ``WakeupReached`` after ``delay`` seconds; the machine then returns ``Dispatch`` or ``Fail``."""
 
     delay: float
     dispatches: bool
-    """False: the delay was cut to a limit, and nothing will be sent again."""
+    """False if the delay was cut to a limit, after which nothing is sent again."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskStrategy:
-    """Await ``strategy.retry_after(request, reason)`` and answer with ``StrategyAnswered``."""
+    """Await ``strategy.retry_after(request, reason)`` and pass its answer in ``StrategyAnswered``."""
 
     strategy: AsyncRetryStrategy
     request: RetryRequest
@@ -37,36 +37,36 @@ class AskStrategy:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """The request succeeded with this response."""
+    """Complete the request with this response."""
 
     response: Response
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The request failed; raise ``error`` in the caller."""
+    """Fail the request: raise ``error`` in the caller."""
 
     error: errors.CouchbaseException
 
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """The event came too late to matter, as a late response does."""
+    """Do nothing: the event came too late to matter, for example a late response."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshTopology:
-    """The cluster map seems outdated: apply the one in the response, or ask for a newer one."""
+    """Refresh a possibly outdated cluster map: apply the one in the response, or request a newer one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshCollection:
-    """The collection id seems outdated: forget it and ask again."""
+    """Refresh a possibly outdated collection id: drop it and request it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseConnection:
-    """Close the connection that the response came from, after the actions before this one."""
+    """Close the connection of the response, after the actions before this one."""
 
     why: str
 
@@ -74,7 +74,7 @@ class CloseConnection:
 @lean
 @dataclass(frozen=True, slots=True)
 class ReportRetry:
-    """For the log, at DEBUG: a retry was decided (SDK-RFC 0049 "logRetryAttempt")."""
+    """Log at DEBUG that the request will be retried (SDK-RFC 0049 "logRetryAttempt")."""
 
     request: RetryRequest
     reason: RetryReason
@@ -85,7 +85,7 @@ class ReportRetry:
 
 @dataclass(frozen=True, slots=True)
 class ReportRefusal:
-    """For the log, at INFO: a retry was refused (SDK-RFC 0049 "logNotRetried")."""
+    """Log at INFO that a retry was refused (SDK-RFC 0049 "logNotRetried")."""
 
     request: RetryRequest
     reason: RetryReason

@@ -1,9 +1,9 @@
-"""The circuit breaker of one connection: a pure machine of three states.
+"""Circuit breaker of one connection: a pure machine of three states.
 
-CLOSED counts operations in a fixed window. When at least ``volume_threshold`` of them ended, and at least
-``error_threshold_percentage`` of those by a deadline that passed in flight, it opens. OPEN refuses operations; once
-``sleep_window`` has passed it sends a canary, a NOOP of ours, and is HALF_OPEN until that is settled: an answer closes
-the breaker, silence opens it again. A reconnect closes it, whatever it was.
+CLOSED counts operations in a fixed window. The breaker opens when at least ``volume_threshold`` of them have ended, at
+least ``error_threshold_percentage`` of those by a deadline that passed in flight. OPEN refuses operations. After
+``sleep_window`` the breaker sends a canary, which is a NOOP, and is HALF_OPEN until the canary ends: a response closes
+the breaker, a timeout opens it again. A reconnect closes the breaker in any state.
 
 Source: SDK-RFC 0049 reason CIRCUIT_BREAKER_OPEN; decision C33.
 """
@@ -22,7 +22,7 @@ from triclinium_core.shown import total_repr
 
 @unique
 class BreakerState(Enum):
-    """Whether operations pass."""
+    """State of the breaker, which decides whether operations are dispatched."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -31,7 +31,7 @@ class BreakerState(Enum):
 
 @unique
 class BreakerEvent(Enum):
-    """What the breaker hears."""
+    """Event that the breaker handles."""
 
     OPERATION_ANSWERED = "operation_answered"
     OPERATION_TIMED_OUT = "operation_timed_out"
@@ -50,15 +50,15 @@ BREAKER_TRANSITIONS: Mapping[BreakerState, Mapping[BreakerEvent, BreakerState]] 
         *((state, BreakerEvent.RECONNECTED, BreakerState.CLOSED) for state in BreakerState),
     ]
 )
-"""The state that an event leads to; any other event changes none. OPERATION_TIMED_OUT and TIME_PASSED lead there only once
-the threshold is reached, or the sleep window over."""
+"""State after an event; any other event changes nothing. OPERATION_TIMED_OUT applies only once the threshold is
+reached, TIME_PASSED only after the sleep window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CircuitBreakerOptions:
-    """The numbers that all Couchbase clients ship with.
+    """Options of the circuit breaker. The defaults are those of all Couchbase clients.
 
-    Windows and the timeout are durations, kept as seconds.
+    Windows and the timeout are durations, stored in seconds.
 
     Raises:
         InvalidArgumentException: a field has the wrong type, or a number is out of range.
@@ -95,7 +95,7 @@ class CircuitBreakerOptions:
 
 @dataclass(frozen=True, slots=True)
 class BreakerStatistics:
-    """What the breaker has counted in the present window."""
+    """Counters of the breaker in the current window."""
 
     state: BreakerState
     operations: int
@@ -104,11 +104,11 @@ class BreakerStatistics:
 
 
 _CLOSED, _ANSWERED = BreakerState.CLOSED, BreakerEvent.OPERATION_ANSWERED
-"""Members that each answer needs. ``kv.wire.constants`` has the figure of such names."""
+"""Enum members that each response needs. ``kv.wire.constants`` has the measured cost of such lookups."""
 
 
 class CircuitBreaker:
-    """Feed it with ``handle``; ask ``allows_operations`` before a dispatch; call again when ``wakeup`` has come."""
+    """State machine: call ``handle`` for each event and at ``wakeup``; read ``allows_operations`` before dispatch."""
 
     def __init__(self, options: CircuitBreakerOptions | None = None) -> None:
         self._options = options if options is not None else CircuitBreakerOptions()
@@ -116,7 +116,7 @@ class CircuitBreaker:
         """Whether an operation may be dispatched."""
         self.state: BreakerState = BreakerState.CLOSED
         self.canary_timeout: float = self._options.canary_timeout
-        """Seconds after which an unanswered canary counts as failed."""
+        """Timeout of a canary, in seconds."""
         self._window_start = -math.inf
         self._operations = 0
         self._failures = 0
@@ -128,7 +128,7 @@ class CircuitBreaker:
 
     @property
     def wakeup(self) -> float:
-        """When ``TIME_PASSED`` is due; ``inf`` for never."""
+        """Time at which ``TIME_PASSED`` is due; ``inf`` for never."""
         if self.state is BreakerState.OPEN and self._opened_at is not None:
             return self._opened_at + self._options.sleep_window
         return math.inf
@@ -138,10 +138,10 @@ class CircuitBreaker:
         return BreakerStatistics(self.state, self._operations, self._failures, self._opened_at)
 
     def handle(self, event: BreakerEvent, now: float, count: int = 1) -> bool:
-        """Hear ``event`` and return whether a canary has to be sent now.
+        """Process ``event`` and return whether a canary must be sent now.
 
         Args:
-            count: how often it has happened at once.
+            count: number of simultaneous occurrences.
         """
         if not self._options.enabled:
             return False

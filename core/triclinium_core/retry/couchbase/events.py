@@ -23,36 +23,36 @@ class Dispatched:
     node: str | None = None
     opaque: int | None = None
     sender: str | None = None
-    """Our end of the connection."""
+    """Local address of the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How busy a connection was when a request on it, or for it, ran out of time or was refused."""
+    """Load of a connection when a request on it, or for it, timed out or was refused."""
 
     in_flight: int
-    """Requests without an answer."""
+    """Number of requests without a response."""
     waiting: int
-    """Operations that waited for the connection at once, at most, while there were any."""
+    """Peak number of operations queued for the connection while its queue was not empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchFailed:
-    """The request could not be handed over; nothing of it left the client."""
+    """The request could not be handed over; no part of it left the client."""
 
     reason: RetryReason
     detail: str | None = None
-    """Why, in words, for the error context."""
+    """Explanation for the error context."""
     error: type[errors.CouchbaseException] | None = None
-    """The error that the reason stands for, if it comes from the status of a request that had to precede this one."""
+    """Error for the reason, if it comes from the status of a request that had to precede this one."""
     node: str | None = None
-    """Where it was to go, if that is known."""
+    """Intended node, if known."""
     load: Load | None = None
 
 
 @unique
 class HandedOver(Enum):
-    """How much of the request's frame the driver had begun to hand over when the socket closed (decision C24)."""
+    """Part of the request's frame that the driver had begun to hand over when the socket closed (decision C24)."""
 
     NOTHING = "nothing"
     PART = "part"
@@ -61,47 +61,47 @@ class HandedOver(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SocketClosed:
-    """The connection that carried the request is gone, and no answer came."""
+    """The connection of the request is lost, and no response arrived."""
 
     handed_over: HandedOver
     detail: str | None = None
     reason: RetryReason = RetryReason.SOCKET_NOT_AVAILABLE
-    """The reason if nothing was handed over; a terminal one may replace it."""
+    """Reason if nothing was handed over; a terminal one may replace the default."""
     is_partial: bool = False
-    """Whether rows of the answer were handed out already, so that the request must not be sent again."""
+    """Whether rows of the response were already delivered, so that the request must not be sent again."""
 
 
 @lean
 @dataclass(frozen=True, slots=True)
 class KvResponse:
-    """What classification needs of a KV response."""
+    """Facts about a KV response, for its classification."""
 
     status: int
     node: str | None = None
-    """Whose error map to consult."""
+    """Node that sent the response, whose error map applies."""
     server_context: str | None = None
     server_ref: str | None = None
     server_duration: float | None = None
-    """Seconds for which the server worked, by its own clock."""
+    """Processing time of the server in seconds, by its own clock."""
     failed_path: FailedPath | None = None
-    """Which spec of a sub-document operation failed, if that made the whole fail."""
+    """Failed spec of a sub-document operation, if it made the whole operation fail."""
     error: type[errors.CouchbaseException] | None = None
-    """The exception of a failure, if it depends on more than operation and status."""
+    """Exception of a failure, if operation and status do not determine it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceResponse:
-    """What classification needs of the answer of an HTTP service."""
+    """Facts about a response of an HTTP service, for its classification."""
 
     service: Service
     http_status: int
     body: bytes | str = b""
     operation: str = ""
-    """The name of the request, where the meaning of an answer depends on it."""
+    """Name of the request, if the meaning of a response depends on it."""
     is_partial: bool = False
-    """Whether rows of it were handed out already, so that the request must not be sent again."""
+    """Whether rows of the response were already delivered, so that the request must not be sent again."""
     verdict: ServiceVerdict | None = None
-    """Classification of the answer; None if the machine has to classify it."""
+    """Classification of the response; None if the machine has to classify it."""
 
 
 Response = KvResponse | ServiceResponse
@@ -110,7 +110,7 @@ Response = KvResponse | ServiceResponse
 @lean
 @dataclass(frozen=True, slots=True)
 class ResponseReceived:
-    """The answer to the newest attempt has come, whole."""
+    """The whole response to the newest attempt has arrived."""
 
     response: Response
 
@@ -125,7 +125,7 @@ class ErrorMapLoaded:
 
 @dataclass(frozen=True, slots=True)
 class StrategyAnswered:
-    """An asynchronous strategy has answered, or raised."""
+    """An asynchronous strategy has returned its answer, or raised."""
 
     answer: RetryAction | None
     raised: BaseException | None = None
@@ -134,18 +134,18 @@ class StrategyAnswered:
 @lean
 @dataclass(frozen=True, slots=True)
 class WakeupReached:
-    """``wakeup`` has come; harmless at any other time."""
+    """The time ``wakeup`` has come; the event is harmless at any other time."""
 
     load: Load | None = None
     obstacle: str | None = None
-    """Why the request has not been sent yet, in words, where it never was."""
+    """Why the request has not been sent yet, in words, if it never was."""
     is_partial: bool = False
-    """Whether rows of the answer were handed out, so that no earlier failure is a reason of the timeout."""
+    """Whether rows of the response were delivered, so that no earlier failure explains the timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """The caller has left."""
+    """The caller no longer waits."""
 
 
 RequestEvent = (

@@ -1,4 +1,4 @@
-"""The exceptions that end a request: each with its class, a message of one line, and its context.
+"""Exceptions that end a request: each with its class, a message of one line, and its context.
 
 Source: SDK-RFC 0058; decisions C25, C28, C31, C32, D37.
 """
@@ -27,13 +27,13 @@ HINTS: dict[RetryReason, str] = {
     RetryReason.KV_LOCKED: "retry when the lock has been released, or has expired",
     RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT: "it may have been applied; read the document before writing again",
 }
-"""The next step, where we know one."""
+"""Next step for each reason, if known."""
 
 LOOK_AT_THE_SERVICE = "it may have been applied; see what has changed before sending it again"
-"""The next step after a request to an HTTP service that nobody answered."""
+"""Next step after a request to an HTTP service without a response."""
 
 ASK_AGAIN = "it changed nothing, so it may be sent again"
-"""The next step after a request that nobody answered and that only reads."""
+"""Next step after a read-only request without a response."""
 
 HINTS_OF_ANSWERS: dict[type[errors.CouchbaseException], str] = {
     errors.DecodingFailureException: "this operation has no such answer; a write may have been applied, so read the document "
@@ -43,14 +43,14 @@ HINTS_OF_ANSWERS: dict[type[errors.CouchbaseException], str] = {
     "or ask for less",
     errors.DurabilityLevelNotAvailableException: "nothing was written; ask for another durability level",
 }
-"""The next step after a final response of KV, unless that is obvious."""
+"""Next step after a final KV response, unless it is obvious."""
 
 NO_REASON_GIVEN = "rows may be missing; see the log of the service on that node"
-"""The next step after a statement that ended early and lists no error."""
+"""Next step after a statement that ended early without listing an error."""
 
 NOT_FOLLOWED = "redirects are not followed: credentials go to no other host; connect to the cluster's own nodes"
 SOMEBODY_ELSE = "see what answers at this address"
-"""The next step after an answer that no table knows, and that the service did not write."""
+"""Next step after a response that is in no table and that the service did not write."""
 
 HINTS_OF_SERVICES: dict[type[errors.CouchbaseException], str] = {
     errors.ParsingFailureException: "look at the statement where the server points to",
@@ -93,7 +93,7 @@ HINTS_OF_SERVICES: dict[type[errors.CouchbaseException], str] = {
     errors.DecodingFailureException: SOMEBODY_ELSE,
     errors.AmbiguousTimeoutException: LOOK_AT_THE_SERVICE,
 }
-"""The next step after a final response of an HTTP service."""
+"""Next step after a final response of an HTTP service."""
 
 
 HINTS_OF_STATUSES: dict[int, str] = {
@@ -102,18 +102,18 @@ HINTS_OF_STATUSES: dict[int, str] = {
     429: HINTS_OF_SERVICES[errors.RateLimitedException],
     503: HINTS_OF_SERVICES[errors.TemporaryFailureException],
 }
-"""The next step where the same answer came until there was no time left."""
+"""Next step after a timeout during which the same response arrived again and again."""
 
 
 def subject(context: ErrorContext) -> str:
-    """Return the operation and what it is about, such as a key, an index or a view: the beginning of every message."""
+    """Return the beginning of every message: the operation and its key, index or view."""
     view = None if context.view is None else f"{context.design_document}/{context.view}"
     about = next((name for name in (context.key, context.index, view) if name is not None), None)
     return context.operation if about is None else f"{context.operation} {about!r}"
 
 
 def told_by_node(response: KvResponse, entry: ErrorMapEntry | None) -> dict[str, object]:
-    """Return the fields of a context that a KV response fills, and what the error map of its node says of the status."""
+    """Return the context fields of a KV response, and those of its status in the node's error map."""
     path = response.failed_path
     return {
         "status": response.status,
@@ -127,7 +127,7 @@ def told_by_node(response: KvResponse, entry: ErrorMapEntry | None) -> dict[str,
 
 
 def told_by_service(http_status: int, verdict: ServiceVerdict) -> dict[str, object]:
-    """Return the fields of a context that the response of an HTTP service fills."""
+    """Return the context fields of a response of an HTTP service."""
     return {
         "http_status": http_status,
         "error_code": verdict.code,
@@ -139,7 +139,7 @@ def told_by_service(http_status: int, verdict: ServiceVerdict) -> dict[str, obje
 
 
 def loaded(context: ErrorContext, load: Load) -> ErrorContext:
-    """Return the context with how busy the connection was."""
+    """Return ``context`` with the load of the connection."""
     return replace(context, in_flight=load.in_flight, waiting=load.waiting)
 
 
@@ -169,12 +169,12 @@ def refused(
     cause: BaseException | None = None,
     because: str | None = None,
 ) -> errors.CouchbaseException:
-    """Return the exception for a retry that a strategy, or the orchestrator, refused.
+    """Return the exception for a retry refused by a strategy or the orchestrator.
 
     Args:
-        error: the class that the strategy asked for, or that the response stands for; None for RequestCanceled.
-        cause: what the strategy raised, if it raised (decision C28).
-        because: why the strategy refused, in its words.
+        error: class that the strategy gave, or that the response stands for; None for RequestCanceled.
+        cause: exception that the strategy raised, if any (decision C28).
+        because: reason of the strategy's refusal, in words.
     """
     context = replace(context, refused_reason=str(reason))
     hint = _hint(reason, context)
@@ -188,24 +188,24 @@ def refused(
             text += f"; {_said(context)}"
             hint = hint or _hint_of_service(error, context)
         text += hint
-    # Decision C32: the strategy may have named an exception; else only a reason that comes from a response has one.
+    # Decision C32: the strategy may have given an exception; otherwise only a reason from a response has one.
     exception = (error or errors.RequestCanceledException)(text + story(context), context)
     exception.__cause__ = cause
     return exception
 
 
 def rows_lost(context: ErrorContext, reason: RetryReason) -> errors.CouchbaseException:
-    """Return the exception for a request whose connection was lost after some of its rows were handed out."""
+    """Return the exception for a request whose connection was lost after some of its rows were delivered."""
     context = replace(context, refused_reason=str(reason))
     text = f"{subject(context)}: the connection was lost while rows were read, and a part is missing: ask again"
     return errors.RequestCanceledException(text + story(context), context)
 
 
 def not_begun(context: ErrorContext, cause: BaseException | None) -> errors.CouchbaseException:
-    """Return the exception for a request that was not sent because its strategy failed when asked for a token.
+    """Return the exception for a request that was not sent because its strategy issued no token.
 
     Args:
-        cause: what the strategy raised (decision C28); None where it answered that it may not.
+        cause: exception that the strategy raised (decision C28); None if it refused.
     """
     why = "refused" if cause is None else f"failed with {type(cause).__name__}"
     text = f"{subject(context)}: it was not sent, because the retry strategy {why} when asked for a token"
@@ -217,27 +217,27 @@ def not_begun(context: ErrorContext, cause: BaseException | None) -> errors.Couc
 def surfaced(
     error: type[errors.CouchbaseException], context: ErrorContext, failed_path: FailedPath | None = None
 ) -> errors.CouchbaseException:
-    """Return the exception that a final response stands for."""
+    """Return the exception for a final response."""
     if context.http_status is not None:
         if error is errors.TimeoutException:
-            # RFC 0058, 13 and 14: what the service gave up may have changed something unless it could only read.
+            # RFC 0058, 13 and 14: an abandoned request may have changed something unless it is read-only.
             error = errors.UnambiguousTimeoutException if context.idempotent else errors.AmbiguousTimeoutException
         text = f"{subject(context)}: {_said(context)}{_hint_of_service(error, context)}"
         return error(text + story(context), context)
-    # The failed path says more than the general texts of its status.
+    # The failed path is more precise than the general texts of its status.
     answer = kv_answer(context, None if failed_path is None else str(failed_path))
     hint = f": {HINTS_OF_ANSWERS[error]}" if error in HINTS_OF_ANSWERS else ""
     return error(f"{subject(context)}: the server answered {answer}{hint}{story(context)}", context)
 
 
 def at_path(context: ErrorContext, failed: FailedPath) -> errors.CouchbaseException:
-    """Return the exception for one path of a lookup that was answered."""
+    """Return the exception for one failed path of a lookup with a response."""
     context = replace(context, path=failed.path, path_index=failed.index, path_status=failed.status)
     return failed.error(f"{subject(context)}: {failed}", context)
 
 
 def _said(context: ErrorContext) -> str:
-    """Return what an HTTP service answered, as half a sentence."""
+    """Return the response of an HTTP service in words, as a part of a sentence."""
     return f"{context.last_dispatched_to or 'the server'} answered {http_answer(context)}"
 
 
@@ -256,7 +256,7 @@ def _hint_of_service(error: type[errors.CouchbaseException] | None, context: Err
 
 
 def _hint_of_unknown(context: ErrorContext) -> str | None:
-    """Return the next step after an answer that is in no table; None where the service itself has written it."""
+    """Return the next step after a response that is in no table; None if the service itself wrote it."""
     status = context.http_status or 0
     if status // 100 == 3:
         return NOT_FOLLOWED
@@ -264,7 +264,7 @@ def _hint_of_unknown(context: ErrorContext) -> str | None:
 
 
 _OF_PROXIES = frozenset({502, 504})
-"""RFC 9110, 15.6.3 and 15.6.5: what a proxy says of those behind it."""
+"""Statuses that a proxy sends about the servers behind it: RFC 9110, 15.6.3 and 15.6.5."""
 
 
 def _hint_of_status(context: ErrorContext) -> str:
@@ -277,7 +277,7 @@ def _hint(reason: RetryReason | None, context: ErrorContext) -> str:
         return ""
     if reason is not RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT:
         return f": {HINTS[reason]}"
-    # What may be repeated at any time changes nothing, so there is nothing to look after.
+    # An idempotent request changes nothing, so there is nothing to check.
     if context.idempotent:
         return f": {ASK_AGAIN}"
     return f": {HINTS[reason] if context.service == Service.KV else LOOK_AT_THE_SERVICE}"

@@ -1,7 +1,7 @@
 """Verdicts on a failure: the strategy's answer, within the rules that hold for every strategy.
 
-A request whose attempt may have been applied is sent again only when it is idempotent; reasons that are always retried
-never reach a strategy; no delay outlives the deadline.
+A request whose attempt may have been applied is sent again only if it is idempotent. Strategies are not consulted about
+reasons that are always retried. No delay exceeds the deadline.
 
 Source: SDK-RFC 0049 "Retry Orchestration".
 """
@@ -22,33 +22,34 @@ from triclinium_core.shown import shown
 @lean
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Wait ``delay`` seconds, then send the request again, or fail it unsent where the delay was cut."""
+    """Wait ``delay`` seconds, then send the request again, or fail it without sending if the delay was cut."""
 
     delay: float
     dispatches: bool
     times_out: bool = False
-    """A cut delay ends at the deadline, so the request fails with a timeout; else with the failure's own error."""
+    """Whether a cut delay ends at the deadline, so that the request fails with a timeout instead of the failure's
+    error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Fail the request; ``error`` is what the strategy asked for, if it did."""
+    """Fail the request; ``error`` is the class that the strategy gave, if any."""
 
     error: type[errors.CouchbaseException] | None = None
     because: str | None = None
-    """Why, in the strategy's words, if it has any."""
+    """Reason of the refusal in the strategy's words, if any."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeOut:
-    """Fail the request with a timeout: its deadline has passed already."""
+    """Fail the request with a timeout, because its deadline has already passed."""
 
 
 Verdict = Retry | Refuse | TimeOut
 
 
 def decide_without_strategy(request: RetryRequest, reason: RetryReason) -> Verdict | None:
-    """Return the verdict that no strategy is asked about, or None where one has to be asked."""
+    """Return the verdict if it does not depend on the strategy; None if the strategy must be consulted."""
     if request.remaining <= RESOLUTION:
         return TimeOut()
     if reason.always_retry:
@@ -58,10 +59,10 @@ def decide_without_strategy(request: RetryRequest, reason: RetryReason) -> Verdi
 
 
 def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict:
-    """Return what happens to ``request`` when a strategy gave ``answer``.
+    """Return the verdict on ``request`` after a strategy returned ``answer``.
 
     Raises:
-        TypeError: ``answer`` is no RetryAction.
+        TypeError: ``answer`` is not a RetryAction.
     """
     if not isinstance(answer, RetryAction):
         if inspect.iscoroutine(answer):
@@ -69,7 +70,7 @@ def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict
             raise TypeError("the retry strategy answered a coroutine; make retry_after itself an `async def`")
         raise TypeError(f"the retry strategy answered {shown(answer)}; it must answer a RetryAction")
     if request.remaining <= RESOLUTION:
-        # Decision C23: a strategy that had to be awaited may answer when the deadline has passed.
+        # Decision C23: an asynchronous strategy may return its answer after the deadline.
         return TimeOut()
     # RFC 0049 §Network Time: all non-idempotent operations must be failed to avoid data loss.
     if answer.delay is None or not (request.idempotent or reason.allows_non_idempotent_retry):

@@ -1,7 +1,7 @@
-"""The retry machine: one request, events in, ordered actions out.
+"""Retry machine: one request, events in, ordered actions out.
 
-It owns no clock, no socket and no policy: ``now`` comes with every event, answers come from the strategy, and what a
-response means stands in the tables of ``kv_responses`` and ``service_responses``. ``states`` has the theory of
+It owns no clock, no socket and no policy: every event comes with ``now``, answers come from the strategy, and the
+tables of ``kv_responses`` and ``service_responses`` give the meaning of a response. ``states`` has the theory of
 operation.
 
 Source: SDK-RFC 0049 "Retry Orchestration".
@@ -48,7 +48,7 @@ from triclinium_core.shown import total_repr
 @lean
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestAnnotation:
-    """What is fixed about a request when it is submitted. Instants are monotonic seconds.
+    """Fixed properties of a request at its submission. Times are monotonic seconds.
 
     Source: SDK-RFC 0049 "Request Annotation".
     """
@@ -61,26 +61,27 @@ class RequestAnnotation:
     service: Service = Service.KV
     client_context: Mapping[str, object] = field(default_factory=dict)
     error_context: ErrorContext = field(default_factory=ErrorContext)
-    """What is known of the request already: bucket, scope, collection, key."""
+    """Known facts about the request: bucket, scope, collection, key."""
 
 
 _Ruled = tuple[Ruling, Sequence[RequestAction]]
-"""What a handler decided, and what to do."""
+"""Ruling of a handler, and the actions."""
 
 
 class RetryMachine:
-    """One request, from its submission, or from its first failure, to its settlement.
+    """State machine of one request, from its submission or its first failure to its settlement.
 
-    Contract: ``now`` never goes back; carry out the actions in order; feed ``WakeupReached`` when ``wakeup`` has come.
+    Contract: never let ``now`` go back, carry out the actions in order, and pass ``WakeupReached`` when ``wakeup`` has
+    come.
 
     Args:
-        annotation: what is fixed about the request.
-        rng: randomness for jittered backoffs.
-        error_maps: the maps of all nodes, shared by all machines of a client; its own store unless given, made when the
-            first map comes. HTTP services have no maps.
-        state: PENDING, or IN_FLIGHT for a machine that is made only when the first attempt has failed.
-        retry_attempts: retries that were already done elsewhere.
-        first_failure_at: instant of the first failure, where it was noticed elsewhere.
+        annotation: fixed properties of the request.
+        rng: random source of jittered backoffs.
+        error_maps: maps of all nodes, shared by all machines of a client. None: the machine creates its own store with
+            the first map. HTTP services have no maps.
+        state: PENDING, or IN_FLIGHT for a machine that is created after the first attempt has failed.
+        retry_attempts: number of retries that were made elsewhere.
+        first_failure_at: time of the first failure, if it was recorded elsewhere.
     """
 
     def __init__(
@@ -95,43 +96,43 @@ class RetryMachine:
     ) -> None:
         self.annotation: RequestAnnotation = annotation
         self.wakeup: float = annotation.deadline
-        """When ``WakeupReached`` is due; ``inf`` for never."""
+        """Time at which ``WakeupReached`` is due; ``inf`` for never."""
         self._is_async: bool | None = None
-        """Whether the strategy has to be awaited; None until it is looked at."""
+        """Whether the strategy is asynchronous; None until it is checked."""
         self._rng = rng
         self._error_maps = error_maps
         self.state: RetryState = state
         self._unanswered = state is RetryState.IN_FLIGHT
         self.retry_attempts: int = retry_attempts
-        """Retries so far whose delay is over, so that a dispatch was ordered."""
+        """Number of retries whose delay is over, so that a dispatch was ordered."""
         self.retry_reasons: frozenset[RetryReason] = frozenset()
         """Reasons of the retries granted so far."""
         self.last_reason: RetryReason | None = None
-        """Reason of the newest failure; None as long as no failure had one."""
+        """Reason of the newest failure; None before the first failure with a reason."""
         self._attempts_this_status = retry_attempts
         self._last_status: int | None = None
         self._first_failure_at = first_failure_at
         self._this_status_since = first_failure_at
-        """Time of the first answer with the newest status since the status last changed."""
+        """Time of the first response with the newest status since the status last changed."""
         self._node = annotation.error_context.last_dispatched_to
-        """Where the newest attempt went, or was to go."""
+        """Node of the newest attempt, or the node intended for it."""
         self._dispatched: events.Dispatched | None = None
-        """The newest attempt that was handed over here."""
+        """Newest attempt that was handed over while this machine existed."""
         self._kv_answer: tuple[events.KvResponse, ErrorMapEntry | None] | None = None
-        """The newest response, and what the error map of its node says of the status."""
+        """Newest response, and the entry for its status in the node's error map."""
         self._service_answer: tuple[int, service_responses.ServiceVerdict] | None = None
-        """HTTP status of the newest response, and what it means."""
+        """HTTP status of the newest response, and its classification."""
         self._dispatch_error = annotation.error_context.last_dispatch_error
         self._load: events.Load | None = None
         self._error: ErrorClass | None = None
-        """The class that the response of the newest failure stands for; None where there was none."""
+        """Error class of the response of the newest failure; None without a response."""
         self._entry: ErrorMapEntry | None = None
-        """What the error map of the node says of the newest failure."""
+        """Entry for the newest failure in the node's error map."""
         self._resume_at = math.inf
         self.is_answered: bool = False
-        """Whether an answer ended the request: a success, or a failure that gave no reason to retry."""
+        """Whether a response ended the request: a success, or a failure that gave no reason to retry."""
         self._times_out = True
-        """Whether a request whose delay is over, and that is not sent again, has run out of time."""
+        """Whether the request fails with a timeout if its delay ends and it is not sent again."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -139,14 +140,14 @@ class RetryMachine:
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether the request, given up now, may still be applied or have been (decision C25)."""
+        """Whether the request, if abandoned now, may have been or may still be applied (decision C25)."""
         return self._unanswered and not self.annotation.idempotent
 
     def handle(self, event: events.RequestEvent, now: float) -> Sequence[RequestAction]:
-        """Hear ``event`` and return what to do, in order.
+        """Process ``event`` and return the actions, in order.
 
         Raises:
-            InvalidEvent: the event cannot happen in this state; nothing was changed.
+            InvalidEvent: the event is impossible in this state; nothing has changed.
         """
         heard = _HEARD[self.state].get(type(event))
         if heard is None:
@@ -157,9 +158,9 @@ class RetryMachine:
         return actions
 
     def snapshot(self, now: float, entry: ErrorMapEntry | None = None) -> RetryRequest:
-        """Return the request as a strategy sees it at ``now``."""
+        """Return the state of the request at ``now``, for a strategy."""
         annotation, first, this_status = self.annotation, self._first_failure_at, self._this_status_since
-        # A call with all of these as arguments makes a retry 15 % longer: 58600 instructions for 51000
+        # Passing all of these as arguments makes a retry 15 % longer: 58600 instructions instead of 51000
         # (``python -m tests.bench --only core``).
         request: Any = object.__new__(RetryRequest)
         request.service = annotation.service
@@ -198,7 +199,7 @@ class RetryMachine:
             self._dispatch_error = event.detail
         reason = RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT
         if event.is_partial:
-            # Rows that were handed out count, whatever a driver reports about the request.
+            # Delivered rows take precedence over the driver's report on the request.
             self._note_failure(reason, None, None, now)
             return self._report_refusal(reason, failures.rows_lost(self.error_context(now), reason), now)
         if event.handed_over is events.HandedOver.NOTHING:
@@ -280,7 +281,7 @@ class RetryMachine:
     def _maybe_retry(
         self, reason: RetryReason, error: ErrorClass | None, entry: ErrorMapEntry | None, now: float
     ) -> _Ruled:
-        """Ask what decides about a failure; the RFC's ``maybeRetry``."""
+        """Get the verdict on a failure and carry it out; this is the RFC's ``maybeRetry``."""
         self._note_failure(reason, error, entry, now)
         request = self.snapshot(now, entry)
         verdict = decide_without_strategy(request, reason)
@@ -304,7 +305,7 @@ class RetryMachine:
             self._first_failure_at = now
 
     def _refuse_partial(self, reason: RetryReason, error: ErrorClass | None, now: float) -> _Ruled:
-        """Fail a request whose rows were handed out: a retry would hand them out again."""
+        """Fail a request with delivered rows: a retry would deliver them again."""
         self._note_failure(reason, error, None, now)
         context = replace(self.error_context(now), refused_reason=str(reason))
         return self._report_refusal(reason, failures.surfaced(error or errors.CouchbaseException, context), now)
@@ -332,7 +333,7 @@ class RetryMachine:
         if dispatches and delay < DELAY_LEAST:
             delay = DELAY_LEAST
         self._resume_at = now + delay
-        # A delay of the least length may reach beyond the deadline.
+        # A delay of the minimum length may exceed the deadline.
         deadline = self.annotation.deadline
         self.wakeup = deadline if deadline < self._resume_at else self._resume_at
         return (
@@ -352,7 +353,7 @@ class RetryMachine:
         context = self.error_context(now)
         try:
             exception = failures.refused(error, reason, context, cause, because)
-        except Exception as raised:  # an application's own class may not take what all our errors take
+        except Exception as raised:  # an application's own class may not take the arguments of our errors
             exception = failures.refused(None, reason, context, raised)
         return self._report_refusal(reason, exception, now)
 
@@ -364,12 +365,12 @@ class RetryMachine:
         self._resume_at, self.wakeup = math.inf, self.annotation.deadline
         if self.state is RetryState.WAITING and now < self.annotation.deadline:
             self.retry_attempts += 1
-            # Decision C17: retries before the first status are no part of its schedule.
+            # Decision C17: retries before the first status are not part of its schedule.
             self._attempts_this_status += self._last_status is not None
             return Ruling.RESUME, [Dispatch()]
         if self._times_out:
             return self._fail(self._timeout(now))
-        # Decision C15: the end of the map's schedule fails the request with its own error.
+        # Decision C15: the end of the map's schedule fails the request with the error of the failure.
         reason = cast(RetryReason, self.last_reason)
         return self._fail(failures.refused(self._error, reason, self.error_context(now)))
 
@@ -394,7 +395,7 @@ class RetryMachine:
             self._this_status_since = now
 
     def error_context(self, now: float) -> ErrorContext:
-        """Return what is known of the request at ``now``. It is written when an error needs it, not before."""
+        """Return the known facts about the request at ``now``. They are collected only when an error needs them."""
         annotation, sent, load = self.annotation, self._dispatched, self._load
         reasons = self.retry_reasons if self.last_reason is None else self.retry_reasons | {self.last_reason}
         known: dict[str, Any] = {
@@ -429,7 +430,7 @@ _ON: Mapping[type[events.RequestEvent], Callable[..., _Ruled]] = {
     events.Abandoned: RetryMachine._on_abandoned,
 }
 
-# Bound methods in the machine itself would be a cycle, and each request that failed once would wait for a collector.
+# Bound methods in the machine would form a reference cycle, and each failed request would wait for the collector.
 _HEARD: Mapping[
     RetryState, Mapping[type[events.RequestEvent], tuple[Callable[..., _Ruled], Mapping[Ruling, RetryState]]]
 ] = {
@@ -439,4 +440,4 @@ _HEARD: Mapping[
     }
     for state in RetryState
 }
-"""Who handles an event in each state, and what the table says of it: the state that follows each ruling."""
+"""Handler of each event in each state, with the table's next state for each ruling."""

@@ -1,23 +1,24 @@
-"""The life of one request, as a table.
+"""Life cycle of one request, as a table.
 
 Theory of operation
 -------------------
 
-A request is **PENDING** until it is handed over to a connection, then **IN_FLIGHT** until its answer comes. A failure
-at either stage gives a reason. Reasons that are always retried, and those that a synchronous strategy decides, lead at
-once to a verdict; for an asynchronous strategy the request is **CONSULTING** until the strategy has answered.
+A request is **PENDING** until it is handed over to a connection, then **IN_FLIGHT** until its response arrives. A
+failure at either stage has a reason. If the reason is always retried or a synchronous strategy decides, the verdict
+follows immediately. With an asynchronous strategy the request is **CONSULTING** until the strategy has returned its
+answer.
 
-The verdict is a delay or a refusal. A delay makes the request **WAITING**; when it is over the request is PENDING again
-and ordered to be dispatched. A delay that was cut to the deadline, or to the end of an error map's schedule, makes it
-**EXPIRING**: when that is over the request fails and nothing is sent. A refusal makes it **FAILED**.
+The verdict is a delay or a refusal. A delay makes the request **WAITING**. When the delay is over, the request is
+PENDING again and a dispatch is ordered. A delay that was cut to the deadline, or to the end of an error map's schedule,
+makes the request **EXPIRING**: when it is over, the request fails and nothing is sent. A refusal makes it **FAILED**.
 
-**COMPLETED**, **FAILED** and **ABANDONED** are final: whatever comes later is ignored, so a request settles once.
-The deadline may strike in every state that is not final.
+**COMPLETED**, **FAILED** and **ABANDONED** are final: later events are ignored, so a request settles once. The deadline
+may pass in every state that is not final.
 
-The table names the state that follows: each row has the state, the event, and what was ruled when the event came. A
-strategy's verdict is such a ruling, and so is a response that says success. ``RetryMachine.handle`` reads its next state
-here and nowhere else. A pair of state and event that is missing is a mistake of the caller: ``handle`` raises and changes
-nothing. Diagrams are generated from this table, and a test visits every row.
+The table gives the next state: each row has the state, the event, and the ruling on the event. A strategy's verdict is
+such a ruling, and so is a successful response. ``RetryMachine.handle`` reads its next state only here. A missing pair
+of state and event is a mistake of the caller: ``handle`` raises and changes nothing. Diagrams are generated from this
+table, and a test visits every row.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from triclinium_core.retry.tables import transition_table
 
 @unique
 class RetryState(Enum):
-    """Where a request stands."""
+    """State of a request."""
 
     PENDING = "pending"
     IN_FLIGHT = "in_flight"
@@ -51,26 +52,26 @@ class RetryState(Enum):
 
 @unique
 class Ruling(Enum):
-    """What was decided about the request when an event came."""
+    """Decision on the request after an event."""
 
     NONE = "none"
-    """There was nothing to decide."""
+    """No decision was necessary."""
     RETRY = "retry"
-    """It is sent again after a delay."""
+    """The request is sent again after a delay."""
     EXPIRE = "expire"
-    """The delay was cut: it fails when that is over."""
+    """The delay was cut: the request fails when it is over."""
     CONSULT = "consult"
-    """The strategy has to be awaited."""
+    """The strategy must be awaited."""
     RESUME = "resume"
-    """The delay is over: it is sent again."""
+    """The delay is over: the request is sent again."""
     COMPLETE = "complete"
-    """It has succeeded."""
+    """The request has succeeded."""
     FAIL = "fail"
-    """It has failed."""
+    """The request has failed."""
 
 
-# Members are singletons. With the hash of Enum, which is written in Python, a retry takes 12 % more instructions: 57100 for
-# 51000 (``python -m tests.bench --only core``).
+# Members are singletons. The hash of Enum is written in Python, and with it a retry takes 12 % more instructions: 57100
+# instead of 51000 (``python -m tests.bench --only core``).
 RetryState.__hash__ = object.__hash__  # type: ignore[method-assign]
 Ruling.__hash__ = object.__hash__  # type: ignore[method-assign]
 
@@ -118,7 +119,7 @@ REQUEST_TRANSITIONS: Mapping[RetryState, Mapping[RequestInput, RetryState]] = tr
 
 
 def events_heard(state: RetryState) -> Mapping[type[events.RequestEvent], Mapping[Ruling, RetryState]]:
-    """Return the events that are heard in ``state``, each with the state that follows each ruling."""
+    """Return the events that are possible in ``state``, each with the next state for each ruling."""
     heard: dict[type[events.RequestEvent], dict[Ruling, RetryState]] = {}
     for (kind, ruling), following in REQUEST_TRANSITIONS[state].items():
         heard.setdefault(kind, {})[ruling] = following

@@ -1,7 +1,7 @@
-"""Retry strategies: their interface, the facts they get about a failed request, and those shipped.
+"""Retry strategies: their interface, the facts they receive about a failed request, and the shipped ones.
 
-Source: SDK-RFC 0049 rev 16 "Retry Strategies", "Request Annotation", "Accessible Context in the RetryStrategy"; decisions
-C1, C14 to C16.
+Source: SDK-RFC 0049 rev 16 "Retry Strategies", "Request Annotation", "Accessible Context in the RetryStrategy";
+decisions C1, C14 to C16.
 """
 
 from __future__ import annotations
@@ -25,36 +25,37 @@ from triclinium_core.shown import shown, total_repr
 @lean
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryRequest:
-    """A snapshot of a request at the moment of a failure. Durations are seconds."""
+    """Snapshot of a request at the time of a failure. Durations are in seconds."""
 
     service: Service | None
-    """None for a call of any function, under ``retry`` and its kin."""
+    """Service of the request; None for a call of any function, under ``retry`` and its variants."""
     operation: str
     idempotent: bool
     rng: Random
-    """Randomness for jitter; draw nothing from elsewhere, or a replay will differ."""
+    """Random source of jitter; randomness from elsewhere would make a replay differ."""
     key: str | None = None
     retry_attempts: int = 0
-    """Retries already done, whatever their reasons."""
+    """Number of retries so far, for any reason."""
     retry_reasons: frozenset[RetryReason] = frozenset()
-    """Reasons of earlier failures; the present one is passed beside the request."""
+    """Reasons of earlier failures; the current reason is a separate argument."""
     age: float = 0.0
-    """Since submission."""
+    """Time since submission."""
     remaining: float
-    """Until the deadline."""
+    """Time until the deadline."""
     since_first_failure: float = 0.0
-    """Since the first failure, whatever its reason."""
+    """Time since the first failure, for any reason."""
     since_this_status: float | None = None
-    """Since the first answer with the present status; None if that was the first failure. The ``max-duration`` of an
-    error map limits this time."""
+    """Time since the first response with the current status; None if that was the first failure. The ``max-duration``
+    of an error map limits this time."""
     attempts_this_status: int = 0
-    """Retries done since the status last changed (RFC 0013 "Questions"); the schedule of an error map counts these."""
+    """Number of retries since the status last changed (RFC 0013 "Questions"); the schedule of an error map uses this
+    number."""
     error_map_entry: ErrorMapEntry | None = None
-    """What the node says of the status, where the client does not know it."""
+    """Entry for the status in the node's error map, if the client does not know the status."""
     client_context: Mapping[str, object] = field(default_factory=dict)
-    """What the application attached to the request."""
+    """Data that the application attached to the request."""
     retry_strategy: object = None
-    """The strategy that decides about the request, as its caller passed it; of a ``TokenScope`` the strategy inside.
+    """Strategy that decides about the request, as its caller passed it; for a ``TokenScope`` its inner strategy.
 
     Source: RFC 0049 "Request Annotation", ``retryStrategy()``."""
 
@@ -62,21 +63,22 @@ class RetryRequest:
 @lean
 @dataclass(frozen=True, slots=True, init=False)
 class RetryAction:
-    """A strategy's answer. Build it with ``after`` or ``no_retry``.
+    """Answer of a strategy. Create it with ``after`` or ``no_retry``.
 
     Raises:
-        InvalidArgumentException: a duration is negative or not finite, or ``error`` is no class of ours.
+        InvalidArgumentException: a duration is negative or not finite, or ``error`` is not a CouchbaseException class.
     """
 
     delay: float | None
     """Seconds until the retry; None for no retry."""
     error: type[errors.CouchbaseException] | None = None
-    """What the caller gets when there is no retry; None for the error that the failure itself stands for. It is built
-    with a message and an ``ErrorContext``, as all our errors are."""
+    """Exception class for the caller if there is no retry; None for the error of the failure. It is called with a
+    message and an ``ErrorContext``, like all our errors."""
     within: float | None = None
-    """Seconds in which the retry must be sent; a longer delay is cut to it and the request then fails unsent."""
+    """Seconds within which the retry must be sent. A longer delay is cut to it, and the request then fails without
+    being sent."""
     because: str | None = None
-    """Why there is no retry, in words for the caller's error; None where the reason of the failure says enough."""
+    """Why there is no retry, in words for the caller's error; None if the reason of the failure is enough."""
 
     def __init__(
         self,
@@ -96,39 +98,39 @@ class RetryAction:
 
     @classmethod
     def after(cls, seconds: Duration, *, within: Duration | None = None) -> RetryAction:
-        """Return the order to retry after ``seconds``; less than a millisecond is taken for one.
+        """Return an action that retries after ``seconds``. A delay below one millisecond becomes one millisecond.
 
         Raises:
-            InvalidArgumentException: ``seconds`` or ``within`` is no duration, negative or not finite.
+            InvalidArgumentException: ``seconds`` or ``within`` is not a duration, is negative or not finite.
         """
-        # The constructor checks a float. None would stand for no retry there.
+        # The constructor checks a float. There, None would mean no retry.
         return cls(seconds if isinstance(seconds, float) else check_duration(seconds, "delay"), None, within)
 
     @classmethod
     def no_retry(
         cls, error: type[errors.CouchbaseException] | None = None, *, because: str | None = None
     ) -> RetryAction:
-        """Return the order to fail the request, with ``error`` where one is given, and with the words ``because`` in it.
+        """Return an action that fails the request with the class ``error``, if given, and the words ``because``.
 
         Raises:
-            InvalidArgumentException: ``error`` is no class of ours.
+            InvalidArgumentException: ``error`` is not a CouchbaseException class.
         """
         return cls(None, error, None, because)
 
 
 class RetryStrategy(Protocol):
-    """A strategy that answers at once. It must not block, and needs no clock: the request has the times."""
+    """Synchronous strategy. It must not block, and needs no clock: the request has the times."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return whether to retry. Whatever this raises fails the request, as the cause."""
+        """Return whether to retry. Any exception fails the request, and is the cause of its error."""
         ...
 
 
 class AsyncRetryStrategy(Protocol):
-    """A strategy that may do I/O before it answers; the driver awaits it."""
+    """Asynchronous strategy, which the driver awaits. It may do I/O."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return whether to retry. Whatever this raises fails the request, as the cause."""
+        """Return whether to retry. Any exception fails the request, and is the cause of its error."""
         ...
 
 
@@ -136,7 +138,7 @@ AnyRetryStrategy = RetryStrategy | AsyncRetryStrategy
 
 
 def require_strategy(strategy: object, parameter: str = "retry_strategy") -> None:
-    """Raise InvalidArgumentException, about ``parameter``, unless ``strategy`` is an object with a method retry_after."""
+    """Raise InvalidArgumentException, about ``parameter``, unless ``strategy`` is an object with ``retry_after``."""
     if not callable(getattr(strategy, "retry_after", None)):
         hint = other_kind(strategy, DeciderKind.COUCHBASE) or "it has no such method"
     elif isinstance(strategy, type):
@@ -151,18 +153,18 @@ def require_strategy(strategy: object, parameter: str = "retry_strategy") -> Non
 
 
 def is_async(strategy: AnyRetryStrategy) -> TypeGuard[AsyncRetryStrategy]:
-    """Tell whether ``strategy.retry_after`` is an ``async def``."""
+    """Return whether ``strategy.retry_after`` is an ``async def``."""
     return inspect.iscoroutinefunction(strategy.retry_after)
 
 
 class BestEffortRetryStrategy:
-    """Retries whatever is safe to retry, until the deadline.
+    """Strategy that retries everything that is safe to retry, until the deadline.
 
     Args:
-        backoff: replaces the delay calculator; 1, 2, 4 … 500 ms unless given.
+        backoff: replaces the default delays of 1, 2, 4 … 500 ms.
 
     Raises:
-        InvalidArgumentException: ``backoff`` cannot be called.
+        InvalidArgumentException: ``backoff`` is not callable.
 
     Source: RFC 0049 "Best Effort".
     """
@@ -179,7 +181,7 @@ class BestEffortRetryStrategy:
         return f"{type(self).__name__}(backoff={self._backoff!r})"
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return a retry where the request is idempotent or the reason allows one for any request."""
+        """Return a retry if the request is idempotent or the reason allows one for any request."""
         if request.idempotent or reason.allows_non_idempotent_retry:
             return RetryAction.after(self._backoff(request.retry_attempts, request.rng))
         return RetryAction.no_retry()
@@ -192,34 +194,34 @@ TERMINAL_ERRORS: dict[RetryReason, type[errors.CouchbaseException]] = {
     RetryReason.SCOPE_NOT_FOUND: errors.ScopeNotFoundException,
     RetryReason.COLLECTION_NOT_FOUND: errors.CollectionNotFoundException,
 }
-"""RFC 0049 "Fail Fast (Terminal Errors)": the five mapped reasons and what they fail with, each class as narrow as can be
+"""RFC 0049 "Fail Fast (Terminal Errors)": the five mapped reasons and their exceptions, each as narrow as possible
 (decision C32)."""
 
 
 class FastFailOnTerminalErrorRetryStrategy(BestEffortRetryStrategy):
-    """The default: fails at once where a retry is unlikely to help, and is best effort otherwise.
+    """Default strategy: fails immediately if a retry is unlikely to help, and otherwise acts like best effort.
 
-    Volatile: what counts as terminal may change in any release, so that the default stays the most helpful one. Copy
-    this class to pin today's behaviour.
+    Volatile: the set of terminal reasons may change in any release, so that the default stays the most helpful one. To
+    pin the current behaviour, copy this class.
 
     Source: RFC 0049 rev 16 "Fail Fast (Terminal Errors)".
     """
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return no retry for the five terminal reasons, else what best effort says."""
+        """Return no retry for the five terminal reasons, otherwise the answer of best effort."""
         if reason in TERMINAL_ERRORS:
             return RetryAction.no_retry(TERMINAL_ERRORS[reason])
         return super().retry_after(request, reason)
 
 
 class ErrorMapRetryStrategy:
-    """Opt-in: follows the ``retry`` object of the node's error map, and another strategy for everything else.
+    """Opt-in strategy that follows the ``retry`` object of the node's error map, and otherwise another strategy.
 
     Args:
-        otherwise: decides where the map has no usable schedule; the default strategy unless given.
+        otherwise: strategy for failures without a usable schedule in the map; the default strategy unless given.
 
     Raises:
-        InvalidArgumentException: ``otherwise`` is no strategy, or one that has to be awaited.
+        InvalidArgumentException: ``otherwise`` is not a strategy, or is asynchronous.
 
     Source: RFC 0013 "Retry Intervals"; decisions C14 to C17.
     """
@@ -238,9 +240,9 @@ class ErrorMapRetryStrategy:
         return f"{type(self).__name__}(otherwise={self.otherwise!r})"
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return the delay that the map requests.
+        """Return the delay that the map specifies.
 
-        Return no retry once ``max-duration`` has passed, or if the map names an algorithm that is unknown here.
+        Return no retry if ``max-duration`` has passed, or if the map names an unknown algorithm.
         """
         entry = request.error_map_entry
         if reason is not RetryReason.KV_ERROR_MAP_RETRY_INDICATED or entry is None:
@@ -262,7 +264,7 @@ class ErrorMapRetryStrategy:
 
 
 class FailFastRetryStrategy:
-    """Internal: retries nothing but what is always retried; meant for config polls, which come with clusters.
+    """Internal strategy that retries only reasons that are always retried, meant for config polls.
 
     Source: RFC 0049 "Fail Fast (Strict)"; decision C1.
     """

@@ -1,7 +1,7 @@
-"""The state behind the five terminal reasons, from reports of connections.
+"""State behind the five terminal reasons, from reports on connections.
 
-It never stops a request that can be dispatched; it replaces SOCKET_NOT_AVAILABLE and NODE_NOT_AVAILABLE by a reason that
-tells the user what is wrong (decision C6).
+It never stops a request that can be dispatched; it replaces SOCKET_NOT_AVAILABLE and NODE_NOT_AVAILABLE by a reason
+that shows the user the problem (decision C6).
 
 Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)"; decisions C6 to C8.
 """
@@ -18,15 +18,15 @@ from triclinium_core.retry.couchbase.tables.service import Service
 K = TypeVar("K", bound=Hashable)
 
 MISSING_MAX = 4096
-"""Scopes, and collections, that are known to be missing: three times as many as a cluster can have. Beyond that, only
-the names asked for most recently are kept; for the others, the node is asked again."""
+"""Maximum number of missing scopes, and of missing collections, in memory: three times as many as a cluster can have.
+Beyond that only the names requested most recently are kept; for others the node gets another request."""
 
 
 class TerminalStates:
-    """Which terminal conditions hold now.
+    """Current terminal conditions.
 
-    Connections are named by any hashable value of the caller's; one that is not topology-tracking (opened for
-    bootstrap, polled, or granted push) is reported with ``tracks_topology=False`` and changes nothing.
+    Connections are identified by any hashable value of the caller. A connection that does not track the topology
+    (opened for bootstrap, polled, or granted push) is reported with ``tracks_topology=False`` and changes nothing.
     """
 
     def __init__(self) -> None:
@@ -37,16 +37,16 @@ class TerminalStates:
         self._missing_collections: dict[tuple[str | None, str, str], None] = {}
 
     def sasl_answered(self, connection: Hashable, status: int, *, tracks_topology: bool = True) -> None:
-        """Record the outcome of a SASL exchange: success clears, 0x20 sets, any other status does neither."""
+        """Record the status of a SASL exchange: success clears the condition, 0x20 sets it, others keep it."""
         if status == Status.SUCCESS:
             self._refused_credentials.discard(connection)
         elif status == Status.AUTH_ERROR and tracks_topology:
             self._refused_credentials.add(connection)
 
     def authenticator_changed(self) -> None:
-        """Forget what was refused: the client has other credentials now.
+        """Clear all refusals, because the client has other credentials.
 
-        What one user may not open, and cannot see, another one may.
+        One user may be able to open or see what another cannot.
         """
         self._refused_credentials.clear()
         self._inaccessible_buckets.clear()
@@ -54,28 +54,28 @@ class TerminalStates:
         self._missing_collections.clear()
 
     def tls_failed(self, connection: Hashable, *, tracks_topology: bool = True) -> None:
-        """Record that the TLS library refused the peer, or the peer refused us."""
+        """Record that the TLS library refused the server, or the server refused the client."""
         if tracks_topology:
             self._failed_tls.add(connection)
 
     def tls_established(self, connection: Hashable) -> None:
-        """Clear the connection's TLS failure: its handshake is complete."""
+        """Clear the connection's TLS failure, because its handshake is complete."""
         self._failed_tls.discard(connection)
 
     def connection_removed(self, connection: Hashable) -> None:
-        """Forget a connection that is closed."""
+        """Clear the conditions of a closed connection."""
         self._refused_credentials.discard(connection)
         self._failed_tls.discard(connection)
 
     def bucket_selected(self, bucket: str, status: int) -> None:
-        """Record the answer to a SELECT_BUCKET: success clears, NO_ACCESS sets, NOT_FOUND does neither (decision C7)."""
+        """Record the status of a SELECT_BUCKET: success clears, NO_ACCESS sets, NOT_FOUND keeps (decision C7)."""
         if status == Status.SUCCESS:
             self._inaccessible_buckets.discard(bucket)
         elif status == Status.NO_ACCESS:
             self._inaccessible_buckets.add(bucket)
 
     def bucket_forgotten(self, bucket: str) -> None:
-        """Clear all reasons of a bucket (decision C7)."""
+        """Clear all conditions of a bucket (decision C7)."""
         self._inaccessible_buckets.discard(bucket)
         for scope in [each for each in self._missing_scopes if each[0] == bucket]:
             del self._missing_scopes[scope]
@@ -108,7 +108,7 @@ class TerminalStates:
 
         Args:
             service: the last three reasons hold for KV only.
-            bucket, scope, collection: what the request is about, as far as given.
+            bucket, scope, collection: keyspace of the request, as far as given.
         """
         if self._refused_credentials:
             return RetryReason.AUTHENTICATION_ERROR
@@ -126,7 +126,7 @@ class TerminalStates:
 
 
 def _remember(names: dict[K, None], name: K) -> None:
-    """Put a name at the end of those that are remembered, and forget the first if there are too many."""
+    """Move or add a name to the end of ``names``, and drop the first name if there are too many."""
     names.pop(name, None)
     names[name] = None
     if len(names) > MISSING_MAX:

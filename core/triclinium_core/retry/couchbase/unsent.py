@@ -1,4 +1,4 @@
-"""Retry reasons that a client may give for a request of which it has sent nothing.
+"""Retry reasons that a client may give for a request of which nothing was sent.
 
 Source: SDK-RFC 0049 "Client Dispatch", "RetryReason", "Fail Fast (Terminal Errors)"; decisions C6 and C8.
 """
@@ -25,17 +25,17 @@ _OF_A_DISPATCH = (
 )
 
 OF_A_LOOKUP = (RetryReason.KV_TEMPORARY_FAILURE, RetryReason.KV_ERROR_MAP_RETRY_INDICATED)
-"""What the answer to GET_COLLECTION_ID may ask for, which comes before the first request to a collection."""
+"""Reasons from the response to GET_COLLECTION_ID, which precedes the first request to a collection."""
 
 UNKNOWN_STATUS = 0xFFFF
-"""A status that no table has, so that an error map decides."""
+"""Status that is in no table, so that an error map decides."""
 
 RETRY_PERMITTED = ErrorMapEntry("", "", frozenset({Attribute.AUTO_RETRY}))
-"""The least that an error map says of a status to have it retried."""
+"""Smallest entry of an error map that permits a retry."""
 
 
 def unsent_reasons(service: Service, event: type[SocketClosed | DispatchFailed]) -> tuple[RetryReason, ...]:
-    """Return for which reasons nothing of a request of ``service`` is sent.
+    """Return the possible reasons for not sending a request to ``service``.
 
     Args:
         event: ``DispatchFailed``, or ``SocketClosed`` for a socket that closed before anything was handed over to it.
@@ -47,7 +47,7 @@ def unsent_reasons(service: Service, event: type[SocketClosed | DispatchFailed])
 
 
 def error_of_lookup(reason: RetryReason) -> ErrorClass | None:
-    """Return what an answer to GET_COLLECTION_ID stands for where it gives ``reason``; None where no answer does."""
+    """Return the error of a GET_COLLECTION_ID response that gives ``reason``; None if no response gives it."""
     answers = [*((status, None) for status in RETRYABLE_STATUSES), (UNKNOWN_STATUS, RETRY_PERMITTED)]
     verdicts = (classify("get_collection_id", *answer) for answer in answers)
     return next((verdict.error for verdict in verdicts if verdict.reason is reason), None)

@@ -1,15 +1,15 @@
 """Smithy's tradition: a strategy issues tokens, and a shared quota limits retries. Standard library only.
 
-``protocols`` has the shapes that strategies, tokens and errors have, ours and other people's; ``classification`` reads
-errors. The strategies are ``simple``, ``standard`` and ``adaptive``, and ``resolver`` finds one by options; they are made
-of ``base``, ``tokens``, ``quota``, ``backoff``, ``numbers`` and ``rate_limiter``. ``asynchronous`` gives them the
-other shape.
+``protocols`` has the interfaces of strategies, tokens and errors, which other libraries implement too.
+``classification`` reads errors. The strategies are ``simple``, ``standard``, ``adaptive``, ``budget`` and ``breaker``;
+``resolver`` selects one by options. They are built from ``base``, ``tokens``, ``quota``, ``backoff``, ``numbers`` and
+``rate_limiter``. ``asynchronous`` gives a strategy the asynchronous interface.
 
-What has any function retried under a strategy stands next door, in ``retry.calls``.
+The neighbouring package ``retry.calls`` retries any function under a strategy.
 
-Source: the Smithy Python retry design, and the numbers of its shipped library and of the AWS SDKs.
+Source: the Smithy Python retry design, and the numbers of its released library and of the AWS SDKs.
 
-This package has the names that a driver needs, each loaded when it is first asked for.
+This package exports the names that a driver needs. Each is loaded on first use.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _MODULE_OF = {
     "require_strategy": "triclinium_core.retry.smithy.asynchronous",
 }
 
-if not TYPE_CHECKING:  # A type checker would take every misspelt name for one that this function finds.
+if not TYPE_CHECKING:  # A type checker would accept any misspelt name because of this function.
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The adaptive strategy: the standard one, and every send waits for a rate that the service bears.
+"""The adaptive strategy: the standard one with a rate limit that adapts to throttling.
 
 Source: "adaptive" mode of the AWS SDKs; decision S9.
 """
@@ -19,20 +19,20 @@ from triclinium_core.shown import shown
 
 
 class AdaptiveRetryStrategy(StandardRetryStrategy):
-    """The standard strategy that also holds requests back once a service has throttled, first attempts too.
+    """Standard strategy that also limits the rate of all attempts, even first ones, after the service has throttled.
 
-    The delay of each token is as long as the backoff and the rate both need; so whoever sends waits for the delay of the
-    first token as well. There is one rate for all scopes: use a strategy for each service.
+    The delay of each token satisfies both the backoff and the rate limit, so a caller must also wait for the delay of
+    the first token. All scopes share one rate: use one strategy for each service.
 
     Args:
-        clock: tells the present in seconds, such as ``trio.current_time``. It must not go back, so a strategy serves one
-            run of an event loop.
+        clock: returns the current time in seconds, such as ``trio.current_time``. It must not go back, so a strategy
+            serves one run of an event loop.
         rng, max_attempts, numbers, quota_capacity, clamp_retry_after, backoff, throttling_backoff: as for
             ``StandardRetryStrategy``.
 
     Raises:
-        ArgumentError: an argument is of the wrong type or out of range. Each method raises it too, having
-            changed nothing, if the clock goes back.
+        ArgumentError: an argument is of the wrong type or out of range. Each method also raises it if the clock goes
+            back, and then changes nothing.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
 
     @property
     def allowed_rate(self) -> float | None:
-        """Requests a second that are allowed; None as long as the service has not throttled."""
+        """Allowed rate in requests per second; None if the service has not throttled."""
         return self._limiter.rate if self._limiter.is_enabled else None
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
-        """Return the token of a first attempt, which is never refused; its delay is what the rate needs.
+        """Return the token of a first attempt, with the delay that the rate limit requires. It is never refused.
 
         Raises:
             ArgumentError: ``token_scope`` is neither a string nor None.
@@ -80,7 +80,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         return token
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> SingleUseToken:
-        """Return the token of the next attempt; a throttling ``error`` lowers the rate also where there is none.
+        """Return the token of the next attempt. A throttling ``error`` lowers the rate even if the retry is refused.
 
         Raises:
             RetryError: as for ``StandardRetryStrategy``.
@@ -98,10 +98,10 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         return token
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Take back the token of the attempt that succeeded; the quota gets its part, and the rate may rise.
+        """Record the success of the attempt of ``token``. This returns units to the quota, and may raise the rate.
 
         Raises:
-            ArgumentError: the token is used up, or not from here.
+            ArgumentError: the token was used before, or another strategy issued it.
         """
         now = self._clock()
         self._limiter.advance(now)
@@ -109,10 +109,10 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         self._limiter.on_success(now)
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Take back the token of an attempt that will not be made; quota and rate are as if it had not been asked for.
+        """Release the token of an attempt that will not be made. This restores the quota and the rate limit.
 
         Raises:
-            ArgumentError: the token is used up, or not from here.
+            ArgumentError: the token was used before, or another strategy issued it.
         """
         holds_slot = require_token(token, self, "token").holds_slot
         super().abandon(token=token)

@@ -1,4 +1,4 @@
-"""Asynchronous form of a strategy, as smithy-core has it since 0.6; decision S1."""
+"""Asynchronous form of a strategy, as in smithy-core since 0.6; decision S1."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from triclinium_core.retry.smithy import protocols
 from triclinium_core.shown import shown
 
 METHODS = ("acquire_initial_retry_token", "refresh_retry_token_for_retry", "record_success")
-"""What every strategy has."""
+"""Methods that every strategy has."""
 
 
 class AsyncShape:
-    """A strategy that answers at once, in awaitable form. It never waits, so nothing can cancel it.
+    """Asynchronous adapter of a synchronous strategy. It never waits, so nothing can cancel it.
 
     Args:
-        strategy: what answers.
+        strategy: the synchronous strategy.
 
     Raises:
-        ArgumentError: ``strategy`` is not a strategy, or has to be awaited itself.
+        ArgumentError: ``strategy`` is not a strategy, or is asynchronous already.
     """
 
     def __init__(self, strategy: protocols.MinimalRetryStrategy) -> None:
@@ -31,11 +31,11 @@ class AsyncShape:
                 f"strategy={shown(strategy)} has to be awaited already; use it as it is", parameter="strategy"
             )
         self.strategy: protocols.MinimalRetryStrategy = strategy
-        """What answers."""
+        """The synchronous strategy."""
 
     @property
     def backoff_strategy(self) -> protocols.RetryBackoffStrategy:
-        """The backoff of the strategy.
+        """Backoff of the strategy.
 
         Raises:
             AttributeError: the strategy has no such attribute.
@@ -52,23 +52,23 @@ class AsyncShape:
         return cast(protocols.RetryStrategy, self.strategy).max_attempts
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> protocols.RetryToken:
-        """Return the token of a request's first attempt, or raise what the strategy raises."""
+        """Return the token of a request's first attempt. Exceptions of the strategy propagate."""
         return self.strategy.acquire_initial_retry_token(token_scope=token_scope)
 
     async def refresh_retry_token_for_retry(
         self, *, token_to_renew: protocols.RetryToken, error: Exception
     ) -> protocols.RetryToken:
-        """Return the token of the next attempt, or raise what the strategy raises."""
+        """Return the token of the next attempt. Exceptions of the strategy propagate."""
         return self.strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
 
     async def record_success(self, *, token: protocols.RetryToken) -> None:
-        """Take back the token of the attempt that succeeded."""
+        """Record the success of the attempt of ``token``."""
         self.strategy.record_success(token=token)
 
     def abandon(self, *, token: protocols.RetryToken) -> None:
-        """Take back the token of an attempt that will not be made, where the strategy does.
+        """Release the token of an attempt that will not be made, if the strategy has an ``abandon``.
 
-        It is not awaited: a caller that gives up because of a cancellation could not wait for it.
+        The method is synchronous because a cancelled caller cannot await it.
         """
         take_back = getattr(self.strategy, "abandon", None)
         if take_back is not None:
@@ -80,7 +80,7 @@ def as_async(strategy: protocols.RetryStrategy | protocols.AsyncRetryStrategy) -
 @overload
 def as_async(strategy: protocols.AnyRetryStrategy) -> protocols.AsyncMinimalRetryStrategy: ...
 def as_async(strategy: protocols.AnyRetryStrategy) -> protocols.AsyncMinimalRetryStrategy:
-    """Return ``strategy`` in the shape that is awaited; one that has it is returned as it is.
+    """Return ``strategy`` with the asynchronous interface, or ``strategy`` itself if it has that already.
 
     The result has ``backoff_strategy`` and ``max_attempts`` if ``strategy`` has them.
 
@@ -92,9 +92,9 @@ def as_async(strategy: protocols.AnyRetryStrategy) -> protocols.AsyncMinimalRetr
 
 
 def require_strategy(strategy: object, parameter: str = "strategy") -> None:
-    """Raise ArgumentError, about ``parameter``, unless ``strategy`` is an object with the three methods of one.
+    """Raise ArgumentError, about ``parameter``, unless ``strategy`` is an object with the three methods of a strategy.
 
-    They are all of one kind.
+    The methods must be all synchronous or all asynchronous.
     """
     missing = [name for name in METHODS if not callable(getattr(strategy, name, None))]
     if isinstance(strategy, type) or missing:

@@ -1,4 +1,4 @@
-"""Delays before retries: exponential, with four kinds of jitter, from the number of the retry alone.
+"""Delays before retries: exponential backoff with four kinds of jitter, and decorrelated backoff.
 
 Source: the Smithy Python retry design, "Backoff Strategy"; decision S7.
 """
@@ -17,22 +17,22 @@ from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 from triclinium_core.shown import shown
 
 WALK_MAX = 256
-"""Steps that a decorrelated delay is walked, at most: a longer walk ends no differently, and would cost more draws."""
+"""Maximum number of steps in a decorrelated delay. More steps give the same distribution and cost more draws."""
 
 
 @unique
 class Jitter(StrEnum):
-    """How much of a delay is random. ``d`` is the exponential delay, ``min(max, base * 2 ** (retry_attempt - 1))``."""
+    """Random part of a delay. ``d`` is the exponential delay, ``min(max, base * 2 ** (retry_attempt - 1))``."""
 
     NONE = "none"
-    """None of it: ``d``."""
+    """No random part: ``d``."""
     EQUAL = "equal"
-    """Half of it: evenly from ``[d / 2, d)``."""
+    """Half of the delay is random: uniform in ``[d / 2, d)``."""
     FULL = "full"
-    """All of it: evenly from ``[0, d)``."""
+    """The whole delay is random: uniform in ``[0, d)``."""
     DECORRELATED = "decorrelated"
-    """Evenly from ``[base, base + 3 * p)``, cut to ``max``, where ``p`` is the delay of the retry before: ``base`` to
-    begin with, then drawn anew for each retry that lies between."""
+    """Uniform in ``[base, base + 3 * p)``, cut to ``max``, where ``p`` is the delay of the retry before. ``p`` starts
+    at ``base`` and is drawn again for each earlier retry."""
 
 
 _NONE, _EQUAL, _DECORRELATED = Jitter.NONE, Jitter.EQUAL, Jitter.DECORRELATED
@@ -40,18 +40,18 @@ _NONE, _EQUAL, _DECORRELATED = Jitter.NONE, Jitter.EQUAL, Jitter.DECORRELATED
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class ExponentialRetryBackoffStrategy:
-    """Doubles the delay from retry to retry, up to a ceiling.
+    """Exponential backoff: the delay doubles with each retry, up to a maximum.
 
-    It keeps nothing between two calls, so any number of requests may share one.
+    An object keeps no state between calls, so any number of requests may share one.
 
     Args:
-        rng: draws for the jitter; only ``Jitter.NONE`` does without.
+        rng: random source of the jitter; may be missing for ``Jitter.NONE`` only.
         base: delay before the first retry.
-        max: what no delay exceeds; it may be less than ``base``.
+        max: maximum delay; it may be less than ``base``.
 
     Raises:
-        ArgumentError: ``base`` or ``max`` is no duration, negative or not finite, ``jitter`` is not one of
-            ``Jitter``, or ``rng`` is missing or draws nothing.
+        ArgumentError: ``base`` or ``max`` is not a duration, is negative or not finite, ``jitter`` is not a ``Jitter``,
+            or ``rng`` is missing or not a random source.
     """
 
     rng: Random | None = field(default=None, repr=False)
@@ -59,7 +59,7 @@ class ExponentialRetryBackoffStrategy:
     max: float = 20.0
     jitter: Jitter = Jitter.EQUAL
     _doublings: float = field(init=False, repr=False, compare=False)
-    """After these many ``max`` is reached in any case."""
+    """Number of doublings after which ``max`` is certainly reached."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class ExponentialRetryBackoffStrategy:
         """Return the delay in seconds before retry ``retry_attempt``, at most ``max``; 0 for 0.
 
         Raises:
-            ArgumentError: ``retry_attempt`` is no count, or ``rng`` draws something outside [0, 1].
+            ArgumentError: ``retry_attempt`` is not a count, or ``rng`` draws a number outside [0, 1].
         """
         check_integer(retry_attempt, "retry_attempt")
         if retry_attempt == 0:
@@ -98,7 +98,7 @@ class ExponentialRetryBackoffStrategy:
             return self._walk(retry_attempt)
         delay = self.max
         if retry_attempt <= self._doublings:
-            # The exponent is small here, so that nothing overflows.
+            # The exponent is small here, so nothing overflows.
             delay = min(delay, math.ldexp(self.base, retry_attempt - 1))
         if jitter is _NONE:
             return delay
@@ -118,18 +118,20 @@ class ExponentialRetryBackoffStrategy:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class DecorrelatedRetryBackoffStrategy:
-    """Draws each delay between ``base`` and three times the delay before it, up to a ceiling.
+    """Decorrelated backoff: each delay lies between ``base`` and three times the previous delay, up to a maximum.
 
-    A strategy tells it that delay, which the token has; so it keeps nothing between two calls, and any number of requests may
-    share one. ``Jitter.DECORRELATED`` is Smithy's: it draws from ``[base, base + 3 * p)``, and the delay before anew.
+    The strategy passes the previous delay, which the token records. An object therefore keeps no state between calls,
+    and any number of requests may share one. ``Jitter.DECORRELATED`` is Smithy's variant: it draws from
+    ``[base, base + 3 * p)`` and draws the previous delay again.
 
     Args:
-        rng: draws.
-        base: the least delay, and what counts as the delay before the first one.
-        max: what no delay exceeds; it may be less than ``base``.
+        rng: random source.
+        base: minimum delay, and the assumed delay before the first one.
+        max: maximum delay; it may be less than ``base``.
 
     Raises:
-        ArgumentError: ``base`` or ``max`` is no duration, negative or not finite, or ``rng`` draws nothing.
+        ArgumentError: ``base`` or ``max`` is not a duration, is negative or not finite, or ``rng`` is not a random
+            source.
 
     Source: AWS Architecture Blog, "Exponential Backoff and Jitter"; decision S23.
     """
@@ -144,10 +146,10 @@ class DecorrelatedRetryBackoffStrategy:
         object.__setattr__(self, "max", check_duration(max, "max"))
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        """Return a delay in seconds for retry ``retry_attempt``, with the delays before it drawn anew; 0 for 0.
+        """Return a delay in seconds for retry ``retry_attempt``, after drawing the delays before it; 0 for 0.
 
         Raises:
-            ArgumentError: ``retry_attempt`` is no count, or ``rng`` draws something outside [0, 1].
+            ArgumentError: ``retry_attempt`` is not a count, or ``rng`` draws a number outside [0, 1].
         """
         check_integer(retry_attempt, "retry_attempt")
         delay = 0.0
@@ -156,42 +158,42 @@ class DecorrelatedRetryBackoffStrategy:
         return delay
 
     def compute_following_backoff_delay(self, previous_delay: float) -> float:
-        """Return the delay in seconds after one of ``previous_delay``; 0 before the first retry.
+        """Return the delay in seconds that follows ``previous_delay``, which is 0 before the first retry.
 
         Raises:
-            ArgumentError: ``rng`` draws something outside [0, 1].
+            ArgumentError: ``rng`` draws a number outside [0, 1].
         """
         base, top = self.base, 3.0 * max(previous_delay, self.base)
         return min(self.max, base + (top - base) * draw_share(self.rng))
 
 
 def draw_share(rng: Random) -> float:
-    """Return what ``rng`` draws.
+    """Return a random number from ``rng``.
 
     Raises:
-        ArgumentError: it is outside [0, 1].
+        ArgumentError: the number is outside [0, 1].
     """
     share = rng.random()
-    # 1 itself does no harm, and is what a test draws that wants the longest delays.
+    # 1 itself is harmless, and a test draws it to get the longest delays.
     if not (is_seconds(share) and share <= 1.0):
         raise ArgumentError(f"rng drew {shown(share)}; it must draw from [0, 1)", parameter="rng")
     return share
 
 
 def check_backoff(backoff: RetryBackoffStrategy, parameter: str) -> RetryBackoffStrategy:
-    """Return ``backoff``, or raise ArgumentError where it is no backoff strategy."""
+    """Return ``backoff``, or raise ArgumentError if it is not a backoff strategy."""
     method = "compute_next_backoff_delay"
     return check_method(backoff, parameter, method, f"{method}(retry_attempt)")
 
 
 def backoff_delay(backoff: RetryBackoffStrategy, retry_attempt: int, previous: float) -> float:
-    """Return the seconds that ``backoff`` computes: from the delay before, where it is of that kind.
+    """Return the delay that ``backoff`` computes, in seconds: from the previous delay if it has a method for that.
 
     Args:
-        previous: seconds that were waited before the attempt that failed; 0 for a first one.
+        previous: delay in seconds before the attempt that failed; 0 for a first attempt.
 
     Raises:
-        ArgumentError: it computes something else. Whatever the strategy itself raises passes through.
+        ArgumentError: the result is not a finite number of at least 0. Exceptions of the backoff strategy propagate.
     """
     following = getattr(backoff, "compute_following_backoff_delay", None)
     delay = in_seconds(backoff.compute_next_backoff_delay(retry_attempt) if following is None else following(previous))

@@ -1,4 +1,4 @@
-"""Base of the shipped strategies: a limit of attempts, errors without retry, and tokens that serve once.
+"""Base of the shipped strategies: limit of attempts, errors that are not retried, and single-use tokens.
 
 Source: the Smithy Python retry design, "Specification", "Error Classification"; decisions S2, S3 and S16 to S20.
 """
@@ -16,11 +16,11 @@ from triclinium_core.retry.smithy.tokens import SingleUseToken, require_scope, r
 from triclinium_core.shown import shown, total_repr
 
 RETRY_AFTER_CLAMP = 5.0
-"""Seconds by which a server's wish may lengthen a backoff where it is clamped (smithy-core 0.8)."""
+"""Maximum seconds by which a server's ``retry_after`` may lengthen a backoff if it is clamped (smithy-core 0.8)."""
 
 
 class BaseRetryStrategy:
-    """Retries what is safe to retry until ``max_attempts`` were made."""
+    """Strategy that retries errors that are retry-safe, up to ``max_attempts`` attempts."""
 
     def __init__(self, max_attempts: int, backoff: RetryBackoffStrategy) -> None:
         self._max_attempts = check_integer(max_attempts, "max_attempts")
@@ -31,21 +31,21 @@ class BaseRetryStrategy:
         return f"{type(self).__name__}(max_attempts={self._max_attempts})"
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
-        # Settings are copied for a call; what all calls share must not be.
+        # Settings may be copied for a call; the strategy must stay shared by all calls.
         return self
 
     @property
     def max_attempts(self) -> int:
-        """Attempts of one request, the first among them."""
+        """Maximum number of attempts of one request, including the first."""
         return self._max_attempts
 
     @property
     def backoff_strategy(self) -> RetryBackoffStrategy:
-        """What computes the delays; a strategy may have another one for throttling errors."""
+        """Backoff that computes the delays. A strategy may have another one for throttling errors."""
         return self._backoff
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
-        """Return the token of a first attempt, which is never refused and takes nothing from a quota.
+        """Return the token of a first attempt. It is never refused and takes nothing from a quota.
 
         Raises:
             ArgumentError: ``token_scope`` is neither a string nor None.
@@ -55,13 +55,13 @@ class BaseRetryStrategy:
         return SingleUseToken(self, token_scope)
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> SingleUseToken:
-        """Return the token of the next attempt; the one given is used up, also where there is none.
+        """Return the token of the next attempt. ``token_to_renew`` is used up, even if the retry is refused.
 
         Raises:
-            RetryError: ``error`` is not safe to retry, the attempts are used up, or the quota is, and then
-                ``retry_after`` has the delay that there would have been. ``error`` is its cause.
-            ArgumentError: the token is used up or not from here, ``error`` is no exception, or the backoff computed
-                no delay; nothing has changed then.
+            RetryError: ``error`` is not retry-safe, or no attempt or too little of the quota is left. If the quota
+                refused the retry, ``retry_after`` has the delay that the retry would have had. ``error`` is the cause.
+            ArgumentError: the token was used before or another strategy issued it, ``error`` is not an exception, or
+                the backoff computed no valid delay. Nothing has changed then.
         """
         token = require_token(token_to_renew, self, "token_to_renew")
         if not isinstance(error, BaseException):
@@ -79,23 +79,23 @@ class BaseRetryStrategy:
         return SingleUseToken(self, scope, count, delay, self._charge(error, info, scope, delay))
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Take back the token of the attempt that succeeded.
+        """Record the success of the attempt of ``token``.
 
         Raises:
-            ArgumentError: the token is used up, or not from here.
+            ArgumentError: the token was used before, or another strategy issued it.
         """
         require_token(token, self, "token").owner = None
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Take back the token of an attempt that will not be made, such as one that its deadline leaves no time for.
+        """Release the token of an attempt that will not be made, for example because its deadline is too close.
 
         Raises:
-            ArgumentError: the token is used up, or not from here.
+            ArgumentError: the token was used before, or another strategy issued it.
         """
         require_token(token, self, "token").owner = None
 
     def _refusal(self, info: ErrorInfo, count: int, scope: str | None) -> str | None:
-        """Return why there is no retry after attempt ``count``, before anything is asked of a quota; None where there is."""
+        """Return why there is no retry after attempt ``count``, apart from the quota; None if a retry is permitted."""
         if info.is_retry_safe is not True:
             return f"its is_retry_safe is {info.is_retry_safe}, and only True permits it"
         if count >= self._max_attempts:
@@ -107,15 +107,15 @@ class BaseRetryStrategy:
         return at_least_retry_after(delay, info.retry_after, clamped=False)
 
     def _charge(self, error: Exception, info: ErrorInfo, scope: str | None, delay: float) -> int:
-        """Return what a retry takes from a quota, having taken it; or raise RetryError."""
+        """Charge a retry to the quota and return its cost, or raise RetryError."""
         return 0
 
 
 def at_least_retry_after(delay: float, retry_after: float | None, *, clamped: bool) -> float:
-    """Return the seconds to wait for: ``delay``, or what the server asked for where that is more.
+    """Return the seconds to wait: ``delay``, or the server's ``retry_after`` if that is longer.
 
     Args:
-        clamped: whether the server's wish counts for ``RETRY_AFTER_CLAMP`` more than ``delay`` only.
+        clamped: whether ``retry_after`` may exceed ``delay`` by at most ``RETRY_AFTER_CLAMP``.
     """
     if retry_after is None or retry_after <= delay:
         return delay

@@ -1,7 +1,6 @@
 """The breaker strategy: no retries while many attempts fail.
 
-It stops retries, and no first attempts: nothing is refused that was not sent yet, which is what sets it apart from a
-circuit breaker on a connection.
+It stops retries, but no first attempts. This distinguishes it from a circuit breaker on a connection.
 
 Source: Marc Brooker, "Fixing retries with token buckets and circuit breakers" (2022-02-28); decision S22.
 """
@@ -20,17 +19,18 @@ from triclinium_core.shown import total_repr
 
 
 class BreakerRetryStrategy(BaseRetryStrategy):
-    """Retries what is safe to retry until ``max_attempts`` were made, while few attempts fail.
+    """Strategy that retries errors that are retry-safe, up to ``max_attempts`` attempts, while few attempts fail.
 
-    It counts requests, and attempts that failed and were asked to be retried, for as long as it lives: there is no window.
-    What succeeds after retries has failed as often as it was retried, so that the retries themselves keep the share up. Share one
-    strategy among all requests to a service; it belongs to one thread, such as that of an event loop.
+    It counts requests, and failed attempts for which a retry was requested, over its whole lifetime: there is no
+    window. A request that succeeds after retries counts one failure for each retry, so the retries themselves keep the
+    share up. Share one strategy among all requests to a service. It is for use in one thread, such as that of an event
+    loop.
 
     Args:
-        rng: draws for the backoff.
+        rng: random source of the backoff.
         max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
-        failure_share: failed attempts for each request, up to which there are retries.
-        backoff: replaces 25 ms, doubled up to 20 s, half of it random.
+        failure_share: maximum number of failed attempts per request; above that nothing is retried.
+        backoff: replaces the default: 25 ms, doubled up to 20 s, half of it random.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -47,19 +47,19 @@ class BreakerRetryStrategy(BaseRetryStrategy):
         super().__init__(max_attempts, ExponentialRetryBackoffStrategy(rng=rng) if backoff is None else backoff)
         self._failure_share_max = check_number(failure_share, "failure_share", 0.0)
         self._counts: dict[str | None, list[int]] = {}
-        """Requests and failed attempts of each scope."""
+        """Numbers of requests and failed attempts of each scope."""
 
     @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}(max_attempts={self._max_attempts}, failure_share={self._failure_share_max:g})"
 
     def failure_share(self, token_scope: str | None = None) -> float:
-        """Return how many attempts of a scope failed for each of its requests; 0 where there were none."""
+        """Return the number of failed attempts per request of a scope; 0 without requests."""
         requests, failures = self._counts.get(token_scope, (0, 0))
         return failures / requests if requests else 0.0
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
-        """Return the token of a first attempt, which is never refused, and count the request.
+        """Return the token of a first attempt, and count the request. It is never refused.
 
         Raises:
             ArgumentError: ``token_scope`` is neither a string nor None.
@@ -73,7 +73,7 @@ class BreakerRetryStrategy(BaseRetryStrategy):
         return token
 
     def _refusal(self, info: ErrorInfo, count: int, scope: str | None) -> str | None:
-        # A scope that was forgotten begins anew, with this request.
+        # The counts of this scope may have been dropped: start again with this request.
         if scope not in self._counts:
             self._count_anew(scope)
         self._counts[scope][1] += 1
@@ -85,7 +85,7 @@ class BreakerRetryStrategy(BaseRetryStrategy):
         return super()._refusal(info, count, scope)
 
     def _count_anew(self, scope: str | None) -> None:
-        """Count one request of a scope, and forget the scope that began first where there are too many."""
+        """Start the counts of a scope with one request. Drop the scope with the oldest counts if there are too many."""
         self._counts[scope] = [1, 0]
         if len(self._counts) > SCOPES_MAX:
             del self._counts[next(iter(self._counts))]

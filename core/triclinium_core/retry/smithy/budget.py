@@ -16,23 +16,23 @@ from triclinium_core.retry.smithy.tokens import SingleUseToken, require_token
 from triclinium_core.shown import total_repr
 
 ATTEMPTS_MAX = 1_000
-"""Attempts of one request where nobody says otherwise: the budget is what ends them."""
+"""Default maximum number of attempts of one request; normally the budget ends them earlier."""
 
 
 class BudgetRetryStrategy(BaseRetryStrategy):
-    """Retries what is safe to retry, while a budget lasts that first attempts feed.
+    """Strategy that retries errors that are retry-safe, within a budget that grows with each first attempt.
 
-    Each first attempt adds ``deposit`` to the budget, and a retry takes 1 from it. Over a long time there are no more than
-    ``deposit`` retries for each request, whatever fails; ``capacity`` is what a moment of trouble may take in addition. What
-    succeeds gives nothing back. Share one strategy among all requests to a service; it belongs to one thread, such as that
-    of an event loop.
+    Each first attempt adds ``deposit`` to the budget, and each retry takes 1. In the long run there are at most
+    ``deposit`` retries per request, however many attempts fail; ``capacity`` permits additional retries for a short
+    time. A success returns nothing. Share one strategy among all requests to a service. It is for use in one thread,
+    such as that of an event loop.
 
     Args:
-        rng: draws for the backoff.
-        capacity: what the budget of each scope begins with, and never exceeds. A retry is made while more than 1 is left.
-        deposit: what a first attempt adds; 0.1 permits one retry for ten requests.
+        rng: random source of the backoff.
+        capacity: initial and maximum budget of each scope. A retry needs more than 1 in the budget.
+        deposit: amount that a first attempt adds; 0.1 permits one retry for ten requests.
         max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
-        backoff: replaces 25 ms, doubled up to 20 s, half of it random.
+        backoff: replaces the default: 25 ms, doubled up to 20 s, half of it random.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -51,18 +51,18 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         self._capacity = check_number(capacity, "capacity", 0.0)
         self._deposit = check_number(deposit, "deposit", 0.0)
         self._missing: dict[str | None, float] = {}
-        """What the budget of a scope lacks; nothing for one that is full."""
+        """Difference between ``capacity`` and the budget of each scope; a scope with a full budget has no entry."""
 
     @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}(capacity={self._capacity:g}, deposit={self._deposit:g})"
 
     def available_budget(self, token_scope: str | None = None) -> float:
-        """Return what is left in the budget of a scope."""
+        """Return the remaining budget of a scope."""
         return self._capacity - self._missing.get(token_scope, 0.0)
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> SingleUseToken:
-        """Return the token of a first attempt, which is never refused and feeds the budget.
+        """Return the token of a first attempt, and add its deposit to the budget. It is never refused.
 
         Raises:
             ArgumentError: ``token_scope`` is neither a string nor None.
@@ -73,10 +73,10 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         return token
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Take back the token of an attempt that will not be made; the budget is what it would be without it.
+        """Release the token of an attempt that will not be made, and undo its change of the budget.
 
         Raises:
-            ArgumentError: the token is used up, or not from here; the budget has not changed then.
+            ArgumentError: the token was used before, or another strategy issued it; the budget has not changed then.
         """
         mine = require_token(token, self, "token")
         super().abandon(token=token)
@@ -98,13 +98,13 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         return 1
 
     def _take(self, amount: float, scope: str | None) -> None:
-        # Popped and put back, the scope is now the newest.
+        # Removing and inserting the scope again makes it the newest.
         self._missing[scope] = min(self._missing.pop(scope, 0.0) + amount, self._capacity)
         if len(self._missing) > SCOPES_MAX:
             del self._missing[next(iter(self._missing))]
 
     def _give_back(self, amount: float, scope: str | None) -> float:
-        """Return how much of ``amount`` the budget had room for."""
+        """Add ``amount`` to the budget, up to its capacity. Return how much was added."""
         missing = self._missing.get(scope, 0.0)
         if missing > amount:
             self._missing[scope] = missing - amount

@@ -1,6 +1,6 @@
 """Classification of an error of any type for a strategy.
 
-Source: the Smithy Python retry design, "Error Classification": what is missing has its default.
+Source: the Smithy Python retry design, "Error Classification": a missing attribute has its default.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from triclinium_core.retry.smithy.protocols import PartyAtFault
 
 
 class ErrorInfo(NamedTuple):
-    """What an error says about retries, complete and checked."""
+    """Retry information of an error, complete and validated."""
 
     is_retry_safe: bool | None = None
-    """Whether a retry is allowed; None, like False, permits none."""
+    """Whether a retry is safe; None, like False, does not permit one."""
     retry_after: float | None = None
-    """Seconds that should pass before a retry, finite and at least 0."""
+    """Minimum delay before a retry, in seconds, finite and at least 0."""
     is_throttling_error: bool = False
-    """Whether the service asked for fewer requests."""
+    """Whether the service requests a lower rate."""
     is_timeout_error: bool = False
-    """Whether time ran out; since 2026 it costs what any error costs."""
+    """Whether the error is a timeout. In the numbers of 2026 its retry costs the same as that of any error."""
     fault: PartyAtFault = None
-    """Who is at fault; None where nobody knows. It decides nothing."""
+    """Party at fault; None if unknown. It does not affect decisions."""
 
 
 def classify(error: BaseException) -> ErrorInfo:
-    """Return what ``error`` says about itself; an attribute that is missing, or makes no sense, has its default.
+    """Return the retry information of ``error``. A missing or invalid attribute has its default.
 
-    An error comes from a peer's answer as often as from our own code, so that nothing it carries raises here.
+    This never raises: the attributes may come from a server's response as well as from code.
     """
     try:
         safe = getattr(error, "is_retry_safe", None)
@@ -38,7 +38,7 @@ def classify(error: BaseException) -> ErrorInfo:
         timeout = getattr(error, "is_timeout_error", None)
         fault = getattr(error, "fault", None)
     except Exception:
-        # One of them is computed, and cannot be; the others count.
+        # A computed attribute raised; the others still count.
         safe, retry_after, throttling, timeout, fault = (_look(error, name) for name in ErrorInfo._fields)
     return ErrorInfo(
         safe if safe is True or safe is False else None,
@@ -53,7 +53,7 @@ def _look(error: BaseException, name: str) -> object:
     try:
         found: object = getattr(error, name, None)
     except Exception:
-        # It is computed, and cannot be: as if it were not there.
+        # A computed attribute that raises counts as missing.
         return None
     return found
 
@@ -63,7 +63,7 @@ def _seconds(value: object) -> float | None:
         try:
             value = float(value) if is_number(value) else None  # type: ignore[arg-type]
         except Exception:
-            # A number of somebody's own making.
+            # A custom number class that cannot be converted.
             return None
     return value if is_seconds(value) else None
 
@@ -77,9 +77,9 @@ def _fault(value: object) -> PartyAtFault:
 
 
 class ClassifiedError(Exception):
-    """Says about retries what a caller says of an error that does not say it itself, in the attributes that strategies read.
+    """Wrapper of an error, with retry information in the attributes that strategies read.
 
-    ``__cause__`` is the error.
+    ``__cause__`` is the wrapped error.
     """
 
     def __init__(self, error: Exception, info: ErrorInfo) -> None:
@@ -97,5 +97,5 @@ def _text(error: Exception) -> str:
     try:
         return str(error)
     except Exception:
-        # An error of the user's that cannot even say what it is.
+        # A user's error whose __str__ raises.
         return type(error).__name__

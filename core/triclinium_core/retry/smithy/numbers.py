@@ -1,4 +1,4 @@
-"""The numbers that AWS gives its clients, of both generations.
+"""Retry parameters of the AWS clients, of both generations.
 
 Source: smithy-core 0.2 and 0.9, botocore's standard mode before and after ``AWS_NEW_RETRIES_2026``; decision S4.
 """
@@ -13,35 +13,35 @@ from triclinium_core.retry.checks import check_integer, check_seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwsRetryNumbers:
-    """What a standard strategy reckons with. Seconds, attempts, and units of the quota.
+    """Parameters of a standard strategy: seconds, attempts, and units of the quota.
 
     Raises:
         ArgumentError: a value is not a number, or is out of range.
     """
 
     OF_2020: ClassVar[AwsRetryNumbers]
-    """Those of the AWS SDKs from 2020 until November 2026, and of smithy-core until 0.7."""
+    """Parameters of the AWS SDKs from 2020 until November 2026, and of smithy-core until 0.7."""
     OF_2026: ClassVar[AwsRetryNumbers]
-    """Those of the AWS SDKs since November 2026, and of smithy-core since 0.8."""
+    """Parameters of the AWS SDKs since November 2026, and of smithy-core since 0.8."""
     OF_2026_DYNAMODB: ClassVar[AwsRetryNumbers]
-    """The same for DynamoDB and its streams, where a request takes a few milliseconds."""
+    """Parameters of 2026 for DynamoDB and its streams, where a request takes a few milliseconds."""
 
     max_attempts: int
-    """Attempts of one request, the first among them."""
+    """Maximum number of attempts of one request, including the first."""
     quota_capacity: int
-    """What the quota of a scope begins with, and never exceeds."""
+    """Initial and maximum quota of each scope."""
     retry_cost: int
-    """What a retry takes from the quota."""
+    """Cost of a retry."""
     throttling_cost: int
-    """What it takes after a throttling error."""
+    """Cost of a retry after a throttling error."""
     timeout_cost: int | None
-    """What it takes after a timeout, throttling or not; None where that is no case of its own."""
+    """Cost of a retry after a timeout, even a throttling one; None if timeouts have no separate cost."""
     backoff_base: float
-    """Seconds before the first retry, before jitter."""
+    """Base delay before the first retry, in seconds, before jitter."""
     throttling_backoff_base: float
-    """The same after a throttling error."""
+    """Base delay after a throttling error, in seconds, before jitter."""
     backoff_max: float
-    """Seconds that no backoff exceeds."""
+    """Maximum backoff delay, in seconds."""
 
     def __post_init__(self) -> None:
         check_integer(self.max_attempts, "max_attempts")
@@ -77,5 +77,5 @@ AwsRetryNumbers.OF_2026 = AwsRetryNumbers(
     throttling_backoff_base=1.0,
     backoff_max=20.0,
 )
-# The same, for the services dynamodb and dynamodbstreams.
+# Parameters of 2026, for the services dynamodb and dynamodbstreams.
 AwsRetryNumbers.OF_2026_DYNAMODB = replace(AwsRetryNumbers.OF_2026, max_attempts=4, backoff_base=0.025)

@@ -1,6 +1,6 @@
 """Interfaces of Smithy's retries: tokens, strategies, backoffs, and the description of an error.
 
-They are structural: another library's strategy fits here, and ours fits there.
+They are structural: a strategy of another library works here, and ours work there.
 
 Source: the Smithy Python retry design, "Specification", "Error Classification", "Backoff Strategy".
 """
@@ -15,10 +15,10 @@ PartyAtFault = Literal["client", "server"] | None
 
 
 class RetryError(Exception):
-    """A strategy permits no further attempt; the caller of a request gets the request's own last error instead.
+    """Refusal of a further attempt by a strategy. The caller of a request gets the request's own last error instead.
 
     Args:
-        retry_after: seconds that the refused retry would have waited, where the quota refused it; None otherwise.
+        retry_after: delay of the refused retry in seconds, if the quota refused it; None otherwise.
     """
 
     def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
@@ -27,11 +27,11 @@ class RetryError(Exception):
 
 
 class RetryToken(Protocol):
-    """The state of one request's retries; it serves once, for a refresh or for a success."""
+    """State of one request's retries. It can be used once, for a refresh or for a success."""
 
     @property
     def retry_count(self) -> int:
-        """Attempts so far without the first."""
+        """Number of attempts so far, excluding the first."""
         ...
 
     @property
@@ -41,23 +41,24 @@ class RetryToken(Protocol):
 
 
 class RetryBackoffStrategy(Protocol):
-    """How long to wait before a retry; it keeps no state.
+    """Stateless computation of the delay before a retry.
 
-    It may have a second method, ``compute_following_backoff_delay(previous_delay)``. The shipped strategies call that one
-    instead, with the seconds that the attempt before had to wait: 0 for a first attempt (decision S23).
+    It may have a second method, ``compute_following_backoff_delay(previous_delay)``. The shipped strategies then call
+    that method instead, with the delay of the previous attempt in seconds: 0 for a first attempt (decision S23).
     """
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        """Return the seconds before retry ``retry_attempt``; 1 is the first retry, and 0 no retry: no delay."""
+        """Return the delay in seconds before retry ``retry_attempt``, where 1 is the first retry; 0 gives no delay."""
         ...
 
 
 class MinimalRetryStrategy(Protocol):
-    """The methods of a strategy that answers immediately: all that arguments of this library require.
+    """Methods of a synchronous strategy: all that arguments of this library require.
 
     Many requests share one strategy.
 
-    It may have a fourth method, ``abandon(*, token)``, and then hears of tokens whose attempts are never made (decision S11).
+    It may have a fourth method, ``abandon(*, token)``, which receives the tokens of attempts that are never made
+    (decision S11).
     """
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
@@ -72,7 +73,7 @@ class MinimalRetryStrategy(Protocol):
         ...
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token of the next attempt, given that of the attempt that failed with ``error``.
+        """Return the token of the next attempt after the attempt of ``token_to_renew`` failed with ``error``.
 
         Raises:
             RetryError: no further attempt is permitted.
@@ -80,19 +81,19 @@ class MinimalRetryStrategy(Protocol):
         ...
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Take back the token of the attempt that succeeded."""
+        """Record the success of the attempt of ``token``."""
         ...
 
 
 class RetryStrategy(MinimalRetryStrategy, Protocol):
-    """The strategy of the Smithy design: the methods, and the two attributes that other code may read.
+    """Strategy of the Smithy design: the methods, and two attributes that other code may read.
 
     All shipped strategies have both. An argument also accepts a ``MinimalRetryStrategy``, which needs neither.
     """
 
     @property
     def backoff_strategy(self) -> RetryBackoffStrategy:
-        """The backoff that computes the delays of the tokens."""
+        """Backoff that computes the delays of the tokens."""
         ...
 
     @property
@@ -102,10 +103,9 @@ class RetryStrategy(MinimalRetryStrategy, Protocol):
 
 
 class AsyncMinimalRetryStrategy(Protocol):
-    """The methods of a strategy that may wait before it answers, as in smithy-core since 0.6.
+    """Methods of an asynchronous strategy, as in smithy-core since 0.6.
 
-    Its three methods are ``async def``, all of them. An ``abandon`` is a plain method here too: a caller that was
-    cancelled cannot wait for it.
+    All three methods are ``async def``. An ``abandon`` is synchronous here too: a cancelled caller cannot await it.
     """
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
@@ -113,20 +113,20 @@ class AsyncMinimalRetryStrategy(Protocol):
         ...
 
     async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token of the next attempt, given that of the attempt that failed with ``error``."""
+        """Return the token of the next attempt after the attempt of ``token_to_renew`` failed with ``error``."""
         ...
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """Take back the token of the attempt that succeeded."""
+        """Record the success of the attempt of ``token``."""
         ...
 
 
 class AsyncRetryStrategy(AsyncMinimalRetryStrategy, Protocol):
-    """The strategy of the Smithy design in the shape that is awaited: the methods, and the two attributes."""
+    """Asynchronous strategy of the Smithy design: the methods, and the two attributes."""
 
     @property
     def backoff_strategy(self) -> RetryBackoffStrategy:
-        """The backoff that computes the delays of the tokens."""
+        """Backoff that computes the delays of the tokens."""
         ...
 
     @property
@@ -139,28 +139,29 @@ AnyRetryStrategy = MinimalRetryStrategy | AsyncMinimalRetryStrategy
 
 
 def is_async(strategy: AnyRetryStrategy) -> TypeGuard[AsyncMinimalRetryStrategy]:
-    """Tell whether the methods of ``strategy`` are ``async def``."""
+    """Return whether the methods of ``strategy`` are ``async def``."""
     return inspect.iscoroutinefunction(strategy.refresh_retry_token_for_retry)
 
 
 @runtime_checkable
 class ErrorRetryInfo(Protocol):
-    """An error that carries information about retries.
+    """Error that carries retry information.
 
-    A class that inherits the protocol has its defaults. They hold for any other error without an attribute as well.
+    A class that inherits the protocol has its defaults. An error that lacks an attribute is treated as if it had the
+    default.
     """
 
     is_retry_safe: bool | None = None
-    """Whether a retry is allowed; None, like False, permits none."""
+    """Whether a retry is safe; None, like False, does not permit one."""
     retry_after: float | None = None
-    """Seconds that should pass before a retry."""
+    """Minimum delay before a retry, in seconds."""
     is_throttling_error: bool = False
-    """Whether the service asked for fewer requests."""
+    """Whether the service requests a lower rate."""
 
 
 @runtime_checkable
 class HasFault(Protocol):
-    """An error that knows who is at fault."""
+    """Error that names the party at fault."""
 
     fault: PartyAtFault
-    """Who; None if unknown."""
+    """Party at fault; None if unknown."""

@@ -1,7 +1,7 @@
 """The retry quota, which limits retries while a service is down.
 
-Each scope has a bucket. A retry takes from it, a success gives back, and time alone refills nothing. Only what was taken
-and not given back is kept, so a scope in which all is well costs no memory.
+Each scope has a bucket. A retry takes units from it and a success returns some; time alone refills nothing. Only the
+missing units are stored, so a scope with a full bucket takes no memory.
 
 Source: smithy-core's ``StandardRetryQuota``, botocore's ``RetryQuota``; decision S5.
 """
@@ -12,18 +12,18 @@ from triclinium_core.retry.checks import check_integer
 from triclinium_core.shown import total_repr
 
 SCOPES_MAX = 10_000
-"""Scopes whose shortage is remembered. Beyond that the one that was refused or served a retry longest ago counts as full
-again: scope names may come from user input, which is unbounded."""
+"""Maximum number of scopes with missing units that are stored. Beyond that, the scope whose last retry, granted
+or refused, is longest ago counts as full again: scope names may come from user input, which is unbounded."""
 
 
 class RetryQuota:
-    """The buckets of all scopes, each between 0 and ``capacity``. For one thread, such as that of an event loop.
+    """Buckets of all scopes, each between 0 and ``capacity``, for use in one thread, such as that of an event loop.
 
     Args:
-        capacity: what each bucket begins with; 0 permits no retry.
+        capacity: initial and maximum content of each bucket; 0 permits no retry.
 
     Raises:
-        ArgumentError: ``capacity`` is no whole number of at least 0.
+        ArgumentError: ``capacity`` is not an integer of at least 0.
     """
 
     __slots__ = ("_taken", "capacity")
@@ -42,24 +42,24 @@ class RetryQuota:
         return bool(self._taken)
 
     def available(self, scope: str | None = None) -> int:
-        """Return what is left in the bucket of ``scope``."""
+        """Return the content of the bucket of ``scope``."""
         return self.capacity - self._taken.get(scope, 0)
 
     def acquire(self, amount: int, scope: str | None = None) -> bool:
-        """Take ``amount`` and return True; where less is left, take nothing and return False."""
+        """Take ``amount`` and return True. If the bucket contains less, take nothing and return False."""
         taken = self._taken.pop(scope, 0)
         permitted = taken + amount <= self.capacity
         if permitted:
             taken += amount
         if taken:
-            # Popped and put back, the scope is now the newest.
+            # Removing and inserting the scope again makes it the newest.
             self._taken[scope] = taken
             if len(self._taken) > SCOPES_MAX:
                 del self._taken[next(iter(self._taken))]
         return permitted
 
     def release(self, amount: int, scope: str | None = None) -> None:
-        """Give back ``amount``, or what the bucket of ``scope`` lacks where that is less."""
+        """Return ``amount`` to the bucket of ``scope``, up to its capacity."""
         taken = self._taken.get(scope, 0)
         if taken > amount:
             self._taken[scope] = taken - amount

@@ -1,13 +1,14 @@
-"""Rate limiter that learns from throttling: a pure machine with time as a parameter.
+"""Rate limiter that adapts to throttling: a pure machine with time as a parameter.
 
-Until the first throttling answer nobody waits. From then on each send takes a token from a bucket, which fills at the
-rate that is allowed: that falls to seven tenths with each throttling answer, and afterwards follows a cubic curve, which
-climbs to where it was throttled, stays there for a while, and then tries more. It never exceeds twice what is measured.
+Sends are not delayed until the first throttling response. After that each send takes a token from a bucket that fills
+at the allowed rate. Each throttling response lowers the rate to 70 %. The rate then follows a cubic curve: it climbs to
+the rate at which the service throttled, stays there for a while, and climbs beyond it. It never exceeds twice the
+measured rate.
 
-A send that finds no token reserves the next one and is told how long that takes.
+A send that finds no token reserves the next one and gets the delay until that token is available.
 
-Source: botocore's adaptive mode, but for reservations and for the first window, which is half a second here and may be a
-whole one there; decision S9.
+Source: botocore's adaptive mode, except for reservations and for the first window, which is half a second here and
+may be a whole one there; decision S9.
 """
 
 from __future__ import annotations
@@ -19,44 +20,44 @@ from triclinium_core.checks import is_number
 from triclinium_core.shown import shown, total_repr
 
 BETA = 0.7
-"""The share of the rate that a throttling answer leaves."""
+"""Factor by which a throttling response multiplies the rate."""
 
 SCALE = 0.4
-"""How steep the cubic curve is."""
+"""Steepness of the cubic curve."""
 
 SMOOTHING = 0.8
-"""What the newest window weighs in the measured rate; all that went before weighs the rest."""
+"""Weight of the newest window in the measured rate; all earlier windows share the rest."""
 
 WINDOW = 0.5
-"""Seconds in which answers are counted together."""
+"""Length of a window in which responses are counted, in seconds."""
 
 RATE_LEAST = 0.5
-"""The least rate that is allowed, in requests a second."""
+"""Minimum allowed rate, in requests per second."""
 
 CAPACITY_LEAST = 1.0
-"""Tokens that the bucket holds in any case; else no request could be sent at a rate below 1."""
+"""Minimum capacity of the bucket, in tokens; with less no request could be sent at a rate below 1."""
 
 HEADROOM = 2.0
-"""How many times the measured rate may be allowed."""
+"""Maximum ratio of the allowed rate to the measured rate."""
 
 WAIT_MAX = 20.0
-"""Seconds that no send waits for longer. What would is told this much and reserves nothing: callers that give up without
-saying so would keep all that come later waiting for tokens that nobody uses."""
+"""Maximum delay of a send, in seconds. A send that would need more gets this delay and reserves nothing; otherwise
+callers that give up without ``abandon`` would delay all later sends for tokens that remain unused."""
 
 _FAR = 1e300
-"""No clock tells so many seconds, and differences and products of fewer can be reckoned with."""
+"""Bound on times in seconds: no clock reaches it, and differences and products of smaller values are finite."""
 
 
 class RateLimiter:
-    """Ask ``acquire`` before each send, and tell every answer with ``on_success`` or ``on_throttle``.
+    """Rate limiter: call ``acquire`` before each send, and ``on_success`` or ``on_throttle`` for each response.
 
-    All methods take ``now`` in seconds; it must not go back.
+    All methods that take ``now`` expect seconds that do not go back.
 
     Raises:
-        ArgumentError: from every method, where ``now`` is not finite, or lies before an instant that was told
-            earlier; nothing has changed then.
+        ArgumentError: ``now`` is not finite, or lies before an earlier ``now``; nothing has changed then. Each method
+            with a ``now`` raises it.
 
-    Source: botocore's rate limiter. Where its windows begin, and who waits, is decision S9.
+    Source: botocore's rate limiter. The start of its windows and the waiting of sends are decision S9.
     """
 
     __slots__ = (
@@ -74,18 +75,18 @@ class RateLimiter:
 
     def __init__(self) -> None:
         self.is_enabled: bool = False
-        """Whether the service has throttled, so that sends may have to wait."""
+        """Whether the service has throttled, so that sends may be delayed."""
         self.rate: float = 1.0
-        """Requests a second that are allowed."""
+        """Allowed rate, in requests per second."""
         self.measured_rate: float = 0.0
-        """Answers a second, smoothed, up to the last window that has ended."""
+        """Smoothed rate of responses per second, up to the end of the last complete window."""
         self.level: float = 0.0
-        """Tokens in the bucket when it was last asked; less than 0 where some are reserved."""
+        """Tokens in the bucket at the last call; negative if tokens are reserved."""
         self._now: float | None = None
         self._capacity = 1.0
         self._counted = 0
         self._window = 0.0
-        # The rate at which the service throttled, and when it did.
+        # Rate at which the service last throttled, and the time of that.
         self._highest = 0.0
         self._throttled_at = 0.0
 
@@ -94,7 +95,7 @@ class RateLimiter:
         return f"<RateLimiter: {f'{self.rate:g} a second' if self.is_enabled else 'no limit'}>"
 
     def advance(self, now: float) -> None:
-        """Let time pass until ``now``."""
+        """Advance the time to ``now``."""
         if not (is_number(now) and -_FAR < now < _FAR):
             raise ArgumentError(f"now={shown(now)} must be a finite number of seconds", parameter="now")
         if self._now is None:
@@ -110,7 +111,7 @@ class RateLimiter:
         self._now = now
 
     def acquire(self, now: float) -> float:
-        """Take a token for one send, or reserve the next that is free, and return the seconds until it may be sent.
+        """Take a token for one send, or reserve the next free one. Return the seconds until the send.
 
         ``WAIT_MAX`` means that nothing was reserved.
         """
@@ -124,17 +125,17 @@ class RateLimiter:
         return wait
 
     def give_back(self) -> None:
-        """Return the token of a send that will not take place."""
+        """Return the token of a send that will not be made."""
         self.level = min(self._capacity, self.level + 1.0)
 
     def on_success(self, now: float) -> None:
-        """Count an answer that does not throttle, whatever else it says."""
+        """Count a response that does not throttle, even if it is an error."""
         self.advance(now)
         self._measure(now)
         self._allow(cubic_rate(self._highest, now - self._throttled_at))
 
     def on_throttle(self, now: float) -> None:
-        """Lower the rate for an answer that throttles; from now on sends may have to wait."""
+        """Count a throttling response and lower the rate. After this, sends may be delayed."""
         self.advance(now)
         self._measure(now)
         self._highest = min(self.measured_rate, self.rate) if self.is_enabled else self.measured_rate
@@ -155,19 +156,19 @@ class RateLimiter:
         rate = min(rate, HEADROOM * self.measured_rate)
         self.rate = max(rate, RATE_LEAST)
         self._capacity = max(rate, CAPACITY_LEAST)
-        # What was reserved at a higher rate is sent in time; it must not keep others waiting at this one.
+        # Reservations made at a higher rate are sent on time; they must not delay others at this rate.
         self.level = min(max(self.level, -WAIT_MAX * self.rate), self._capacity)
 
 
 def climbing_time(highest: float) -> float:
-    """Return the seconds in which the curve climbs to ``highest`` again, the rate at which a service throttled."""
+    """Return the seconds until the curve reaches ``highest`` again, the rate at which the service throttled."""
     return math.cbrt(highest * (1.0 - BETA) / SCALE)
 
 
 def cubic_rate(highest: float, elapsed: float) -> float:
-    """Return the requests a second that are allowed, headroom aside, ``elapsed`` seconds after it throttled."""
+    """Return the allowed rate in requests per second, before headroom, ``elapsed`` seconds after throttling."""
     beyond = elapsed - climbing_time(highest)
-    # Not to the power of 3: that raises where a product is infinite, which is a rate like any other here.
+    # Multiply instead of using ``** 3``, which raises OverflowError; an infinite rate is valid here.
     return SCALE * beyond * beyond * beyond + highest
 
 

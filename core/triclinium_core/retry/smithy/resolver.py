@@ -1,4 +1,4 @@
-"""One strategy for each choice of options, so that all requests with the same options share a quota.
+"""Resolver of strategies from options, so that all requests with the same options share a quota.
 
 Source: smithy-core's ``RetryStrategyResolver``; decision S10.
 """
@@ -21,19 +21,19 @@ from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 from triclinium_core.shown import shown, total_repr
 
 RetryMode = Literal["simple", "standard", "adaptive"]
-"""Which of the strategies."""
+"""Names of the strategies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryStrategyOptions:
-    """A strategy to be made, or found where it was made before.
+    """Options of a strategy; equal options share a strategy.
 
     Args:
-        retry_mode: which one.
-        max_attempts: attempts of one request, the first among them; what the strategy has by default unless given.
+        retry_mode: name of the strategy.
+        max_attempts: maximum number of attempts of one request, including the first. None: the default of the strategy.
 
     Raises:
-        ArgumentError: there is no such mode, or ``max_attempts`` is no count.
+        ArgumentError: the mode is unknown, or ``max_attempts`` is not a count.
     """
 
     retry_mode: RetryMode = "standard"
@@ -50,12 +50,12 @@ class RetryStrategyOptions:
 
 
 class RetryStrategyResolver:
-    """Keeps the strategies of one client: as many as there are different options, for as long as it lives.
+    """Cache of the strategies of one client: one for each set of options, for the lifetime of the resolver.
 
     Args:
-        rng: draws for the backoffs.
+        rng: random source of the backoffs.
         clock: as for ``AdaptiveRetryStrategy``; only the mode "adaptive" needs one.
-        numbers: those of the modes "standard" and "adaptive".
+        numbers: parameters of the modes "standard" and "adaptive".
 
     Raises:
         ArgumentError: an argument is of the wrong type.
@@ -72,7 +72,7 @@ class RetryStrategyResolver:
         self._clock = clock
         self._numbers = numbers
         self._strategies: dict[RetryStrategyOptions, AnyRetryStrategy] = {}
-        # The arguments are checked now, and what most clients use is there.
+        # This checks the arguments, and creates the strategy that most clients use.
         self.resolve()
 
     @total_repr
@@ -80,12 +80,12 @@ class RetryStrategyResolver:
         return f"<RetryStrategyResolver: {len(self._strategies)} strategies>"
 
     def resolve(self, strategy: AnyRetryStrategy | RetryStrategyOptions | None = None) -> AnyRetryStrategy:
-        """Return ``strategy`` itself, the strategy of such options, or the standard one for None.
+        """Return ``strategy`` itself, or the strategy for these options; for None the standard strategy.
 
-        Options that say the default, and those that leave it open, are the same.
+        Options that name the default explicitly and options that omit it give the same strategy.
 
         Raises:
-            ArgumentError: ``strategy`` is something else, or would need a clock and there is none.
+            ArgumentError: ``strategy`` is neither a strategy nor options, or needs a clock that the resolver lacks.
         """
         if strategy is None:
             strategy = RetryStrategyOptions()

@@ -1,4 +1,4 @@
-"""The simple strategy: a number of attempts, and nothing that requests share.
+"""The simple strategy: a limit of attempts, and no state shared between requests.
 
 Source: smithy-core's ``SimpleRetryStrategy``; decisions S3 and S16 to S20.
 """
@@ -12,14 +12,14 @@ from triclinium_core.retry.smithy.protocols import RetryBackoffStrategy
 
 
 class SimpleRetryStrategy(BaseRetryStrategy):
-    """Retries what is safe to retry until ``max_attempts`` were made. It stops no storm: see ``StandardRetryStrategy``.
+    """Strategy that retries errors that are retry-safe, up to ``max_attempts`` attempts.
 
-    The scope of a token separates nothing here.
+    It does not prevent retry storms; ``StandardRetryStrategy`` does. It ignores the scope of a token.
 
     Args:
-        rng: draws for the backoff.
+        rng: random source of the backoff.
         max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
-        backoff: replaces 25 ms, doubled up to 20 s, half of it random.
+        backoff: replaces the default: 25 ms, doubled up to 20 s, half of it random.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.

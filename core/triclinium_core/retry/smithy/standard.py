@@ -1,4 +1,4 @@
-"""The standard strategy: a few attempts, and a quota that all requests of a scope share.
+"""The standard strategy: a few attempts, and a quota shared by all requests of a scope.
 
 Source: smithy-core 0.9's ``StandardRetryStrategy``, "standard" mode of the AWS SDKs; decisions S3 to S6 and S17 to S20.
 """
@@ -18,22 +18,21 @@ from triclinium_core.shown import total_repr
 
 
 class StandardRetryStrategy(BaseRetryStrategy):
-    """Retries what is safe to retry, while the quota lasts.
+    """Strategy that retries errors that are retry-safe, as long as the quota lasts.
 
-    When a service is down, all its clients together send it little more than first attempts. Share one strategy among
-    all requests to a service; it belongs to one thread, such as that of an event loop.
+    When a service is down, its clients together send it little more than first attempts. Share one strategy among all
+    requests to a service. It is for use in one thread, such as that of an event loop.
 
     Args:
-        rng: draws for the backoffs.
-        max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused. That of
-            ``numbers`` unless given.
-        numbers: costs, backoffs, and what is not given here.
-        quota_capacity: what the quota of each scope begins with; 0 permits no retry at all. That of ``numbers`` unless
-            given.
-        clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by 5 s at most. Without that, a retry
-            waits for as long as the server asked.
+        rng: random source of the backoffs.
+        max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused. None:
+            the value of ``numbers``.
+        numbers: costs, backoffs, and defaults of the other arguments.
+        quota_capacity: initial and maximum quota of each scope; 0 permits no retry. None: the value of ``numbers``.
+        clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by at most 5 s. If False, a retry
+            waits for all of ``retry_after``.
         backoff: replaces the backoff of ``numbers``.
-        throttling_backoff: replaces that after throttling errors.
+        throttling_backoff: replaces the backoff of ``numbers`` after throttling errors.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -68,20 +67,20 @@ class StandardRetryStrategy(BaseRetryStrategy):
 
     @property
     def quota_capacity(self) -> int:
-        """What the quota of each scope begins with, and never exceeds."""
+        """Initial and maximum quota of each scope."""
         return self._quota.capacity
 
     def available_quota(self, token_scope: str | None = None) -> int:
-        """Return what is left of the quota of a scope."""
+        """Return the remaining quota of a scope."""
         return self._quota.available(token_scope)
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Take back the token of the attempt that succeeded, and give back to the quota what that attempt took from it.
+        """Record the success of the attempt of ``token``, and return its cost to the quota.
 
-        A first attempt gives back 1. What earlier retries of the request took is not given back.
+        A first attempt returns 1. The costs of earlier retries of the request are not returned.
 
         Raises:
-            ArgumentError: the token is used up, or not from here; the quota has not changed then.
+            ArgumentError: the token was used before, or another strategy issued it; the quota has not changed then.
         """
         mine = require_token(token, self, "token")
         mine.owner = None
@@ -90,12 +89,12 @@ class StandardRetryStrategy(BaseRetryStrategy):
             self._quota.release(mine.quota_acquired or 1, mine.token_scope)
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Take back the token of an attempt that will not be made, such as one that its deadline leaves no time for.
+        """Release the token of an attempt that will not be made, for example because its deadline is too close.
 
-        What the attempt took from the quota is given back, for it loads nobody.
+        Its cost returns to the quota, because the attempt puts no load on the service.
 
         Raises:
-            ArgumentError: the token is used up, or not from here; the quota has not changed then.
+            ArgumentError: the token was used before, or another strategy issued it; the quota has not changed then.
         """
         mine = require_token(token, self, "token")
         mine.owner = None

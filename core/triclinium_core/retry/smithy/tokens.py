@@ -1,4 +1,4 @@
-"""The token that a strategy issues for each attempt, and accepts back once.
+"""Token that a strategy issues for each attempt, and accepts back once.
 
 Source: the Smithy Python retry design, "Specification"; decisions S6, S18 and S20.
 """
@@ -14,42 +14,42 @@ from triclinium_core.shown import shown
 
 @dataclass(slots=True, eq=False)
 class SingleUseToken:
-    """The token of one attempt; strategies make it.
+    """Token of one attempt, issued by a strategy.
 
-    The caller refreshes it after a failure, or records its success, and is then done with it.
+    The caller uses it once: to refresh it after a failure, to record a success, or to abandon it.
     """
 
     owner: object | None = field(repr=False)
-    """The strategy that made it; None once it was refreshed, refused a retry, recorded as a success or abandoned."""
+    """Strategy that issued the token; None after a refresh, a refused retry, a recorded success or an abandonment."""
     token_scope: str | None = None
-    """The scope that the request was begun with."""
+    """Scope with which the request began."""
     retry_count: int = 0
-    """Attempts so far without the first."""
+    """Number of attempts so far, excluding the first."""
     retry_delay: float = 0.0
     """Seconds to wait before the attempt."""
     quota_acquired: int = field(default=0, repr=False)
-    """What the attempt took from the quota: 0 for a first attempt."""
+    """Cost of the attempt, taken from the quota: 0 for a first attempt."""
     deposit: float = field(default=0.0, repr=False)
-    """What the first attempt added to a budget."""
+    """Amount that the first attempt added to a budget."""
     holds_slot: bool = field(default=False, repr=False)
-    """Whether a rate limiter keeps a place for the attempt."""
+    """Whether the attempt holds a token of a rate limiter, or a reservation of one."""
 
     @property
     def attempt_count(self) -> int:
-        """Attempts so far, that of this token among them."""
+        """Number of attempts so far, including the one of this token."""
         return self.retry_count + 1
 
     @property
     def is_used(self) -> bool:
-        """Whether it was refreshed, refused a retry, recorded as a success or abandoned."""
+        """Whether the token was refreshed, refused a retry, recorded as a success or abandoned."""
         return self.owner is None
 
 
 def require_token(token: RetryToken, owner: object, parameter: str) -> SingleUseToken:
-    """Return ``token``, which can be used.
+    """Return ``token`` if it can be used.
 
     Raises:
-        ArgumentError: it was used before, ``owner`` did not make it, or it is no token at all.
+        ArgumentError: ``token`` was used before, ``owner`` did not issue it, or it is not a token.
     """
     if type(token) is SingleUseToken:
         if token.owner is owner:

@@ -1,1 +1,1 @@
-"""Execution profiles: options by name, read from a mapping or from TOML and checked before anything is made."""
+"""Execution profiles: named options, read from a mapping or TOML and checked before a policy is created."""

@@ -36,11 +36,11 @@ _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*")
 
 
 def read_duration(value: object, path: str, *, needs_unit: bool) -> object:
-    """Return the seconds of a duration with a unit, and any other value unchanged.
+    """Return a duration with a unit in seconds, and any other value unchanged.
 
     Args:
-        path: place of the value in the document.
-        needs_unit: refuse numbers without a unit. The driver reads milliseconds under its own option names.
+        path: path of the value in the document.
+        needs_unit: refuse a number without a unit. Under its option names, the driver reads milliseconds.
 
     Raises:
         ArgumentError: the text is not a duration, or has no unit.

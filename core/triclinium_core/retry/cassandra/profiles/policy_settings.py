@@ -1,4 +1,4 @@
-"""Policies in a profile: name and options as data, checked, and made once for equal data.
+"""Policies in a profile: checked name and options; equal settings share one policy.
 
 Source: the Cassandra Java driver, "Using multiple policies"; decisions A11 and D72.
 """
@@ -19,20 +19,20 @@ from triclinium_core.shown import shown
 T = TypeVar("T")
 
 CLASS = "class"
-"""The key of a sub-tree that names its class; all others are options of that class."""
+"""Key of the class name in a sub-tree; all other keys are options of that class."""
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyChoices(Generic[T]):
-    """What the classes of one kind of policy are called.
+    """Classes of one kind of policy, by name.
 
     Args:
-        shipped: ours. They check their options when they are made, and making one has no other effect.
-        own: the embedder's.
-        require: raises ArgumentError for what is no policy of this kind.
-        hint: ending of the error about an unknown class, with the next step.
+        shipped: policies of this package. They check their options on creation, which has no other effect.
+        own: policies of the embedder.
+        require: function that raises ArgumentError for an object that is not a policy of this kind.
+        hint: end of the message about an unknown class, with the next step.
     """
 
     shipped: Mapping[str, Callable[..., T]]
@@ -42,13 +42,13 @@ class PolicyChoices(Generic[T]):
 
     @property
     def factories(self) -> Mapping[str, Callable[..., T]]:
-        """What makes each policy, ours first."""
+        """Factories of all policies by name, the shipped ones first."""
         return {**self.shipped, **self.own}
 
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings(Generic[T]):
-    """One sub-tree with all that it inherits. ``path`` is where it stands in the document."""
+    """Settings of one sub-tree, inherited ones included. ``path`` is its path in the document."""
 
     path: str
     name: str
@@ -57,7 +57,7 @@ class PolicySettings(Generic[T]):
 
     @property
     def key(self) -> Hashable:
-        """What all sub-trees have in common that mean the same policy, whatever names and defaults they spell out."""
+        """Key that is equal for sub-trees with the same policy, whichever names and defaults they write out."""
         parameters = _parameters(self.factory) or {}
         defaults = {name: given.default for name, given in parameters.items() if given.default is not given.empty}
         return id(self.factory), _key({**defaults, **self.options})
@@ -66,13 +66,13 @@ class PolicySettings(Generic[T]):
 def settle(
     tree: Mapping[str, object], path: str, choices: PolicyChoices[T], base: PolicySettings[T]
 ) -> PolicySettings[T]:
-    """Return what a sub-tree means. Nothing is made yet.
+    """Return the settings of a sub-tree. This does not create the policy.
 
     Args:
-        base: what it inherits from: the class, and the options as long as the class stays the same.
+        base: settings to inherit from: the class, and the options if the class is the same.
 
     Raises:
-        ArgumentError: the class is not known, or an option is not one of its, or one that it needs is missing.
+        ArgumentError: the class is unknown, or an option is unknown or missing.
     """
     name = tree.get(CLASS, base.name)
     factories = choices.factories
@@ -93,7 +93,7 @@ def settle(
 
 
 def _options_of(tree: Mapping[str, object], path: str, factory: Callable[..., object]) -> Mapping[str, object]:
-    """Return the options of a sub-tree by parameter: the driver writes hyphens, as in ``max-executions``."""
+    """Return the options of a sub-tree by parameter name. The driver's names have hyphens, as in ``max-executions``."""
     parameters = _parameters(factory) or {}
     options: dict[str, object] = {}
     for key, value in tree.items():
@@ -125,7 +125,7 @@ _GIVEN_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEY
 
 
 def _parameters(factory: Callable[..., object]) -> Mapping[str, inspect.Parameter] | None:
-    """Return what ``factory`` takes; None where it does not tell, so that only calling it shows."""
+    """Return the parameters of ``factory``; None if it has no signature and only a call shows them."""
     try:
         return inspect.signature(factory).parameters
     except (TypeError, ValueError):
@@ -133,7 +133,7 @@ def _parameters(factory: Callable[..., object]) -> Mapping[str, inspect.Paramete
 
 
 def _key(value: object) -> Hashable:
-    """Return what only equal values of the same types have in common; to Python, 1 equals True."""
+    """Return a key that is equal only for equal values of the same types; in Python, 1 equals True."""
     match value:
         case Mapping():
             return Mapping, frozenset((name, _key(entry)) for name, entry in value.items())
@@ -142,20 +142,20 @@ def _key(value: object) -> Hashable:
         case None | bool() | int() | str():
             return type(value), value
         case float() | date() | time():
-            # Not a number equals nothing, and noon here may equal one o'clock elsewhere.
+            # NaN equals nothing, and noon here may equal one o'clock elsewhere.
             return type(value), repr(value)
         case _:
             return id(value)
 
 
 def make_policies(settings: Sequence[PolicySettings[T]], choices: PolicyChoices[T]) -> Sequence[T]:
-    """Return the policy of each settings; those of one key share one.
+    """Return the policy of each settings object; settings with the same key share one.
 
-    Ours are made first: that finds what is wrong with their options before any code of the embedder's has run.
+    Shipped policies are created first. This finds invalid options before any code of the embedder runs.
 
     Raises:
-        ArgumentError: an option has a value that its class refuses, a class raised something else, or made
-            what is no policy. The cause is what it raised.
+        ArgumentError: a class refused the value of an option, raised another exception, which is the cause, or created
+            an object that is not a policy.
     """
     made: dict[Hashable, T] = {}
     for one in sorted(settings, key=lambda one: one.name not in choices.shipped):
@@ -180,7 +180,7 @@ def _make(settings: PolicySettings[T], choices: PolicyChoices[T]) -> T:
 
 
 def key_path(path: str, key: object) -> str:
-    """Return where ``key`` of the table at ``path`` stands, as TOML writes it."""
+    """Return the path of ``key`` in the table at ``path``, as in TOML."""
     shown = key if isinstance(key, str) and _BARE_KEY.fullmatch(key) else _quoted(key)
     return f"{path}.{shown}" if path else shown
 
@@ -190,5 +190,5 @@ def _quoted(key: object) -> str:
 
 
 def wrong(path: str, text: str) -> ArgumentError:
-    """Return the error that names the place in the document; ``text`` goes on from there."""
+    """Return an error whose message is ``path`` followed by ``text``."""
     return ArgumentError(f"{path}{text}", parameter=path)

@@ -41,21 +41,21 @@ _POLICY, _SPECULATION = "retry_policy", "speculative_execution_policy"
 _HINT = ", or register your class under this name in policies"
 
 PolicyFactory = Callable[..., RetryPolicy]
-"""What makes a retry policy from the options in a document, passed by name: usually a class."""
+"""Factory, usually a class, that creates a retry policy from the document's options, passed as keyword arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionProfile:
-    """What a request runs under. The defaults are the driver's.
+    """Policies and options of a request. The defaults are the driver's.
 
     Args:
-        name: what it is looked up by.
-        retry_policy: who decides about failures.
-        speculative_execution_policy: who decides whether a slow request is sent to another node as well.
-        default_idempotence: whether a statement is idempotent that does not say so itself.
-        request_timeout: seconds for the whole request; ``math.inf`` for no limit.
-        consistency: the level of a statement that names none.
-        serial_consistency: the level of the condition of a lightweight transaction, SERIAL or LOCAL_SERIAL.
+        name: name of the profile.
+        retry_policy: policy for failures.
+        speculative_execution_policy: policy that decides whether a slow request is also sent to another node.
+        default_idempotence: whether a statement is idempotent if it does not specify that.
+        request_timeout: timeout of the whole request, in seconds; ``math.inf`` for none.
+        consistency: level of a statement that specifies none.
+        serial_consistency: level of the condition of a lightweight transaction, SERIAL or LOCAL_SERIAL.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -90,7 +90,7 @@ class ExecutionProfile:
         serial_consistency: ConsistencyLevel | None = None,
         timeout: Duration | None = None,
     ) -> cassandra_request.CassandraRequest:
-        """Return a request under this profile. What a statement says itself comes first; None: it says nothing.
+        """Return a request under this profile. An argument that is not None takes precedence over the profile.
 
         Raises:
             ArgumentError: an argument is of the wrong type or out of range, or a PREPARE is given a level.
@@ -118,9 +118,9 @@ class ExecutionProfile:
         consistency: ConsistencyLevel | None = None,
         serial_consistency: ConsistencyLevel | None = None,
     ) -> Self:
-        """Return this profile with some values replaced; None leaves one as it is.
+        """Return a copy of this profile with some values replaced; None keeps a value.
 
-        It keeps the name and the policies: those belong to the name, and every request under it shares them.
+        The copy keeps the name and the policies: the policies belong to the name, and all requests under it share them.
 
         Raises:
             ArgumentError: an argument is of the wrong type or out of range.
@@ -135,13 +135,13 @@ class ExecutionProfile:
 
 
 class ExecutionProfiles:
-    """Profiles by name. There is always one called "default".
+    """Profiles by name. A profile "default" always exists.
 
     Args:
-        profiles: those that there are; a default one with the driver's defaults is added unless given.
+        profiles: the profiles; one named "default" with the driver's defaults is added if missing.
 
     Raises:
-        ArgumentError: one is not a profile, or two have the same name.
+        ArgumentError: an argument is not a profile, or two profiles have the same name.
     """
 
     def __init__(self, *profiles: ExecutionProfile) -> None:
@@ -162,27 +162,26 @@ class ExecutionProfiles:
     def from_mapping(
         cls, document: ProfilesDocument, *, policies: Mapping[str, PolicyFactory] = MappingProxyType({})
     ) -> Self:
-        """Return the profiles that ``document`` describes: the default one at its top, the others below ``profiles``.
+        """Return the profiles in ``document``: the default one at its top level, the others under ``profiles``.
 
-        A profile inherits each option that it leaves out. In ``retry_policy`` and ``speculative_execution_policy``,
-        options are inherited as long as the class stays the same. Profiles that come to the same class with the same
-        options share one policy.
+        A profile inherits each option that it omits. In ``retry_policy`` and ``speculative_execution_policy``, options
+        are inherited if the class is the same. Profiles with the same class and the same options share one policy.
 
-        Options also have the names of the driver's configuration, such as ``basic.request.timeout`` and
-        ``advanced.retry-policy``, in nested tables or as one dotted key, also below ``datastax-java-driver``. Durations are
-        seconds, or texts with a unit, such as ``30 seconds``. Under the driver's names they need the unit, because the
-        driver reads a number as milliseconds. Other options of the driver are refused.
+        Options may also have the names of the driver's configuration, such as ``basic.request.timeout`` and
+        ``advanced.retry-policy``, in nested tables or as one dotted key, also under ``datastax-java-driver``. A
+        duration is a number of seconds or a text with a unit, such as ``30 seconds``. Under the driver's names the unit
+        is required, because the driver reads a number as milliseconds. Other options of the driver are refused.
 
-        Everything is checked before a class of ``policies`` is called.
+        The whole document is checked before a class in ``policies`` is called.
 
         Args:
-            policies: retry policies of your own, by the name that ``class`` has in the document, which may be qualified.
-                Each is called with the other keys of ``retry_policy`` as keyword arguments, hyphens as underscores. No
-                class is imported by its name.
+            policies: your own retry policies, by the value of ``class`` in the document, which may be a qualified name.
+                Each is called with the other keys of ``retry_policy`` as keyword arguments, with underscores for
+                hyphens. No class is imported by name.
 
         Raises:
-            ArgumentError: something is not known, of the wrong type or out of range; or a class raised,
-                which is then the cause. ``parameter`` is where it stands, such as ``profiles.slow.request_timeout``.
+            ArgumentError: a key or name is unknown, a value is of the wrong type or out of range, or a class raised an
+                exception, which is the cause. ``parameter`` is the path, such as ``profiles.slow.request_timeout``.
         """
         retry: PolicyChoices[RetryPolicy] = PolicyChoices(POLICIES, _require_own(policies), require_policy, _HINT)
         settings = read_profiles(document, retry)
@@ -197,35 +196,35 @@ class ExecutionProfiles:
 
     @classmethod
     def from_toml(cls, text: str, *, policies: Mapping[str, PolicyFactory] = MappingProxyType({})) -> Self:
-        """Return the profiles that a TOML text describes, as ``from_mapping`` does. No file is read.
+        """Return the profiles in a TOML text, like ``from_mapping``. This reads no file.
 
         Raises:
-            ArgumentError: ``text`` is no TOML, or whatever ``from_mapping`` raises.
+            ArgumentError: ``text`` is not TOML, or for any reason of ``from_mapping``.
         """
         if not isinstance(text, str):
             raise ArgumentError(f"text={shown(text)} must be a string; decode it first", parameter="text")
         try:
             document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
-            # Not only TOMLDecodeError: an endless number is a ValueError, and a deep nesting a RecursionError.
+            # A number with too many digits raises a plain ValueError, and deep nesting a RecursionError.
             raise ArgumentError(f"text is not TOML: {error}", parameter="text") from error
         return cls.from_mapping(cast(ProfilesDocument, document), policies=policies)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all profiles."""
+        """Names of all profiles."""
         return tuple(self._profiles)
 
     @property
     def default(self) -> ExecutionProfile:
-        """The profile of requests that name none."""
+        """Profile of requests that specify none."""
         return self._profiles[DEFAULT_PROFILE]
 
     def find(self, name: str = DEFAULT_PROFILE) -> ExecutionProfile:
-        """Return the profile that is called ``name``.
+        """Return the profile with this name.
 
         Raises:
-            ArgumentError: the name is not known.
+            ArgumentError: the name is unknown.
         """
         if not isinstance(name, str) or name not in self._profiles:
             raise ArgumentError(

@@ -1,4 +1,4 @@
-"""Document of execution profiles: its shape as types, and each profile after inheritance.
+"""Document of execution profiles: its types, and the settings of each profile after inheritance.
 
 Source: the Cassandra Java driver, "Using multiple policies" and its configuration; decisions A11 and D72.
 """
@@ -20,7 +20,7 @@ from triclinium_core.retry.checks import check_flag
 from triclinium_core.shown import shown
 
 DEFAULT_PROFILE = "default"
-"""The name of the profile that the top level of a document describes."""
+"""Name of the profile at the top level of a document."""
 LEVELS: Sequence[ConsistencyLevel] = tuple(ConsistencyLevel)
 SERIAL_LEVELS: Sequence[ConsistencyLevel] = tuple(level for level in ConsistencyLevel if level.is_serial)
 
@@ -36,52 +36,52 @@ SPECULATIVE_EXECUTION: policy_settings.PolicyChoices[speculation.SpeculativeExec
         speculation.require_speculation,
     )
 )
-"""The policies by name: a short one, and the one that the driver's configuration has."""
+"""Policies by their short names, and by their names in the driver's configuration."""
 
 
 class DriverTables(TypedDict, total=False):
-    """Tables of the driver's configuration that have options of a profile, such as ``basic.request.timeout``."""
+    """Tables of the driver's configuration with options of a profile, such as ``basic.request.timeout``."""
 
     basic: Mapping[str, object]
-    """``request``, with ``timeout``, ``consistency``, ``serial-consistency`` and ``default-idempotence``."""
+    """Table ``request``, with ``timeout``, ``consistency``, ``serial-consistency`` and ``default-idempotence``."""
     request: Mapping[str, object]
-    """The same table without ``basic``, as the driver's page on retries names it."""
+    """The same table without ``basic``, as on the driver's page on retries."""
     advanced: Mapping[str, object]
-    """``retry-policy`` and ``speculative-execution-policy``."""
+    """Tables ``retry-policy`` and ``speculative-execution-policy``."""
 
 
 class ProfileDocument(DriverTables, total=False):
-    """Options of one profile. It inherits the options that it leaves out."""
+    """Options of one profile. It inherits the options that it omits."""
 
     default_idempotence: bool
-    """Whether a statement is idempotent that does not say so itself."""
+    """Whether a statement is idempotent if it does not specify that."""
     request_timeout: Duration | str
-    """Limit of a whole request, in seconds or with a unit, such as ``"30 seconds"``; ``inf`` for no limit."""
+    """Timeout of a whole request, in seconds or with a unit, such as ``"30 seconds"``; ``inf`` for none."""
     consistency: str | ConsistencyLevel
-    """A consistency level, or the name of one."""
+    """Consistency level, or its name."""
     serial_consistency: str | ConsistencyLevel
     """SERIAL or LOCAL_SERIAL."""
     retry_policy: Mapping[str, object]
-    """``class``: the name of a retry policy; all other keys are options of that class."""
+    """Name of a retry policy, as ``class``; all other keys are options of that class."""
     speculative_execution_policy: Mapping[str, object]
-    """``class``: the name of such a policy; all other keys are options of that class. ``delay`` may have a unit."""
+    """Name of such a policy, as ``class``; all other keys are options of that class. ``delay`` may have a unit."""
 
 
 _DriverDocument = TypedDict("_DriverDocument", {"datastax-java-driver": Mapping[str, object]}, total=False)
 
 
 class ProfilesDocument(ProfileDocument, _DriverDocument, total=False):
-    """The whole document: the options of the default profile, and the other profiles by name.
+    """Whole document: the options of the default profile, and the other profiles by name.
 
-    A table ``datastax-java-driver`` may hold all of it, with the driver's option names.
+    A table ``datastax-java-driver`` may contain all of it, with the driver's option names.
     """
 
     profiles: Mapping[str, ProfileDocument]
 
 
 ProfileSettings = Mapping[str, Any]
-"""What a profile means, with all that it inherits, by the parameters of ``ExecutionProfile``. Those that no profile names are
-missing, and its policies are not made yet: they are PolicySettings."""
+"""Settings of a profile after inheritance, by parameters of ``ExecutionProfile``. Options that no profile specifies are
+missing, and policies are PolicySettings, because they are not created yet."""
 
 _BUILT_IN: ProfileSettings = {
     "retry_policy": policy_settings.PolicySettings("retry_policy", "DefaultRetryPolicy", DefaultRetryPolicy, {}),
@@ -89,16 +89,16 @@ _BUILT_IN: ProfileSettings = {
         "speculative_execution_policy", "NoSpeculativeExecutionPolicy", speculation.NoSpeculativeExecution, {}
     ),
 }
-"""Which policies hold where a document says nothing: the driver's own defaults."""
+"""Policies if the document specifies none: the driver's defaults."""
 
 _PROFILES = "profiles"
 OPTIONS: Sequence[str] = tuple(
     option for option in ProfileDocument.__annotations__ if option not in DriverTables.__annotations__
 )
-"""Options of a profile, by our names."""
+"""Options of a profile, by this library's names."""
 
 DRIVER_ROOT = "datastax-java-driver"
-"""Name of the table that holds a configuration of the driver."""
+"""Name of the table with a configuration of the driver."""
 DRIVER_NAMES: Mapping[str, str] = {
     **{
         f"{group}.{name}": option
@@ -126,22 +126,22 @@ _DELAY = "delay"
 """Option of ``ConstantSpeculativeExecutionPolicy``, a duration."""
 
 _MERGE_DEPTH_MAX = 2
-"""Levels of tables that are merged: profiles, and the options of one profile."""
+"""Maximum depth of merged tables: profiles, and the options of one profile."""
 
 
 class _Found(NamedTuple):
-    """An option of a document: its place and its value."""
+    """Option of a document: its path and its value."""
 
     path: str
     value: object
 
 
 def read_profiles(document: object, retry: policy_settings.PolicyChoices[RetryPolicy]) -> Sequence[ProfileSettings]:
-    """Return the settings of each profile of ``document``, the default one first. No policy is made.
+    """Return the settings of each profile in ``document``, the default one first. This creates no policy.
 
     Raises:
-        ArgumentError: something in it is not known, given twice, of the wrong type or out of range. ``parameter`` is
-            its place, such as ``profiles.slow.retry_policy.class``.
+        ArgumentError: a key or name is unknown, an option is given twice, or a value is of the wrong type or out of
+            range. ``parameter`` is the path, such as ``profiles.slow.retry_policy.class``.
     """
     if not isinstance(document, Mapping):
         raise policy_settings.wrong("document", f"={shown(document)} must be a mapping of options, and of profiles")
@@ -162,7 +162,7 @@ def read_profiles(document: object, retry: policy_settings.PolicyChoices[RetryPo
 
 
 def _find_options(table: Mapping[str, object], path: str, names: Mapping[str, str]) -> dict[str, _Found]:
-    """Return the options of a table by our names. A dotted key names a place in nested tables, as in HOCON."""
+    """Return the options of a table by this library's names. A dotted key is a path in nested tables, as in HOCON."""
     found: dict[str, _Found] = {}
     tables = [(table, path, "")]
     while tables:
@@ -181,7 +181,7 @@ def _find_options(table: Mapping[str, object], path: str, names: Mapping[str, st
 
 
 def _known_name(name: str, names: Mapping[str, str], path: str) -> str:
-    """Return the name of an option that ``name`` is, or begins with."""
+    """Return the name of the option that ``name`` equals or is nested in."""
     for known in names:
         if f"{name}.".startswith(f"{known}."):
             return known
@@ -192,7 +192,7 @@ def _known_name(name: str, names: Mapping[str, str], path: str) -> str:
 
 
 def _nested(option: str, rest: str, value: object) -> object:
-    """Return ``value`` in the tables that the rest of a dotted key names."""
+    """Return ``value`` nested in the tables that the rest of a dotted key names."""
     if not rest:
         return value
     name, _, inside = rest.partition(".")
@@ -258,11 +258,11 @@ def _named_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) 
     return named[value] if isinstance(value, str) and value in named else check_level(value, path, choices)
 
 
-# -- Checks that a profile made by hand needs as well; ``path`` is then the name of the parameter.
+# -- Checks that a profile created in code needs as well; ``path`` is then the name of the parameter.
 
 
 def check_level(value: object, path: str, choices: Sequence[ConsistencyLevel]) -> ConsistencyLevel:
-    """Return ``value``, or raise ArgumentError where it is not one of ``choices``."""
+    """Return ``value``, or raise ArgumentError if it is not one of ``choices``."""
     if not isinstance(value, ConsistencyLevel) or value not in choices:
         raise policy_settings.wrong(
             path, f"={shown(value)} must be one of {', '.join(level.name for level in choices)}"

@@ -1,5 +1,6 @@
 """One request over its query plan, as a machine: events in, ordered actions out.
 
-``machine`` is that machine, and ``states`` has its tables. ``judgement`` knows where an error leads,
-``query_plan`` and ``speculation`` where and when the next execution begins, ``history`` its executions and their errors.
+``request_machine`` has the machine and ``states`` its tables. ``judgement`` decides what follows an error.
+``query_plan`` selects the node of the next execution and ``speculation`` its time. ``history`` records the executions
+and their errors.
 """

@@ -1,4 +1,4 @@
-"""Actions of the request machine, to be carried out in the order given."""
+"""Actions of the request machine, to be carried out in the given order."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from triclinium_core.retry.cassandra.verdicts import RetryVerdict
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send the request to a node, as a new frame.
+    """Send the request to a node, in a new frame.
 
-    Whether a statement without a timestamp gets a new one for each frame is the driver's choice: the Java driver
-    takes a new one, so that a retried write, or a slow one that is overtaken by its own retry, is newer than what was
-    written in between; one timestamp for all makes a retried write the same write.
+    The driver decides whether a statement without a timestamp gets a new one for each frame. The Java driver uses new
+    timestamps: a retried write, or a slow one that its own retry overtakes, is then newer than writes in between. With
+    one timestamp for all frames, a retried write is the same write.
     """
 
     attempt: int
     execution: int
-    """0 for the first, and one more for each speculative one."""
+    """Index of the execution: 0 for the first, then one for each speculative execution."""
     node: Hashable
     consistency: ConsistencyLevel | None
-    """The level to send it with; None for the request's own, and always for a PREPARE."""
+    """Consistency level of the frame; None for the level of the request, and always for a PREPARE."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reprepare:
-    """Send a PREPARE of this statement to the node, which does not know it any more.
+    """Send a PREPARE of this statement to the node, which has forgotten it.
 
-    Answer with ``StatementPrepared``, or with what else became of it; with ``StatementForgotten`` where its text is
-    not known.
+    Report ``StatementPrepared`` or another event of the attempt; report ``StatementForgotten`` if the statement's text
+    is unknown.
     """
 
     attempt: int
@@ -43,10 +43,10 @@ class Reprepare:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Nobody waits for this attempt any more.
+    """Abandon this attempt: its response is not needed.
 
-    The node is not told. What was written keeps its stream id until the answer has come, or the answer would go to
-    the next request that uses it; what is still unwritten may be dropped.
+    The node is not informed. A written request keeps its stream id until its response has arrived; otherwise the next
+    request with that id would receive the response. A request that is not written yet may be dropped.
     """
 
     attempt: int
@@ -54,7 +54,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """The request succeeded with this result."""
+    """Complete the request with this result."""
 
     result: object
     info: ExecutionInfo
@@ -62,14 +62,14 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class CompleteEmpty:
-    """The policy ignored an error: the request counts as done, and the caller gets no rows."""
+    """Complete the request without rows, because the policy ignored an error."""
 
     info: ExecutionInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The request failed; raise ``error`` in the caller. Its ``execution_info`` is ``info``."""
+    """Fail the request: raise ``error`` in the caller. Its ``execution_info`` is ``info``."""
 
     error: CassandraError
     info: ExecutionInfo
@@ -77,27 +77,27 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """The event came too late to matter, as a late answer does."""
+    """Do nothing: the event came too late to matter, for example a late response."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportFailure:
-    """For logs and metrics: an attempt failed, and this is what became of it."""
+    """Report to logs and metrics that an attempt failed, and the verdict on it."""
 
     execution: int
     node: Hashable
     error: CassandraError
     retry_count: int
-    """What the policy was told, or would have been."""
+    """Retry count that the policy received, or would have received."""
     verdict: RetryVerdict | None
-    """The policy's; None where it was not asked."""
+    """Verdict of the policy; None if the policy was not consulted."""
     is_unsent: bool = False
-    """Whether nothing had left the client."""
+    """Whether no byte had left the client."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportSpeculation:
-    """For logs and metrics: a speculative execution starts, because this node is slow."""
+    """Report to logs and metrics that a speculative execution starts because this node is slow."""
 
     execution: int
     slow_node: Hashable

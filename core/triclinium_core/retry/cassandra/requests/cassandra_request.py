@@ -19,40 +19,40 @@ from triclinium_core.retry.checks import check_choice, check_duration, check_fla
 _ONE_EXECUTION = NoSpeculativeExecution()
 
 TIMEOUT_DEFAULT = 2.0
-"""Seconds for a whole request, as the Java driver has it."""
+"""Default timeout of a whole request, in seconds, as in the Java driver."""
 TIMEOUT_MAX = 1e9
-"""Thirty years: whoever wants to wait for longer says ``inf``."""
+"""Maximum finite timeout, in seconds: thirty years. ``inf`` disables the timeout."""
 
 
 def check_timeout(timeout: object, parameter: str) -> float:
-    """Return the seconds; raise ArgumentError unless they are above 0, and up to the maximum or infinite."""
+    """Return the timeout in seconds; raise ArgumentError unless it is above 0 and up to the maximum, or infinite."""
     return check_duration(timeout, parameter, above_zero=True, most=TIMEOUT_MAX, endless=True)  # type: ignore[arg-type]
 
 
 @unique
 class RequestKind(StrEnum):
-    """What a request asks for."""
+    """Kind of a request."""
 
     STATEMENT = "STATEMENT"
-    """To execute a statement, prepared or not, or a batch."""
+    """Execution of a statement, prepared or not, or of a batch."""
     PREPARE = "PREPARE"
-    """To prepare one. It changes nothing and so counts as idempotent, has no consistency level, and is never sent
-    speculatively."""
+    """Preparation of a statement. It changes nothing and so counts as idempotent, has no consistency level, and is
+    never sent speculatively."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CassandraRequest:
-    """What is fixed about a request.
+    """Fixed properties of a request.
 
     Args:
-        policy: who decides about its failures.
-        idempotent: whether it may be executed twice without harm; of a PREPARE it is not asked.
-        kind: a statement, or a PREPARE that the caller asked for.
-        consistency: the level that it is sent with; None leaves that to the driver. A PREPARE has none.
-        serial_consistency: the level of the condition of a lightweight transaction, SERIAL or LOCAL_SERIAL, likewise. No
-            policy changes it: every ``Send`` of the request has it.
-        timeout: from its submission until the caller gets a DriverTimeout, up to 1e9 seconds; ``inf`` for never.
-        speculation: who decides about speculative executions.
+        policy: policy for its failures.
+        idempotent: whether it may be executed twice without harm; ignored for a PREPARE.
+        kind: a statement, or a PREPARE that the caller requested.
+        consistency: consistency level; None leaves it to the driver. A PREPARE has none.
+        serial_consistency: level of the condition of a lightweight transaction, SERIAL or LOCAL_SERIAL; None leaves it
+            to the driver. No policy changes it: it applies to every ``Send`` of the request.
+        timeout: time from submission until the caller gets a DriverTimeout, up to 1e9 seconds; ``inf`` for none.
+        speculation: policy for speculative executions.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range, or a PREPARE is given a level.
@@ -97,17 +97,17 @@ class CassandraRequest:
 
     @property
     def is_prepare(self) -> bool:
-        """Whether it is a PREPARE."""
+        """Whether the request is a PREPARE."""
         return self.kind is RequestKind.PREPARE
 
     @property
     def may_repeat(self) -> bool:
-        """Whether executing it twice does no harm."""
+        """Whether executing the request twice is harmless."""
         return self.idempotent or self.is_prepare
 
     @property
     def may_speculate(self) -> bool:
-        """Whether it may be sent to two nodes at a time."""
+        """Whether the request may be sent to two nodes at the same time."""
         return self.idempotent and not self.is_prepare
 
 

@@ -1,7 +1,7 @@
 """Events of the request machine: facts, each a noun with a past participle.
 
-An *attempt* is one thing that the driver was ordered to send: the request, or a PREPARE. The machine numbers attempts,
-and whatever happens to one is told by its number.
+An *attempt* is one thing that the machine ordered the driver to send: the request, or a PREPARE. The machine numbers
+attempts, and each event of an attempt carries its number.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from triclinium_core.shown import shown
 
 @dataclass(frozen=True, slots=True)
 class RequestStarted:
-    """The caller waits from now on: the first event of every request."""
+    """The caller has started to wait: the first event of every request."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionMissed:
-    """The node of this attempt has no connection that could take it; nothing was handed over."""
+    """No connection to the node of this attempt had capacity; nothing was handed over."""
 
     attempt: int
 
@@ -35,16 +35,18 @@ class RequestWritten:
 
 @dataclass(frozen=True, slots=True)
 class AttemptAborted:
-    """This attempt will have no answer, or none that can be read.
+    """This attempt will get no response, or an unreadable one.
 
     Args:
-        error: why: the connection was closed, a heartbeat was left unanswered, no stream id was free, the request or
-            its answer is too long, the throttle refused it. What the driver itself caught goes into its ``__cause__``.
-        handed_over: bytes of this attempt that the driver had *begun* to hand over to the socket. It decides what may
-            be sent again, so when in doubt say more, never less; leave it out if you cannot tell.
+        error: the reason: the connection was closed, a heartbeat was not answered, no stream id was free, the request
+            or its response is too long, or the throttle refused the request. Set an exception that the driver caught as
+            its ``__cause__``.
+        handed_over: number of bytes of this attempt that the driver had *begun* to hand over to the socket. It decides
+            whether the request may be sent again: if uncertain, give a higher number, never a lower one. Omit it if it
+            is unknown.
 
     Raises:
-        ArgumentError: ``error`` is of another kind, or ``handed_over`` is no count.
+        ArgumentError: ``error`` is of another kind, or ``handed_over`` is not a count.
     """
 
     attempt: int
@@ -69,7 +71,7 @@ class AttemptAborted:
 
 @dataclass(frozen=True, slots=True)
 class ResultReceived:
-    """The node answered this attempt with a result; ``result`` is the driver's own, and comes back as it is."""
+    """The node responded to this attempt with a result. The machine returns ``result`` unchanged."""
 
     attempt: int
     result: object = None
@@ -77,13 +79,13 @@ class ResultReceived:
 
 @dataclass(frozen=True, slots=True)
 class ErrorReceived:
-    """The node answered this attempt with an ERROR.
+    """The node responded to this attempt with an ERROR.
 
     Args:
-        error: made for this answer alone, since it carries how the request went where it is raised.
+        error: object created for this response only, because it gets an ``execution_info`` if it is raised.
 
     Raises:
-        ArgumentError: ``error`` is no CoordinatorError.
+        ArgumentError: ``error`` is not a CoordinatorError.
     """
 
     attempt: int
@@ -101,7 +103,7 @@ class StatementPrepared:
     """The node has prepared the statement of a ``Reprepare``.
 
     Args:
-        statement_id: the id that the node gave it.
+        statement_id: id that the node returned.
     """
 
     attempt: int
@@ -110,19 +112,19 @@ class StatementPrepared:
 
 @dataclass(frozen=True, slots=True)
 class StatementForgotten:
-    """The driver does not know the text of the statement that a ``Reprepare`` names; nothing was sent."""
+    """The driver does not know the text of the statement in a ``Reprepare``; nothing was sent."""
 
     attempt: int
 
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
-    """``wakeup`` has come; harmless at any other time."""
+    """The time ``wakeup`` has come; the event is harmless at any other time."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestAbandoned:
-    """The caller has left."""
+    """The caller no longer waits."""
 
 
 AttemptEvent = (

@@ -13,85 +13,85 @@ from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.shown import shown
 
 NO_ATTEMPT = -1
-"""Instead of a number: nothing is under way."""
+"""Number that stands for no current attempt."""
 
 
 @dataclass(slots=True)
 class Execution:
-    """Where one execution stands."""
+    """State of one execution."""
 
     index: int
-    """0 for the first."""
+    """Index of the execution, 0 for the first."""
     consistency: ConsistencyLevel | None
     state: ExecutionState = ExecutionState.SENDING
     node: Hashable = None
     attempt: int = NO_ATTEMPT
-    """The attempt that it has under way; reports on earlier ones come too late."""
+    """Current attempt of the execution; events of earlier attempts are too late."""
     retry_count: int = 0
     is_first_attempt: bool = True
-    """Whether nothing of it was written so far, and no verdict retried it; the write of such an attempt starts the clock
-    of the next execution."""
+    """Whether nothing of the execution was written so far and no verdict retried it. The write of such an attempt
+    starts the delay of the next execution."""
     returns: bool = False
-    """Whether it goes to its node once more; then a missing connection there is nobody's error."""
+    """Whether the execution goes to its node again; a missing connection there is then not recorded as an error."""
     statement_id: bytes = b""
-    """What is being prepared again."""
+    """Id of the statement that is being prepared again."""
     repreparations: int = 0
-    """How often that was done on this node."""
+    """Number of PREPAREs on the current node."""
 
     def follow(self, kind: type) -> None:
-        """Come into the state that follows an event or an order of this kind."""
+        """Enter the state that follows an event or action of this kind."""
         self.state = EXECUTION_TRANSITIONS[self.state][kind]
 
 
 class History:
-    """What has been done for a request so far."""
+    """Executions, attempts and errors of a request so far."""
 
     def __init__(self, consistency: ConsistencyLevel | None) -> None:
         self._consistency = consistency
         self._executions: list[Execution] = []
         self._owners: list[Execution] = []
-        """Whose each attempt is, by its number."""
+        """Execution of each attempt, by number."""
         self.errors: list[tuple[Hashable, CassandraError]] = []
-        """Node and error, in order, of all executions."""
+        """Errors of all executions, as pairs of node and error, in order."""
 
     @property
     def executions(self) -> int:
-        """How many were started."""
+        """Number of executions started."""
         return len(self._executions)
 
     @property
     def is_over(self) -> bool:
-        """Whether no execution goes on."""
+        """Whether all executions have ended."""
         return all(execution.state is ExecutionState.ENDED for execution in self._executions)
 
     def start(self) -> Execution:
-        """Return a further execution. It has the request's own level, for no verdict changed what it repeats."""
+        """Start and return another execution, at the request's level: verdicts on other executions do not apply."""
         execution = Execution(len(self._executions), self._consistency)
         self._executions.append(execution)
         return execution
 
     def next_attempt(self, execution: Execution) -> int:
-        """Return the number of a new attempt, which is the one that ``execution`` has under way from now on."""
+        """Return the number of a new attempt, which becomes the current one of ``execution``."""
         execution.attempt = len(self._owners)
         self._owners.append(execution)
         return execution.attempt
 
     def execution_of(self, attempt: int) -> Execution:
-        """Return whose attempt this is.
+        """Return the execution of an attempt.
 
         Raises:
-            InvalidEvent: nobody's.
+            InvalidEvent: no such attempt was ordered.
         """
         if not isinstance(attempt, int) or not 0 <= attempt < len(self._owners):
             raise InvalidEvent(f"attempt {shown(attempt)} was never ordered; use the number that came with the order")
         return self._owners[attempt]
 
     def record(self, execution: Execution, error: CassandraError) -> None:
-        """Note an error that the request goes on after."""
+        """Record an error after which the request continues."""
         self.errors.append((execution.node, error))
 
     def end(self) -> list[Cancel]:
-        """End all executions, and return the orders that call off what they have under way."""
+        """End all executions, and return the actions that cancel their current attempts."""
         cancels = [Cancel(execution.attempt) for execution in self._executions if execution.attempt != NO_ATTEMPT]
         for execution in self._executions:
             execution.follow(RequestSettled)
@@ -99,11 +99,11 @@ class History:
         return cancels
 
     def info(self, settled_by: Execution | None, *, ran_out: Execution | None = None) -> ExecutionInfo:
-        """Return how the request went, told with its end.
+        """Return the summary of the executions, for the end of the request.
 
         Args:
-            settled_by: the execution that ended it; None where time or the plan did.
-            ran_out: the last one to find the plan empty, where that ended it.
+            settled_by: execution that settled the request; None if the timeout or the plan did.
+            ran_out: the last execution that found the plan empty, if that ended the request.
         """
         last = settled_by or ran_out
         return ExecutionInfo(

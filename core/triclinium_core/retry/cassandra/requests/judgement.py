@@ -1,7 +1,7 @@
 """Decision on an error of a request: ask the policy, try the next node or fail, as a table.
 
-Source: the retry page of the Cassandra Java driver, "Behavior" and "Hard-coded rules", and its request handlers; decisions
-A2 and A7.
+Source: the retry page of the Cassandra Java driver, "Behavior" and "Hard-coded rules", and its request handlers;
+decisions A2 and A7.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from triclinium_core.shown import shown
 
 @unique
 class Route(Enum):
-    """What happens to a request that met an error."""
+    """Treatment of an error."""
 
     ASK = "ask"
-    """The policy decides, whatever the statement."""
+    """The policy decides, for any statement."""
     ASK_IF_IDEMPOTENT = "ask if idempotent"
-    """The policy decides where the request is idempotent; else the error is raised."""
+    """The policy decides if the request is idempotent; otherwise the error is raised."""
     NEXT = "next"
-    """The next node gets it, whatever the statement, and nothing is counted: it was certainly not executed."""
+    """The request goes to the next node, for any statement, and is not counted: it was certainly not executed."""
     REPREPARE = "reprepare"
-    """The node gets the statement's text, and then the request again; nothing is counted."""
+    """The node gets a PREPARE of the statement and then the request again; neither is counted."""
     RAISE = "raise"
     """The caller gets the error."""
     RAISE_AS_PROTOCOL_ERROR = "raise as protocol error"
     """The caller gets a ProtocolError, with the error as its cause."""
     RAISE_AS_UNEXPECTED = "raise as unexpected"
-    """The caller gets an UnexpectedAnswer, with the error as its cause: no PREPARE can meet it."""
+    """The caller gets an UnexpectedAnswer, with the error as its cause: the error is impossible for a PREPARE."""
 
 
 class ErrorRoutes(NamedTuple):
-    """The ways of one class of errors, by what was sent."""
+    """Routes of one class of errors, by kind of request."""
 
     of_statement: Route
     of_prepare: Route
-    """A PREPARE that the caller asked for."""
+    """Route for a PREPARE that the caller requested."""
     of_repreparation: Route
-    """A PREPARE that comes in between, for a node that has forgotten a statement."""
+    """Route for a PREPARE on a node that has forgotten a statement."""
 
 
 _ASK, _IF, _NEXT = Route.ASK, Route.ASK_IF_IDEMPOTENT, Route.NEXT
@@ -76,18 +76,18 @@ ROUTES: Mapping[type[errors.CassandraError], ErrorRoutes] = table_of(
         (errors.AuthenticationError, ErrorRoutes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
         (errors.FrameTooLong, ErrorRoutes(_RAISE, _RAISE, _NEXT)),
         (errors.RequestThrottled, ErrorRoutes(_RAISE, _RAISE, _RAISE)),
-        # What has no class of its own: a code that is not known.
+        # Error without a class: its code is unknown.
         (errors.CoordinatorError, ErrorRoutes(_PROTOCOL, _PROTOCOL, _PROTOCOL)),
     )
 )
-"""The ways of each class of errors; a class without a row goes the way of the nearest base that has one."""
+"""Routes of each class of errors; a class without a row has the routes of its nearest base with one."""
 
 
 def routes_of(error: errors.CassandraError) -> ErrorRoutes:
-    """Return the ways of an error that an attempt can meet.
+    """Return the routes of an error of an attempt.
 
     Raises:
-        KeyError: no attempt can meet it.
+        KeyError: the error is impossible for an attempt.
     """
     return ROUTES[_row_of(error)]
 
@@ -100,21 +100,21 @@ def _row_of(error: errors.CassandraError) -> type[errors.CassandraError]:
 
 
 _UNDECIDED = (errors.FrameTooLong, errors.CoordinatorError)
-"""Rows of ``ROUTES`` that leave open whether the statement was executed: the answer may be what was too long, and a code
-that is not known may mean anything."""
+"""Rows of ``ROUTES`` that do not show whether the statement was executed: the response may be the frame that was too
+long, and an unknown code may mean anything."""
 
 
 def may_be_applied(error: errors.CassandraError) -> bool:
     """Return whether a statement may have been executed by the attempt that met ``error``."""
-    # The policy gets the others for any statement, because they change nothing (decision A2).
+    # The policy gets the other errors for any statement, because these change nothing (decision A2).
     row = _row_of(error)
     return ROUTES[row].of_statement is Route.ASK_IF_IDEMPOTENT or row in _UNDECIDED
 
 
 def aftermath(request: CassandraRequest, *, ambiguous: bool) -> str:
-    """Return the end of a message: whether the failed request may have been applied, in the words of the Couchbase errors.
+    """Return the end of a message on whether the request may have been applied, worded as in Couchbase errors.
 
-    Return nothing for a request that may be sent again in any case.
+    Return an empty string for a request that may always be sent again.
     """
     if request.may_repeat:
         return ""
@@ -125,12 +125,12 @@ def aftermath(request: CassandraRequest, *, ambiguous: bool) -> str:
 
 @unique
 class Step(Enum):
-    """What an execution does next."""
+    """Next step of an execution."""
 
     RETRY_SAME = "retry same"
     RETRY_NEXT = "retry next"
     GO_ON = "go on"
-    """Try the next node, uncounted."""
+    """The next node is tried without counting a retry."""
     REPREPARE = "reprepare"
     IGNORE = "ignore"
     RAISE = "raise"
@@ -146,24 +146,24 @@ _STEPS = {
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What becomes of a request that met an error."""
+    """Decision on a request after an error."""
 
     step: Step
     error: errors.CassandraError
-    """What the caller gets if it gets an error: the one that was met, or what stands for it."""
+    """Error for the caller if the request fails: the original error or its replacement."""
     verdict: RetryVerdict | None = None
-    """The policy's; None where it was not asked, or gave none."""
+    """Verdict of the policy; None if the policy was not consulted or failed."""
 
 
 def judge(
     request: CassandraRequest, error: errors.CassandraError, *, node: Hashable, retry_count: int, preparing: bool
 ) -> Judgement:
-    """Return what becomes of a request that met ``error``; a policy that fails makes it fail.
+    """Return the decision on a request after ``error``. A policy that fails makes the request fail.
 
     Args:
-        node: where that was, for the messages.
-        retry_count: how often this execution was retried by a verdict.
-        preparing: whether it was met by a PREPARE that came in between.
+        node: node of the failed attempt, for messages.
+        retry_count: number of retries of this execution by verdicts.
+        preparing: whether the failed attempt was a PREPARE that precedes the request.
     """
     match route_of(request, error, preparing=preparing):
         case Route.ASK:
@@ -184,7 +184,7 @@ def judge(
 
 
 def route_of(request: CassandraRequest, error: errors.CassandraError, *, preparing: bool) -> Route:
-    """Return the way that the table has for an error of this request."""
+    """Return the route of an error of this request."""
     routes = routes_of(error)
     if preparing:
         return routes.of_repreparation
@@ -214,7 +214,7 @@ def _raised(
     if cause is not None:
         error.__cause__ = cause
     elif not isinstance(error, errors.CoordinatorError):
-        # A connection that is gone gives one error to all that were on it, and each request writes into its own.
+        # A lost connection gives the same error object to all its requests, but each request modifies its own.
         twin = copy(error)
         twin.__cause__, twin.__context__ = error.__cause__, error.__context__
         error = twin

@@ -1,4 +1,4 @@
-"""The nodes to try, in order: one queue for all executions of a request."""
+"""Nodes to try, in order: one queue for all executions of a request."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from triclinium_core.shown import shown
 
 
 class QueryPlan:
-    """Hands out each node of a plan once.
+    """Queue that yields each node of a plan once.
 
     Args:
-        nodes: whatever names a node to the driver, in the order to try; a generator is advanced only as far as nodes
-            are needed. One that is pinned is a plan of one; an empty plan is one too.
+        nodes: identifiers of nodes, in the order to try. A generator is advanced only as far as nodes are needed. A
+            pinned node is a plan with one node; a plan may be empty.
 
     Raises:
-        ArgumentError: ``nodes`` cannot be iterated, is text, or has a node that is None or not hashable;
-            nodes that are yet to be made are looked at when they are taken.
+        ArgumentError: ``nodes`` is not iterable or is text, or contains None or an unhashable node. Nodes from a
+            generator are checked when they are taken.
     """
 
     def __init__(self, nodes: Iterable[Hashable]) -> None:
@@ -33,15 +33,15 @@ class QueryPlan:
         self._is_empty = False
 
     def take(self) -> Hashable | None:
-        """Return the next node; None when there is none, and from then on.
+        """Return the next node; None at the end of the plan and on all later calls.
 
         Raises:
-            ArgumentError: the next one is None or not hashable.
-            Exception: whatever the generator raised.
+            ArgumentError: the next node is unhashable or None.
+            Exception: any exception of the generator.
         """
         if self._is_empty:
             return None
-        self._is_empty = True  # so it stays where the generator raises: that one is over
+        self._is_empty = True  # remains True if the generator raises: it has then ended
         for node in self._nodes:
             _require_node(node)
             self._is_empty = False

@@ -1,9 +1,9 @@
-"""The request machine: one request over its query plan, events in, ordered actions out.
+"""Request machine: one request over its query plan, events in, ordered actions out.
 
-It owns no clock, no connection and no policy: ``now`` comes with every event, verdicts come from the policy, and which
-error goes where stands in ``judgement``. ``states`` has the theory of operation.
+It owns no clock, no connection and no policy: every event comes with ``now``, verdicts come from the policy, and
+``judgement`` decides about errors. ``states`` has the theory of operation.
 
-Source: the retry page of the Cassandra Java driver; where it is silent, the driver's request handlers.
+Source: the retry page of the Cassandra Java driver; where the page is silent, the driver's request handlers.
 """
 
 from __future__ import annotations
@@ -54,26 +54,26 @@ from triclinium_core.retry.invalid_event import InvalidEvent
 from triclinium_core.shown import shown, total_repr
 
 REPREPARATIONS_MAX = 3
-"""How often a statement is prepared on one node before the next node is tried: one that forgets it as often right after
-it had it will not keep it (decision A10)."""
+"""Maximum number of PREPAREs of a statement on one node before the next node is tried. A node that forgets it this
+often right after preparing it will not keep it (decision A10)."""
 
 
 class _Speculation(NamedTuple):
-    """The execution to come."""
+    """Next speculative execution."""
 
     due: float
     slow_node: Hashable
 
 
 class RequestMachine:
-    """One request, from its submission to its settlement.
+    """State machine of one request, from its submission to its settlement.
 
-    Contract: feed ``RequestStarted`` first; ``now`` never goes back; carry out the actions in order; feed
+    Contract: pass ``RequestStarted`` first, never let ``now`` go back, carry out the actions in order, and pass
     ``TimerFired`` when ``wakeup`` has come.
 
     Args:
-        request: what is fixed about the request.
-        plan: the nodes to try, in order, see ``QueryPlan``.
+        request: fixed properties of the request.
+        plan: nodes to try, in order; see ``QueryPlan``.
 
     Raises:
         ArgumentError: ``plan`` is not a query plan.
@@ -88,7 +88,8 @@ class RequestMachine:
         self._history = History(request.consistency)
         self._speculation: _Speculation | None = None
         self._may_be_applied = False
-        """Whether the newest attempt may have executed the statement. Only an idempotent request has several at a time."""
+        """Whether the newest attempt may have executed the statement. Only an idempotent request has several attempts
+        at the same time."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -96,7 +97,7 @@ class RequestMachine:
 
     @property
     def wakeup(self) -> float:
-        """When ``TimerFired`` is due; ``inf`` for never."""
+        """Time at which ``TimerFired`` is due; ``inf`` for never."""
         if self.state is not states.RequestState.RUNNING:
             return math.inf
         return min(self._deadline, self._speculation.due) if self._speculation else self._deadline
@@ -105,18 +106,18 @@ class RequestMachine:
     def is_ambiguous(self) -> bool:
         """Whether the request, if abandoned now, may have been or may still be applied.
 
-        That holds from each ``Send`` until the node answers or the driver reports that nothing was handed over, and after
-        an error that leaves it open. It never holds for an idempotent request or a PREPARE. A settled request keeps the
-        value that it had at its end.
+        It is True from each ``Send`` until the node responds or the driver reports that nothing was handed over, and
+        after an error that leaves the outcome open. It is always False for an idempotent request or a PREPARE. A
+        settled request keeps its last value.
         """
         return self._may_be_applied and not self.request.may_repeat
 
     def handle(self, event: events.CassandraEvent, now: float) -> Sequence[CassandraAction]:
-        """Hear ``event`` and return what to do, in order.
+        """Process ``event`` and return the actions, in order.
 
         Raises:
-            InvalidEvent: the event cannot happen in this state, or names an attempt that was never ordered.
-            ArgumentError: ``now`` is no instant, or one before the last; in both cases nothing was changed.
+            InvalidEvent: the event is impossible in this state, or names an attempt that was never ordered.
+            ArgumentError: ``now`` is not finite or is before the last one. In both cases nothing has changed.
         """
         is_event = isinstance(event, events.AttemptEvent) or type(event) in _HANDLERS
         state = states.REQUEST_TRANSITIONS[self.state].get(type(event)) if is_event else None
@@ -186,7 +187,7 @@ class RequestMachine:
         return [] if execution.state is states.ExecutionState.PREPARING else self._note_first_write(execution)
 
     def _note_first_write(self, execution: Execution) -> Sequence[CassandraAction]:
-        """Ask when the next execution starts, where this was the first write of this one."""
+        """Schedule the next execution if this was the first write of this one."""
         is_first, execution.is_first_attempt = execution.is_first_attempt, False
         if not is_first or not self.request.may_speculate:
             return []
@@ -201,7 +202,7 @@ class RequestMachine:
             self._speculation = _Speculation(self._now + delay, execution.node)
         return []
 
-    # -- One attempt: what became of it.
+    # -- One attempt: its end.
 
     def _on_attempt_aborted(self, event: events.AttemptAborted, execution: Execution) -> Sequence[CassandraAction]:
         is_written = execution.state is states.ExecutionState.WAITING
@@ -213,7 +214,7 @@ class RequestMachine:
         return self._settle(Complete(event.result, self._history.info(execution)))
 
     def _on_error_received(self, event: events.ErrorReceived, execution: Execution) -> Sequence[CassandraAction]:
-        # An answer proves that all was written, even where the driver has not yet said so.
+        # A response proves that everything was written, even if the driver has not reported that yet.
         actions = self._note_first_write(execution)
         return actions if self.state.is_final else self._judge(execution, event.error)
 
@@ -222,7 +223,7 @@ class RequestMachine:
         return route_of(self.request, error, preparing=preparing) is Route.RAISE
 
     def _judge(self, execution: Execution, error: CassandraError) -> Sequence[CassandraAction]:
-        """Find out what becomes of the request after ``error``, and order it."""
+        """Decide about the request after ``error``, and return the actions."""
         judgement = judge(
             self.request,
             error,
@@ -246,7 +247,7 @@ class RequestMachine:
     def _retry(self, execution: Execution, error: CassandraError, judgement: Judgement) -> Sequence[CassandraAction]:
         self._history.record(execution, error)
         execution.retry_count += 1
-        execution.is_first_attempt = False  # also where it broke off in the middle of its write
+        execution.is_first_attempt = False  # also if the attempt failed in the middle of its write
         if judgement.verdict and judgement.verdict.consistency is not None and not self.request.is_prepare:
             execution.consistency = judgement.verdict.consistency
         if judgement.step is Step.RETRY_SAME:
@@ -284,10 +285,10 @@ class RequestMachine:
         )
         return self._fail(RepreparationFailed(text), execution)
 
-    # -- Orders.
+    # -- Actions.
 
     def _go_on(self, execution: Execution, error: CassandraError, *, unsent: bool = False) -> Sequence[CassandraAction]:
-        """Record ``error`` and try the next node, uncounted."""
+        """Record ``error`` and try the next node without counting a retry."""
         report = self._report(execution, error, unsent=unsent)
         self._history.record(execution, error)
         return [report, *self._send_to_next(execution)]
@@ -296,7 +297,7 @@ class RequestMachine:
         try:
             node = self._plan.take()
         except Exception as raised:
-            # No node answered this, not even the one that the execution comes from.
+            # No node sent this error, so it is not attributed to the last node of the execution.
             text = f"the query plan failed: {shown(raised)}{aftermath(self.request, ambiguous=self.is_ambiguous)}"
             return self._fail(PolicyFailed(text), cause=raised)
         if node is None:
@@ -315,7 +316,7 @@ class RequestMachine:
     # -- Ends.
 
     def _run_out(self, execution: Execution) -> Sequence[CassandraAction]:
-        """End an execution that found the plan empty; the last one to do so fails the request."""
+        """End an execution that found the plan empty; the last execution to do so fails the request."""
         execution.follow(states.PlanExhausted)
         if not self._history.is_over:
             return []
@@ -341,7 +342,7 @@ class RequestMachine:
         return self._settle(Fail(error, info))
 
     def _settle(self, order: Complete | CompleteEmpty | Fail) -> Sequence[CassandraAction]:
-        """End everything: what is still under way is cancelled first."""
+        """Settle the request with ``order``, after cancelling all current attempts."""
         self.state = states.REQUEST_TRANSITIONS[self.state][type(order)]
         return [*self._history.end(), order]
 
@@ -352,7 +353,7 @@ class RequestMachine:
 
 
 def _may_be_applied_after(event: events.AttemptEvent, execution: Execution) -> bool:
-    """Return whether the attempt that ends with ``event`` may have executed the statement."""
+    """Return whether the attempt that ended with ``event`` may have executed the statement."""
     match event:
         case events.AttemptAborted(error=error):
             is_unsent = event.is_unsent and execution.state is not states.ExecutionState.WAITING
@@ -363,7 +364,7 @@ def _may_be_applied_after(event: events.AttemptEvent, execution: Execution) -> b
             return False
 
 
-# Bound methods in the machine itself would be a cycle, and each request would wait for a collector.
+# Bound methods in the machine would form a reference cycle, and each request would wait for the garbage collector.
 _HANDLERS: Mapping[type, Callable[[RequestMachine, float], Sequence[CassandraAction]]] = {
     events.RequestStarted: RequestMachine._on_request_submitted,
     events.TimerFired: RequestMachine._on_time_passed,

@@ -1,4 +1,4 @@
-"""Speculative executions: when a slow request is sent to another node as well.
+"""Speculative executions: sending a slow request to another node as well.
 
 Source: the Cassandra Java driver, "Speculative query execution".
 """
@@ -16,21 +16,21 @@ from triclinium_core.shown import shown
 
 
 class SpeculativeExecutionPolicy(Protocol):
-    """Who decides when a further execution starts. Asked for idempotent statements only, and answers at once."""
+    """Policy that decides when another execution starts. It is synchronous, for idempotent statements."""
 
     def next_execution(self, *, node: Hashable, running: int) -> Duration | None:
-        """Return how long after this a further execution starts; None for no further one.
+        """Return the delay until another execution starts; None for no other execution.
 
         Args:
-            node: where the newest execution was just sent to.
-            running: executions that were started so far, the first one included.
+            node: node to which the newest execution was just sent.
+            running: number of executions started so far, including the first.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class NoSpeculativeExecution:
-    """The default: one execution."""
+    """Policy without speculative executions, the default."""
 
     def next_execution(self, *, node: Hashable, running: int) -> float | None:
         """Return None."""
@@ -39,15 +39,14 @@ class NoSpeculativeExecution:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class ConstantSpeculativeExecutionPolicy:
-    """A further execution after each ``delay``, as long as there are fewer than ``max_executions``.
+    """Policy that starts another execution after each ``delay``, up to ``max_executions``.
 
     Args:
-        max_executions: how many there are at most, the first one included.
-        delay: from the moment that one is written to the start of the next; 0 starts it at once.
+        max_executions: maximum number of executions, including the first.
+        delay: time from the write of one execution to the start of the next; 0 starts it immediately.
 
     Raises:
-        ArgumentError: ``max_executions`` is no whole number of at least 1, or ``delay`` no duration of at
-            least 0.
+        ArgumentError: ``max_executions`` is not an integer of at least 1, or ``delay`` is not a duration of at least 0.
     """
 
     max_executions: int
@@ -58,16 +57,16 @@ class ConstantSpeculativeExecutionPolicy:
         object.__setattr__(self, "delay", check_duration(delay, "delay"))
 
     def next_execution(self, *, node: Hashable, running: int) -> float | None:
-        """Return the delay, or None where enough executions were started."""
+        """Return the delay, or None if the maximum number of executions has started."""
         return self.delay if running < self.max_executions else None
 
 
 def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: int) -> float | None:
-    """Return what ``policy`` says.
+    """Return the delay that ``policy`` returns, in seconds, or None.
 
     Raises:
-        TypeError: that is neither a delay nor None.
-        Exception: whatever the policy raised.
+        TypeError: the policy returned neither a delay nor None.
+        Exception: any exception of the policy.
     """
     answer = policy.next_execution(node=node, running=running)
     if answer is None:
@@ -82,7 +81,7 @@ def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: i
 
 
 def require_speculation(policy: SpeculativeExecutionPolicy, parameter: str = "speculation") -> None:
-    """Raise ArgumentError, about ``parameter``, unless ``policy`` can be asked for the next execution."""
+    """Raise ArgumentError, about ``parameter``, unless ``policy`` is an object with ``next_execution``."""
     if isinstance(policy, type) or not callable(getattr(policy, "next_execution", None)):
         raise ArgumentError(
             f"{parameter}={shown(policy)} must be an object with next_execution, such as "

@@ -1,26 +1,25 @@
-"""The life of a request over its query plan, and of one execution of it, as two tables.
+"""Life cycle of a request over its query plan, and of one execution of it, as two tables.
 
 Theory of operation
 -------------------
 
-A request is **NEW** until it is submitted and **RUNNING** until it is settled. While it runs it has one execution, and,
-where it is idempotent and a policy says so, speculative ones beside it. All of them take nodes from one plan.
+A request is **NEW** until it is submitted and **RUNNING** until it is settled. While it runs it has one execution. An
+idempotent request also has speculative executions if its policy starts them. All executions take nodes from one plan.
 
-An execution is **SENDING** from the moment that it is ordered to a node until it is known to be written, then
-**WAITING** for the answer. The connection may be missing, the write may fail, an error may come instead of a result:
-each leads to the same node or the next one, and so back to SENDING. Where a node has forgotten a prepared statement,
-the execution is **PREPARING** it there before it is SENDING again. It has **ENDED** when the plan is empty, or when the
-request is settled.
+An execution is **SENDING** from the ``Send`` to a node until the request is known to be written, then **WAITING** for
+the response. The connection may be missing, the write may fail, or an error may arrive instead of a result: each leads
+to the same node or the next one, and so back to SENDING. If a node has forgotten a prepared statement, the execution is
+**PREPARING** it there before it is SENDING again. It has **ENDED** when the plan is empty or the request is settled.
 
-A result, an ignored error and an error that is raised settle the whole request, whichever execution they come from; the
-attempts of the others are cancelled. An execution that finds the plan empty ends in silence, and only the last one
-makes the request **FAILED**. **COMPLETED**, **FAILED** and **ABANDONED** are final: whatever comes later is ignored, so
-a request settles once. Time may run out while the request is RUNNING.
+A result, an ignored error and a raised error of any execution settle the whole request; the attempts of the other
+executions are cancelled. An execution that finds the plan empty ends silently, and only the last one makes the request
+**FAILED**. **COMPLETED**, **FAILED** and **ABANDONED** are final: later events are ignored, so a request settles once.
+The timeout may expire while the request is RUNNING.
 
-The tables say which state follows: that of the event that is heard, then that of each order that answers it. An event
-that is missing in a state is a mistake of the caller: ``RequestMachine.handle`` raises and changes nothing. What is told
-of an attempt that is over, while its execution goes on with another one, came too late: it is not looked up in the
-second table, and changes nothing. Diagrams are generated from these tables, and a test visits every pair.
+The tables give the state that follows: first that of the event, then that of each action that responds to it. An event
+that is missing in a state is a mistake of the caller: ``RequestMachine.handle`` raises and changes nothing. An event of
+an attempt that has ended, while its execution continues with another one, is too late: it is not looked up in the
+second table and changes nothing. Diagrams are generated from these tables, and a test visits every pair.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from triclinium_core.retry.tables import transition_table
 
 @unique
 class RequestState(Enum):
-    """Where a request stands."""
+    """State of a request."""
 
     NEW = "new"
     RUNNING = "running"
@@ -52,7 +51,7 @@ class RequestState(Enum):
 
 @unique
 class ExecutionState(Enum):
-    """Where an execution stands."""
+    """State of an execution."""
 
     SENDING = "sending"
     WAITING = "waiting"
@@ -81,11 +80,11 @@ REQUEST_TRANSITIONS: Mapping[RequestState, Mapping[type, RequestState]] = transi
 
 
 class PlanExhausted:
-    """An execution finds no node left in the plan."""
+    """Transition of an execution that finds no node left in the plan."""
 
 
 class RequestSettled:
-    """The request of an execution is settled, by this one or another."""
+    """Transition of an execution whose request is settled, by this execution or another."""
 
 
 _ABORTED_OR_ANSWERED = (events.AttemptAborted, events.ResultReceived, events.ErrorReceived)

@@ -1,1 +1,1 @@
-"""The rules as data: reasons, statuses, responses, error maps and idempotency, each row with its clause."""
+"""Rules as data: reasons, statuses, responses, error maps and idempotency, each row with its clause."""

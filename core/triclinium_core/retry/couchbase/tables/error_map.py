@@ -1,4 +1,4 @@
-"""The KV error map: a node's description of statuses that the client does not know.
+"""KV error map: a node's description of statuses that the client does not know.
 
 Source: SDK-RFC 0013; kv_engine ``docs/ErrorMap.md`` for version 2; decisions C13 to C19.
 """
@@ -17,27 +17,27 @@ from triclinium_core.shown import JSON_KINDS, in_json, one_line, shown
 T = TypeVar("T")
 
 ERROR_MAP_VERSION_MAX = 2
-"""The newest format understood; GET_ERROR_MAP asks for it (decision C35)."""
+"""Newest supported format, requested with GET_ERROR_MAP (decision C35)."""
 ERROR_MAP_SIZE_BYTES_MAX = 128 * 1024
-"""Six times the largest map that servers are known to have; to parse one holds up the whole event loop."""
+"""Maximum size: six times the largest map known from servers; parsing a map blocks the whole event loop."""
 ERROR_MAP_ENTRIES_MAX = 1024
-"""Ten times as many as servers send."""
+"""Maximum number of entries: ten times as many as servers send."""
 _DELAY_MS_MAX = 86_400_000
-"""A day: no deadline is longer, so a schedule without a ceiling stops growing here."""
+"""One day. No deadline is longer, so the delays of a schedule without ``ceil`` stop growing here."""
 _EXPONENT_MAX = 64
 _REVISION_MAX = 2**63 - 1
-"""The highest revision that is accepted. Revisions are kept, and JSON allows numbers of thousands of digits."""
+"""Maximum revision. Revisions are stored, and JSON allows numbers with thousands of digits."""
 _RETRY_NUMBER_MAX = 2**63 - 1
-"""A schedule with a larger number is nonsense, and would overflow a float."""
+"""Maximum number in a schedule. A larger one is invalid and would overflow a float."""
 
 
 class MalformedErrorMap(ValueError):
-    """The map is corrupt; the text says where. It must be ignored as a whole (RFC 0013 "Parsing the Error Map")."""
+    """The map is invalid and must be ignored (RFC 0013 "Parsing the Error Map"); the message names the place."""
 
 
 @unique
 class Attribute(StrEnum):
-    """What an error map may say of a status; attributes that are not listed here are ignored."""
+    """Attribute of a status in an error map; attributes that are not listed here are ignored."""
 
     AUTH = "auth"
     AUTO_RETRY = "auto-retry"
@@ -64,12 +64,12 @@ class Attribute(StrEnum):
 _ATTRIBUTES = {attribute.value: attribute for attribute in Attribute}
 
 RETRY_ATTRIBUTES = frozenset({Attribute.RETRY_NOW, Attribute.RETRY_LATER, Attribute.AUTO_RETRY})
-"""Any of these permits a retry; ``temp`` alone is information (decision C13)."""
+"""Attributes that each permit a retry; ``temp`` alone is only information (decision C13)."""
 
 
 @unique
 class RetryAlgorithm(StrEnum):
-    """How the delays of a retry specification grow."""
+    """Growth of the delays of a retry specification."""
 
     CONSTANT = "constant"
     LINEAR = "linear"
@@ -78,19 +78,20 @@ class RetryAlgorithm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RetrySpecification:
-    """The ``retry`` object of an entry; all numbers are milliseconds, as in the map."""
+    """``retry`` object of an entry; all numbers are milliseconds, as in the map."""
 
     algorithm: RetryAlgorithm
     interval_ms: int
     after_ms: int
     max_duration_ms: int | None = None
-    """Counted from the first failure, ``after`` included; None for as long as the request itself may take."""
+    """Limit from the first failure on, ``after`` included; None if only the request's deadline limits the retries."""
     ceil_ms: int | None = None
 
     def delay(self, retry_attempts: int) -> float:
-        """Return the seconds to wait after ``retry_attempts`` retries for this status.
+        """Return the delay in seconds after ``retry_attempts`` retries for this status.
 
-        The first wait is ``after``; then ``interval``, ``min(interval * r, ceil)`` or ``min(interval ** r, ceil)``.
+        The first delay is ``after``. Later ones are ``interval``, ``min(interval * r, ceil)`` or
+        ``min(interval ** r, ceil)``.
 
         Source: RFC 0013 "Retry Intervals"; decision C15.
         """
@@ -108,16 +109,16 @@ class RetrySpecification:
 
 @dataclass(frozen=True, slots=True)
 class ErrorMapEntry:
-    """One status of a map."""
+    """Entry for one status."""
 
     name: str
     description: str
     attributes: frozenset[Attribute]
     retry: RetrySpecification | None = None
-    """None where the entry has no usable schedule; the attributes hold all the same (decision C16)."""
+    """Retry schedule; None if the entry has no valid one. The attributes apply in any case (decision C16)."""
     unknown_algorithm: str | None = None
-    """The ``strategy`` of the ``retry`` object, one line of at most 300 characters, if ``RetryAlgorithm`` does not have it
-    (decision C16)."""
+    """Value of ``strategy`` in the ``retry`` object, one line of at most 300 characters, if it is not a
+    ``RetryAlgorithm`` (decision C16)."""
 
     @property
     def indicates_retry(self) -> bool:
@@ -127,7 +128,7 @@ class ErrorMapEntry:
 
 @dataclass(frozen=True, slots=True)
 class ErrorMap:
-    """One node's map."""
+    """Error map of one node."""
 
     version: int
     revision: int
@@ -138,8 +139,8 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
     """Return the map in ``document``, the JSON value of a GET_ERROR_MAP response.
 
     Raises:
-        MalformedErrorMap: not JSON, wrong types, an impossible status, a version that was not asked for, or a size
-            beyond all sense. Unknown attributes and unknown fields are no reason.
+        MalformedErrorMap: the document is not JSON, has wrong types, an invalid status or a version that was not
+            requested, or is too large. Unknown attributes and fields are allowed.
     """
     if not isinstance(document, bytes | str):
         raise errors.InvalidArgumentException(f"document={shown(document)} must be bytes or str", parameter="document")
@@ -172,7 +173,7 @@ def parse_entry(row: object, where: str = "the entry") -> ErrorMapEntry:
     """Return one entry of a map, given as decoded JSON.
 
     Raises:
-        MalformedErrorMap: wrong types; ``where`` stands in the text.
+        MalformedErrorMap: a value has the wrong type; the message contains ``where``.
     """
     fields = _require(row, dict, where)
     name = _require(fields.get("name", ""), str, f"{where}.name")
@@ -189,13 +190,13 @@ def parse_entry(row: object, where: str = "the entry") -> ErrorMapEntry:
 
 
 def _unknown_algorithm(row: object) -> str | None:
-    """Return the name of an algorithm that is unknown here; None for a known one, and where there is no name."""
+    """Return the name of an unknown algorithm; None for a known one, or without a name."""
     name = row.get("strategy") if isinstance(row, dict) else None
     return one_line(name) if isinstance(name, str) and name and name not in tuple(RetryAlgorithm) else None
 
 
 def _parse_retry(row: object) -> RetrySpecification | None:
-    """Return the schedule, or None where it lacks a required field or has a nonsensical one."""
+    """Return the schedule; None if a required field is missing or a field is invalid."""
     if not isinstance(row, dict) or row.get("strategy") not in tuple(RetryAlgorithm):
         return None
     numbers: dict[str, int | None] = {}
@@ -207,7 +208,7 @@ def _parse_retry(row: object) -> RetrySpecification | None:
     interval, after = numbers["interval"], numbers["after"]
     if interval is None or after is None:
         return None
-    # RFC 0013 "Questions": a max-duration of 0 means that the client's own behaviour holds.
+    # RFC 0013 "Questions": a max-duration of 0 means that the client's own limit applies.
     return RetrySpecification(
         RetryAlgorithm(row["strategy"]), interval, after, numbers["max-duration"] or None, numbers["ceil"]
     )
@@ -220,7 +221,7 @@ def _parse_status(code: str) -> int:
 
 
 def _require(value: object, kind: type[T], where: str) -> T:
-    # bool is an int to Python, not to JSON.
+    # In Python, but not in JSON, a bool is an int.
     if not isinstance(value, kind) or isinstance(value, bool):
         raise MalformedErrorMap(f"{where} is {in_json(value)}, expected {JSON_KINDS[kind]}")
     return value
@@ -231,27 +232,27 @@ def _refuse_constant(name: str) -> object:
 
 
 class ErrorMapStore:
-    """The newest error map of each node (RFC 0013 "Getting the Error Map"; decision C19)."""
+    """Newest error map of each node (RFC 0013 "Getting the Error Map"; decision C19)."""
 
     def __init__(self) -> None:
         self._maps: dict[str, ErrorMap] = {}
 
     def shared(self, error_map: ErrorMap) -> ErrorMap:
-        """Return the map of some node that equals ``error_map``, or that one itself: most nodes of a cluster have equal ones."""
+        """Return a stored map equal to ``error_map``, or ``error_map`` itself; most nodes have equal maps."""
         distinct = {id(known): known for known in self._maps.values()}
         return next((known for known in distinct.values() if known == error_map), error_map)
 
     def load(self, node: str, error_map: ErrorMap) -> None:
-        """Keep ``error_map`` for ``node`` unless the one it has is of a higher revision."""
+        """Store ``error_map`` for ``node`` unless the stored map has a higher revision."""
         known = self._maps.get(node)
         if known is None or error_map.revision >= known.revision:
             self._maps[node] = error_map
 
     def forget(self, node: str) -> None:
-        """Forget the map of ``node``, if there is one: nobody is connected to it any more."""
+        """Remove the map of ``node``, if there is one, after its last connection has closed."""
         self._maps.pop(node, None)
 
     def entry(self, node: str | None, status: int) -> ErrorMapEntry | None:
-        """Return what ``node`` says of ``status``, or None where it says nothing."""
+        """Return the entry for ``status`` in the map of ``node``; None without one."""
         error_map = self._maps.get(node) if node is not None else None
         return error_map.entries.get(status) if error_map is not None else None

@@ -1,4 +1,4 @@
-"""Rows of the tables of errors of HTTP services, and the search for the row of an answer."""
+"""Rows in the error tables of HTTP services, and the search for the row of a response."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from triclinium_core.retry.couchbase.tables.service_answers import ServiceAnswer
 from triclinium_core.retry.tables import table_of
 
 NO_CODE = range(0)
-"""``codes`` of a row for answers whose errors have no number."""
+"""``codes`` of a row for responses whose errors have no number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRow:
-    """What an answer fails with if it has everything the row names.
+    """Error of a response that satisfies all conditions of the row.
 
     Args:
-        codes: the code of the first error is one of these; None for any code, or no code.
-        cause: code of the error that the first error names as its reason.
-        words: stand in the text in this order: of the first error where it has a code, else of the body.
-        body: is the whole text, but for blanks and quotes around it and a full stop at its end.
+        codes: the code of the first error is one of these; None for any code or none.
+        cause: code of the error that the first error gives as its reason.
+        words: texts that occur in this order in the message of the first error if it has a code, otherwise in the body.
+        body: the whole text, except for blanks and quotes around it and a full stop at its end.
         status: the ``status`` of a statement's body, in lower case.
-        names_collection: the keyspace of the error is a collection.
-        operations: it answers one of these, in a form that the service answers in; empty for any, and for any form.
+        names_collection: whether the keyspace of the error must be a collection.
+        operations: the request is one of these, and the response has a format of the service; empty for any request and
+            any format.
     """
 
     error: ErrorClass
@@ -39,7 +40,7 @@ class ErrorRow:
     operations: tuple[str, ...] = ()
 
     def fits(self, answer: ServiceAnswer) -> bool:
-        """Tell whether the answer has everything that the row names."""
+        """Return whether the response satisfies all conditions of the row."""
         if self.http_status is not None and answer.http_status != self.http_status:
             return False
         if self.operations and (answer.is_foreign or answer.operation not in self.operations):
@@ -61,15 +62,15 @@ class ErrorRow:
 
 
 def code(number: int) -> range:
-    """Return the range of one code."""
+    """Return the range that contains one code."""
     return range(number, number + 1)
 
 
 def error_table(rows: Iterable[ErrorRow]) -> Sequence[ErrorRow]:
-    """Return the rows in their order: the first that fits decides.
+    """Return the rows in their order: the first row that fits decides.
 
     Raises:
-        ValueError: two rows name the same for the same operation.
+        ValueError: two rows have the same conditions for the same operation.
     """
     listed = tuple(rows)
     table_of(pair for row in listed for pair in _keys(row))
@@ -77,7 +78,7 @@ def error_table(rows: Iterable[ErrorRow]) -> Sequence[ErrorRow]:
 
 
 def first_fitting(table: Iterable[ErrorRow], answer: ServiceAnswer) -> ErrorRow | None:
-    """Return the row that decides about an answer; None if the RFCs have nothing narrower than the base."""
+    """Return the row that decides about a response; None if the RFCs name only the base class."""
     return next((row for row in table if row.fits(answer)), None)
 
 
@@ -88,7 +89,7 @@ def _keys(row: ErrorRow) -> Iterator[tuple[object, ErrorRow]]:
 
 
 def _stand_in_order(words: Sequence[str], text: str) -> bool:
-    # A regular expression would do the same in time that grows by the square of what a server sends.
+    # A regular expression would do the same, but in quadratic time in the size of the server's text.
     place = 0
     for word in words:
         place = text.find(word, place)

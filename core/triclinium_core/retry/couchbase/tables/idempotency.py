@@ -16,7 +16,7 @@ from triclinium_core.retry.tables import table_of
 
 @unique
 class Idempotency(Enum):
-    """What makes the operation of a row idempotent."""
+    """Condition under which the operation of a row is idempotent."""
 
     ALWAYS = "always"
     IF_READONLY = "if its readonly property is set"
@@ -28,7 +28,7 @@ ANY_OPERATION = "*"
 
 @dataclass(frozen=True, slots=True)
 class IdempotentOperation:
-    """One row of the list; an operation without a row is not idempotent."""
+    """Row of the list; an operation without a row is not idempotent."""
 
     service: Service
     operation: str
@@ -74,17 +74,17 @@ IDEMPOTENCY: Mapping[tuple[Service, str], IdempotentOperation] = table_of(
 
 
 def idempotent_row(service: Service, operation: str) -> IdempotentOperation | None:
-    """Return the row that covers the operation, or None where the list is silent."""
+    """Return the row for the operation; None if the list has none."""
     return IDEMPOTENCY.get((service, operation)) or IDEMPOTENCY.get((service, ANY_OPERATION))
 
 
 def is_idempotent(service: Service, operation: str, *, readonly: bool = False, method: str = "") -> bool:
-    """Tell whether the operation may be sent again although an earlier attempt may have been applied.
+    """Return whether the operation may be sent again although an earlier attempt may have been applied.
 
     Args:
-        operation: name as in the rows; one that no row names is not idempotent, as the RFC asks.
-        readonly: the readonly property of a query or analytics request.
-        method: HTTP method of a request about management, indexes of the search service included.
+        operation: name as in the rows; an operation without a row is not idempotent, as the RFC requires.
+        readonly: readonly property of a query or analytics request.
+        method: HTTP method of a management request, including requests about indexes of the search service.
     """
     row = idempotent_row(service, operation)
     if row is None:
@@ -103,4 +103,4 @@ IDEMPOTENT_KV_OPERATIONS: frozenset[str] = frozenset(
     for row in IDEMPOTENT_OPERATIONS
     if is_idempotent(row.service, row.operation) and row.service is Service.KV
 )
-"""The operations of the key-value service that may be sent again at any stage. No row of that service has a condition."""
+"""Key-value operations that may be sent again at any stage. No row of that service has a condition."""

@@ -1,4 +1,4 @@
-"""Classification of KV responses that are no success: retry reason, error and further steps.
+"""Classification of unsuccessful KV responses: retry reason, error and further steps.
 
 Source: SDK-RFC 0049 "Response Code Retry List", "KV Error Map Handling"; SDK-RFC 0013 "Processing Chain"; decisions
 C9 to C13, C31 and D25.
@@ -19,24 +19,24 @@ from triclinium_core.retry.values import lean
 
 @dataclass(frozen=True, slots=True)
 class RetryableStatus:
-    """One line of the list: a known status that is retried, but for the operations named."""
+    """Line of the list: a known status that is retried, except for the excluded operations."""
 
     status: Status
     reason: RetryReason
     excluded: frozenset[str]
     clause: str
     only_of: frozenset[str] = frozenset()
-    """The operations that are retried for it; empty for all that are not excluded."""
+    """Operations that are retried for the status; empty for all that are not excluded."""
 
     def covers(self, operation: str) -> bool:
-        """Tell whether an operation is retried for it."""
+        """Return whether an operation is retried for the status."""
         if operation in self.excluded or operation.startswith(DCP_PREFIX):
             return False
         return not self.only_of or operation in self.only_of
 
 
 DCP_PREFIX = "dcp"
-"""Operations whose name starts so are DCP's, and "DCP commands are excluded from this list"."""
+"""Prefix of the names of DCP operations; "DCP commands are excluded from this list"."""
 COUNTERS = frozenset({"increment", "decrement"})
 
 
@@ -64,7 +64,7 @@ RETRYABLE_STATUSES: Mapping[int, RetryableStatus] = table_of((int(line.status), 
 CONNECTION_INVALIDATING = frozenset(
     {Status.NO_BUCKET, Status.OPAQUE_NO_MATCH, Status.AUTH_STALE, Status.NOT_INITIALIZED}
 )
-"""Known statuses after which the connection is of no further use."""
+"""Known statuses after which the connection is unusable."""
 
 ERRORS_BY_ATTRIBUTE: tuple[tuple[Attribute, ErrorClass], ...] = (
     (Attribute.AUTH, errors.AuthenticationFailureException),
@@ -72,16 +72,15 @@ ERRORS_BY_ATTRIBUTE: tuple[tuple[Attribute, ErrorClass], ...] = (
     (Attribute.SUPPORT, errors.FeatureNotAvailableException),
     (Attribute.TEMP, errors.TemporaryFailureException),
 )
-"""The class of an unknown status: the first attribute that its entry has decides (decision C31)."""
+"""Classes of unknown statuses: the first attribute in the entry decides (decision C31)."""
 
 
 @lean
 @dataclass(frozen=True, slots=True)
 class KvVerdict:
-    """What a response asks for.
+    """Classification of a response.
 
-    ``reason`` None means that the strategy is not asked: the request ends, with ``error`` or, where that is None too,
-    as a success.
+    Without a ``reason`` the strategy is not consulted: the request ends with ``error``, or without one as a success.
     """
 
     reason: RetryReason | None
@@ -90,11 +89,11 @@ class KvVerdict:
     refresh_topology: bool = False
     refresh_collection: bool = False
     close_connection: str | None = None
-    """Why the connection has to be closed once the request is settled or waiting for its retry."""
+    """Why the connection must be closed after the request is settled or waits for its retry; None to keep it."""
 
     @property
     def is_success(self) -> bool:
-        """Whether the response is what the caller waits for."""
+        """Whether the response is a success for the caller."""
         return self.reason is None and self.error is None
 
 
@@ -103,7 +102,7 @@ _NOT_MY_VBUCKET, _COLLECTION_OUTDATED = RetryReason.KV_NOT_MY_VBUCKET, RetryReas
 
 
 def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerdict:
-    """Return what ``status`` asks of ``operation``; ``entry`` is what the error map of its node says of the status."""
+    """Return the classification of ``status`` for ``operation``; ``entry`` is its entry in the node's error map."""
     line = RETRYABLE_STATUSES.get(status)
     if line is not None and line.covers(operation):
         reason, error = line.reason, _error_of(KV_STATUSES[status], operation)
@@ -113,7 +112,7 @@ def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerd
         clause = "no clause: the operation has no such answer, so nobody knows whether it was applied (decision D12)"
         return KvVerdict(None, errors.DecodingFailureException, clause)
     if row is not None:
-        # RFC 0049 §Response Code Retry List: a complete, known response is not retried unless the list has it.
+        # RFC 0049 §Response Code Retry List: a complete, known response is not retried unless it is in the list.
         clause = _LIST + "a known response that is not in the list is not retried"
         if line is not None and not line.only_of:
             clause = _LIST + line.clause
@@ -123,12 +122,12 @@ def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerd
 
 
 def is_success(operation: str, status: int) -> bool:
-    """Tell whether ``status`` is what the caller of ``operation`` waits for."""
+    """Return whether ``status`` is a success for the caller of ``operation``."""
     return status == Status.SUCCESS or classify(operation, status, None).is_success
 
 
 def error_of_entry(entry: ErrorMapEntry) -> ErrorClass:
-    """Return the exception that an unknown status surfaces as, by what its error map says of it (decision C31)."""
+    """Return the exception class of an unknown status, from its entry in the error map (decision C31)."""
     for attribute, error in ERRORS_BY_ATTRIBUTE:
         if attribute in entry.attributes:
             return error
@@ -143,7 +142,7 @@ def _classify_unknown(status: int, entry: ErrorMapEntry | None) -> KvVerdict:
     error = error_of_entry(entry)
     close = None
     for attribute in (Attribute.SPECIAL_HANDLING, Attribute.CONN_STATE_INVALIDATED):
-        # RFC 0013 §Processing Order: what cannot be handled specially drops the connection.
+        # RFC 0013 §Processing Order: a status that cannot be handled specially closes the connection.
         if attribute in attributes:
             close = f"the error map says {attribute} of status 0x{status:02x}"
     if entry.indicates_retry:
@@ -158,5 +157,5 @@ def _classify_unknown(status: int, entry: ErrorMapEntry | None) -> KvVerdict:
 
 
 def _error_of(status: Status, operation: str) -> ErrorClass | None:
-    """Return the exception that a status surfaces as for an operation."""
+    """Return the exception class of a status for an operation; None for a success."""
     return status.of_operation.get(operation, status.error)

@@ -1,7 +1,7 @@
-"""Every known KV status, with its exception.
+"""All known KV statuses, with their exceptions.
 
-A status without a row is *unknown*: the error map of the node that sent it decides (SDK-RFC 0049 "KV Error Map
-Handling"). Five statuses have a row and are left to the map all the same (decision C13).
+A status without a row is *unknown*: the error map of its node decides (SDK-RFC 0049 "KV Error Map Handling"). Five
+statuses have a row, but the error map decides about them too (decision C13).
 
 Source: kv_engine ``include/mcbp/protocol/status.h``; SDK-RFC 0058; SDK-RFC 0053 "LookupIn", "MutateIn"; decision C13.
 """
@@ -16,44 +16,45 @@ from typing import Self
 from triclinium_core import errors
 
 ErrorClass = type[errors.CouchbaseException]
-"""What a row names: a class of the RFC 0058 tree."""
+"""Exception class of the RFC 0058 tree."""
 
 _ALIKE: Mapping[str, ErrorClass | None] = {}
-"""It says the same to all operations."""
+"""Exceptions of a status with the same meaning for all operations."""
 _NOT_STORED: Mapping[str, ErrorClass | None] = {
     **dict.fromkeys(("append", "prepend"), errors.DocumentNotFoundException),
     **dict.fromkeys(("increment", "decrement"), errors.TemporaryFailureException),
 }
-"""``append`` and ``prepend`` need a document. A counter to be created was created by somebody else (decision D25)."""
+"""``append`` and ``prepend`` need a document. For a counter, another client has just created it (decision D25)."""
 _WITH_CAS: Mapping[str, ErrorClass | None] = dict.fromkeys(
     ("upsert", "replace", "remove", "append", "prepend", "increment", "decrement", "touch", "unlock", "mutate_in"),
     errors.CasMismatchException,
 )
-"""SDK-RFC 0058, 9: KEY_EXISTS means another CAS to every operation that may carry one."""
+"""SDK-RFC 0058, 9: KEY_EXISTS means a different CAS for every operation that may carry one."""
 _FAILED_PATH: Mapping[str, ErrorClass | None] = {"mutate_in": errors.CouchbaseException}
-"""A mutation is applied whole or not at all; the body tells which path failed, and so what it surfaces as."""
+"""A mutation is applied as a whole or not at all. The body names the failed path, which determines the exception."""
 
 _ANY: frozenset[str] = frozenset()
 _SCAN = frozenset({"range_scan_continue"})
 _SUBDOCUMENT = frozenset({"lookup_in", "lookup_in_replica", "mutate_in"})
-"""Operations with successes of a kind that others do not have."""
+"""Operations with special success statuses."""
 
 
 @unique
 class Status(IntEnum):
-    """Status of a KV response, by the protocol's name.
+    """Status of a KV response, with the protocol's name.
 
-    Layout of a row: code, exception, exceptions of single operations, the only operations, whether it is left to the map.
+    Layout of a row: code, exception, exceptions of single operations, permitted operations, whether the error map
+    decides.
     """
 
     error: ErrorClass | None
-    """The exception that it surfaces as; None for a status that is no failure."""
+    """Exception class; None for a status that is not a failure."""
     of_operation: Mapping[str, ErrorClass | None]
-    """The exceptions of single operations to which it says something else."""
+    """Exception classes of single operations for which the status has another meaning."""
     only_of: frozenset[str]
-    """The operations that it can answer at all; empty for all."""
+    """Operations to which a server may respond with the status; empty for all."""
     is_left_to_map: bool
-    """Whether the error map of the node decides, and ``error`` holds only where the map has no entry."""
+    """Whether the node's error map decides, and ``error`` applies only without an entry."""
 
     def __new__(
         cls,
@@ -63,7 +64,7 @@ class Status(IntEnum):
         only_of: frozenset[str] = _ANY,
         is_left_to_map: bool = False,
     ) -> Self:
-        """Build one row; the enum machinery calls this."""
+        """Create one row; Enum calls this."""
         row = int.__new__(cls, code)
         row._value_ = code
         row.error, row.of_operation, row.only_of = error, of_operation, only_of
@@ -158,21 +159,21 @@ class Status(IntEnum):
     # fmt: on
 
     def fits(self, operation: str) -> bool:
-        """Tell whether a server may answer an operation with it."""
+        """Return whether a server may respond to an operation with this status."""
         return not self.only_of or operation in self.only_of
 
 
 KV_STATUSES: Mapping[int, Status] = {int(status): status for status in Status if not status.is_left_to_map}
-"""The known statuses, which no error map is asked about."""
+"""Known statuses, for which the error map is not consulted."""
 
 ERRORS_WITHOUT_A_MAP: Mapping[int, ErrorClass | None] = {
     int(status): status.error for status in Status if status.is_left_to_map
 }
-"""What the five that are left to the error map surface as when the node has no entry (decision C13)."""
+"""Exceptions of the five statuses left to the error map, if the node has no entry (decision C13)."""
 
 
 def status_name(status: int) -> str | None:
-    """Return the protocol's name of a status, or None for one that the protocol did not have when this was written."""
+    """Return the protocol's name of a status; None for an unknown one."""
     try:
         return Status(status).name
     except ValueError:
@@ -180,15 +181,15 @@ def status_name(status: int) -> str | None:
 
 
 OF_A_PATH: Mapping[int, ErrorClass] = {
-    # A right to the document alone does not open its system attributes.
+    # Access to the document does not include its system attributes.
     Status.NO_ACCESS: errors.XattrNoAccessException,
 }
-"""Statuses that say something else of one path than of a whole document."""
+"""Statuses with another meaning for one path than for a whole document."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailedPath:
-    """A spec that failed: its place among those of the operation, counted from 0."""
+    """Failed spec of an operation; ``index`` is its position, from 0."""
 
     index: int
     path: str
@@ -200,6 +201,6 @@ class FailedPath:
 
     @property
     def error(self) -> ErrorClass:
-        """The exception that it surfaces as."""
+        """Exception class of the failure."""
         row = KV_STATUSES.get(self.status)
         return OF_A_PATH.get(self.status) or (row.error if row is not None else None) or errors.CouchbaseException

@@ -1,6 +1,6 @@
 """Retry reasons: one row for each line of the RFC's table.
 
-Source: SDK-RFC 0049 rev 16 "RetryReason". The five terminal reasons are "todo" there; their flags are decision C5.
+Source: SDK-RFC 0049 rev 16 "RetryReason". The RFC leaves the five terminal reasons "todo"; their flags are decision C5.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from typing import Self
 
 @unique
 class RetryReason(StrEnum):
-    """A reason, with the two flags that the orchestrator and the strategies ask for.
+    """Reason of a retry, with the two flags that the orchestrator and the strategies use.
 
     Layout of a row: name, non-idempotent retry, always retry, meaning. Members are strings, so that an error context
-    can carry them without knowing this module.
+    can contain them without importing this module.
     """
 
     allows_non_idempotent_retry: bool
-    """The request has certainly changed nothing on the server, so even a write may be sent again."""
+    """Whether the request has certainly changed nothing on the server, so that even a write may be sent again."""
     always_retry: bool
-    """Retried under every strategy, with the controlled backoff."""
+    """Whether the request is retried under every strategy, with the controlled backoff."""
     meaning: str
-    """What happened, as half a sentence."""
+    """Description of the failure, as a part of a sentence."""
 
     def __new__(cls, name: str, allows_non_idempotent_retry: bool, always_retry: bool, meaning: str) -> Self:
-        """Build one row; the enum machinery calls this."""
+        """Create one row; Enum calls this."""
         row = str.__new__(cls, name)
         row._value_ = name
         row.allows_non_idempotent_retry = allows_non_idempotent_retry

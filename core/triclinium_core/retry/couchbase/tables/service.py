@@ -1,4 +1,4 @@
-"""The services that a request may go to."""
+"""Services of a Couchbase cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum, unique
 
 @unique
 class Service(StrEnum):
-    """The services of a Couchbase cluster that requests go to."""
+    """Service of a Couchbase cluster that receives requests."""
 
     KV = "kv"
     QUERY = "query"

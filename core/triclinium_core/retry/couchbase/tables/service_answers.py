@@ -1,6 +1,6 @@
-"""Reader of an HTTP service's error answer: its errors, its text, and whether the service sent it.
+"""Parser of an HTTP service's error response: its errors, its text, and whether the service sent it.
 
-Nothing that a server or a proxy may send raises here.
+No input from a server or a proxy raises an exception here.
 
 Source: SDK-RFC 0056, 0057 (the ``errors`` of a body), 0052 "Hard failures" (``error``), 0051; decision C22.
 """
@@ -16,10 +16,10 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.shown import TEXT_READ_MAX, beginning, one_line
 
 CODE_MAX = 2**63 - 1
-"""Larger numbers are no error codes; Python takes integers of some thousand digits."""
+"""Maximum error code. Larger numbers are not error codes, but Python accepts integers of thousands of digits."""
 
 CODES_TOLD_MAX = 20
-"""How many errors after the first have their code in a context."""
+"""Maximum number of errors after the first whose codes a context keeps."""
 
 DECODED_SIZE_BYTES_MAX = 4 * 1024 * 1024
 """Maximum size of a body that is decoded for its errors. A larger body counts as text."""
@@ -34,46 +34,46 @@ TEXT_SIZE_BYTES_MAX = 64 * 1024
 """Maximum size of the beginning of a body that is kept as text. Messages show some hundred characters of it."""
 
 TIMED_OUT = "timeout"
-"""Value of ``status`` in a query or analytics body if the time of the statement was up."""
+"""Value of ``status`` in a query or analytics body after a timeout of the statement."""
 
 FAILED_STATUSES = frozenset({TIMED_OUT, "errors", "fatal", "failed", "aborted", "stopped", "closed"})
-"""Values of ``status`` in a query or analytics body if the statement did not run to its end, in lower case."""
+"""Values of ``status``, in lower case, in a query or analytics body of a statement that did not finish."""
 
 COLLECTION_DOTS = 2
 """Number of dots in the path of a collection: bucket, scope, collection."""
 
 _NUMBERED = (Service.QUERY, Service.ANALYTICS)
-"""Services that number their errors."""
+"""Services whose errors have numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceAnswer:
-    """What an answer says."""
+    """Facts in a response of an HTTP service."""
 
     service: Service
     operation: str
     http_status: int
     body: object
-    """The body as decoded from JSON; None where it is not JSON, says null, or cannot name an error."""
+    """Body decoded from JSON; None if it is not JSON, is null, or cannot contain an error."""
     raw: str
-    """The body as text, cut at ``TEXT_SIZE_BYTES_MAX``."""
+    """Body as text, cut at ``TEXT_SIZE_BYTES_MAX``."""
     is_foreign: bool
-    """Whether the body is not in the form that the service answers in, as the page of a proxy is not."""
+    """Whether the body has no format of the service, for example a proxy's error page."""
     message: str = ""
-    """Text of the first error, whole."""
+    """Full text of the first error."""
     code: int | None = None
     """Code of the first error."""
     cause: int | None = None
-    """Code of the error that the first one names as its reason."""
+    """Code of the error that the first error gives as its reason."""
     more_codes: tuple[int, ...] = ()
     server_permits_retry: bool | None = None
-    """The flag ``retry`` of the first error."""
+    """Flag ``retry`` of the first error."""
     has_query_context: bool = False
-    """Whether the request names a scope, so that a single name in its statement is the name of a collection."""
+    """Whether the request names a scope, so that a single name in its statement is a collection."""
 
     @property
     def failed_status(self) -> str | None:
-        """The ``status`` of a query or analytics body in lower case, if it is one of ``FAILED_STATUSES``."""
+        """``status`` of a query or analytics body in lower case, if it is in ``FAILED_STATUSES``; otherwise None."""
         if self.service not in _NUMBERED or not isinstance(self.body, Mapping):
             return None
         status = self.body.get("status")
@@ -86,49 +86,49 @@ class ServiceAnswer:
 
     @property
     def names_collection(self) -> bool:
-        """Whether the keyspace of the first error is a collection, by its text or by the query context."""
+        """Whether the keyspace of the first error is a collection, from its text or from the query context."""
         return self.has_query_context or _is_collection_path(self.message)
 
     @property
     def is_failure(self) -> bool:
-        """Whether it is anything but a success, whatever the HTTP status says."""
+        """Whether the response is not a success, whatever its HTTP status is."""
         if self.http_status >= 300 or self.is_foreign:
             return True
         if not isinstance(self.body, Mapping):
             return False
         if self.service in _NUMBERED:
             return self.lists_errors or self.failed_status is not None
-        # SDK-RFC 0052 §Hard failures; a view says so in the same way.
+        # SDK-RFC 0052 §Hard failures; views report failures in the same field.
         return self.service is not Service.MANAGEMENT and bool(self.body.get("error"))
 
     @property
     def told(self) -> str:
-        """The error in the server's words, on one line; empty where the body has none, or is not the server's."""
+        """Error in the server's words, in one line; empty if the body has none or is not the server's."""
         return self.told_without(NO_SECRETS)
 
     def told_without(self, secrets: Secrets) -> str:
-        """Return ``told`` without credentials that the server may repeat."""
+        """Return ``told``, with credentials that the server repeats concealed."""
         if self.is_foreign:
             return ""
         return _line(self.message if self.code is not None else "; ".join(_texts(self.body)) or self.raw, secrets)
 
     def body_start(self, secrets: Secrets = NO_SECRETS) -> str:
-        """Return the beginning of a body that the service did not write, without credentials that it may repeat."""
+        """Return the beginning of a body that the service did not write, with repeated credentials concealed."""
         return _line(self.raw, secrets) if self.is_foreign else ""
 
 
 def _line(text: str, secrets: Secrets) -> str:
-    # Conceal secrets before the line is cut: the cut could leave a part of one. The dots of this cut are for ``conceal``.
+    # Conceal secrets before the line is cut: the cut could leave a part of one. Its dots are for ``conceal``.
     return one_line(secrets.conceal(beginning(text, TEXT_READ_MAX)))
 
 
 def read_answer(
     service: Service, http_status: int, body: bytes | str, operation: str = "", *, has_query_context: bool = False
 ) -> ServiceAnswer:
-    """Return what an answer says. A body that is not JSON is text, never a mistake of the caller."""
+    """Return the facts in a response. A body that is not JSON counts as text, never as a mistake of the caller."""
     begun = body[:TEXT_SIZE_BYTES_MAX]
     raw = begun if isinstance(begun, str) else begun.decode("utf-8", "replace")
-    # A success of the cluster manager says nothing of errors, and may be a large document.
+    # A successful response of the cluster manager contains no errors, and may be a large document.
     is_silent = service is Service.MANAGEMENT and http_status < 300
     decoded = None if is_silent else _decode(body)
     foreign = _is_foreign(service, decoded, raw, is_cut=len(body) > len(begun))
@@ -155,10 +155,10 @@ def read_answer(
 
 
 def _is_collection_path(text: str) -> bool:
-    """Return whether the keyspace that a text names has three parts. A dot between backticks separates none."""
+    """Return whether the keyspace in a text has three parts. A dot between backticks is not a separator."""
     text = text[:TEXT_READ_MAX].partition(" - cause")[0]
     start = text.find("default:")
-    # With a namespace, the word that begins there is the keyspace; without one, any word may be.
+    # With a namespace, the word that begins there is the keyspace; without one, any word may be the keyspace.
     words = text.split() if start < 0 else text[start:].split()[:1]
     unquoted = ("".join(word.strip(".,;:'\"()").split("`")[::2]) for word in words)
     return any(each.count(".") >= COLLECTION_DOTS for each in unquoted)
@@ -166,7 +166,7 @@ def _is_collection_path(text: str) -> bool:
 
 def _is_foreign(service: Service, decoded: object, raw: str, *, is_cut: bool) -> bool:
     if service is Service.MANAGEMENT:
-        # It answers in JSON of any kind, in plain text, and with nothing at all.
+        # The cluster manager sends JSON of any type, plain text, or an empty body.
         return raw.lstrip().startswith("<")
     return not isinstance(decoded, Mapping) and (is_cut or bool(raw.strip()))
 
@@ -177,7 +177,7 @@ def _code(error: object) -> int | None:
 
 
 def _texts(body: object) -> Iterator[str]:
-    """Yield what a body without numbered errors says of what went wrong."""
+    """Yield the error texts of a body whose errors have no numbers."""
     if isinstance(body, str):
         yield body
     if not isinstance(body, Mapping):
@@ -185,7 +185,7 @@ def _texts(body: object) -> Iterator[str]:
     for key in ("error", "reason", "message"):
         if isinstance(body.get(key), str):
             yield body[key]
-    # What the cluster manager says of each field of a form, and which permissions a user lacks.
+    # The cluster manager sends errors of form fields, and the permissions that a user lacks.
     for key in ("errors", "permissions"):
         listed = body.get(key)
         if isinstance(listed, Mapping):

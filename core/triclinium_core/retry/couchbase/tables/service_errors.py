@@ -1,7 +1,7 @@
 """Errors of the HTTP services, by the code of the first error, by HTTP status, and by text.
 
-Source: SDK-RFC 0058 "Error Definitions", where each class says when it is raised; SDK-RFC 0049 for what is retried and
-then refused; decisions C22 and D37.
+Source: SDK-RFC 0058 "Error Definitions", the conditions of each class; SDK-RFC 0049 for requests whose retry is
+refused; decisions C22 and D37.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SEARCH_INDEX_OPERATIONS: tuple[str, ...] = (
     *("get_indexed_documents_count", "analyze_document", "pause_ingest", "resume_ingest"),
     *("allow_querying", "disallow_querying", "freeze_plan", "unfreeze_plan"),
 )
-"""The names of requests about indexes that go to the search service."""
+"""Names of requests about indexes that go to the search service."""
 
 _INDEXES_MAX = "Limit for number of indexes that can be created per scope has been reached"
 
@@ -164,7 +164,7 @@ def _views() -> Iterable[ErrorRow]:
 
 
 def _timed_out() -> ErrorRow:
-    """Return the row for a statement whose time was up and whose errors have no code."""
+    """Return the row for a statement that timed out and whose errors have no code."""
     return ErrorRow(
         codes=NO_CODE,
         status=TIMED_OUT,
@@ -174,7 +174,7 @@ def _timed_out() -> ErrorRow:
 
 
 def _any_service(codes: range | None) -> Iterable[ErrorRow]:
-    """Yield what HTTP itself says of a service that answers statements."""
+    """Yield the rows for HTTP statuses of a service that executes statements."""
     row = ErrorRow
     # fmt: off
     yield row(http_status=401, error=errors.AuthenticationFailureException,
@@ -197,7 +197,7 @@ SERVICE_ERRORS: Mapping[Service, Sequence[ErrorRow]] = {
     Service.VIEWS: error_table(_views()),
     Service.MANAGEMENT: MANAGEMENT_ERRORS,
 }
-"""The first fitting row of a service decides."""
+"""Error rows of each service; the first row that fits decides."""
 
 UNLISTED = ErrorRow(error=errors.CouchbaseException, clause="RFC 0058, 0 CouchbaseException: no line names this answer")
 FOREIGN = ErrorRow(
@@ -211,7 +211,7 @@ BROKEN_OFF = ErrorRow(
 
 
 def error_row(answer: ServiceAnswer) -> ErrorRow:
-    """Return the row that says what a failed answer fails with."""
+    """Return the row with the error of a failed response."""
     if answer.is_foreign and answer.http_status < 300:
         return FOREIGN
     row = first_fitting(SERVICE_ERRORS.get(answer.service, ()), answer)

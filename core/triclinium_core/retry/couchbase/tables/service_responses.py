@@ -1,4 +1,4 @@
-"""Classification of HTTP answers: the RFC's list of retried ones, and the error of all others.
+"""Classification of HTTP responses: the RFC's list of retried ones, and the errors of all others.
 
 Source: SDK-RFC 0049 "Response Code Retry List"; SDK-RFC 0058; decisions C20 to C22.
 """
@@ -19,9 +19,9 @@ from triclinium_core.retry.tables import table_of
 
 @dataclass(frozen=True, slots=True)
 class RetryableCode:
-    """One line of the list: an error code of the service's body, or an HTTP status of the service.
+    """Line of the list: an error code in the service's body, or an HTTP status of the service.
 
-    The rows of ``service_errors`` say what a request fails with when its strategy refuses the retry.
+    The rows of ``service_errors`` have the error of a request whose strategy refuses the retry.
     """
 
     service: Service
@@ -29,7 +29,7 @@ class RetryableCode:
     reason: RetryReason
     clause: str
     message_contains: str = ""
-    """The line holds only for error texts with these words."""
+    """Text that the error must contain for the line to apply."""
 
 
 def _error_codes() -> Iterable[RetryableCode]:
@@ -61,35 +61,35 @@ def _http_statuses() -> Iterable[RetryableCode]:
 RETRYABLE_ERROR_CODES: Mapping[tuple[Service, int], RetryableCode] = table_of(
     ((line.service, line.code), line) for line in _error_codes()
 )
-"""Query and analytics: by the code of the first error in the body (decision C22)."""
+"""Lines for query and analytics, by the code of the first error in the body (decision C22)."""
 
 RETRYABLE_HTTP_STATUSES: Mapping[tuple[Service, int], RetryableCode] = table_of(
     ((line.service, line.code), line) for line in _http_statuses()
 )
-"""Search and views: by HTTP status."""
+"""Lines for search and views, by HTTP status."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceVerdict:
-    """What an answer of an HTTP service asks for; ``reason`` None means that the strategy is not asked."""
+    """Classification of a response of an HTTP service. Without a ``reason`` the strategy is not consulted."""
 
     reason: RetryReason | None
     error: ErrorClass | None
-    """What the request fails with unless it is retried; None for a success."""
+    """Error of the request unless it is retried; None for a success."""
     clause: str
-    """Which line of the retry list holds, or why none does."""
+    """Line of the retry list that applies, or why none does."""
     error_clause: str = ""
-    """Which row says the error."""
+    """Clause of the row with the error."""
     text: str = ""
-    """The error in the server's words, on one line."""
+    """Error in the server's words, in one line."""
     code: int | None = None
-    """The first error code of the body, which says more than the HTTP status does."""
+    """First error code of the body, which is more precise than the HTTP status."""
     more_codes: tuple[int, ...] = ()
     """Codes of the errors after the first."""
     server_permits_retry: bool | None = None
-    """What the query service said of the first error; the RFCs retry nothing for it."""
+    """Flag ``retry`` of the first error from the query service; the RFCs retry nothing because of it."""
     body_start: str = ""
-    """The beginning of a body that the service did not write."""
+    """Beginning of a body that the service did not write."""
 
 
 _LIST = "RFC 0049 Response Code Retry List"
@@ -104,11 +104,11 @@ def classify(
     *,
     has_query_context: bool = False,
 ) -> ServiceVerdict:
-    """Return the classification of an answer. A body that is not JSON is text, and never a mistake of the caller.
+    """Return the classification of a response. A body that is not JSON counts as text, and never raises.
 
     Args:
-        operation: name of the request, on which the errors of management depend.
-        secrets: credentials that the texts of the verdict must not repeat.
+        operation: name of the request, which determines the errors of management.
+        secrets: credentials that must not appear in the texts of the verdict.
         has_query_context: whether the request names a scope.
     """
     answer = read_answer(service, http_status, body, operation, has_query_context=has_query_context)
@@ -130,7 +130,7 @@ def classify(
 
 
 def _retryable(answer: ServiceAnswer) -> RetryableCode | None:
-    """Return the line of the list that holds for a failed answer."""
+    """Return the line of the list that applies to a failed response."""
     if answer.code is not None:
         line = RETRYABLE_ERROR_CODES.get((answer.service, answer.code))
         return line if line is not None and line.message_contains in answer.message else None
@@ -139,7 +139,7 @@ def _retryable(answer: ServiceAnswer) -> RetryableCode | None:
 
 
 def _view_body_permits(answer: ServiceAnswer) -> bool:
-    """Apply the two lines of the list that look into the body, parsed where it is JSON (decision C21)."""
+    """Apply the two lines of the list that examine the body, decoded if it is JSON (decision C21)."""
     decoded, text = answer.body, answer.raw
     if answer.http_status == 404:
         if isinstance(decoded, Mapping):
