@@ -8,7 +8,7 @@ from ipaddress import ip_address, ip_network
 LOOPBACK_NETWORKS = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
 PORT_MAX = 0xFFFF
-"""The highest TCP port. The lowest is 1: no node can listen on port 0."""
+"""Highest TCP port. The lowest is 1, because no node can listen on port 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the host as written is this machine: an address in ``LOOPBACK_NETWORKS``, or ``localhost``."""
+        """Whether the host, without resolving it, is this machine: in ``LOOPBACK_NETWORKS``, or ``localhost``."""
         try:
             address = ip_address(self.host)
         except ValueError:

@@ -1,4 +1,4 @@
-"""List of all operations, from every module that defines some."""
+"""List of all operations."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ OPERATIONS: tuple[type[document_operations.Operation], ...] = (
     *SCAN_OPERATIONS,
     GetCollectionsManifest,
 )
-"""Every operation that can be submitted."""
+"""All operations that can be submitted."""

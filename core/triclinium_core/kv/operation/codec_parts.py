@@ -19,22 +19,22 @@ _TOKEN = struct.Struct(">QQ")
 
 
 class MalformedResponse(ValueError):
-    """A response with a body that cannot be, whatever it says."""
+    """A response with an invalid body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What may be said on one connection."""
+    """Features and limits of one connection."""
 
     features: frozenset[int] = frozenset()
     """HELLO features that the server granted."""
     bare: bool = False
-    """A plain memcached: only opcodes and the header that it knows (decision C27)."""
+    """Whether the server is a plain memcached, which knows only the basic opcodes and header (decision C27)."""
     compression: bool = True
     json_datatype: int = field(init=False)
     """Datatype of a JSON value; 0 if the server did not grant the feature."""
     deflates: bool = field(init=False)
-    """Whether values may be sent deflated."""
+    """Whether values may be sent compressed with snappy."""
 
     def __post_init__(self) -> None:
         json_datatype = int(Datatype.JSON) if HelloFeature.JSON in self.features else 0
@@ -43,15 +43,15 @@ class Dialect:
 
 
 class Body(msgspec.Struct, frozen=True):
-    """What of a request depends on its operation."""
+    """Parts of a request that depend on its operation."""
 
     extras: bytes = b""
     value: bytes = b""
     cas: int = 0
     document: Mapping[str, object] | None = None
-    """What the value says as JSON, beside the id of the collection; None where ``value`` is all."""
+    """Value as a JSON object, to which the encoder adds the collection id; None if ``value`` is complete."""
     needs: tuple[tuple[HelloFeature, str], ...] = ()
-    """Further features without which it cannot be asked for, each with what asks for it."""
+    """Further features that the request requires, each with the option that requires it."""
 
 
 class Payload(Enum):
@@ -66,21 +66,21 @@ WHOLE_DOCUMENT = Payload.WHOLE_DOCUMENT
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """How one operation travels."""
+    """Encoder and decoder of one operation."""
 
     encode: Callable[..., Body] | Literal[Payload.WHOLE_DOCUMENT] | None
-    """Takes the operation; None where its key says everything."""
+    """Takes the operation; None if the request consists of its key."""
     decode: Callable[..., Result]
-    """Takes the operation, the answer and the vbucket."""
+    """Takes the operation, the response and the vbucket."""
     bare_opcode: Opcode | None
-    """Opcode for a plain memcached; None where it has nothing like it."""
+    """Opcode for a plain memcached; None if it has no equivalent."""
 
 
 def mutation_token(operation: Operation, frame: Frame, vbucket: int) -> MutationToken | None:
-    """Return where a mutation stands in the history of its vbucket; None where the server does not tell.
+    """Return the token of a mutation from the extras of its response; None if the server sends none.
 
     Raises:
-        struct.error: the extras have an impossible length.
+        struct.error: the extras have an invalid length.
     """
     if not frame.extras:
         return None

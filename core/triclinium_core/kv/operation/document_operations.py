@@ -1,4 +1,4 @@
-"""The operations that a user may submit: values, checked when they are made.
+"""Operations on documents, checked on construction.
 
 Source: SDK-RFC 0053; kv_engine ``docs/BinaryProtocol.md``.
 """
@@ -26,10 +26,10 @@ JSON_TRANSCODER = JsonTranscoder()
 
 
 class Keyspace(msgspec.Struct, frozen=True, cache_hash=True):
-    """Where a document lives. The bucket is None only for our own NOOP, and over ``memcached://``.
+    """Bucket, scope and collection. ``bucket`` may be None only over ``memcached://`` and for the client's NOOPs.
 
     Raises:
-        InvalidArgumentException: a name that cannot be one.
+        InvalidArgumentException: a name is invalid.
     """
 
     bucket: str | None
@@ -44,19 +44,20 @@ class Keyspace(msgspec.Struct, frozen=True, cache_hash=True):
 
     @property
     def is_default_collection(self) -> bool:
-        """Whether this is the collection that every bucket has, with the id 0."""
+        """Whether this is the default collection, which every bucket has, with the id 0."""
         return self.scope == validation.DEFAULT_NAME and self.collection == validation.DEFAULT_NAME
 
 
 class Operation(msgspec.Struct, frozen=True, gc=False):
-    """Base of all operations. Every one raises InvalidArgumentException when an argument is wrong.
+    """Base of all operations. Each of them raises InvalidArgumentException when an argument is wrong.
 
-    ``name`` is the word for it in tables, logs and errors; ``opcode`` is how it travels; ``capability`` is what a bucket
-    must say in its config that it can do, if it must say anything; ``is_for_active_copy`` tells that it is for the active
-    copy of one document; ``is_scan`` tells that it opens or reads a range scan, which has a timeout of its own;
-    ``is_awaited`` tells that somebody waits for what becomes of it. An operation that is for no document has an empty
-    ``key``; one that cannot be durable has ``DurabilityLevel.NONE``; ``preserve_expiry`` tells that the document keeps its
-    expiry; ``encode_seconds`` is how long the payload took to encode, where there is one and that was measured.
+    ``name`` is its name in tables, logs and errors. ``opcode`` is its number on the wire. ``capability`` is the
+    capability that the bucket's config must list; None if it needs none. ``is_for_active_copy`` is True if it addresses
+    the active copy of one document. ``is_scan`` is True if it opens or reads a range scan, which has a separate
+    timeout. ``is_awaited`` is True if a caller waits for its result. ``key`` is empty for an operation without a
+    document. ``durability`` is ``DurabilityLevel.NONE`` for an operation that cannot be durable. ``preserve_expiry`` is
+    True if the document keeps its expiry. ``encode_seconds`` is the time that encoding the payload took; 0.0 if it
+    was not measured.
     """
 
     name: ClassVar[str] = ""
@@ -79,7 +80,7 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def copy(self) -> int:
-        """Which copy of the document it is for: 0 for the active one, 1 for the first replica and so on."""
+        """Copy of the document that it addresses: 0 for the active one, 1 for the first replica and so on."""
         return 0
 
     @property
@@ -89,7 +90,7 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
 
 
 class Noop(Operation, frozen=True, gc=False):
-    """Nothing, answered by the node: for keep-alive, canary and ping."""
+    """A request without effect, for keep-alive, canary and ping."""
 
     name: ClassVar[str] = "noop"
     opcode: ClassVar[Opcode] = Opcode.NOOP
@@ -100,7 +101,7 @@ class DocumentOperation(Operation, frozen=True, gc=False):
 
     is_for_active_copy: ClassVar[bool] = True
 
-    key: str  # type: ignore[misc]  # the base says what those have that are for no document
+    key: str  # type: ignore[misc]  # the base has the value for operations without a document
 
     def __post_init__(self) -> None:
         key = self.key
@@ -109,8 +110,8 @@ class DocumentOperation(Operation, frozen=True, gc=False):
             or not (key.isascii() and 0 < len(key) <= KEY_SIZE_MAX_IN_COLLECTION)
             or type(self.keyspace) is not Keyspace
         ):
-            # It may be right all the same, or the errors say what is wrong. With these calls first, a get makes three more
-            # calls of our code and takes 2500 instructions more (``python -m tests.bench --only calls``).
+            # The key may still be valid; if not, these checks raise. Calling them for every key adds three calls and
+            # 2500 instructions to a get (``python -m tests.bench --only calls``).
             Operation.__post_init__(self)
             validation.check_key(key, in_default_collection=self.keyspace.is_default_collection)
 
@@ -130,7 +131,7 @@ class Get(DocumentOperation, frozen=True, gc=False):
 
 
 class GetReplica(DocumentOperation, frozen=True, gc=False):
-    """Read a replica of a document: the first, unless ``replica`` says which."""
+    """Read a replica of a document; by default the first."""
 
     name: ClassVar[str] = "get_replica"
     opcode: ClassVar[Opcode] = Opcode.GET_REPLICA
@@ -146,12 +147,12 @@ class GetReplica(DocumentOperation, frozen=True, gc=False):
 
     @property
     def copy(self) -> int:
-        """Which replica."""
+        """Number of the replica."""
         return self.replica
 
 
 class Exists(DocumentOperation, frozen=True, gc=False):
-    """Ask whether a document exists."""
+    """Check whether a document exists."""
 
     name: ClassVar[str] = "exists"
     opcode: ClassVar[Opcode] = Opcode.GET_META
@@ -188,7 +189,7 @@ class GetAndLock(DocumentOperation, frozen=True, gc=False):
 
 
 class Unlock(DocumentOperation, frozen=True, gc=False):
-    """Release a lock; ``cas`` is the one that locking returned."""
+    """Release a lock; ``cas`` is the CAS that ``GetAndLock`` returned."""
 
     name: ClassVar[str] = "unlock"
     opcode: ClassVar[Opcode] = Opcode.UNLOCK
@@ -214,7 +215,7 @@ class Touch(DocumentOperation, frozen=True, gc=False):
 
 
 class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
-    """Base of the operations that can be asked to be durable."""
+    """Base of the operations that can be durable."""
 
     durability: DurabilityLevel = DurabilityLevel.NONE  # type: ignore[misc]  # as with the key
     encode_seconds: float = 0.0  # type: ignore[misc]  # as with the key
@@ -228,7 +229,7 @@ class Mutation(DocumentOperation, frozen=True, gc=False, kw_only=True):
 
 
 class Remove(Mutation, frozen=True, gc=False):
-    """Delete a document; a ``cas`` of 0 means whatever its version."""
+    """Delete a document; a ``cas`` of 0 matches any version."""
 
     name: ClassVar[str] = "remove"
     opcode: ClassVar[Opcode] = Opcode.DELETE
@@ -241,7 +242,7 @@ class Remove(Mutation, frozen=True, gc=False):
 
 
 class Store(Mutation, frozen=True, gc=False):
-    """Base of the operations that write a whole document. A ``cas`` of 0 stands for any version."""
+    """Base of the operations that write a whole document. A ``cas`` of 0 matches any version."""
 
     cas: ClassVar[Cas] = Cas(0)
 
@@ -270,7 +271,7 @@ class Insert(Store, frozen=True, gc=False):
 
 
 class Upsert(Store, frozen=True, gc=False):
-    """Create a document, or replace the one there is."""
+    """Create a document, or replace an existing one."""
 
     name: ClassVar[str] = "upsert"
     opcode: ClassVar[Opcode] = Opcode.SET
@@ -279,7 +280,7 @@ class Upsert(Store, frozen=True, gc=False):
 
 
 class Replace(Store, frozen=True, gc=False):
-    """Replace a document that must exist; a ``cas`` of 0 means whatever its version."""
+    """Replace a document that must exist; a ``cas`` of 0 matches any version."""
 
     name: ClassVar[str] = "replace"
     opcode: ClassVar[Opcode] = Opcode.REPLACE
@@ -319,7 +320,7 @@ class Prepend(Concatenate, frozen=True, gc=False):
 
 
 class Count(Mutation, frozen=True, gc=False):
-    """Base of the counter operations. ``initial`` None means that the document must exist."""
+    """Base of the counter operations. With an ``initial`` of None, the document must exist."""
 
     delta: int = 1
     initial: int | None = None

@@ -1,7 +1,7 @@
 """Durability levels, and the time that the server may take for each.
 
-The server has to give up before the client does, or the client would never hear how the write ended: it gets nine
-tenths of the time that the operation has left, anew at each attempt (decision C29).
+The server must time out before the client does, or the client never learns the result of the write. At each attempt,
+the server gets nine tenths of the time that the operation has left (decision C29).
 
 Source: SDK-RFC 0053 "DurabilityLevel"; kv_engine ``docs/BinaryProtocol.md`` "Durability Requirement".
 """
@@ -15,11 +15,11 @@ from triclinium_core import errors
 from triclinium_core.shown import shown
 
 DURABLE_TIMEOUT_MIN = 1.5
-"""Seconds that a durable operation has at least: the timers of servers are too coarse for less, which would end most
-writes as ambiguous (a floor that other clients of Couchbase have too)."""
+"""Minimum timeout of a durable operation in seconds. Server timers are too coarse for less: most writes would end as
+ambiguous. Other Couchbase clients have the same floor."""
 
 TIMEOUT_MS_MAX = 0xFFFE
-"""Longest time, in milliseconds, that the field can say: 0xffff, like 0, is refused."""
+"""Longest time that the field can hold, in milliseconds: servers refuse 0xffff, and 0."""
 
 _PERCENT_FOR_SERVER = 90
 _REQUIREMENT = struct.Struct(">BH")
@@ -27,23 +27,23 @@ _REQUIREMENT = struct.Struct(">BH")
 
 @unique
 class DurabilityLevel(Enum):
-    """What has to have happened before a write is answered as a success, and is seen by readers."""
+    """Condition under which a write succeeds and becomes visible to readers."""
 
     NONE = 0
-    """The node that has the document has it in memory."""
+    """The active node has the document in memory."""
     MAJORITY = 1
-    """Most of the document's copies are in the memory of their nodes."""
+    """The majority of the document's copies are in the memory of their nodes."""
     MAJORITY_AND_PERSIST_TO_ACTIVE = 2
-    """As ``MAJORITY``, and the node that answers has written it to disk."""
+    """As ``MAJORITY``, and the active node has written the document to disk."""
     PERSIST_TO_MAJORITY = 3
-    """Most of the document's copies have been written to disk."""
+    """The majority of the document's copies are on disk."""
 
 
 def check_durability(value: object) -> DurabilityLevel:
     """Return a durability level.
 
     Raises:
-        InvalidArgumentException: anything else, the number of a level too.
+        InvalidArgumentException: ``value`` is anything else, including the number of a level.
     """
     if not isinstance(value, DurabilityLevel):
         names = ", ".join(level.name for level in DurabilityLevel)
@@ -59,10 +59,10 @@ def encode_requirement(level: DurabilityLevel, time_left: float) -> bytes:
     Layout: level, one byte; milliseconds that the server may take, two bytes.
 
     Args:
-        level: not NONE, which is said by sending nothing.
+        level: any level except NONE, which sends no frame info.
         time_left: seconds until the operation's deadline; ``math.inf`` for no limit.
     """
-    # Cut first: infinity is no integer. Counted in whole milliseconds, since 0.9 is no binary fraction.
+    # Clamp first, because infinity has no integer. Use whole milliseconds, because 0.9 is not a binary fraction.
     milliseconds = round(min(max(time_left, 0.0), TIMEOUT_MS_MAX) * 1000)
     timeout = min(max(milliseconds * _PERCENT_FOR_SERVER // 100, 1), TIMEOUT_MS_MAX)
     return _REQUIREMENT.pack(level.value, timeout)

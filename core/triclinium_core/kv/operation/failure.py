@@ -1,4 +1,4 @@
-"""Decoder of responses that are no success: status, error class and details for the retry machine.
+"""Decoder of error responses: status, error class and details for the retry machine.
 
 Source: kv_engine ``docs/ErrorMap.md`` with "Extended error" (XERROR), ``docs/SubDocument.md``; SDK-RFC 0053 "MutateIn",
 notes.
@@ -23,13 +23,13 @@ _PATH_FAILURES = (Status.SUBDOC_MULTI_PATH_FAILURE, Status.SUBDOC_MULTI_PATH_FAI
 
 
 def read_failure(operation: Operation, frame: Frame, node: str) -> KvResponse:
-    """Return what a response says that is no success of ``operation``.
+    """Return the content of an error response to ``operation``.
 
     Args:
-        node: where it came from.
+        node: the node that sent it.
 
     Raises:
-        MalformedResponse: it says that a path failed, and not which one.
+        MalformedResponse: the status is that of a failed path, but the body does not name the path.
     """
     if isinstance(operation, MutateIn) and frame.status in _PATH_FAILURES:
         return _read_failed_path(operation, frame, node)
@@ -39,9 +39,9 @@ def read_failure(operation: Operation, frame: Frame, node: str) -> KvResponse:
 
 
 def _error_of(operation: Operation, status: int) -> type[errors.CouchbaseException] | None:
-    """Return what a failure surfaces as where operation and status do not tell it."""
+    """Return the exception of a failure if its status alone does not determine it; None otherwise."""
     inserts = isinstance(operation, MutateIn) and operation.store_semantics is StoreSemantics.INSERT
-    # RFC 0053 §MutateIn, notes: KEY_EXISTS is another CAS only where one was given, and INSERT takes none.
+    # RFC 0053 §MutateIn, notes: KEY_EXISTS means a CAS mismatch only if a CAS was sent, and INSERT sends none.
     return errors.DocumentExistsException if inserts and status == Status.KEY_EXISTS else None
 
 
@@ -56,7 +56,7 @@ def _read_failed_path(operation: MutateIn, frame: Frame, node: str) -> KvRespons
 
 
 BODY_SIZE_BYTES_MAX = 64 * 1024
-"""Servers write a few hundred; a larger body is of another kind."""
+"""Maximum size of an error body. Servers write a few hundred bytes; a larger body is not parsed."""
 
 
 class ErrorDetails(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ _DECODER = msgspec.json.Decoder(_ErrorBody)
 
 
 def parse_error_body(body: bytes) -> ErrorDetails:
-    """Return the texts in ``body``; a body of any other form has none."""
+    """Return the texts in ``body``, or empty details if it has another form."""
     if not body.startswith(b"{") or len(body) > BODY_SIZE_BYTES_MAX:
         return ErrorDetails()
     try:

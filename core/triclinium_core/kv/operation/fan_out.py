@@ -1,13 +1,14 @@
-"""A call that takes several operations, such as a scan: what to submit and when, and what its caller takes.
+"""Protocol of calls that take several operations, such as a scan: operations to submit, items to deliver.
 
-Whoever drives a ``FanOut`` waits and sends, and decides nothing:
+The driver of a ``FanOut`` waits and sends, and decides nothing:
 
-1. Ask ``next_operations`` at first, after each ``settled`` and ``take``, and when ``wakeup`` has come. Submit what it
-   returns, and record with ``settled`` what becomes of each.
-2. Whoever wants something calls ``take``. Where that returns nothing, wait for the next ``settled`` and ask again; once
-   the call ``is_over``, raise its ``failure``, or tell that there is no more.
-3. When it ``is_over``, or nobody wants any more, give up the operations that are open, and record those that were settled
-   all the same. Then ask ``close`` once, submit what it returns, and abandon that at once: nobody waits for it.
+1. Call ``next_operations`` at the start, after each ``settled`` and ``take``, and when ``wakeup`` is reached. Submit
+   the operations that it returns, and pass the outcome of each to ``settled``.
+2. To get the next items, call ``take``. If it returns nothing, wait for the next ``settled`` and call it again. Once
+   the call ``is_over``, raise its ``failure``, or report the end.
+3. When it ``is_over``, or the caller wants no more items, abandon the open operations, and pass the outcome of those
+   that have completed meanwhile to ``settled``. Then call ``close`` once, submit the operations that it returns and
+   abandon them immediately, because no caller waits for them.
 """
 
 from __future__ import annotations
@@ -25,39 +26,39 @@ class FanOut(Protocol[T_co]):
 
     @property
     def bucket(self) -> str | None:
-        """The bucket of all its operations."""
+        """Bucket of all its operations."""
 
     @property
     def wakeup(self) -> float:
-        """When ``next_operations`` is to be asked although nothing has happened; ``inf`` for never."""
+        """Time at which to call ``next_operations`` without another reason; ``inf`` for never."""
 
     @property
     def is_over(self) -> bool:
-        """Whether no operation is needed any more. There may still be something to take."""
+        """Whether the call needs no further operation. ``take`` may still return items."""
 
     @property
     def failure(self) -> Exception | None:
-        """What to raise once it is over and all is taken; None where there is simply no more."""
+        """Exception to raise once the call is over and all items are taken; None if it succeeded."""
 
     def next_operations(self, now: float, *, replicas: int | None = None) -> Sequence[Operation]:
-        """Return the operations to submit now, beside those that are open.
+        """Return the operations to submit now, in addition to the open ones.
 
         Args:
             replicas: ``replica_count`` of the client's machine for the bucket.
         """
 
     def settled(self, operation: Operation, outcome: object, *, vbuckets: int, replicas: int | None) -> None:
-        """Record what became of an operation.
+        """Record the outcome of an operation.
 
         Args:
-            outcome: its result or its exception. One that is no ``CouchbaseException`` is the driver's own, and ends the
-                call.
-            vbuckets: what the client's machine says of the bucket by now, as ``vbucket_count``.
-            replicas: the same, as ``replica_count``.
+            outcome: its result or its exception. An exception other than a ``CouchbaseException`` comes from the driver
+                and ends the call.
+            vbuckets: current ``vbucket_count`` of the client's machine for the bucket.
+            replicas: current ``replica_count`` of the client's machine for the bucket.
         """
 
     def take(self) -> Sequence[T_co]:
-        """Return what has come and was not taken yet, or some of it."""
+        """Return some or all of the items that have arrived and were not taken yet."""
 
     def close(self) -> Sequence[Operation]:
-        """End the call, and return what has nodes forget it."""
+        """End the call, and return the operations that release its state on the nodes."""

@@ -1,7 +1,7 @@
-"""Pings and waits as values, checked when they are made.
+"""Pings and waits as values, checked on construction.
 
 An inquiry is submitted like an operation and settled once, but it goes to connections and services instead of a
-document's node, and no retry strategy is asked about it.
+document's node, and no retry strategy is consulted.
 
 Source: SDK-RFC 0061.
 """
@@ -22,22 +22,22 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import shown
 
 REPORT_ID_SIZE_MAX = 250
-"""Characters of a report's name."""
+"""Maximum number of characters in a report's name."""
 MANIFEST_UID_MAX = COUNTER_MAX
-"""The highest uid of a manifest."""
+"""Highest uid of a manifest."""
 
 
 class Inquiry(msgspec.Struct, frozen=True):
-    """Base of all inquiries. Every one raises InvalidArgumentException when an argument is wrong.
+    """Base of all inquiries. Each of them raises InvalidArgumentException when an argument is wrong.
 
-    ``name`` is the word for it in errors and reports.
+    ``name`` is its name in errors and reports.
     """
 
     name: ClassVar[str] = ""
     idempotent: ClassVar[bool] = True
 
     bucket: str | None
-    """Whose connections it is about; None for the cluster."""
+    """Bucket whose connections it covers; None for the cluster."""
 
     def __post_init__(self) -> None:
         if self.bucket is not None:
@@ -45,21 +45,21 @@ class Inquiry(msgspec.Struct, frozen=True):
 
     @property
     def services(self) -> Sequence[Service]:
-        """The services that it is about, as far as the cluster has them: each once, in the order of ``Service``."""
+        """Services that it covers if the cluster has them: each once, in the order of ``Service``."""
         return tuple(Service)
 
 
 class Ping(Inquiry, frozen=True):
-    """Have each service of each node answer; of key-value, each connection a NOOP.
+    """Ping each service of each node; for key-value, send a NOOP on each connection.
 
-    Of the cluster these are the connections of every node and of every bucket that was opened.
+    A ping of the cluster covers the connections to every node for every bucket that was opened.
     """
 
     name: ClassVar[str] = "ping"
 
     report_id: str
     service_types: Collection[Service] | None = None
-    """None for all that the cluster has."""
+    """Requested services; None for all that the cluster has."""
 
     def __post_init__(self) -> None:
         Inquiry.__post_init__(self)
@@ -68,22 +68,22 @@ class Ping(Inquiry, frozen=True):
 
     @property
     def services(self) -> Sequence[Service]:
-        """Those that were named, or all."""
+        """Requested services, or all."""
         return named(self.service_types)
 
 
 class WaitUntilReady(Inquiry, frozen=True):
-    """Wait until the key-value connections are in a state and the other services answer, for as long as it takes."""
+    """Wait without limit until the key-value connections reach a state and the other services respond."""
 
     name: ClassVar[str] = "wait_until_ready"
 
     desired_state: ClusterState = ClusterState.ONLINE
     service_types: Collection[Service] | None = None
-    """None for all that the cluster has."""
+    """Requested services; None for all that the cluster has."""
 
     @property
     def services(self) -> Sequence[Service]:
-        """Those that were named, or all; but views belong to buckets, so without one they are waited for if they are named.
+        """Requested services, or all; without a bucket, views only if requested, because views belong to buckets.
 
         Source: SDK-RFC 0061 "The waitUntilReady Command".
         """
@@ -104,20 +104,21 @@ class WaitUntilReady(Inquiry, frozen=True):
 
 
 class WaitForNodes(Inquiry, frozen=True):
-    """Wait until every key-value node of the bucket's map serves the bucket, for the management timeout at most.
+    """Wait until every key-value node of the bucket's map serves the bucket, at most for the management timeout.
 
-    It ends a call that has changed something, such as the scopes. Whoever gives it up is told so: the change may be there.
+    This is the last step of a call that has changed something, such as the scopes. It is not idempotent: a caller that
+    abandons it gets an error which says that the change may have been applied.
     """
 
     name: ClassVar[str] = "wait_for_nodes"
     idempotent: ClassVar[bool] = False
 
     manifest_uid: int | None = None
-    """Of the collections manifest that each node is to have, or a later one; None for whichever it has."""
+    """Minimum uid of the collections manifest on each node; None for any manifest."""
 
     @property
     def services(self) -> Sequence[Service]:
-        """Key-value alone."""
+        """Key-value only."""
         return (Service.KV,)
 
     def __post_init__(self) -> None:
@@ -129,17 +130,17 @@ class WaitForNodes(Inquiry, frozen=True):
 
 
 def named(service_types: Collection[Service] | None) -> Sequence[Service]:
-    """Return the services that somebody named, in the order of ``Service``; all for None."""
+    """Return ``service_types`` in the order of ``Service``; all services for None."""
     return [service for service in Service if service_types is None or service in service_types]
 
 
 def check_service_types(value: Collection[Service] | None) -> None:
-    """Check which services an inquiry is to be about.
+    """Check the services of an inquiry.
 
     Raises:
-        InvalidArgumentException: neither None nor a collection of services, or an empty one.
+        InvalidArgumentException: ``value`` is neither None nor a collection of services, or is empty.
     """
-    # A lone string, as a service is one, is a collection of letters to Python.
+    # A single service is a string, which Python counts as a collection of letters.
     is_several = isinstance(value, Collection) and not isinstance(value, str)
     if value is not None and not (is_several and value and all(isinstance(each, Service) for each in value)):
         raise errors.InvalidArgumentException(
@@ -150,10 +151,10 @@ def check_service_types(value: Collection[Service] | None) -> None:
 
 
 def check_report_id(value: object) -> str:
-    """Return what a report is called.
+    """Return the name of a report.
 
     Raises:
-        InvalidArgumentException: not a string, empty, or too long.
+        InvalidArgumentException: ``value`` is not a string, is empty or is too long.
     """
     if not isinstance(value, str) or not 1 <= len(value) <= REPORT_ID_SIZE_MAX:
         raise errors.InvalidArgumentException(

@@ -1,4 +1,4 @@
-"""Tokens of mutations that a caller gives: made by the caller, or read from what another client wrote."""
+"""Checks of mutation tokens that a caller built, or read from the output of another client."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from triclinium_core.kv.operation.results import MutationToken
 from triclinium_core.kv.operation.validation import UINT64_MAX
 
 VBUCKET_MAX = 2**16 - 1
-"""The field of a frame has 16 bits."""
+"""Highest vbucket: the field of a frame has 16 bits."""
 _UUID_MIN = -(2**63)
-"""Clients without unsigned numbers write the upper half of them as negative ones."""
+"""Lowest UUID of a vbucket. Clients without unsigned numbers write the upper half of the range as negative numbers."""
 
 
 def check_mutation_token(value: object, parameter: str) -> MutationToken:
-    """Return a token that can travel.
+    """Return ``value`` if it is a valid mutation token.
 
     Raises:
-        InvalidArgumentException: it is not a token, or holds what no server tells.
+        InvalidArgumentException: ``value`` is not a token, or a field is out of range.
     """
     check_type(value, parameter, MutationToken)
     assert isinstance(value, MutationToken)

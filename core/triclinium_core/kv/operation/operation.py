@@ -9,13 +9,13 @@ from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase import Service
 
 _NONE = DurabilityLevel.NONE
-"""Member that each operation needs. ``kv.wire.constants`` has the figure of such names."""
+"""Member that each operation needs, bound to a name for speed (see ``kv.wire.constants``)."""
 
 
 def context_of(
     request: Operation, *, opaque: int | None = None, node: str | None = None, sender: str | None = None
 ) -> ErrorContext:
-    """Return what errors tell of an operation, and of an attempt at it."""
+    """Return the error context of an operation and of one attempt at it."""
     keyspace = request.keyspace
     return ErrorContext(
         service=str(Service.KV),
@@ -32,7 +32,7 @@ def context_of(
 
 
 def timeout_of(operation: Operation, timeouts: TimeoutOptions) -> float:
-    """Return the seconds that an operation may take with all its retries."""
+    """Return the timeout of an operation with all its retries, in seconds."""
     if operation.durability is not _NONE:
         return max(timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
     return timeouts.kv_scan if operation.is_scan else timeouts.kv

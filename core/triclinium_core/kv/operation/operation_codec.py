@@ -1,4 +1,4 @@
-"""Operations to frames, and responses to results: one row for each operation.
+"""Codec of operations: encoder of frames and decoder of responses, with one row for each operation.
 
 Source: kv_engine ``docs/BinaryProtocol.md``; memcached's ``doc/protocol-binary.txt`` for the bare mode.
 """
@@ -76,7 +76,7 @@ _UINT64 = struct.Struct(">Q")
 _META = struct.Struct(">IIIQ")
 
 _NONE = DurabilityLevel.NONE
-"""Member that each operation needs. ``kv.wire.constants`` has the figure of such names."""
+"""Member that each operation needs, bound to a name for speed (see ``kv.wire.constants``)."""
 _JSON = int(CommonFormat.JSON)
 _META_VERSION = b"\x02"
 _DO_NOT_CREATE = UINT32_MAX
@@ -94,12 +94,12 @@ def encode_operation(
     """Return the frame of one attempt.
 
     Args:
-        vbucket: of the document; 0 for an operation without one.
-        prefix: the collection's id as it stands before the key; empty where collections were not granted.
-        time_left: seconds until the operation's deadline, of which a durable one tells the server.
+        vbucket: vbucket of the document; 0 for an operation without one.
+        prefix: encoded collection id that precedes the key; empty if the server did not grant collections.
+        time_left: seconds until the operation's deadline, from which a durable operation derives the server's timeout.
 
     Raises:
-        FeatureNotAvailableException: this connection cannot carry what the operation asks for.
+        FeatureNotAvailableException: the connection lacks a feature that the operation requires.
     """
     codec = CODECS[type(operation)]
     opcode = codec.bare_opcode if dialect.bare else operation.opcode
@@ -108,7 +108,7 @@ def encode_operation(
     key = operation.key.encode()
     if key:
         key = prefix + key
-    # Another opcode than the operation's own is a plain GET in place of GET_META.
+    # If the opcodes differ, the request is a plain GET in place of GET_META.
     if codec.encode is None or opcode is not operation.opcode:
         return encode_request(opcode, opaque=opaque, status=vbucket, key=key)
     if codec.encode is WHOLE_DOCUMENT:
@@ -153,13 +153,13 @@ def encode_operation(
 
 
 def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Result:
-    """Return the result in a response that is a success of the operation; its value is inflated already.
+    """Return the result in a successful response, whose value is already inflated.
 
     Args:
-        vbucket: where the request was sent to, for the mutation token.
+        vbucket: vbucket of the request, for the mutation token.
 
     Raises:
-        MalformedResponse: extras or value have an impossible length.
+        MalformedResponse: extras or value are invalid, for example in their length.
     """
     try:
         return CODECS[type(operation)].decode(operation, frame, vbucket)
@@ -170,10 +170,10 @@ def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Resu
 
 
 def check_bare(operation: Operation) -> None:
-    """Check that a plain memcached can carry out an operation (decision C27).
+    """Check that a plain memcached supports an operation (decision C27).
 
     Raises:
-        FeatureNotAvailableException: it cannot.
+        FeatureNotAvailableException: it does not support it.
     """
     if CODECS[type(operation)].bare_opcode is None:
         raise _beyond_memcached(operation)

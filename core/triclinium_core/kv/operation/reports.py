@@ -14,80 +14,80 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.shown import json_text
 
 REPORT_VERSION = 2
-"""Of the JSON form (RFC 0061: "always 2")."""
+"""Version of the JSON form (RFC 0061: "always 2")."""
 JSON_NAMES: Mapping[Service, str] = {**{service: service.value for service in Service}, Service.MANAGEMENT: "mgmt"}
-"""What the JSON form calls the services (RFC 0061 "ServiceType")."""
+"""Names of the services in the JSON form (RFC 0061 "ServiceType")."""
 
 
 @unique
 class ClusterState(Enum):
-    """How much of a cluster can be reached."""
+    """Reachability of a cluster."""
 
     ONLINE = "online"
-    """Every node, over all its connections."""
+    """All connections to every node are ready."""
     DEGRADED = "degraded"
     """At least one connection is ready."""
     OFFLINE = "offline"
-    """None is."""
+    """No connection is ready."""
 
 
 @unique
 class EndpointState(Enum):
-    """Where one connection stands."""
+    """State of one connection."""
 
     DISCONNECTED = "disconnected"
     CONNECTING = "connecting"
-    """Authentication and the choice of the bucket included."""
+    """Opening, including authentication and bucket selection."""
     CONNECTED = "connected"
     DISCONNECTING = "disconnecting"
-    """Its node has left the cluster, and requests are still to be answered."""
+    """Its node has left the cluster, and requests are still pending."""
 
 
 @unique
 class PingState(Enum):
-    """What came of one ping."""
+    """Result of one ping."""
 
     OK = "ok"
     TIMEOUT = "timeout"
-    """No answer within the timeout of its service in ``TimeoutOptions``, such as ``kv`` or ``query``."""
+    """No response within the timeout of its service in ``TimeoutOptions``, such as ``kv`` or ``query``."""
     ERROR = "error"
-    """The connection could not be opened, or was lost; or a service over HTTP answered with an error, such as 401."""
+    """The connection could not be opened or was lost, or an HTTP service responded with an error, such as 401."""
 
 
 class EndpointPingReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One key-value connection, or one service over HTTP of one node, that was pinged."""
+    """Result of pinging one key-value connection, or one HTTP service of one node."""
 
     type: Service
     id: str
-    """Of the stream that the ping took, or was to take; the same in ``EndpointDiagnostics``."""
+    """Id of the stream for the ping; the same in ``EndpointDiagnostics``."""
     remote: str
     """``host:port``."""
     local: str | None
-    """Our end; None where it never was connected."""
+    """Local ``host:port``; None if it was never connected."""
     namespace: str | None
-    """The bucket; None for what belongs to none."""
+    """Bucket name; None without a bucket."""
     state: PingState
     latency: float
-    """From what was sent, or from the call where nothing could be, to the answer or to the end of waiting."""
+    """Time from sending the request to the response or the end of the wait; from the call if nothing could be sent."""
     error: str | None = None
-    """What went wrong; None where the state is OK."""
+    """Cause of the failure; None if the state is OK."""
 
 
 class PingResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a ping of each service."""
+    """Results of a ping of each service."""
 
     id: str
-    """The name that the caller gave it, or one of its own."""
+    """Report id that the caller gave, or a generated one."""
     sdk: str
     config_rev: int | None
-    """Revision of the newest cluster config; None where no node has told any."""
+    """Revision of the newest cluster config; None if no node has sent one."""
     endpoints: Mapping[Service, tuple[EndpointPingReport, ...]]
-    """Of each service that was asked for and that the cluster has. Key-value is there as well where no config has come: it
-    says why nobody knows of other services."""
+    """Reports by service, for each requested service that the cluster has. Without a cluster config, key-value is
+    always listed: its report explains why no other service is known."""
     version: int = REPORT_VERSION
 
     def as_json(self) -> str:
-        """Return the report as RFC 0061 writes it, on one line; durations are whole microseconds."""
+        """Return the report as one line of JSON in the form of RFC 0061; durations are whole microseconds."""
         return _as_json(
             self.id,
             self.sdk,
@@ -100,51 +100,52 @@ class PingResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The state that was waited for is reached."""
+    """Result of ``WaitUntilReady``: the cluster has reached the desired state."""
 
     state: ClusterState
-    """At least the desired one."""
+    """Current state, at least the desired one."""
 
 
 class NodesServe(msgspec.Struct, frozen=True):
-    """Every key-value node of a bucket serves it."""
+    """Result of ``WaitForNodes``: every key-value node of a bucket serves it."""
 
     nodes: tuple[str, ...]
     """``host:port`` of each."""
 
 
 class EndpointDiagnostics(msgspec.Struct, frozen=True, kw_only=True):
-    """One connection, as the client knows it."""
+    """State of one connection."""
 
     type: Service
     id: str
     remote: str
     """``host:port``."""
     local: str | None
-    """Our end; None where it never was connected."""
+    """Local ``host:port``; None if it was never connected."""
     namespace: str | None
-    """The bucket; None for a connection that belongs to none."""
+    """Bucket name; None for a connection without a bucket."""
     state: EndpointState
     last_activity: float | None
-    """How long ago something was heard; None where nothing ever was."""
+    """Seconds since data last arrived; None if none ever did."""
     details: str | None = None
-    """Why it is not connected, where that is known."""
+    """Reason why it is not connected; None if unknown."""
 
 
 class DiagnosticsResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What the client knows of its connections without asking anybody."""
+    """States of the client's connections, reported without sending a request."""
 
     id: str
-    """The name that the caller gave it, or one of its own."""
+    """Report id that the caller gave, or a generated one."""
     sdk: str
     state: ClusterState
-    """Of all key-value connections together; those over HTTP come and go with what is asked."""
+    """State of all key-value connections together. HTTP connections do not count, because they open and close on
+    demand."""
     endpoints: Mapping[Service, tuple[EndpointDiagnostics, ...]]
-    """Of key-value, and of each service over HTTP to which a connection is open, or is being opened."""
+    """Connections of key-value and of each HTTP service to which one is open or opening."""
     version: int = REPORT_VERSION
 
     def as_json(self) -> str:
-        """Return the report as RFC 0061 writes it, on one line; durations are whole microseconds."""
+        """Return the report as one line of JSON in the form of RFC 0061; durations are whole microseconds."""
         return _as_json(
             self.id,
             self.sdk,

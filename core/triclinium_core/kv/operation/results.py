@@ -30,7 +30,7 @@ Cas = NewType("Cas", int)
 
 
 class MutationToken(msgspec.Struct, frozen=True, gc=False):
-    """Where a mutation stands in the history of its vbucket."""
+    """Position of a mutation in the history of its vbucket."""
 
     bucket: str
     vbucket: int
@@ -39,17 +39,17 @@ class MutationToken(msgspec.Struct, frozen=True, gc=False):
 
 
 class GetResult(msgspec.Struct, frozen=True):
-    """A document that was read."""
+    """Content and CAS of a document."""
 
     cas: Cas
     flags: int
     data: bytes
-    """The stored bytes, inflated."""
+    """Stored bytes, inflated."""
     transcoder: Transcoder
 
     @property
     def content(self) -> object:
-        """The document as its transcoder sees it.
+        """The document, decoded by its transcoder.
 
         Raises:
             DecodingFailureException: the stored bytes are not what the transcoder expects.
@@ -60,39 +60,39 @@ class GetResult(msgspec.Struct, frozen=True):
         """Return the document converted to ``as_type`` in one pass.
 
         Raises:
-            DecodingFailureException: it does not fit.
+            DecodingFailureException: the document does not fit ``as_type``.
         """
         return self.transcoder.decode(self.data, self.flags, as_type)
 
 
 class GetReplicaResult(GetResult, frozen=True):
-    """A document that was read from any of its copies; a replica may be behind the active one."""
+    """Content of any copy of a document; a replica may be behind the active copy."""
 
     is_replica: bool
-    """Whether it came from a replica, and not from the active copy."""
+    """Whether it came from a replica rather than from the active copy."""
 
 
 class MutationResult(msgspec.Struct, frozen=True, gc=False):
-    """A mutation that was applied."""
+    """CAS and token of an applied mutation."""
 
     cas: Cas
     mutation_token: MutationToken | None = None
-    """None where the server does not send one."""
+    """None if the server does not send one."""
 
 
 class ExistsResult(msgspec.Struct, frozen=True, gc=False):
-    """Whether a document exists; true and false like its ``exists``."""
+    """Whether a document exists. Its truth value is ``exists``."""
 
     exists: bool
     cas: Cas
-    """0 where it does not exist, or where a plain memcached cannot tell."""
+    """CAS of the document; 0 if it does not exist, or a plain memcached sends no CAS."""
 
     def __bool__(self) -> bool:
         return self.exists
 
 
 class CounterResult(msgspec.Struct, frozen=True, gc=False):
-    """A counter after its change."""
+    """Value of a counter after its change."""
 
     content: int
     cas: Cas
@@ -100,31 +100,31 @@ class CounterResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
-    """Success of an operation that has nothing to return: unlock, and our own NOOP."""
+    """Success of an operation without a result, such as an unlock or the client's own NOOP."""
 
 
 class LookupInResult(msgspec.Struct, frozen=True):
-    """Parts of a document that were read, in the order of the specs that asked for them."""
+    """Parts of a document, in the order of the specs."""
 
     cas: Cas
     specs: tuple[LookupInSpec, ...]
     outcomes: tuple[tuple[int, bytes], ...]
-    """For each spec its status, and the JSON that it read."""
+    """Status and JSON of each spec."""
     transcoder: Transcoder
     context: ErrorContext
-    """What errors tell of the operation."""
+    """Error context of the operation."""
     is_deleted: bool = False
-    """Whether the document was removed, so that this is what is left of it."""
+    """Whether the document was removed, and the parts come from its tombstone."""
 
     def content_as(self, as_type: type[T], index: int) -> T:
-        """Return what the spec at ``index``, counted from 0, has read, converted to ``as_type`` in one pass.
+        """Return the value of the spec at ``index``, counted from 0, converted to ``as_type`` in one pass.
 
-        An ``exists`` reads a bool, a ``count`` an int. ``object`` as type means whatever is natural.
+        An ``exists`` yields a bool, a ``count`` an int. With ``object``, the value keeps its natural type.
 
         Raises:
             InvalidArgumentException: no spec has this index.
-            PathNotFoundException: there is nothing at the path; other failures of the path raise their own exceptions.
-            DecodingFailureException: the value does not fit.
+            PathNotFoundException: the path does not exist; other failures of the path raise their own exceptions.
+            DecodingFailureException: the value does not fit ``as_type``.
         """
         if self._spec(index).opcode is PathOpcode.EXISTS:
             data = b"true" if self.exists(index) else b"false"
@@ -135,7 +135,7 @@ class LookupInResult(msgspec.Struct, frozen=True):
         return self.transcoder.decode(data, JSON_FLAGS, as_type)
 
     def exists(self, index: int) -> bool:
-        """Return whether there is something at the path of the spec at ``index``, counted from 0.
+        """Return whether the path of the spec at ``index``, counted from 0, exists.
 
         Raises:
             InvalidArgumentException: no spec has this index.
@@ -155,37 +155,37 @@ class LookupInResult(msgspec.Struct, frozen=True):
 
 
 class LookupInReplicaResult(LookupInResult, frozen=True, kw_only=True):
-    """Parts of a document that were read from any of its copies; a replica may be behind the active one."""
+    """Parts of any copy of a document; a replica may be behind the active copy."""
 
     is_replica: bool
-    """Whether they came from a replica, and not from the active copy."""
+    """Whether they came from a replica rather than from the active copy."""
 
 
 def as_lookup_of_copy(result: LookupInResult, *, is_replica: bool) -> LookupInReplicaResult:
-    """Return what was read as one copy of several."""
+    """Return the result of a lookup as that of one copy."""
     return LookupInReplicaResult(**msgspec.structs.asdict(result), is_replica=is_replica)
 
 
 class MutateInResult(msgspec.Struct, frozen=True):
-    """A mutation of parts of a document that was applied."""
+    """CAS, token and values of an applied mutation of parts of a document."""
 
     cas: Cas
     values: tuple[bytes | None, ...]
-    """For each spec the JSON that it returned; None for those that return nothing."""
+    """JSON that each spec returned; None for a spec that returns nothing."""
     transcoder: Transcoder
     mutation_token: MutationToken | None = None
-    """None where the server does not send one."""
+    """None if the server does not send one."""
     is_deleted: bool = False
-    """Whether the document was removed, so that only its extended attributes were changed."""
+    """Whether the document was removed, and only extended attributes of its tombstone were changed."""
 
     def content_as(self, as_type: type[T], index: int) -> T:
-        """Return what the spec at ``index``, counted from 0, has returned, converted to ``as_type``.
+        """Return the value of the spec at ``index``, counted from 0, converted to ``as_type``.
 
-        Only ``increment`` and ``decrement`` return something: the number as it is now.
+        Only ``increment`` and ``decrement`` return a value: the new number.
 
         Raises:
             InvalidArgumentException: no spec has this index, or it returns nothing.
-            DecodingFailureException: the number does not fit.
+            DecodingFailureException: the number does not fit ``as_type``.
         """
         data = self.values[check_integer(index, "index", 0, len(self.values) - 1)]
         if data is None:
@@ -197,22 +197,22 @@ class MutateInResult(msgspec.Struct, frozen=True):
 
 
 class RangeScanCreated(msgspec.Struct, frozen=True, gc=False):
-    """A scan that is open on the node of its vbucket, until it is complete, cancelled or forgotten."""
+    """Id of a scan, open on the node of its vbucket until it completes, is cancelled or expires."""
 
     scan_id: bytes
 
 
 class ScanResult(msgspec.Struct, frozen=True):
-    """A document that a scan has found."""
+    """One document of a scan."""
 
     id: str
-    """Bytes that are not UTF-8, which other clients may write, stand as lone surrogates (PEP 383)."""
+    """Document id. Bytes that are not UTF-8, which other clients may write, become lone surrogates (PEP 383)."""
     transcoder: Transcoder
     cas: Cas = Cas(0)
-    """0 where only ids were asked for."""
+    """0 if only ids were requested."""
     flags: int = 0
     expiry: int = 0
-    """Unix time in seconds; 0 for never, and where only ids were asked for."""
+    """Unix time in seconds; 0 for never, or if only ids were requested."""
     stored: bytes | None = None
     """The stored bytes as received; None if only ids were requested."""
     is_deflated: bool = False
@@ -236,25 +236,25 @@ class ScanResult(msgspec.Struct, frozen=True):
 
     @property
     def content(self) -> object:
-        """The document as its transcoder sees it.
+        """The document, decoded by its transcoder.
 
         Raises:
             DecodingFailureException: the stored bytes are not what the transcoder expects.
-            InvalidArgumentException: only ids were asked for.
+            InvalidArgumentException: only ids were requested.
         """
         return self.content_as(object)
 
     @property
     def expiry_time(self) -> datetime | None:
-        """When the document expires; None for never, and where only ids were asked for."""
+        """Time at which the document expires; None for never, or if only ids were requested."""
         return datetime.fromtimestamp(self.expiry, UTC) if self.expiry else None
 
     def content_as(self, as_type: type[T]) -> T:
         """Return the document converted to ``as_type`` in one pass.
 
         Raises:
-            DecodingFailureException: it does not fit.
-            InvalidArgumentException: only ids were asked for.
+            DecodingFailureException: the document does not fit ``as_type``.
+            InvalidArgumentException: only ids were requested.
         """
         data = self.data
         if data is None:
@@ -265,11 +265,11 @@ class ScanResult(msgspec.Struct, frozen=True):
 
 
 class ScanPage(msgspec.Struct, frozen=True):
-    """The next documents of a scan."""
+    """Next documents of a scan."""
 
     items: tuple[ScanResult, ...]
     is_complete: bool
-    """Whether they are the last ones, and the scan is closed."""
+    """Whether this is the last page, and the scan is closed."""
 
 
 Result = (

@@ -1,4 +1,4 @@
-"""Checks of what a user passes in: whatever is wrong raises here, before a byte is sent."""
+"""Checks of user arguments: an invalid one raises before a byte is sent."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from triclinium_core.shown import shown
 from triclinium_core.transcoding import transcoder
 
 DEFAULT_NAME = "_default"
-"""Name of the scope and of the collection that every bucket has."""
+"""Name of the default scope and of the default collection of every bucket."""
 
 UINT32_MAX = 0xFFFF_FFFF
 UINT64_MAX = 0xFFFF_FFFF_FFFF_FFFF
 RELATIVE_EXPIRY_MAX = 30 * 24 * 60 * 60
-"""Seconds up to which the server takes an expiry as relative; above, as an absolute Unix time."""
+"""Maximum relative expiry in seconds. The server interprets a larger number as an absolute Unix time."""
 EXPIRY_SECONDS_MAX = 50 * 365 * 24 * 60 * 60
-"""The most that a number of seconds may be: fifty years. Unix times of today are more, and would be taken for durations."""
+"""Maximum expiry given as a number of seconds: fifty years. A current Unix time is larger, and would become a
+duration."""
 REPLICAS_MAX = 3
-"""No bucket can have more replicas."""
+"""Maximum number of replicas of a bucket."""
 LOCK_TIME_MAX = 30
-"""Seconds; the server silently takes its default for more, so we refuse more."""
+"""Maximum lock time in seconds. The server silently replaces a longer one by its default, so the client refuses it."""
 
 _OUR_TRANSCODERS = frozenset(
     {
@@ -39,10 +40,10 @@ _BUCKET_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.\-%]{1,100}")
 
 
 def check_name(value: object, parameter: str) -> str:
-    """Return a bucket's, scope's or collection's name.
+    """Return ``value`` if it is a valid name of a bucket, scope or collection.
 
     Raises:
-        InvalidArgumentException: not a string, empty, or with characters that names cannot have.
+        InvalidArgumentException: ``value`` is not a string, is empty, is too long or has invalid characters.
     """
     if not isinstance(value, str) or not value:
         raise errors.InvalidArgumentException(
@@ -57,10 +58,10 @@ def check_name(value: object, parameter: str) -> str:
 
 
 def check_key(value: object, *, in_default_collection: bool) -> bytes:
-    """Return a document id as the bytes that travel.
+    """Return a document id encoded in UTF-8.
 
     Raises:
-        InvalidArgumentException: not a string, empty, not UTF-8, or too long.
+        InvalidArgumentException: ``value`` is not a string, is empty, cannot be encoded in UTF-8 or is too long.
     """
     if not isinstance(value, str):
         raise errors.InvalidArgumentException(
@@ -81,11 +82,11 @@ def check_key(value: object, *, in_default_collection: bool) -> bytes:
 
 
 def check_value(data: object) -> bytes:
-    """Return an encoded document.
+    """Return ``data`` if it is a valid encoded document.
 
     Raises:
-        InvalidArgumentException: not bytes.
-        ValueTooLargeException: larger than the server stores.
+        InvalidArgumentException: ``data`` is not bytes.
+        ValueTooLargeException: ``data`` is larger than the server stores.
     """
     if not isinstance(data, bytes):
         raise errors.InvalidArgumentException(f"value must be bytes, not {type(data).__name__}", parameter="value")
@@ -98,10 +99,10 @@ def check_value(data: object) -> bytes:
 
 
 def check_encode_seconds(value: object) -> None:
-    """Check how long a payload took to encode.
+    """Check the encoding time of a payload.
 
     Raises:
-        InvalidArgumentException: no finite number of seconds, or below 0.
+        InvalidArgumentException: ``value`` is not a finite number of seconds, or is below 0.
     """
     if not is_seconds(value):
         raise errors.InvalidArgumentException(
@@ -110,10 +111,10 @@ def check_encode_seconds(value: object) -> None:
 
 
 def check_transcoder(value: object) -> None:
-    """Raise where ``value`` cannot decode documents.
+    """Check that ``value`` is a transcoder.
 
     Raises:
-        InvalidArgumentException: it lacks ``encode`` or ``decode``, or is a class.
+        InvalidArgumentException: ``value`` lacks ``encode`` or ``decode``, or is a class.
     """
     if type(value) in _OUR_TRANSCODERS:
         return
@@ -125,18 +126,18 @@ def check_transcoder(value: object) -> None:
 
 
 def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) -> int:
-    """Return an expiry as it travels: 0 for none, seconds up to 30 days, else a Unix time.
+    """Return an expiry in its wire format: 0 for none, seconds up to 30 days, else a Unix time.
 
-    A fraction of a second counts as a whole one, for 0 would mean "never".
+    Fractions of a second are rounded up, because 0 would mean "never".
 
     Args:
-        expiry: how long the document lives, in seconds or as a ``timedelta``, or the moment at which it ends (aware, with
-            a time zone).
-        wall_seconds: Unix time now.
+        expiry: lifetime of the document in seconds or as a ``timedelta``, or the moment at which it expires, as a
+            ``datetime`` with a time zone.
+        wall_seconds: current Unix time.
 
     Raises:
-        InvalidArgumentException: wrong type, a moment without a time zone, one that has passed, or a number of seconds
-            that can only be a Unix time.
+        InvalidArgumentException: ``expiry`` has a wrong type, has no time zone, is in the past or is beyond the range
+            of the server; or it is a number above ``EXPIRY_SECONDS_MAX``.
 
     Source: SDK-RFC 0053 "Expiry"; kv_engine ``docs/BinaryProtocol.md`` "Expiration".
     """
@@ -154,7 +155,7 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
     elif isinstance(expiry, timedelta) or is_number(expiry):
         lifetime = in_seconds(expiry)
         if lifetime <= 0:
-            # 0 travels as "never", the opposite of a document that has no time left.
+            # The server interprets 0 as "never", the opposite of an expired document.
             raise errors.InvalidArgumentException(
                 f"expiry={expiry!r} lies in the past; pass None for a document that lives for ever", parameter="expiry"
             )
@@ -181,7 +182,7 @@ def encode_lock_time(lock_time: Duration) -> int:
     """Return a lock time in seconds, rounded up.
 
     Raises:
-        InvalidArgumentException: wrong type, nothing, or more than 30 seconds.
+        InvalidArgumentException: ``lock_time`` has a wrong type, is not above 0, or exceeds 30 seconds.
     """
     return math.ceil(check_duration(lock_time, "lock_time", above_zero=True, most=LOCK_TIME_MAX))
 

@@ -1,4 +1,4 @@
-"""Map of a bucket: the nodes that hold each vbucket, by the addresses at which this client reaches them.
+"""Map of a bucket: the nodes that hold each vbucket, by the addresses that this client uses.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), fields ``nodesExt`` and ``vBucketServerMap``.
 """
@@ -16,7 +16,7 @@ from triclinium_core.kv.topology.networks import DEFAULT, address_in, networks_o
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 """Port in digits. ``int`` alone raises ValueError for more than 4,300 digits."""
 NOBODY = -1
-"""Stands in a map for a vbucket without a copy."""
+"""Index in a map for a missing copy of a vbucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class BucketMap:
     """The map of one bucket.
 
     Args:
-        nodes: where each server of the map is reached; None for one that is not.
-        holders: by vbucket, the indexes of the active node and of the replicas.
-        here: which of the nodes told the map, if it said so.
-        forward: what ``holders`` are to become by the rebalance that is under way; empty where none is.
-        network: in which the nodes are reached.
-        networks: in which any of them is.
+        nodes: address of each server of the map; None for an unreachable one.
+        holders: indexes of the active node and of the replicas, by vbucket.
+        here: address of the node that sent the map, if known.
+        forward: ``holders`` after the current rebalance; empty without a rebalance.
+        network: network in which the nodes are reached.
+        networks: all networks in which any of the nodes has an address.
     """
 
     nodes: tuple[Address | None, ...]
@@ -41,30 +41,31 @@ class BucketMap:
 
     @property
     def addresses(self) -> tuple[Address, ...]:
-        """The nodes that can be reached, in the order of the map."""
+        """Addresses of the reachable nodes, in the order of the map."""
         return tuple(address for address in self.nodes if address is not None)
 
     def holder(self, vbucket: int, copy: int) -> Address | None:
-        """Return where a copy of a vbucket is: 0 for the active one, 1 for the first replica and so on.
+        """Return the node of a copy of a vbucket; None if the copy does not exist or its node is unreachable.
 
-        None where there is none, or none that can be reached.
+        Args:
+            copy: 0 for the active copy, 1 for the first replica and so on.
         """
         return self._reached(self.holders[vbucket], copy) if vbucket < len(self.holders) else None
 
     def next_holder(self, vbucket: int, copy: int) -> Address | None:
-        """Return where a copy of a vbucket is to be after the rebalance; None also where none is under way."""
+        """Return the node of a copy of a vbucket after the rebalance; None also without a rebalance."""
         return self._reached(self.forward[vbucket], copy) if vbucket < len(self.forward) else None
 
     def lacks_service(self, vbucket: int) -> bool:
-        """Whether a node has the active copy of a vbucket, and does not offer its documents in the way that is wanted.
+        """Return whether the node with the active copy of a vbucket has no port for this kind of connection.
 
-        A node that is not in the network that is wanted may offer them all the same.
+        False outside the default network: a node without an address in the network may still offer the service.
         """
         holder = self.holders[vbucket][0] if vbucket < len(self.holders) else NOBODY
         return holder != NOBODY and self.nodes[holder] is None and self.network == DEFAULT
 
     def obstacle(self, vbucket: int) -> str:
-        """Return why the active copy of a vbucket cannot be reached."""
+        """Return the reason why the active copy of a vbucket cannot be reached."""
         if vbucket >= len(self.holders):
             return f"there is no vbucket {vbucket}, but {len(self.holders)} from 0 on"
         holder = self.holders[vbucket][0]
@@ -84,9 +85,9 @@ def map_of(config: ClusterConfig, *, source: Address, tls: bool, network: str = 
     """Return the map in a bucket's config.
 
     Args:
-        source: where the config came from; its host stands for nodes that do not name theirs.
-        tls: whether the ports for TLS are wanted.
-        network: by which of its addresses each node is to be reached.
+        source: address of the node that sent the config; its host replaces missing host names.
+        tls: whether to use the ports for TLS.
+        network: network whose addresses to use.
     """
     servers = config.v_bucket_server_map
     assert servers is not None, "a bucket's config has a map, or it would have been refused"
@@ -103,12 +104,12 @@ def map_of(config: ClusterConfig, *, source: Address, tls: bool, network: str = 
 
 
 def nodes_of(entries: Sequence[NodeEntry], *, source: Address, tls: bool, network: str) -> list[Address | None]:
-    """Return where the KV service of each of the nodes is reached; None where it is not. For ``Args`` see ``map_of``."""
+    """Return the address of each node's KV service; None if it has none. For ``Args`` see ``map_of``."""
     service = "kvSSL" if tls else "kv"
     addresses = [address_in(network, entry, service, source) for entry in entries]
     if network != DEFAULT:
         return addresses
-    # The node that tells the map can be reached, as it was just now.
+    # The node that sent the map is reachable at the address from which it came.
     told = [source if entry.this_node else None for entry in entries]
     return [address or known for address, known in zip(addresses, told, strict=True)]
 
@@ -116,9 +117,9 @@ def nodes_of(entries: Sequence[NodeEntry], *, source: Address, tls: bool, networ
 def addresses_of(
     config: ClusterConfig, *, source: Address, tls: bool, network: str = DEFAULT
 ) -> tuple[Sequence[Address], Address | None]:
-    """Return where the nodes of a global config are reached, and which of them told it, if it said so.
+    """Return the addresses of the nodes of a global config, and that of the node that sent it, if known.
 
-    Nodes without the key-value service are left out. For ``Args`` see ``map_of``.
+    Nodes without the key-value service are omitted. For ``Args`` see ``map_of``.
     """
     nodes = nodes_of(config.nodes_ext, source=source, tls=tls, network=network)
     addresses = [address for address in nodes if address is not None]
@@ -128,7 +129,7 @@ def addresses_of(
 
 
 def parse_server(server: str) -> Address | None:
-    """Return the address in ``host:port`` as a server list has it; None where it is not one."""
+    """Return the address from ``host:port``, the form of server lists; None if the text has another form."""
     host, _, digits = server.rpartition(":")
     port = int(digits) if _PORT.fullmatch(digits) is not None else 0
     return Address(host.removeprefix("[").removesuffix("]"), port) if host and 1 <= port <= PORT_MAX else None

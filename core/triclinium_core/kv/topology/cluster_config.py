@@ -1,6 +1,6 @@
 """Cluster configs of nodes, as typed values.
 
-Unknown fields are ignored; a config that does not fit is refused with a reason, so that the old one can be kept.
+Unknown fields are ignored. An invalid config is refused with a reason, so that the client can keep the old one.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5, server request 0x01).
 """
@@ -19,40 +19,41 @@ from triclinium_core.kv.wire.json_limits import JsonLimits
 from triclinium_core.shown import one_line
 
 NODES_MAX = 1024
-"""Ten times the largest clusters that are known. Each node is a connection for each bucket."""
+"""Maximum number of nodes: ten times the largest known clusters. The client has one connection per node and bucket."""
 HOLDERS_MAX = 4
-"""Copies of a vbucket: servers allow three replicas."""
+"""Maximum number of copies of a vbucket: servers allow three replicas."""
 VBUCKETS_MAX = 4096
-"""Four times what servers have: 1,024, or 128 with one of their storage engines. A node sends a map again and again, and
-each vbucket takes some microseconds."""
+"""Maximum number of vbuckets: four times as many as servers have (1,024, or 128 with one of their storage engines). A
+node sends its map repeatedly, and decoding takes some microseconds per vbucket."""
 CAPABILITIES_MAX = 256
-"""Servers list some thirty."""
+"""Maximum number of capabilities. Servers list about thirty."""
 HOST_SIZE_MAX = 255
-"""Characters of a host: names have at most 253 (RFC 1035 §2.3.4), addresses fewer."""
+"""Maximum length of a host in characters. Names have at most 253 (RFC 1035 §2.3.4), addresses fewer."""
 NAME_SIZE_MAX = 128
-"""Characters of the name of a network or a service; the longest one that servers send has 19."""
+"""Maximum length of the name of a network or a service. The longest that servers send has 19 characters."""
 CONFIG_LIMITS = JsonLimits(size_bytes_max=2 * 1024 * 1024, objects_max=16_384, parts_max=131_072)
-"""``NODES_MAX`` nodes with all services, each in two networks, are 1.2 megabytes, 5,200 objects and 70,000 parts."""
+"""Limits of a config. One with ``NODES_MAX`` nodes, each with all services in two networks, has 1.2 megabytes, 5,200
+objects and 70,000 parts."""
 HOST_PLACEHOLDER = b"$HOST"
 
 Counter = Annotated[int, msgspec.Meta(ge=0, le=COUNTER_MAX)]
-"""Epoch or revision, in the range that a request can name."""
+"""Epoch or revision, in the range that a request can encode."""
 
 
 class MalformedClusterConfig(ValueError):
-    """It is not a cluster config; the text says where."""
+    """An invalid cluster config; the message gives the location."""
 
 
 class UnsupportedBucketType(MalformedClusterConfig):
-    """The config is that of a bucket in which documents cannot be found by vbucket, and never will be."""
+    """The config of a bucket of a type that does not use vbuckets. Retrying does not help."""
 
 
 class NoVBucketsYet(MalformedClusterConfig):
-    """The config of a bucket without vbuckets, as a server sends it before it has made them."""
+    """The config of a bucket whose vbuckets the server has not created yet."""
 
 
 class AlternateAddress(msgspec.Struct, frozen=True, rename="camel"):
-    """Where a node is reached in another network; without ``ports`` at the same as in its own."""
+    """Address of a node in another network; without ``ports``, the ports of the default network apply."""
 
     hostname: str
     ports: dict[str, int] | None = None
@@ -65,22 +66,22 @@ class NodeEntry(msgspec.Struct, frozen=True, rename="camel"):
     hostname: str | None = None
     this_node: bool = False
     alternate_addresses: dict[str, AlternateAddress] = {}
-    """By the name of the network."""
+    """Alternate addresses by name of the network."""
 
 
 class VBucketServerMap(msgspec.Struct, frozen=True, rename="camel"):
-    """Which server holds which vbucket: ``v_bucket_map[vbucket][0]`` is an index of ``server_list``, -1 for none."""
+    """Servers of each vbucket: ``v_bucket_map[vbucket][0]`` is an index of ``server_list``, or -1 for no server."""
 
     server_list: list[str]
     v_bucket_map: list[list[int]]
     num_replicas: Annotated[int, msgspec.Meta(ge=0, le=HOLDERS_MAX - 1)] = 0
-    """How many replicas the bucket keeps of each document, whether or not there are nodes for them now."""
+    """Number of replicas configured for the bucket, even if there are too few nodes for them."""
     v_bucket_map_forward: list[list[int]] = []
-    """What the map is to become by the rebalance that is under way; empty where none is."""
+    """Map after the current rebalance; empty without a rebalance."""
 
 
 class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
-    """A global config, or a bucket's when it has a ``name``."""
+    """A global config, or that of a bucket if it has a ``name``."""
 
     rev: Counter
     rev_epoch: Counter = 0
@@ -91,21 +92,21 @@ class ClusterConfig(msgspec.Struct, frozen=True, rename="camel"):
     bucket_capabilities: list[str] = []
     cluster_capabilities: dict[str, list[str]] = {}
     cluster_uuid: str | None = msgspec.field(default=None, name="clusterUUID")
-    """From server 7.6.4 on, as the name."""
+    """UUID of the cluster. Servers send it and ``cluster_name`` from 7.6.4 on."""
     cluster_name: str | None = None
 
     @property
     def can(self) -> frozenset[BucketCapability]:
-        """What the bucket can do, of what this client has heard of."""
+        """Capabilities of the bucket that this client knows."""
         return known_capabilities(BucketCapability, self.bucket_capabilities)
 
     def service_can(self, service: str) -> frozenset[ClusterCapability]:
-        """Return what a service of the cluster can do, by its name in configs, such as ``n1ql``."""
+        """Return the capabilities of a service of the cluster, by its name in configs, such as ``n1ql``."""
         return known_capabilities(ClusterCapability, self.cluster_capabilities.get(service, ()))
 
     @property
     def revision(self) -> tuple[int, int]:
-        """Epoch and revision; the greater is the newer."""
+        """Epoch and revision; the greater pair is newer."""
         return self.rev_epoch, self.rev
 
     @property
@@ -124,16 +125,16 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
     The same applies to a service and a network whose name is longer than ``NAME_SIZE_MAX`` or not printable.
 
     Args:
-        host: replaces ``$HOST``: the name by which the node was reached.
+        host: replacement for ``$HOST``: the host name used to reach the node.
 
     Raises:
         MalformedClusterConfig: the document is not JSON, has wrong types or numbers out of range, or exceeds a limit.
-        NoVBucketsYet: it is a bucket's, and has no vbuckets.
-        UnsupportedBucketType: it is a memcached bucket's.
+        NoVBucketsYet: it is the config of a bucket without vbuckets.
+        UnsupportedBucketType: it is the config of a memcached bucket.
     """
-    # An IPv6 address stands in brackets where a port follows it.
+    # An IPv6 address needs brackets before a port.
     name = (f"[{host}]" if ":" in host else host).encode()
-    # Before placeholders are replaced: many of them must not grow into more than a config may have.
+    # Check the size before the replacement: many placeholders could grow beyond the limit.
     grown = len(document) + document.count(HOST_PLACEHOLDER) * len(name)
     excess = CONFIG_LIMITS.excess(document)
     if excess is None and grown > CONFIG_LIMITS.size_bytes_max:
@@ -172,7 +173,7 @@ def _drop_invalid_ports(config: ClusterConfig) -> None:
 
 
 def _invalid(names: Collection[str]) -> AbstractSet[str]:
-    """Return the names that do not fit into logs, errors and statistics, which repeat them."""
+    """Return the names that are not suitable for logs, errors and statistics, which contain them."""
     return {name for name in names if len(name) > NAME_SIZE_MAX or not name.isprintable()}
 
 
@@ -199,7 +200,7 @@ def _check_hosts(config: ClusterConfig) -> None:
         raise MalformedClusterConfig(
             f"host {one_line(longest)!r} has {len(longest)} characters; at most {HOST_SIZE_MAX} are possible"
         )
-    # Logs and errors call a node by its host: a line break in it would forge a line of the log.
+    # Logs and errors contain the host of a node: a line break in it would forge a log line.
     unprintable = next((host for host in hosts if not host.isprintable()), None)
     if unprintable is not None:
         raise MalformedClusterConfig(f"host {unprintable!r} has characters that cannot be printed")

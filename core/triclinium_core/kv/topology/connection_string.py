@@ -1,7 +1,7 @@
 """Connection strings: scheme, hosts, bucket and options.
 
-``scheme://host[:port][,host[:port]…][/][?option=value&…]``; hosts may be separated by ``;`` too, an IPv6 address stands in
-brackets. ``memcached://`` names a plain memcached and takes one host (decision C27).
+``scheme://host[:port][,host[:port]…][/][?option=value&…]``. ``;`` may also separate hosts. An IPv6 address is enclosed
+in brackets. ``memcached://`` connects to a plain memcached and takes one host (decision C27).
 
 Source: SDK-RFC 0011.
 """
@@ -24,12 +24,12 @@ from triclinium_core.options import ClientOptions, TimeoutOptions
 from triclinium_core.shown import shown
 
 CONNECTION_STRING_SIZE_MAX = 8192
-"""Characters; hundreds of hosts fit."""
+"""Maximum length in characters, enough for hundreds of hosts."""
 
 
 @unique
 class Scheme(StrEnum):
-    """How to speak to the hosts."""
+    """Scheme of a connection string, which determines protocol and TLS."""
 
     COUCHBASE = "couchbase"
     COUCHBASES = "couchbases"
@@ -39,49 +39,49 @@ class Scheme(StrEnum):
 DEFAULT_PORTS: Mapping[Scheme, int] = {Scheme.COUCHBASE: 11210, Scheme.COUCHBASES: 11207, Scheme.MEMCACHED: 11211}
 
 HTTP_PORTS = frozenset({8091, 18091})
-"""Ports of the web console, without and with TLS, which people often write instead of those of the KV service."""
+"""Ports of the web console, without and with TLS. Users often confuse them with those of the KV service."""
 
 _WITHOUT_BOTH_SLASHES = re.compile(
-    # A colon and digits are a port: then what looks like a scheme is a host.
+    # Before a colon and digits, which are a port, the name of a scheme is a host.
     rf"(?:(?P<scheme>{'|'.join(Scheme)})(?::/?(?!\d+(?:[/?,;]|$))|//?)|[a-z]+:/)(?P<rest>[^/:].*)",
     re.IGNORECASE,
 )
 _BRACKETED = re.compile(r"\[(?P<host>[0-9A-Fa-f:.%\w]+)\](?::(?P<port>[0-9]+))?")
 _DOTTED_MAPPED = re.compile(r"::ffff\.(?=[0-9.]+$)", re.IGNORECASE)
-"""Beginning of an IPv4-mapped address as SDK-RFC 0011 writes it in an example; RFC 4291 §2.2 writes ``::ffff:``."""
+"""Beginning of an IPv4-mapped address in an example of SDK-RFC 0011; RFC 4291 §2.2 has ``::ffff:``."""
 _IPV4 = re.compile(r"[0-9]+(?:\.[0-9]+)*\.?")
-"""Numbers and dots, which no resolver takes for a name."""
+"""Numbers and dots, which no resolver accepts as a name."""
 _WITH_PROTOCOL = re.compile(r"(?P<host>.*?)(?P<port>:[0-9]+)?=(?P<protocol>\w+)")
-"""A host with the protocol of its port, as other clients of Couchbase accept it."""
-# Letters of any script: a host name may be an internationalised one.
+"""Host with the protocol of its port, a form that other Couchbase clients accept."""
+# Letters of any script, because a host name may be internationalized.
 _PORT = re.compile(r":[0-9]+$")
 _NAMED = re.compile(r"(?P<host>[\w.-]+)(?::(?P<port>[0-9]+))?")
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionString:
-    """A connection string, taken apart."""
+    """Parts of a connection string."""
 
     scheme: Scheme
     addresses: tuple[Address, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     has_port: bool = field(default=False, compare=False)
-    """Whether any host was written with a port."""
+    """Whether any host has an explicit port."""
 
     @property
     def tls(self) -> bool:
-        """Whether the scheme asks for TLS."""
+        """Whether the scheme requires TLS."""
         return self.scheme is Scheme.COUCHBASES
 
     def timeouts(self, given: TimeoutOptions) -> TimeoutOptions:
-        """Return ``given`` with the options of the string laid over it."""
+        """Return ``given`` with the timeouts of the string applied."""
         return replace(given, **self._named(TimeoutOptions))
 
     def over(self, given: ClientOptions) -> ClientOptions:
-        """Return ``given`` with all options of the string laid over it.
+        """Return ``given`` with all options of the string applied.
 
         Raises:
-            InvalidArgumentException: they contradict each other.
+            InvalidArgumentException: options contradict each other.
         """
         return replace(given, timeouts=self.timeouts(given.timeouts), **self._named(ClientOptions))
 
@@ -94,13 +94,13 @@ class ConnectionString:
 
     @property
     def service(self) -> str | None:
-        """The name under which DNS may list the cluster's nodes; None where the string names them itself."""
+        """Name of the SRV records to look up in DNS; None if the string lists the nodes."""
         if self.scheme is Scheme.MEMCACHED or len(self.addresses) > 1 or self.has_port:
             return None
         host = self.addresses[0].host
-        # RFC 6761 §6.3: what is called localhost is this machine, and no business of a name server.
+        # RFC 6761 §6.3: localhost names are this machine, so do not query a name server.
         is_local = host.lower().removesuffix(".").rpartition(".")[2] == "localhost"
-        # A final dot stays: it excludes search domains.
+        # Keep a final dot: it excludes search domains.
         return None if is_local or is_literal(host) else f"_{self.scheme}._tcp.{host}"
 
 
@@ -108,7 +108,7 @@ def parse_connection_string(text: object) -> ConnectionString:
     """Return the parts of a connection string.
 
     Raises:
-        InvalidArgumentException: the text is not a connection string; it says what is wrong and what to write instead.
+        InvalidArgumentException: the text is not a connection string. The message has the defect and a correction.
     """
     if not isinstance(text, str) or len(text) > CONNECTION_STRING_SIZE_MAX:
         kind = f"{len(text)} characters" if isinstance(text, str) else type(text).__name__
@@ -121,7 +121,7 @@ def parse_connection_string(text: object) -> ConnectionString:
             raise _wrong(f"{_shown(text)!r} lacks '://'; write {meant}://{_shown(match['rest'])}")
         raise _wrong(f"{_shown(text)!r} has no scheme; write couchbase://{_shown(text).strip()}")
     if "@" in text:
-        # Before it is taken apart: a password may hold any of the separators.
+        # Check this before splitting the text: a password may contain any of the separators.
         behind, beside = f"@{_shown(text)}", "user name and password are passed beside the connection string"
         raise _wrong(f"nothing may come before {behind!r}; {beside}")
     if name.lower() not in tuple(Scheme):
@@ -132,7 +132,7 @@ def parse_connection_string(text: object) -> ConnectionString:
     written = [host.strip() for host in re.split("[,;]", hosts)]
     addresses = tuple(_parse_address(host, scheme) for host in written)
     if path.strip():
-        # SDK-RFC 0011 has the name of a bucket there.
+        # In SDK-RFC 0011, this is the name of a bucket.
         hint = "" if scheme is Scheme.MEMCACHED else "; cluster.bucket(name) opens a bucket"
         raise _wrong(f"remove {f'/{path.strip()}'[:40]!r} after the hosts{hint}")
     if scheme is Scheme.MEMCACHED and len(addresses) > 1:
@@ -157,10 +157,10 @@ def _parse_address(text: str, scheme: Scheme) -> Address:
 
 
 def _no_address(text: str, scheme: Scheme) -> str:
-    """Return the problem of a text that is not a host."""
+    """Return the message for a text that is not a host."""
     suffixed = _WITH_PROTOCOL.fullmatch(text)
     if suffixed is not None:
-        # The port of HTTP is not that of key-value.
+        # An HTTP port is not a key-value port, so remove it too.
         port = suffixed["port"] or "" if suffixed["protocol"].lower().startswith("http") else ""
         surplus = f"{port}={suffixed['protocol']}"[:40]
         return (
@@ -172,7 +172,7 @@ def _no_address(text: str, scheme: Scheme) -> str:
 
 
 def _is_ipv4(text: str) -> bool:
-    """Return whether numbers and dots are an IPv4 address, in any form that resolvers read, such as ``127.1``."""
+    """Return whether numbers and dots are an IPv4 address, in any form that resolvers accept, such as ``127.1``."""
     *first, last = text.removesuffix(".").split(".")
     # Longer numbers are out of range, and ``int`` refuses those of more than 4,300 digits.
     if len(first) > 3 or max(map(len, (*first, last))) > 10:
@@ -181,10 +181,10 @@ def _is_ipv4(text: str) -> bool:
 
 
 def check_bucket(scheme: Scheme, bucket: str | None) -> None:
-    """Check that documents of the cluster are in a bucket of this name, or over ``memcached://`` in none.
+    """Check that ``bucket`` fits the scheme: None for ``memcached://``, a name for the others.
 
     Raises:
-        InvalidArgumentException: a bucket over ``memcached://``, or none over another scheme.
+        InvalidArgumentException: ``bucket`` is a name over ``memcached://``, or None over another scheme.
     """
     if scheme is Scheme.MEMCACHED and bucket is not None:
         raise errors.InvalidArgumentException(
@@ -219,7 +219,7 @@ def _parse_options(query: str) -> Mapping[str, str]:
 
 
 def _shown(text: str) -> str:
-    """Return the text for an error, without what stands in front of an ``@``: it may well be a password."""
+    """Return the text for an error, without the part before an ``@``, which may contain a password."""
     return text[text.rfind("@") + 1 :][:80]
 
 

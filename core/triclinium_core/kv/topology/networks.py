@@ -1,8 +1,8 @@
-"""Networks: the choice between the internal and external addresses of the nodes.
+"""Choice of the network: the internal or external addresses of the nodes.
 
-A node may stand in a config under several addresses: its own, in the network ``default``, and alternate ones, each in
-a network with a name of the administrator's; the usual one is ``external``. A client keeps to one network. Unless it is
-told which, it takes the one in which the address stands by which it found the cluster.
+A config may list several addresses of a node: its internal address, in the network ``default``, and alternate ones,
+each in a network that the administrator names; the usual name is ``external``. A client uses one network. By default,
+this is the network that contains the seed address at which the client found the cluster.
 
 Source: the field ``alternateAddresses`` of ns_server's cluster configs; the connection string option ``network`` of
 the Couchbase clients.
@@ -17,19 +17,19 @@ from triclinium_core.kv.topology.cluster_config import NodeEntry
 from triclinium_core.shown import one_line
 
 AUTO = "auto"
-"""Stands for the choice by address."""
+"""Name that requests the choice by seed address."""
 DEFAULT = "default"
-"""The network of the nodes' own addresses."""
+"""Name of the network of the nodes' internal addresses."""
 
 _KV_SERVICES = ("kv", "kvSSL")
 
 
 class Network:
-    """The network that a client keeps to.
+    """Network that a client uses.
 
     Args:
         asked_for: its name, or ``auto``.
-        seeds: where the client looks for the cluster.
+        seeds: addresses of the seed nodes.
     """
 
     def __init__(self, asked_for: str, seeds: Sequence[Address]) -> None:
@@ -40,8 +40,9 @@ class Network:
     def name(self, entries: Sequence[NodeEntry], source: Address) -> str:
         """Return the network for a config with these nodes.
 
-        The first config with nodes decides. For one without any node in the network that was chosen, the choice is made by
-        its own nodes: otherwise one forged config could keep the client away from the genuine nodes.
+        The first config with nodes determines the network. For a later config without a node in that network, the
+        choice is made from the nodes of that config. Otherwise one forged config could keep the client from the genuine
+        nodes.
         """
         if not self._is_auto:
             return self._name
@@ -54,20 +55,20 @@ class Network:
         return self._name
 
     def choose_again(self) -> None:
-        """Let the next config decide, because the cluster was lost and any config of it counts as new."""
+        """Let the next config determine the network, because the cluster was lost and any config counts as new."""
         if self._is_auto:
             self._name = AUTO
 
 
 def choose_network(entries: Sequence[NodeEntry], seeds: Sequence[Address], source: Address) -> str:
-    """Return the network in which a client is that found a cluster at one of ``seeds``.
+    """Return the network of a client that found the cluster at one of ``seeds``.
 
-    An entry with host and port of a seed decides; without any, one with its host, since ports may be forwarded; and
-    the network of the nodes' own addresses where there is none either.
+    This is the network that has host and port of a seed, or else the host of a seed, because ports may be forwarded, or
+    else ``DEFAULT``.
 
     Args:
-        entries: the nodes, as the first config has them.
-        source: the seed that told the config; its host stands for nodes that do not name theirs.
+        entries: nodes of the first config.
+        source: address of the seed node that sent the config; its host replaces missing host names.
     """
     known = [
         (network, address)
@@ -83,7 +84,7 @@ def choose_network(entries: Sequence[NodeEntry], seeds: Sequence[Address], sourc
 
 
 def address_in(network: str, entry: NodeEntry, service: str, source: Address) -> Address | None:
-    """Return where a service of a node is reached in a network; None where it is not."""
+    """Return the address of a node's service in a network; None if it has none there."""
     if network == DEFAULT:
         host, ports = entry.hostname, entry.services
     else:
@@ -98,15 +99,15 @@ def address_in(network: str, entry: NodeEntry, service: str, source: Address) ->
 
 
 def networks_of(entries: Sequence[NodeEntry]) -> Collection[str]:
-    """Return the names of all networks in which any of the nodes is."""
+    """Return the names of all networks in which any of the nodes has an address."""
     return {network: None for entry in entries for network in _networks(entry)} or {DEFAULT: None}
 
 
 def not_in_network(network: str, networks: Collection[str]) -> str:
-    """Return in words that no node of a cluster is in the network that a client keeps to, and what to do about that.
+    """Return the message that no node of the cluster is in the client's network, with the next step.
 
     Args:
-        networks: those in which any of its nodes is.
+        networks: all networks in which any of its nodes has an address.
     """
     known = one_line(", ".join(networks))
     return (

@@ -1,7 +1,7 @@
-"""The addresses that nodes have in their own network, by those at which a client reaches them in another one.
+"""Canonical addresses of nodes, by the addresses that a client in another network uses.
 
-Source: SDK-RFC 0067 "Remote Hostname/IP", which wants the canonical address; the field ``alternateAddresses`` of cluster
-configs.
+Source: SDK-RFC 0067 "Remote Hostname/IP", which requires the canonical address; the field ``alternateAddresses`` of
+cluster configs.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from triclinium_core.kv.topology.networks import DEFAULT, address_in
 
 
 class OwnAddresses:
-    """What the newest config of each bucket, and of the cluster, tells of the addresses of nodes."""
+    """Addresses from the newest config of each bucket and of the cluster."""
 
     def __init__(self) -> None:
         self._of: dict[str | None, Mapping[Address, Address]] = {}
 
     def learn(self, bucket: str | None, config: ClusterConfig, *, network: str, source: Address) -> None:
-        """Take a config.
+        """Replace the addresses of ``bucket`` by those in a config.
 
         Args:
-            network: the one that the client keeps to.
-            source: where the config came from; its host stands for nodes that do not name theirs.
+            network: network that the client uses.
+            source: address of the node that sent the config; its host replaces missing host names.
         """
         known: dict[Address, Address] = {}
         if network != DEFAULT:
@@ -41,5 +41,5 @@ class OwnAddresses:
         self._of.pop(bucket, None)
 
     def of(self, reached: Address) -> Address:
-        """Return the address of a node in its own network; the same where no config tells of another."""
+        """Return the address of a node in the default network; ``reached`` if no config has another address."""
         return next((known[reached] for known in self._of.values() if reached in known), reached)

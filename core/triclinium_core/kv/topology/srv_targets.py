@@ -16,11 +16,11 @@ PARENT_LABELS_MIN = 4
 
 
 class AcceptedDomains:
-    """Domains at or below which targets are accepted. ``str`` names them.
+    """Domains at or below which targets are accepted. ``str`` lists them.
 
     Args:
-        host: the host of the connection string, a name.
-        others: further domains; also addresses, each of which accepts only itself.
+        host: host name from the connection string.
+        others: further domains, and addresses, each of which accepts only itself.
     """
 
     def __init__(self, host: str, others: Sequence[str] = ()) -> None:
@@ -46,7 +46,7 @@ class AcceptedDomains:
 
 
 def is_literal(host: str) -> bool:
-    """Return whether a host is an address and not a name. The system's resolver also reads 127.1 as an address."""
+    """Return whether a host is an address rather than a name. The system's resolver accepts 127.1 as an address."""
     return ":" in host or host.removesuffix(".").rpartition(".")[2].isdigit()
 
 
@@ -55,7 +55,7 @@ def _labels(name: str) -> list[str]:
 
 
 def _spellings(label: str) -> frozenset[str]:
-    """Return a label in lower case, and its other form, Unicode or ASCII, if it has one.
+    """Return a label in lower case, and its other form, Unicode or ASCII, if any.
 
     A label that changes in the round trip, such as one with a sharp s, has only one form, because resolvers disagree on
     the other.

@@ -1,4 +1,4 @@
-"""The options of a connection string's query part: what each sets, and how its text is read.
+"""Options in the query part of a connection string: the field that each sets, and its parser.
 
 Source: SDK-RFC 0011 "General Design"; the names are those that the Couchbase clients share.
 """
@@ -27,7 +27,7 @@ UNITS: Mapping[str, Fraction] = {
     "m": Fraction(60),
     "h": Fraction(3600),
 }
-"""Seconds in each unit that the core of the official clients knows."""
+"""Seconds in each unit that the core of the official clients accepts."""
 
 A_DURATION = "a duration > 0 with its unit, such as 2.5s, 500ms or 1m30s, or inf"
 A_FLAG = "true or false"
@@ -43,12 +43,12 @@ def read_seconds(text: str) -> float:
     """Return the seconds of a duration with its unit.
 
     Raises:
-        ValueError: it is not one; the words go behind the text.
+        ValueError: ``text`` is not a duration. The message continues a sentence that starts with the text.
     """
     if text == ENDLESS:
         return math.inf
     if _NUMBER.fullmatch(text):
-        # Decision D8: 10000 would be hours to whoever copies it from a string of theirs.
+        # Decision D8: 10000 from another client's connection string would become hours.
         raise ValueError(
             f"has no unit, and other Couchbase clients read milliseconds; write {text[:20]}ms or {text[:20]}s"
         )
@@ -65,7 +65,7 @@ def read_flag(text: str) -> bool:
     """Return True or False.
 
     Raises:
-        ValueError: it is neither; the words go behind the text.
+        ValueError: ``text`` is neither. The message continues a sentence that starts with the text.
     """
     if text not in FLAGS:
         raise ValueError(f"is not {A_FLAG}")
@@ -76,7 +76,7 @@ def read_name(text: str) -> str:
     """Return the name of a network.
 
     Raises:
-        ValueError: it is empty; the words go behind the text.
+        ValueError: ``text`` is empty. The message continues a sentence that starts with the text.
     """
     if not text:
         raise ValueError(f"is not {A_NETWORK}")
@@ -84,10 +84,10 @@ def read_name(text: str) -> str:
 
 
 def read_domains(text: str) -> tuple[str, ...]:
-    """Return the domains of a list with commas.
+    """Return the domains of a comma-separated list.
 
     Raises:
-        ValueError: one of them is not a domain. The message continues a sentence that starts with the text.
+        ValueError: an entry is not a domain. The message continues a sentence that starts with the text.
     """
     try:
         return require_domains("value", text.split(","))
@@ -100,10 +100,10 @@ class StringOption:
     """One option.
 
     Args:
-        group: the class of options that it belongs to.
-        field: which of them it sets.
-        read: makes a value of a text; raises ValueError for one that means nothing, and says what is wrong with it.
-        wanted: what the text has to be, in words.
+        group: class of options that it belongs to.
+        field: field of ``group`` that it sets.
+        read: parser of the text; it raises ValueError with the reason for an invalid one.
+        wanted: description of valid texts.
     """
 
     group: type[TimeoutOptions | ClientOptions]
@@ -113,7 +113,7 @@ class StringOption:
 
 
 def name_of_timeout(field: str) -> str:
-    """Return the name of a field of ``TimeoutOptions`` in a connection string; in upper case also that of its variable."""
+    """Return the name of a ``TimeoutOptions`` field in a connection string; in upper case also that of its variable."""
     return field if field.endswith(("_interval", "_floor")) else f"{field}_timeout"
 
 
@@ -123,4 +123,4 @@ OPTIONS: Mapping[str, StringOption] = {
     "enable_dns_srv": StringOption(ClientOptions, "enable_dns_srv", read_flag, A_FLAG),
     "dns_srv_domains": StringOption(ClientOptions, "dns_srv_domains", read_domains, A_LIST_OF_DOMAINS),
 }
-"""Options by name. The circuit breaker has none (decision D10)."""
+"""Options by name. The circuit breaker has no options in connection strings (decision D10)."""

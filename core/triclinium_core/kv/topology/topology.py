@@ -1,4 +1,4 @@
-"""Nodes of a cluster, as subscribers of the topology see them.
+"""Nodes of a cluster, for subscribers of the topology.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), field ``nodesExt``.
 """
@@ -15,7 +15,7 @@ from triclinium_core.kv.topology.cluster_config import ClusterConfig, NodeEntry
 from triclinium_core.kv.topology.networks import DEFAULT, networks_of, not_in_network
 
 _NAMING_PORTS = ("kv", "kvSSL", "mgmt", "mgmtSSL")
-"""Services whose port tells the nodes of one host apart; the first that a node offers."""
+"""Services whose port distinguishes the nodes of one host; the first that a node offers counts."""
 
 
 class TopologyNode(msgspec.Struct, frozen=True):
@@ -23,68 +23,68 @@ class TopologyNode(msgspec.Struct, frozen=True):
 
     host: str
     ports: Mapping[str, int]
-    """By service, as the cluster names them: ``kv``, ``kvSSL``, ``mgmt``, ``n1ql`` and so on."""
+    """Ports by service, with the names from configs: ``kv``, ``kvSSL``, ``mgmt``, ``n1ql`` and so on."""
     is_reached: bool = True
-    """Whether host and ports are those in the network that the client keeps to. Those of a node that is not in it are its
-    own, and nothing is sent there: in the client's network they may be another machine's."""
+    """Whether host and ports are those in the client's network. A node without an address there has its internal
+    address here. The client sends nothing to it, because in the client's network it may belong to another machine."""
 
     def __hash__(self) -> int:
         return hash(self.name)
 
     @property
     def name(self) -> str:
-        """What tells it from other nodes: ``host:port``, whatever else it offers."""
+        """Unique name of the node: ``host:port``."""
         port = next((self.ports[service] for service in _NAMING_PORTS if service in self.ports), None)
         return self.host if port is None else str(Address(self.host, port))
 
 
 class Topology(msgspec.Struct, frozen=True):
-    """One version of a cluster, as seen from a bucket or from none."""
+    """One version of the nodes of a bucket or of the whole cluster."""
 
     bucket: str | None
-    """None for the nodes of the whole cluster."""
+    """Name of the bucket; None for the nodes of the whole cluster."""
     revision: tuple[int, int]
-    """Epoch and revision; the greater is the newer."""
+    """Epoch and revision; the greater pair is newer."""
     nodes: tuple[TopologyNode, ...]
     source: TopologyNode | None = None
-    """Which of them told it; None where that is not said."""
+    """Node that sent this version; None if unknown."""
     network: str = DEFAULT
-    """The network that the client keeps to, in which its nodes are reached."""
+    """Network that the client uses."""
     networks: tuple[str, ...] = (DEFAULT,)
-    """All networks in which any of its nodes has an address."""
+    """All networks in which any of the nodes has an address."""
 
     @property
     def obstacle(self) -> str | None:
-        """Why no node at all can be reached, in words; None where one can, or where there is none."""
+        """Reason why no node can be reached; None if one can, or if the topology has no nodes."""
         if not self.nodes or any(node.is_reached for node in self.nodes):
             return None
         return not_in_network(self.network, self.networks)
 
 
 class TopologyChange(msgspec.Struct, frozen=True):
-    """From one version to a newer one; there may have been others in between."""
+    """Change from one version to a newer one; there may be versions in between."""
 
     old: Topology | None
-    """None where no version was known before."""
+    """Previous version; None for the first one."""
     new: Topology
 
     @property
     def bucket(self) -> str | None:
-        """Whose topology has changed; None for that of the whole cluster."""
+        """Bucket whose topology has changed; None for the whole cluster."""
         return self.new.bucket
 
     @property
     def added(self) -> tuple[TopologyNode, ...]:
-        """The nodes that were not there before."""
+        """Nodes that are only in the new version."""
         return _missing(self.new, in_=self.old)
 
     @property
     def removed(self) -> tuple[TopologyNode, ...]:
-        """The nodes that are there no more."""
+        """Nodes that are only in the old version."""
         return () if self.old is None else _missing(self.old, in_=self.new)
 
     def followed_by(self, later: TopologyChange) -> TopologyChange:
-        """Return the change that this one and a later one make together."""
+        """Return the combination of this change and a later one."""
         return TopologyChange(self.old, later.new)
 
 
@@ -92,13 +92,13 @@ def topology_of(config: ClusterConfig, *, bucket: str | None, source: Address, n
     """Return the nodes in a config.
 
     Args:
-        source: where the config came from; its host stands for nodes that do not name theirs.
-        network: by which of its addresses each node is named; one that is not in it, by its own.
+        source: address of the node that sent the config; its host replaces missing host names.
+        network: network whose addresses name the nodes. A node outside it gets its internal address.
     """
     nodes = [_node(entry, source, network) for entry in config.nodes_ext]
     this_node = next((node for entry, node in zip(config.nodes_ext, nodes, strict=True) if entry.this_node), None)
     servers = config.v_bucket_server_map.server_list if config.v_bucket_server_map is not None else ()
-    # A server without an entry of its own tells only where it has its documents.
+    # The config has only the key-value address of a server without a ``nodesExt`` entry.
     others, is_reached = map(parse_server, servers[len(nodes) :]), network == DEFAULT
     nodes += [TopologyNode(each.host, {"kv": each.port}, is_reached) for each in others if each is not None]
     networks = tuple(networks_of(config.nodes_ext))

@@ -1,1 +1,1 @@
-"""The memcached binary protocol as Couchbase speaks it: bytes to frames and back, and nothing else."""
+"""Couchbase's variant of the memcached binary protocol: conversion between bytes and frames."""

@@ -1,4 +1,4 @@
-"""Values in snappy's raw block format. The codec is loaded with the first of them.
+"""Values in snappy's raw block format. The codec is loaded on first use.
 
 Source: kv_engine docs/BinaryProtocol.md, "Data Type"; google/snappy format_description.txt.
 """
@@ -8,29 +8,30 @@ from __future__ import annotations
 from triclinium_core.kv.wire.constants import VALUE_SIZE_MAX
 
 XATTR_SIZE_MAX = 1024 * 1024
-"""Extended attributes share the value's field and are not part of the document's own limit."""
+"""Maximum size of extended attributes, which share the value's field and do not count towards the document's limit."""
 
 INFLATED_SIZE_MAX = VALUE_SIZE_MAX + XATTR_SIZE_MAX
 
 DEFLATE_SIZE_MIN = 32
-"""Shorter values never get short enough to be worth it; every client uses this bound."""
+"""Minimum size of a value to compress: shorter ones hardly shrink. Every client uses this bound."""
 
 DEFLATE_RATIO_MAX = 0.83
-"""A value that does not shrink below this share of its size is sent as it is; every client uses this bound."""
+"""Maximum ratio of compressed to original size; above it, the value is sent uncompressed. Every client uses this
+bound."""
 
 _COPY_OUTPUT_MAX, _COPY_INPUT_MIN = 64, 3
-"""The densest element of the format: three bytes that repeat 64 earlier ones."""
+"""Sizes of the densest element of the format: three bytes that repeat 64 earlier ones."""
 
 
 class MalformedCompression(ValueError):
-    """The bytes are no snappy block, or one that would inflate to more than any value can be."""
+    """The bytes are not a snappy block, or one that would inflate beyond the maximum size of a value."""
 
 
 def inflate(data: bytes) -> bytes:
-    """Return the value that ``data`` was made from.
+    """Return the inflated value of ``data``.
 
     Raises:
-        MalformedCompression: ``data`` is not a snappy block, or announces an impossible size.
+        MalformedCompression: ``data`` is not a snappy block, or announces an invalid size.
     """
     import cramjam
 
@@ -47,7 +48,7 @@ def inflated_size(data: bytes) -> int:
     """Return the inflated size in bytes that ``data`` announces.
 
     Raises:
-        MalformedCompression: ``data`` has no size, or announces an impossible one.
+        MalformedCompression: ``data`` has no size, or announces an invalid one.
     """
     import cramjam
 
@@ -63,7 +64,7 @@ def inflated_size(data: bytes) -> int:
 def _impossible_size(size: int, data: bytes) -> MalformedCompression:
     """Return the error for a size above that of the largest value, or above the maximum that the block can express.
 
-    Raised before anything is inflated: the node's claim alone never allocates memory.
+    It is raised before inflation, so an announced size alone never allocates memory.
     """
     bound = (
         f"the largest has {INFLATED_SIZE_MAX}" if size > INFLATED_SIZE_MAX else f"{len(data)} bytes cannot make so many"
@@ -72,7 +73,7 @@ def _impossible_size(size: int, data: bytes) -> MalformedCompression:
 
 
 def deflate(value: bytes) -> bytes | None:
-    """Return ``value`` as a snappy block, or None where that does not pay: short values and those that hardly shrink."""
+    """Return ``value`` as a snappy block, or None if it is short or hardly shrinks."""
     if len(value) < DEFLATE_SIZE_MIN:
         return None
     import cramjam

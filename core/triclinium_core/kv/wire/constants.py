@@ -10,7 +10,7 @@ from enum import IntEnum, IntFlag, unique
 HEADER_SIZE = 24
 OPCODE_OFFSET = 1
 FRAME_SIZE_MAX = 30 * 1024 * 1024
-"""The server refuses larger packets, so a larger one can only be nonsense."""
+"""Maximum size of a frame. The server refuses larger ones, so a larger one is invalid."""
 VALUE_SIZE_MAX = 20 * 1024 * 1024
 """Largest document that a server stores."""
 KEY_SIZE_MAX = 250
@@ -21,7 +21,7 @@ KEY_SIZE_MAX_IN_COLLECTION = 246
 
 @unique
 class Magic(IntEnum):
-    """First byte of a frame: who speaks, and which header layout follows."""
+    """First byte of a frame, which determines its direction and its header layout."""
 
     CLIENT_REQUEST = 0x80
     CLIENT_RESPONSE = 0x81
@@ -75,7 +75,7 @@ class ServerOpcode(IntEnum):
 
 
 class Datatype(IntFlag):
-    """What a value is: bits of the datatype byte."""
+    """Bits of the datatype byte, which describe the value."""
 
     RAW = 0x00
     JSON = 0x01
@@ -120,6 +120,6 @@ SERVER_REQUEST_MAGIC, SNAPPY_BIT, RANGE_SCAN_CONTINUE_OPCODE = (
     int(Datatype.SNAPPY),
     int(Opcode.RANGE_SCAN_CONTINUE),
 )
-"""Plain numbers. To look up a member of an enumeration takes about 900 instructions in CPython 3.11. With lookups for
-these and for the members that other modules bind to names, a get takes 19 % more instructions: 119700 for 100200
+"""Plain numbers. Looking up a member of an enumeration takes about 900 instructions in CPython 3.11. With lookups for
+these and for the members that other modules bind to names, a get takes 19 % more instructions: 119700 instead of 100200
 (``python -m tests.bench --only core``)."""

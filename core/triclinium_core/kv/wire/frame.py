@@ -19,10 +19,10 @@ _CLIENT_REQUEST = int(Magic.CLIENT_REQUEST)
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """One whole frame as the peer sent it; nothing is interpreted, a deflated value is still deflated.
+    """One complete frame as received; a compressed value is still compressed.
 
-    ``status`` is the vbucket where the frame is a request, ``framing_extras`` are empty unless the magic is a flexible
-    one, ``cas`` is all ones for a locked document.
+    ``status`` is the vbucket if the frame is a request. ``framing_extras`` is empty unless the magic is a flexible one.
+    ``cas`` is all ones for a locked document.
     """
 
     magic: int
@@ -38,7 +38,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 class EncodeFrame(Protocol):
-    """Writes frames of one kind."""
+    """Encoder of frames of one kind."""
 
     def __call__(
         self,
@@ -56,22 +56,22 @@ class EncodeFrame(Protocol):
         """Return a frame.
 
         Args:
-            status: of a request its vbucket, which stands in the same place.
+            status: for a request, its vbucket, which has the same position in the header.
 
         Raises:
-            ValueError: a number or a length does not fit its field, the frame exceeds ``FRAME_SIZE_MAX``, or a frame of
-                this kind has no framing extras.
+            ValueError: a number or a length does not fit its field, the frame exceeds ``FRAME_SIZE_MAX``, or this kind
+                of frame cannot have framing extras.
             TypeError: a part of the body is not bytes.
         """
         ...
 
 
 def _encoder(magic: int, flexible_magic: int | None, status_name: str) -> EncodeFrame:
-    """Return what writes frames of one kind.
+    """Return the encoder of frames of one kind.
 
     Args:
-        flexible_magic: with framing extras; None where there cannot be any.
-        status_name: what is called ``status`` in the header.
+        flexible_magic: magic of frames with framing extras; None if this kind cannot have them.
+        status_name: name of the ``status`` field in errors.
     """
 
     def encode(
@@ -119,13 +119,13 @@ def _encoder(magic: int, flexible_magic: int | None, status_name: str) -> Encode
 
 
 encode_request: EncodeFrame = _encoder(_CLIENT_REQUEST, int(Magic.FLEXIBLE_CLIENT_REQUEST), "vbucket")
-"""From client to server."""
+"""Encode a request from client to server."""
 encode_response: EncodeFrame = _encoder(int(Magic.CLIENT_RESPONSE), int(Magic.FLEXIBLE_CLIENT_RESPONSE), "status")
-"""From server to client."""
+"""Encode a response from server to client."""
 encode_server_request: EncodeFrame = _encoder(int(Magic.SERVER_REQUEST), None, "vbucket")
-"""From server to client, which need not answer."""
+"""Encode a request from server to client, which needs no response."""
 encode_server_response: EncodeFrame = _encoder(int(Magic.SERVER_RESPONSE), None, "status")
-"""From client to server."""
+"""Encode a response from client to server."""
 
 
 def encode_store(
@@ -143,7 +143,8 @@ def encode_store(
 ) -> bytes:
     """Return the request that writes a whole document.
 
-    Without framing extras, header and extras are packed in one call: a plain upsert takes 14 % fewer instructions to encode.
+    Without framing extras, header and extras are packed in one call: encoding a plain upsert takes 14 % fewer
+    instructions.
 
     Raises:
         ValueError: as ``encode_request`` does.

@@ -1,10 +1,10 @@
-"""Buffer of a stream: bytes in pieces of any size in, whole frames out.
+"""Buffer of a stream: pieces of any size in, complete frames out.
 
-Theory of operation: what was received and not yet returned, at most one partial frame, lies at the start of one
-buffer, to which the header decoder is bound. New bytes go behind it, all headers are decoded in one call, and what
-remains is moved to the front once: from then on it is the first frame and stays where it is. So each byte is copied a
+Theory of operation: received bytes that were not returned yet, at most one partial frame, are at the start of one
+buffer, to which the header decoder is bound. New bytes are appended, all headers are decoded in one call, and the
+remainder is moved to the front once: from then on it is the first frame and does not move. So each byte is copied a
 bounded number of times, however small the pieces of a large value are. The buffer grows by doubling, and only for
-bytes that really came: an announced length allocates nothing.
+received bytes: an announced length allocates nothing.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.header import FIELDS_PER_FRAME, MalformedFrame
 
 CLIENT_ACCEPTS = frozenset((Magic.CLIENT_RESPONSE, Magic.FLEXIBLE_CLIENT_RESPONSE, Magic.SERVER_REQUEST))
-"""What a server sends."""
+"""Magics that a server sends."""
 
 SERVER_ACCEPTS = frozenset((Magic.CLIENT_REQUEST, Magic.FLEXIBLE_CLIENT_REQUEST, Magic.SERVER_RESPONSE))
-"""What a client sends."""
+"""Magics that a client sends."""
 
 CAPACITY_MIN = 64 * 1024
-"""One usual read from a socket."""
+"""Initial capacity in bytes: one typical read from a socket."""
 
 CAPACITY_KEPT = 1024 * 1024
-"""A buffer that a larger frame has made larger than this is given back when the frame has been returned."""
+"""Capacity above which a buffer is released once the frame that needed it has been returned."""
 
 PIECE_SIZE = 256 * 1024
-"""More than this at once is taken piece by piece, so that many small frames need no large buffer."""
+"""Size above which received data is split into pieces, so that many small frames need no large buffer."""
 
 CAPACITY_MAX = FRAME_SIZE_MAX + PIECE_SIZE
-"""The largest partial frame and one piece."""
+"""Maximum capacity: the largest partial frame and one piece."""
 
 
 class FrameBuffer:
     """One direction of one connection.
 
-    ``malformed`` tells, once it is not None, that the peer sent something that is no frame, and where in the stream:
-    close the connection. From then on ``receive`` ignores its data, since nothing can say where a frame would begin.
+    ``malformed`` has the reason and position of an invalid frame, and otherwise is None. Once it is set, close the
+    connection. ``receive`` ignores further data, because the start of the next frame is unknown.
     ``capacity`` is the size of the buffer in bytes.
 
     Args:
-        accepts: the magics that this side may receive; any other is malformed.
+        accepts: magics that this side may receive; any other is malformed.
     """
 
     __slots__ = (
@@ -65,7 +65,7 @@ class FrameBuffer:
     def receive(self, data: bytes | bytearray | memoryview) -> list[Frame]:
         """Return the frames that ``data`` completes, oldest first.
 
-        Frames in front of a malformed one are returned as well, so look at ``malformed`` after each call.
+        Frames before a malformed one are returned too, so check ``malformed`` after each call.
         """
         if self.malformed is not None:
             return []
@@ -79,7 +79,7 @@ class FrameBuffer:
         fields = self._scan_pending(end)
         if not fields:
             return []
-        # With nothing pending, offsets are the same in data and buffer, so bytes need no copy.
+        # If nothing was pending, offsets in data and buffer are equal, so bytes need no copy.
         source = data if type(data) is bytes and not pending_size else self._view[: fields[-1]].tobytes()
         frames = self._build_frames(fields, source)
         if self.malformed is None:
@@ -93,11 +93,11 @@ class FrameBuffer:
         return frames
 
     def _scan_pending(self, size: int) -> list[int]:
-        """Return the headers of the whole frames in the first ``size`` bytes; without any, these bytes are pending."""
+        """Return the headers of the complete frames in the first ``size`` bytes; without one, keep these bytes."""
         try:
             fields = self._scanner.scan(0, size)
         except MalformedFrame as error:
-            # The wrong direction shows in the first byte, so it is the verdict even where the lengths are wrong too.
+            # The first byte reveals the wrong direction, so report that even if the lengths are wrong too.
             if not self._refuses(self._buffer[0], 0):
                 self._fail(error.reason, error.offset)
             return []
@@ -137,7 +137,7 @@ class FrameBuffer:
         return frames
 
     def _keep_tail(self, frames_end: int, end: int) -> None:
-        """Move what follows the frames to the front; it is the next frame, or the beginning of it."""
+        """Move the bytes after the frames, the start of the next frame, to the front."""
         tail_size = end - frames_end
         self._stream_offset += frames_end
         self._pending_size = tail_size
@@ -149,7 +149,7 @@ class FrameBuffer:
             self._scan_pending(tail_size)
 
     def _resize(self, capacity: int) -> None:
-        """Go on in a new buffer; a buffer that scanner and view look into cannot change its size."""
+        """Switch to a new buffer: a buffer with an exported scanner and view cannot change its size."""
         buffer = bytearray(capacity)
         buffer[: self._pending_size] = self._view[: self._pending_size]
         self._scanner.release()
@@ -162,7 +162,7 @@ class FrameBuffer:
         self.capacity: int = len(buffer)
 
     def _refuses(self, magic: int, offset: int) -> bool:
-        """Return whether a frame with this magic belongs to the other direction, and give up if so."""
+        """Return whether a frame with this magic belongs to the other direction, and fail if so."""
         if magic not in self._wrong_magics:
             return False
         accepted = ", ".join(f"{right:#04x}" for right in sorted(set(Magic) - self._wrong_magics))

@@ -1,9 +1,11 @@
-"""Framing extras: small numbered pieces of information between the header and the extras of a flexible frame.
+"""Framing extras: small numbered pieces of information between header and extras of a flexible frame.
 
-Layout: each piece begins with one byte, identifier in the high and size in the low nibble. A nibble of 15 is an
-escape: 15 plus the value of one more byte, that of the identifier first. The content follows.
+Layout: each piece begins with one byte: identifier in the high nibble, size in the low nibble. A nibble of 15 is an
+escape: the number is 15 plus the value of one more byte. The escape byte of the identifier precedes that of the size.
+The content follows.
 
-Source: kv_engine docs/BinaryProtocol.md, "Request header with flexible framing extras"; include/mcbp/protocol/framebuilder.h.
+Source: kv_engine docs/BinaryProtocol.md, "Request header with flexible framing extras";
+    include/mcbp/protocol/framebuilder.h.
 """
 
 from __future__ import annotations
@@ -14,20 +16,20 @@ from functools import lru_cache
 
 _ESCAPE = 15
 _NUMBER_MAX = _ESCAPE + 0xFF
-"""Largest identifier, and largest size, that an escape can express."""
+"""Largest identifier and largest size that an escape can express."""
 
 _DURATION_EXPONENT = 1.74
 _DURATION_CODE_MAX = 0xFFFF
 _DURATION_SIZE = 2
 
 REMEMBERED_MAX = 512
-"""Framing extras whose duration is remembered: nearly all answers of a server are as fast as some before.
-Without the cache, a get takes 8 % more instructions: 108100 for 100300 (``python -m tests.bench --only core``)."""
+"""Maximum number of framing extras whose decoded duration is cached: durations of responses repeat. Without the cache,
+a get takes 8 % more instructions: 108100 instead of 100300 (``python -m tests.bench --only core``)."""
 
 
 @unique
 class RequestFrameInfo(IntEnum):
-    """What a client may attach to a request."""
+    """Frame infos that a client may attach to a request."""
 
     BARRIER = 0
     DURABILITY = 1
@@ -40,7 +42,7 @@ class RequestFrameInfo(IntEnum):
 
 @unique
 class ResponseFrameInfo(IntEnum):
-    """What a server may attach to a response."""
+    """Frame infos that a server may attach to a response."""
 
     SERVER_DURATION = 0
     READ_UNITS = 1
@@ -49,11 +51,11 @@ class ResponseFrameInfo(IntEnum):
 
 
 class MalformedFramingExtras(ValueError):
-    """The last piece reaches beyond the framing extras.
+    """The last piece extends beyond the framing extras.
 
     Args:
-        reason: one line that says what is missing.
-        offset: where the piece begins, in bytes from the start of the framing extras.
+        reason: one line that names the missing part.
+        offset: start of the piece, in bytes from the start of the framing extras.
     """
 
     def __init__(self, reason: str, offset: int) -> None:
@@ -66,10 +68,10 @@ class MalformedFramingExtras(ValueError):
 
 
 def parse_framing_extras(data: bytes) -> Mapping[int, bytes]:
-    """Return the content of every piece by its identifier, unknown ones too; of equal identifiers the last holds.
+    """Return the content of every piece by identifier, including unknown ones; the last of equal identifiers wins.
 
     Raises:
-        MalformedFramingExtras: a piece is cut short.
+        MalformedFramingExtras: a piece is truncated.
     """
     pieces: dict[int, bytes] = {}
     end = len(data)
@@ -94,10 +96,10 @@ def parse_framing_extras(data: bytes) -> Mapping[int, bytes]:
 
 
 def encode_framing_extras(pieces: Mapping[int, bytes]) -> bytes:
-    """Return the pieces in their order, as ``encode_request`` and ``encode_response`` take them.
+    """Return the encoded pieces, in order, for ``encode_request`` and ``encode_response``.
 
     Raises:
-        ValueError: an identifier or a size does not fit into nibble and escape byte.
+        ValueError: an identifier or a size exceeds what nibble and escape byte can express.
     """
     encoded = bytearray()
     for identifier, content in pieces.items():
@@ -123,9 +125,9 @@ def decode_server_duration_us(encoded: int) -> float:
 
 @lru_cache(REMEMBERED_MAX)
 def server_duration(framing_extras: bytes) -> float | None:
-    """Return the seconds for which a server says that it worked on a request; None where it says nothing of that.
+    """Return the seconds that the server reports for a request; None if it reports none.
 
-    Pieces that cannot be read say nothing either: what is wrong with them is no reason to doubt the answer.
+    Malformed framing extras count as no report: they do not invalidate the response.
     """
     try:
         encoded = parse_framing_extras(framing_extras).get(ResponseFrameInfo.SERVER_DURATION, b"")
@@ -137,7 +139,7 @@ def server_duration(framing_extras: bytes) -> float | None:
 
 
 def encode_server_duration_us(duration_us: float) -> int:
-    """Return the 16-bit code for a duration in microseconds; longer ones than it can express (two minutes) are cut.
+    """Return the 16-bit code for a duration in microseconds, at most the longest that it can express (two minutes).
 
     Raises:
         ValueError: ``duration_us`` is negative or not a number.
@@ -151,7 +153,7 @@ def encode_server_duration_us(duration_us: float) -> int:
 
 
 def _split(name: str, number: int) -> tuple[int, bytes]:
-    """Return the nibble for ``number`` and its escape byte, if it needs one."""
+    """Return the nibble for ``number``, and its escape byte if it needs one."""
     if not 0 <= number <= _NUMBER_MAX:
         raise ValueError(f"{name}={number!r} must be an integer from 0 to {_NUMBER_MAX}")
     if number < _ESCAPE:

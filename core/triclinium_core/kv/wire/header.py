@@ -15,12 +15,12 @@ from types import MappingProxyType
 from triclinium_core.kv.wire.constants import FRAME_SIZE_MAX, HEADER_SIZE, Magic
 
 FIELDS_PER_FRAME = 10
-"""How many integers ``scan_headers`` returns for each frame."""
+"""Number of integers that ``scan_headers`` returns for each frame."""
 
 BODY_SIZE_MAX = FRAME_SIZE_MAX - HEADER_SIZE
 
 FLEXIBLE_MAGICS = frozenset((int(Magic.FLEXIBLE_CLIENT_REQUEST), int(Magic.FLEXIBLE_CLIENT_RESPONSE)))
-"""Their headers split the key length: one byte for the framing extras, one for the key."""
+"""Magics whose headers split the key length: one byte for the framing extras, one for the key."""
 
 PLAIN_MAGICS = frozenset(map(int, Magic)) - FLEXIBLE_MAGICS
 
@@ -28,15 +28,15 @@ PLAIN_HEADER = Struct(">BBHBBHIIQ")
 """Magic, opcode, key length, extras length, datatype, vbucket or status, body length, opaque, CAS."""
 
 STORE_HEADER = Struct(PLAIN_HEADER.format + "II")
-"""A plain header with the extras of a whole document: flags, expiry."""
+"""Plain header with the extras of a whole document: flags, expiry."""
 
 FLEXIBLE_HEADER = Struct(">BBBBBBHIIQ")
-"""The same with the key length split: framing extras length, key length."""
+"""``PLAIN_HEADER`` with the key length split: framing extras length, key length."""
 
 
 @unique
 class Malformation(IntEnum):
-    """Why a header cannot be one; the numbers are those that ``triclinium_c`` returns."""
+    """Reason why a header is invalid; the numbers are those that ``triclinium_c`` returns."""
 
     MAGIC = -1
     SIZE = -2
@@ -56,11 +56,11 @@ _REASONS: Mapping[Malformation, str] = MappingProxyType(
 
 
 class MalformedFrame(ValueError):
-    """What the peer sent is no frame, so whatever follows cannot be understood either: close the connection.
+    """An invalid frame. The start of the next frame is unknown, so close the connection.
 
     Args:
-        reason: one line that says what is wrong.
-        offset: where the frame begins, in bytes.
+        reason: one line with the defect.
+        offset: start of the frame, in bytes.
     """
 
     def __init__(self, reason: str, offset: int) -> None:
@@ -73,21 +73,22 @@ class MalformedFrame(ValueError):
 
 
 def scan_headers(buffer: bytes | bytearray | memoryview, start: int, end: int) -> list[int]:
-    """Return ten unsigned ints for every whole frame in ``buffer[start:end]``, oldest first.
+    """Return ten unsigned ints for every complete frame in ``buffer[start:end]``, oldest first.
 
-    Layout: flat ``[magic, opcode, status, datatype, opaque, cas, extras_start, key_start, value_start, frame_end] * n``,
-    big-endian on the wire. The status of a request is its vbucket. Offsets count from the start of the buffer; the
-    framing extras are ``[frame_start + 24, extras_start)``, where a frame starts at the end of the one before.
-    A trailing partial frame is left alone, but its header is checked as far as it is there.
+    Layout: flat, big-endian on the wire:
+    ``[magic, opcode, status, datatype, opaque, cas, extras_start, key_start, value_start, frame_end] * n``.
+    The status of a request is its vbucket. Offsets count from the start of the buffer. The framing extras are
+    ``[frame_start + 24, extras_start)``. Each frame starts at the end of the previous one. A trailing partial frame is
+    not returned, but its header is checked as far as it was received.
 
     Args:
-        buffer: what was received.
+        buffer: received bytes.
         start: offset of the first frame in bytes.
-        end: offset in bytes behind the last byte received, ``0 <= start <= end <= len(buffer)``.
+        end: offset in bytes after the last received byte, ``0 <= start <= end <= len(buffer)``.
 
     Raises:
-        MalformedFrame: the first frame is impossible; an impossible frame further on ends the list before it.
-        ValueError: ``start`` or ``end`` lies outside the buffer.
+        MalformedFrame: the first frame is invalid. An invalid later frame ends the list before it.
+        ValueError: ``start`` or ``end`` is outside the buffer.
 
     Source: kv_engine docs/BinaryProtocol.md, "Packet Structure".
     """
@@ -130,15 +131,15 @@ def scan_headers(buffer: bytes | bytearray | memoryview, start: int, end: int) -
 
 
 def malformed_frame(code: int, buffer: bytes | bytearray | memoryview, offset: int) -> MalformedFrame:
-    """Return the error for the impossible frame at ``offset``, with the values that make it so.
+    """Return the error for the invalid frame at ``offset``, with the invalid values.
 
     Args:
-        code: a ``Malformation``; for all but ``MAGIC`` the whole header must lie in the buffer.
-        buffer: what was received.
-        offset: where the frame begins, in bytes.
+        code: a ``Malformation``; for all but ``MAGIC``, the buffer must contain the whole header.
+        buffer: received bytes.
+        offset: start of the frame, in bytes.
 
     Raises:
-        ValueError: ``code`` is no ``Malformation``.
+        ValueError: ``code`` is not a ``Malformation``.
     """
     malformation = Malformation(code)
     values = {"magic": buffer[offset], "frame_size_max": FRAME_SIZE_MAX}

@@ -1,7 +1,7 @@
 """Limits of JSON from a server, counted before it is parsed.
 
-A limit in bytes alone does not bound that work: the same megabyte may hold one text, or half a million lists. Brackets
-and commas within texts count as well, so a count is never too small.
+A limit in bytes alone does not bound the work of parsing: a megabyte may contain one string or half a million lists.
+Brackets and commas within strings count too, so a count is never too small.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class JsonLimits:
-    """The most that a document may have.
+    """Limits of a document.
 
     Args:
-        size_bytes_max: bytes.
-        objects_max: objects, the most costly of all parts.
-        parts_max: objects, lists, and the values that commas part.
+        size_bytes_max: maximum number of bytes.
+        objects_max: maximum number of objects, the most expensive parts.
+        parts_max: maximum number of objects, lists and values separated by commas.
     """
 
     size_bytes_max: int
@@ -24,7 +24,7 @@ class JsonLimits:
     parts_max: int
 
     def excess(self, document: bytes) -> str | None:
-        """Return what a document has too much of, in words; None where it is within the limits."""
+        """Return a description of the exceeded limit; None if the document is within the limits."""
         objects = document.count(b"{")
         counts = (
             (len(document), self.size_bytes_max, "bytes"),

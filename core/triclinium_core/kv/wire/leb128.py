@@ -1,4 +1,4 @@
-"""Unsigned LEB128, the encoding of a collection id in front of a key.
+"""Unsigned LEB128, the encoding of the collection id before a key.
 
 Source: kv_engine docs/Collections.md, docs/LEB128.md.
 """
@@ -6,21 +6,21 @@ Source: kv_engine docs/Collections.md, docs/LEB128.md.
 from __future__ import annotations
 
 VALUE_MAX = 0xFFFF_FFFF
-"""Collection ids have 32 bits."""
+"""Largest number: collection ids have 32 bits."""
 
 SIZE_MAX = 5
-"""Seven bits a byte: 32 bits need at most five."""
+"""Maximum size in bytes: with seven bits per byte, 32 bits need at most five."""
 
 
 class MalformedLeb128(ValueError):
-    """The bytes do not begin with the shortest form of a 32-bit number."""
+    """Bytes that do not begin with the shortest form of a 32-bit number."""
 
 
 def encode_unsigned(value: int) -> bytes:
-    """Return the shortest form of ``value``: seven bits a byte, lowest first, the top bit set on all but the last.
+    """Return the shortest form of ``value``: seven bits per byte, lowest first, the top bit set on all but the last.
 
     Raises:
-        ValueError: ``value`` is not a number of 32 bits.
+        ValueError: ``value`` is not an unsigned 32-bit number.
     """
     if not 0 <= value <= VALUE_MAX:
         raise ValueError(f"value={value!r} must be an integer from 0 to {VALUE_MAX}")
@@ -33,10 +33,10 @@ def encode_unsigned(value: int) -> bytes:
 
 
 def decode_unsigned(data: bytes) -> tuple[int, int]:
-    """Return the number at the start of ``data`` and how many bytes it takes; what follows is not looked at.
+    """Return the number at the start of ``data`` and its size in bytes. Ignore the bytes after it.
 
     Raises:
-        MalformedLeb128: the number is cut short, is not in its shortest form or has more than 32 bits.
+        MalformedLeb128: the number is truncated, is not in its shortest form or has more than 32 bits.
     """
     value = 0
     for position, byte in enumerate(data[:SIZE_MAX]):

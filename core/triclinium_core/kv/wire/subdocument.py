@@ -11,28 +11,28 @@ from enum import IntEnum, IntFlag, unique
 from triclinium_core.kv.wire.constants import FRAME_SIZE_MAX
 
 SPECS_MAX = 16
-"""Paths of one command."""
+"""Maximum number of paths in one command."""
 PATH_SIZE_MAX = 1024
-"""Largest path in bytes of UTF-8."""
+"""Maximum size of a path in bytes of UTF-8."""
 
 MUTATIONS_SIZE_MAX = FRAME_SIZE_MAX - 1024
-"""Bytes of all mutations of one command: a frame's, less more than its header, its extras and its key can take."""
+"""Maximum size in bytes of all mutations of one command: a frame less room for header, extras and key."""
 
 LOOKUP_SPEC = struct.Struct(">BBH")
-"""Of a lookup: opcode, flags, length of the path, which follows."""
+"""Spec of a lookup: opcode, flags, length of the path, which follows."""
 MUTATION_SPEC = struct.Struct(">BBHI")
-"""Of a mutation: opcode, flags, lengths of path and value, which follow in this order."""
+"""Spec of a mutation: opcode, flags, lengths of path and value, which follow in this order."""
 LOOKUP_OUTCOME = struct.Struct(">HI")
-"""For every path of a lookup: status, length of the value, which follows."""
+"""Outcome of each path of a lookup: status, length of the value, which follows."""
 MUTATION_OUTCOME = struct.Struct(">BH")
-"""For the paths of a mutation that have something to tell: index, status."""
+"""Outcome of each path of a mutation that failed or returns a value: index, status."""
 MUTATION_VALUE = struct.Struct(">I")
-"""After the status of a path that succeeded: length of the value, which follows."""
+"""Length of the value after the status of a path that succeeded. The value follows."""
 
 
 @unique
 class PathOpcode(IntEnum):
-    """What is done at one path; the first three are done to the whole document, at an empty path."""
+    """Operation on one path. The first three apply to the whole document and need an empty path."""
 
     GET_DOCUMENT = 0x00
     SET_DOCUMENT = 0x01
@@ -52,7 +52,7 @@ class PathOpcode(IntEnum):
 
 
 class PathFlag(IntFlag):
-    """How it is done."""
+    """Flags of the operation on one path."""
 
     NONE = 0x00
     CREATE_PARENTS = 0x01
@@ -62,7 +62,7 @@ class PathFlag(IntFlag):
 
 
 class DocumentFlag(IntFlag):
-    """What a command may do with the document as a whole."""
+    """Flags of a command for the document as a whole."""
 
     NONE = 0x00
     UPSERT = 0x01

@@ -1,1 +1,1 @@
-"""The scopes and collections of a bucket."""
+"""Scopes and collections of a bucket."""

@@ -1,4 +1,4 @@
-"""The scopes and collections of a bucket, as its manifest names them.
+"""Scopes and collections of a bucket, from its manifest.
 
 Source: kv_engine ``docs/Collections.md``; SDK-RFC 0054 "CollectionSpec", "ScopeSpec".
 """
@@ -9,21 +9,21 @@ import msgspec
 
 
 class CollectionSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One collection."""
+    """Properties of one collection."""
 
     name: str
     scope_name: str
     id: int
-    """What stands before the keys of its documents."""
+    """Collection id, which prefixes the keys of its documents on the wire."""
     max_expiry: int | None = 0
     """Maximum expiry of its documents in seconds. 0 uses the setting of the bucket, -1 is never, and None if the server
     sends no number."""
     history: bool | None = None
-    """Whether older versions of its documents are kept; None where the server does not say."""
+    """Whether older versions of its documents are kept; None if the server does not send it."""
 
 
 class ScopeSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One scope."""
+    """One scope with its collections."""
 
     name: str
     id: int
@@ -31,8 +31,8 @@ class ScopeSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CollectionsManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """All scopes and collections of a bucket, as one node knows them."""
+    """All scopes and collections of a bucket, as one node reports them."""
 
     uid: int
-    """Grows with every change."""
+    """Version of the manifest; it grows with every change."""
     scopes: tuple[ScopeSpec, ...]

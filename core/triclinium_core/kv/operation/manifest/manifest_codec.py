@@ -41,7 +41,8 @@ class _Manifest(msgspec.Struct, frozen=True):
 
 _DECODER = msgspec.json.Decoder(_Manifest)
 MANIFEST_LIMITS = JsonLimits(size_bytes_max=2 * 1024 * 1024, objects_max=12_000, parts_max=60_000)
-"""Ten times the 1,200 collections that a cluster may have; one with the longest name takes a third of a kilobyte."""
+"""Limits for ten times the 1,200 collections that a cluster may have. A collection with the longest name takes a third
+of a kilobyte."""
 _ID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,8})")
 """Id of a scope or collection: 32 bits in hexadecimal. ``int`` alone also accepts a sign, blanks and underscores."""
 _UID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
@@ -57,10 +58,10 @@ def _decode(operation: Operation, frame: Frame, vbucket: int) -> Result:
 
 
 def decode_manifest(document: bytes) -> CollectionsManifest:
-    """Return a manifest, which key-value and the management service write in the same way.
+    """Return the manifest in ``document``. Key-value and the management service use the same format.
 
     Raises:
-        MalformedResponse: it is too large, or is no manifest.
+        MalformedResponse: ``document`` is too large, or is not a manifest.
     """
     excess = MANIFEST_LIMITS.excess(document)
     if excess is not None:
@@ -79,7 +80,7 @@ def _scope(scope: _Scope) -> ScopeSpec:
             name=each.name,
             scope_name=scope.name,
             id=parse_id(each.uid),
-            # Another value is a setting of a newer server; the collection can be used without it.
+            # Any other value is a setting of a newer server, and the collection is usable without it.
             max_expiry=each.max_ttl if type(each.max_ttl) is int and -1 <= each.max_ttl <= UINT32_MAX else None,
             history=each.history if isinstance(each.history, bool) else None,
         )
@@ -114,4 +115,4 @@ def parse_uid(digits: str) -> int:
 
 
 MANIFEST_CODEC = Codec(_encode, _decode, None)
-"""Of ``GetCollectionsManifest``."""
+"""Codec of ``GetCollectionsManifest``."""

@@ -1,4 +1,4 @@
-"""The operation that reads which scopes and collections a bucket has.
+"""Operation that reads the scopes and collections of a bucket.
 
 Source: kv_engine ``docs/Collections.md``.
 """
@@ -12,7 +12,10 @@ from triclinium_core.kv.wire.constants import Opcode
 
 
 class GetCollectionsManifest(Operation, frozen=True, gc=False):
-    """Read all scopes and collections of a bucket; any of its nodes answers. Scope and collection do not matter."""
+    """Read all scopes and collections of a bucket from any of its nodes.
+
+    Scope and collection of the keyspace have no effect.
+    """
 
     name: ClassVar[str] = "get_collections_manifest"
     opcode: ClassVar[Opcode] = Opcode.GET_COLLECTIONS_MANIFEST

@@ -1,1 +1,1 @@
-"""Copies of a document besides the active one."""
+"""Reads of replicas of a document."""

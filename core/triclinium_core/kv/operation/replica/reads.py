@@ -1,4 +1,4 @@
-"""A read of all copies of a document: its operations, and its result when some of them fail.
+"""Read of all copies of a document: its operations, and its result if some of them fail.
 
 Source: SDK-RFC 0053 "GetAnyReplica", "GetAllReplicas"; SDK-RFC 0076; decision D13.
 """
@@ -23,17 +23,17 @@ R = TypeVar("R")
 
 _REPLICAS = range(1, REPLICAS_MAX + 1)
 _ABSENT = (DocumentNotFoundException, DocumentUnretrievableException)
-"""What says no more than that there is nothing to be read: the copy lacks the document, or the map lacks the copy."""
+"""Errors that mean only that a copy is absent: the copy lacks the document, or the map lacks the copy."""
 
 
 class ReplicaReads(Generic[R]):
-    """A ``FanOut`` that reads the copies of a document, and gives those that it finds in the order in which they arrive.
+    """A ``FanOut`` that reads the copies of a document and delivers them in the order in which they arrive.
 
     Args:
-        reads: one of each copy that there can be, the active one first. Reads of replicas that the bucket is known not to
-            have are left out. Without a map the number is unknown; then those reads fail as soon as there is one.
-        as_copy: makes a copy of what a read returns.
-        first_only: whether the first copy is enough, and a failure where there is none.
+        reads: one read of each possible copy, the active one first. Reads of replicas that the bucket does not keep are
+            omitted. Without a map, the number of replicas is unknown, and the excess reads fail once there is a map.
+        as_copy: converts the result of a read to a copy.
+        first_only: whether the first copy ends the call, and finding no copy is a failure.
     """
 
     wakeup: float = math.inf
@@ -47,23 +47,26 @@ class ReplicaReads(Generic[R]):
         self._arrived: list[R] = []
         self._is_found = False
         self._errors: dict[int, CouchbaseException] = {}
-        """By copy."""
+        """Errors by number of the copy."""
         self._ending: Exception | None = None
-        """The driver's own."""
+        """Exception of the driver."""
 
     @property
     def errors(self) -> tuple[CouchbaseException, ...]:
-        """Why copies that there should be could not be read, as far as it is known by now, the active one first."""
+        """Errors of the copies that could not be read so far, the active one first."""
         return tuple(self._errors[copy] for copy in sorted(self._errors))
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is wanted, or will arrive."""
+        """Whether no further copy is needed or will arrive."""
         return not self._unsettled or self._ending is not None or (self._first_only and self._is_found)
 
     @property
     def failure(self) -> Exception | None:
-        """Where nothing was found, the first error that says more than that nothing is there."""
+        """Exception of the driver, or the first error other than an absent copy if no copy was found.
+
+        With ``first_only``, ``DocumentUnretrievableException`` if all copies are absent. None in all other cases.
+        """
         if self._ending is not None or self._is_found or not self.is_over:
             return self._ending
         told = next((error for error in self.errors if not isinstance(error, _ABSENT)), None)
@@ -82,12 +85,12 @@ class ReplicaReads(Generic[R]):
         return unsent
 
     def settled(self, operation: Operation, outcome: object, *, vbuckets: int, replicas: int | None) -> None:
-        """Record what became of a read."""
+        """Record the outcome of a read."""
         if self.is_over:
             return
         self._unsettled -= 1
         if isinstance(outcome, CouchbaseException):
-            # What the bucket does not keep is not missing.
+            # A copy that the bucket does not keep is not missing.
             if replicas is None or operation.copy <= replicas:
                 self._errors[operation.copy] = outcome
         elif isinstance(outcome, Exception):
@@ -97,19 +100,19 @@ class ReplicaReads(Generic[R]):
             self._arrived.append(self._as_copy(outcome))
 
     def take(self) -> Sequence[R]:
-        """Return the copies that have arrived since the last time."""
+        """Return the copies that have arrived since the last call."""
         arrived, self._arrived = self._arrived, []
         return arrived
 
     def close(self) -> Sequence[Operation]:
-        """Return nothing: nodes know of no reads but those that are open."""
+        """Return no operations: nodes keep no state for a read."""
         return ()
 
 
 def whole_document_reads(
     keyspace: Keyspace, key: str, transcoder: Transcoder = JSON_TRANSCODER, *, first_only: bool = False
 ) -> ReplicaReads[results.GetReplicaResult]:
-    """Return the reads of a document and of each replica that a bucket can have.
+    """Return reads of a document from the active copy and from each replica that a bucket can have.
 
     Raises:
         InvalidArgumentException: an argument is wrong.
@@ -126,7 +129,7 @@ def partial_reads(
     *,
     first_only: bool = False,
 ) -> ReplicaReads[results.LookupInReplicaResult]:
-    """Return the lookups of parts in a document and in each replica that a bucket can have.
+    """Return lookups of parts of a document in the active copy and in each replica that a bucket can have.
 
     Raises:
         InvalidArgumentException: an argument is wrong.

@@ -14,7 +14,7 @@ from triclinium_core.kv.topology.capabilities import BucketCapability
 
 
 class LookupInReplica(LookupIn, frozen=True, gc=False):
-    """Read parts of a replica: of the first, unless ``replica`` says which."""
+    """Read parts of a replica of a document; by default the first replica."""
 
     name: ClassVar[str] = "lookup_in_replica"
     capability: ClassVar[BucketCapability | None] = BucketCapability.SUBDOC_REPLICA_READ
@@ -28,5 +28,5 @@ class LookupInReplica(LookupIn, frozen=True, gc=False):
 
     @property
     def copy(self) -> int:
-        """Which replica."""
+        """Number of the replica."""
         return self.replica

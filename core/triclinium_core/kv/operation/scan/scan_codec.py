@@ -25,20 +25,20 @@ from triclinium_core.kv.wire.leb128 import MalformedLeb128, decode_unsigned
 from triclinium_core.retry.couchbase import Status
 
 _LIMITS = struct.Struct(">III")
-"""After the id of a scan: items, milliseconds, bytes."""
+"""Limits after the scan id: items, milliseconds, bytes."""
 _CONTENT = struct.Struct(">I")
-"""What the value of a page holds."""
+"""Content of a page: ``_KEYS`` or ``_DOCUMENTS``."""
 _KEYS, _DOCUMENTS = 0, 1
 _META = struct.Struct(">IIQQB")
-"""Of one document: flags, expiry, sequence number, CAS, datatype."""
+"""Header of one document: flags, expiry, sequence number, CAS, datatype."""
 
 INFLATED_SIZE_BYTES_MAX = 4 * 1024 * 1024
-"""Maximum number of bytes that are inflated when a page arrives. The documents after them are inflated when they are
-read: a page of 20 MiB may hold 400 MiB, and its reader may not need any of it."""
+"""Maximum number of bytes to inflate when a page arrives. Further documents are inflated when they are read: a page of
+20 MiB may hold 400 MiB, and its reader may need none of it."""
 
 
 def encode_document(document: Mapping[str, object], prefix: bytes) -> tuple[int, bytes]:
-    """Return datatype and value of a request that names its collection within its JSON, in hexadecimal."""
+    """Return datatype and value of a request whose JSON contains the collection id in hexadecimal."""
     collection_id, _ = decode_unsigned(prefix or b"\x00")
     return Datatype.JSON, msgspec.json.encode({"collection": f"{collection_id:x}", **document})
 
@@ -86,7 +86,7 @@ def _decode_page(operation: scan_requests.RangeScanContinue, frame: Frame, vbuck
         if read is None:
             raise MalformedResponse(f"the page holds {frame.extras.hex()}, which is nothing known")
         try:
-            # One too many says enough of a peer that sends more than it was asked for: a page can have millions.
+            # Stop at one item above the limit, which is enough to detect an oversized page: it can have millions.
             items = tuple(islice(read(operation, frame.value), operation.item_limit + 1))
         except (MalformedLeb128, MalformedCompression) as error:
             raise MalformedResponse(str(error)) from error
@@ -106,7 +106,7 @@ def _documents(operation: scan_requests.RangeScanContinue, value: bytes) -> Iter
         flags, expiry, _, cas, datatype = _META.unpack_from(value, position)
         key, position = _piece(value, position + _META.size)
         data, position = _piece(value, position)
-        # Each document may be deflated by itself, whatever the frame is.
+        # Each document may be compressed, independently of the frame.
         is_deflated = bool(datatype & SNAPPY_BIT)
         if is_deflated:
             left -= inflated_size(data)
@@ -116,7 +116,7 @@ def _documents(operation: scan_requests.RangeScanContinue, value: bytes) -> Iter
 
 
 def _piece(value: bytes, position: int) -> tuple[bytes, int]:
-    """Return the bytes whose length stands at ``position``, and where they end."""
+    """Return the bytes whose length is encoded at ``position``, and the position after them."""
     size, taken = decode_unsigned(value[position : position + 5])
     start = position + taken
     if start + size > len(value):

@@ -1,16 +1,17 @@
-"""A scan of all vbuckets: order of the vbuckets, next request of each, and effect of a failure.
+"""Scan of all vbuckets: order of the vbuckets, next request of each, and effect of a failure.
 
-Theory of operation. Nothing is asked for before somebody wants a document. The first request is a NOOP: whoever answers
-it has brought the map, which says how many vbuckets there are. So many of them are under way at once. Each has one
-request open, or rests before the next one, or has one page ready and asks for no further one until that is taken. The
-first failure ends the whole, behind the pages that are ready. A sample that is large enough ends it without one.
+Theory of operation. No request is sent before the caller wants a document. The first request is a NOOP. Its response
+implies that the client has the map, and with it the number of vbuckets. ``concurrency`` vbuckets are scanned at the
+same time. Each has one open request, or pauses before the next one, or has one page ready and requests no further page
+until that one is taken. The first failure ends the whole scan after the pages that are ready. A sample ends without a
+failure once it is large enough.
 
-The scan of a vbucket is opened on the node that has it, and taken page by page. It lives there, so it ends when the
-vbucket moves, when the node restarts or when it was left alone for long. Then another one is opened behind the last
-document that was delivered; within a vbucket documents come in the order of their ids, so none is told twice. While a
-vbucket moves, the node that opens a scan may not be the one that is asked to go on with it, so a scan that is opened
-again and again in vain waits longer and longer in between. A sample has no place to go on from, so it is left as small
-as it is.
+The scan of a vbucket is opened on the node that has the vbucket, and read page by page. It exists only on that node, so
+it ends when the vbucket moves, when the node restarts or after a long idle time. Then a new scan is opened after the
+last delivered document. Within a vbucket, documents arrive in the order of their ids, so none is delivered twice. While
+a vbucket moves, the request to continue may go to another node than the request to open, so repeated attempts without a
+result are separated by a growing backoff. A sample has no position from which to continue, so it stays as small as it
+is.
 
 Source: kv_engine ``docs/range_scans``; decisions C3, C9, C10, C34, D23.
 """
@@ -38,22 +39,22 @@ from triclinium_core.transcoding.transcoder import Transcoder
 CONCURRENCY_MAX = 1024
 
 PAGE_ITEMS_MAX = 8_192
-"""Maximum number of documents in a page if the caller sets no limit, as for the rows that a reader gets together (decision
-D65): the client reads a page in one go."""
+"""Maximum number of documents in a page if the caller sets no limit. The client reads a page in one step; decision D65
+has the same limit for the rows that a reader gets together."""
 
 PAGE_MS_MAX = 10_000
-"""After which a node stops looking for more: long before the time for the request is over."""
+"""Time after which a node ends a page, in milliseconds: long before the request times out."""
 
 RESTARTS_MAX = 10
-"""How often a scan is opened again without having brought anything."""
+"""Maximum number of consecutive restarts of a vbucket's scan without a document."""
 
 _GONE = frozenset({Status.KEY_NOT_FOUND, Status.NOT_MY_VBUCKET, Status.RANGE_SCAN_CANCELLED})
-"""Statuses of a continuation that mean: this scan is over, and another one may be opened."""
+"""Statuses of a continue request after which the scan no longer exists and another one may be opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """What is to be scanned, and how fast.
+    """Documents to scan, and limits of pages and concurrency.
 
     Raises:
         InvalidArgumentException: an option is wrong.
@@ -63,14 +64,14 @@ class ScanOptions:
     scan_type: ScanType
     ids_only: bool = False
     item_limit: int = 50
-    """Documents of one page; 0 for as many as the client reads in one go, ``PAGE_ITEMS_MAX``."""
+    """Maximum number of documents in a page; 0 for ``PAGE_ITEMS_MAX``."""
     byte_limit: int = 15_000
-    """Bytes of one page, but for its last document, which is whole; 0 for any."""
+    """Maximum number of bytes in a page, which the last document may exceed; 0 for no limit."""
     tokens: Mapping[int, MutationToken] = field(default_factory=dict)
-    """By vbucket, a mutation that the scan must have."""
+    """Mutations that the scan must include, by vbucket."""
     transcoder: Transcoder = JSON_TRANSCODER
     concurrency: int = 1
-    """How many vbuckets are under way at once."""
+    """Number of vbuckets to scan at the same time."""
 
     def __post_init__(self) -> None:
         check_type(self.scan_type, "scan_type", *ScanType.__args__)
@@ -80,7 +81,7 @@ class ScanOptions:
         check_integer(self.concurrency, "concurrency", 1, CONCURRENCY_MAX)
 
     def selection(self, seed: int) -> Bounds | Sample:
-        """Return what each vbucket is asked for; ``seed`` is that of a sample that has none of its own."""
+        """Return the selection for each vbucket; ``seed`` applies to a sample without a seed."""
         scan_type = self.scan_type
         if isinstance(scan_type, SamplingScan):
             return Sample(scan_type.limit, seed if scan_type.seed is None else scan_type.seed)
@@ -88,10 +89,10 @@ class ScanOptions:
 
 
 def newest_tokens(tokens: Sequence[MutationToken], keyspace: Keyspace) -> Mapping[int, MutationToken]:
-    """Return the newest mutation of each vbucket; those of other buckets are passed over.
+    """Return the newest mutation of each vbucket, ignoring those of other buckets.
 
     Raises:
-        InvalidArgumentException: they are no sequence, or one is no mutation token that a server tells.
+        InvalidArgumentException: ``tokens`` is not a sequence, or an element is not a valid mutation token.
     """
     check_type(tokens, "consistent_with", Sequence)
     newest: dict[int, MutationToken] = {}
@@ -106,17 +107,21 @@ def newest_tokens(tokens: Sequence[MutationToken], keyspace: Keyspace) -> Mappin
 
 
 class VBucketScan:
-    """One vbucket. Wait for ``pause``, send what ``next_request`` returns, and tell what came of it, until ``is_done``."""
+    """Scan of one vbucket.
+
+    Until ``is_done``: wait for ``pause``, send the request that ``next_request`` returns, and pass its outcome to
+    ``succeeded`` or ``failed``.
+    """
 
     def __init__(self, options: ScanOptions, vbucket: int, selection: Bounds | Sample) -> None:
         self.vbucket: int = vbucket
         self.is_done: bool = False
         self._options = options
         self._selection = selection
-        """What is still to be found."""
+        """Remaining selection."""
         self._scan_id: bytes | None = None
         self._fruitless = 0
-        """How often in a row a scan was opened that brought nothing."""
+        """Number of consecutive restarts without a document."""
 
     @property
     def pause(self) -> float:
@@ -125,7 +130,7 @@ class VBucketScan:
         return controlled(self._fruitless - 2) if is_again else 0.0
 
     def next_request(self) -> scan_requests.RangeScanCreate | scan_requests.RangeScanContinue:
-        """Return what to send now."""
+        """Return the request to send now."""
         options = self._options
         if self._scan_id is None:
             token = options.tokens.get(self.vbucket)
@@ -143,13 +148,13 @@ class VBucketScan:
         )
 
     def cancel_request(self) -> scan_requests.RangeScanCancel | None:
-        """Return what ends the scan that is open on the node, or None where none is."""
+        """Return the request that ends the open scan on the node, or None if no scan is open."""
         if self._scan_id is None:
             return None
         return scan_requests.RangeScanCancel(self._options.keyspace, self.vbucket, self._scan_id)
 
     def succeeded(self, result: RangeScanCreated | ScanPage) -> Sequence[ScanResult]:
-        """Record a success, and return the documents that it has brought."""
+        """Record a success, and return the documents that it delivers."""
         if isinstance(result, RangeScanCreated):
             self._scan_id = result.scan_id
             return ()
@@ -161,18 +166,18 @@ class VBucketScan:
         return result.items
 
     def failed(self, error: errors.CouchbaseException) -> errors.CouchbaseException | None:
-        """Record a failure, and return what the whole scan fails with, or None where it goes on."""
+        """Record a failure, and return the error of the whole scan, or None if the scan continues."""
         if self._scan_id is None:
             return self._not_opened(error)
         return self._not_continued(error)
 
     def _not_opened(self, error: errors.CouchbaseException) -> errors.CouchbaseException | None:
         if isinstance(error, errors.DocumentNotFoundException):
-            # There is nothing, or nothing any more, between the bounds.
+            # There is no document, or no further document, between the bounds.
             self.is_done = True
             return None
         if error.context.status == Status.RANGE_ERROR and isinstance(self._selection, Sample):
-            # Older servers refuse a sample of more than there is; newer ones return all.
+            # Older servers refuse a sample larger than the vbucket; newer ones return all documents.
             self._selection = Bounds()
             return None
         return self._restart(error) if _was_on_its_way(error) else error
@@ -198,10 +203,10 @@ class VBucketScan:
 
 
 class ScanMachine:
-    """A ``FanOut`` that scans all vbuckets, and gives the documents that it finds page by page.
+    """A ``FanOut`` that scans all vbuckets and delivers the documents page by page.
 
     Args:
-        seed: of a sample that has none of its own.
+        seed: seed for a sample without one.
     """
 
     def __init__(self, options: ScanOptions, *, seed: int) -> None:
@@ -211,26 +216,26 @@ class ScanMachine:
         self.failure: Exception | None = None
         self._selection = options.selection(seed)
         self._missing = self._selection.size if isinstance(self._selection, Sample) else math.inf
-        """How many documents are still wanted."""
+        """Number of documents still wanted."""
         self._is_wanted = False
         self._is_ended = False
         self._first: Sequence[Operation] = (Noop(options.keyspace),)
-        """What is asked before all else, until it was."""
+        """Operations that precede all others; empty once they were returned."""
         self._unscanned: deque[int] | None = None
-        """Vbuckets whose turn has not come; None before there is a map."""
+        """Vbuckets whose scan has not started; None before there is a map."""
         self._under_way: dict[int, VBucketScan] = {}
-        # Of those, the ones that go on, the ones that rest until then, and the ones with a page that nobody has taken.
+        # Subsets of these: scans that continue, scans that pause until an instant, and scans with an untaken page.
         self._idle: list[VBucketScan] = []
         self._resting: list[tuple[float, VBucketScan]] = []
         self._ready: deque[tuple[VBucketScan, Sequence[ScanResult]]] = deque()
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to be scanned."""
+        """Whether no vbucket is left to scan."""
         return self._is_ended or (self._unscanned is not None and not self._unscanned and not self._under_way)
 
     def next_operations(self, now: float, *, replicas: int | None = None) -> Sequence[Operation]:
-        """Return what to submit now: one request at most for each vbucket that is under way."""
+        """Return the operations to submit now: at most one request for each vbucket under way."""
         if not self._is_wanted or self._is_ended:
             return ()
         while self._unscanned and len(self._under_way) < self.options.concurrency:
@@ -245,24 +250,24 @@ class ScanMachine:
         return [*first, *(scan.next_request() for due, scan in waiting if due <= now)]
 
     def settled(self, operation: Operation, outcome: object, *, vbuckets: int, replicas: int | None) -> None:
-        """Record what became of a request."""
+        """Record the outcome of a request."""
         if isinstance(operation, scan_requests.VBucketOperation):
             self._request_settled(self._under_way[operation.vbucket], outcome)
         elif isinstance(outcome, Exception):
             self._end(outcome)
         else:
-            # Where there is no map, as with a memcached, the request for the first one says what is wrong.
+            # Without a map, as with a memcached, the request for vbucket 0 fails with the reason.
             self._unscanned = deque(_order(self._selection, max(vbuckets, 1)))
 
     def take(self) -> Sequence[ScanResult]:
-        """Return the documents of the page that has been ready for longest, and have its vbucket go on."""
+        """Return the documents of the oldest ready page, and let the scan of its vbucket continue."""
         self._is_wanted = True
         if not self._ready:
             return ()
         scan, page = self._ready.popleft()
         self._go_on(scan)
         if len(page) >= self._missing:
-            # A sample of each vbucket is larger than the sample of all.
+            # The samples of all vbuckets together are larger than the requested sample.
             page = page[: int(self._missing)]
             self._end(None)
             self.failure = None
@@ -270,7 +275,7 @@ class ScanMachine:
         return page
 
     def close(self) -> Sequence[Operation]:
-        """End the scan, and return what ends those that are open on nodes."""
+        """End the scan, and return the requests that cancel the scans open on nodes."""
         self._end(None)
         cancels = [scan.cancel_request() for scan in self._under_way.values()]
         return [cancel for cancel in cancels if cancel is not None]
@@ -303,9 +308,9 @@ class ScanMachine:
 
 
 def _order(selection: Bounds | Sample, vbuckets: int) -> Sequence[int]:
-    """Return the vbuckets in the order in which they are scanned: for a sample in one that its seed shuffles.
+    """Return the vbuckets in scan order; for a sample, the seed shuffles them.
 
-    A sample is complete when it is large enough, so the first vbuckets would be in it more often than the last ones.
+    A sample ends once it is large enough, so in a fixed order it would favor the first vbuckets.
     """
     if isinstance(selection, Bounds):
         return range(vbuckets)
@@ -313,5 +318,5 @@ def _order(selection: Bounds | Sample, vbuckets: int) -> Sequence[int]:
 
 
 def _was_on_its_way(error: errors.CouchbaseException) -> bool:
-    """Tell whether a request may have reached a node whose answer will never come: nobody is harmed by another one."""
+    """Return whether the stream closed while the request was in flight. Repeating a scan request is harmless."""
     return error.context.refused_reason == RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT

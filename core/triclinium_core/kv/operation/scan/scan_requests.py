@@ -1,4 +1,4 @@
-"""The operations that scan one vbucket: open a scan, go on with it, end it.
+"""Operations that scan one vbucket: create, continue and cancel a scan.
 
 Source: kv_engine ``docs/range_scans``.
 """
@@ -20,7 +20,7 @@ from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import Transcoder
 
 SCAN_ID_SIZE = 16
-"""Bytes of the id of a scan."""
+"""Size of a scan id in bytes."""
 
 
 class VBucketOperation(Operation, frozen=True, gc=False):
@@ -34,9 +34,9 @@ class VBucketOperation(Operation, frozen=True, gc=False):
 
 
 class RangeScanCreate(VBucketOperation, frozen=True, gc=False):
-    """Open a scan of what a collection has in one vbucket. Given up, it leaves no open scan behind.
+    """Open a scan of a collection's documents in one vbucket. If abandoned, it leaves no open scan behind.
 
-    With a ``token``, the scan has the mutation that it stands for, and those before it.
+    With a ``token``, the scan includes its mutation and all mutations before it.
     """
 
     name: ClassVar[str] = "range_scan_create"
@@ -57,7 +57,7 @@ class RangeScanCreate(VBucketOperation, frozen=True, gc=False):
 
 
 class ScanOperation(VBucketOperation, frozen=True, gc=False):
-    """Base of the operations on a scan that is open."""
+    """Base of the operations on an open scan."""
 
     scan_id: bytes
 
@@ -71,9 +71,10 @@ class ScanOperation(VBucketOperation, frozen=True, gc=False):
 
 
 class RangeScanContinue(ScanOperation, frozen=True, gc=False):
-    """Take the next documents of a scan: so many at most, and no more bytes, but for the last document, which is whole.
+    """Read the next documents of a scan.
 
-    The server stops after ``time_limit_ms`` too, but not before it has found one. 0 bytes or milliseconds mean any.
+    The page has at most ``item_limit`` documents and ``byte_limit`` bytes, which the last document may exceed. It also
+    ends after ``time_limit_ms``, but not before it has one document. 0 bytes or milliseconds mean no limit.
     """
 
     name: ClassVar[str] = "range_scan_continue"
@@ -94,7 +95,7 @@ class RangeScanContinue(ScanOperation, frozen=True, gc=False):
 
 
 class RangeScanCancel(ScanOperation, frozen=True, gc=False):
-    """End a scan before all of it was taken. Whoever has left a scan does not wait for that, nor retries it."""
+    """Cancel a scan before its end. No caller waits for it, and it is not retried."""
 
     name: ClassVar[str] = "range_scan_cancel"
     opcode: ClassVar[Opcode] = Opcode.RANGE_SCAN_CANCEL
@@ -102,4 +103,4 @@ class RangeScanCancel(ScanOperation, frozen=True, gc=False):
 
 
 SCAN_OPERATIONS: tuple[type[Operation], ...] = (RangeScanCreate, RangeScanContinue, RangeScanCancel)
-"""The operations of this module that can be submitted."""
+"""Operations of this module that can be submitted."""

@@ -1,6 +1,6 @@
-"""Scan types: a range of document ids, those with a prefix, and a sample.
+"""Scan types: a range of document ids, ids with a prefix, and a sample.
 
-Source: SDK-RFC on key-value range scans (as the clients of Couchbase have it); kv_engine ``docs/range_scans``.
+Source: SDK-RFC on key-value range scans (as the Couchbase clients implement it); kv_engine ``docs/range_scans``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from triclinium_core.kv.wire.constants import KEY_SIZE_MAX
 from triclinium_core.shown import shown
 
 LOWEST = b"\x00"
-"""At or below every id."""
+"""Lower bound of all ids."""
 HIGHEST = b"\xff"
-"""Above every id that is UTF-8."""
+"""Upper bound of all ids in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,11 @@ class ScanTerm:
     """One end of a range: a document id, or the beginning of one.
 
     Args:
-        exclusive: whether the range ends before it.
+        exclusive: whether the range excludes it.
 
     Raises:
-        InvalidArgumentException: not a string, empty, no Unicode, or longer than an id can be.
+        InvalidArgumentException: ``term`` is not a string, is empty, is not valid Unicode or is longer than an id can
+            be.
     """
 
     term: str
@@ -40,11 +41,11 @@ class ScanTerm:
 
 @dataclass(frozen=True, slots=True)
 class RangeScan:
-    """All documents whose ids lie between two terms, by the order of their bytes as UTF-8.
+    """All documents whose ids lie between two terms, in the order of their UTF-8 bytes.
 
     Args:
-        from_: where it begins; a string is included. None for the lowest id.
-        to: where it ends; a string is included. None for the highest.
+        from_: start of the range; a string is included. None for the lowest id.
+        to: end of the range; a string is included. None for the highest id.
 
     Raises:
         InvalidArgumentException: a term is neither a string nor a ``ScanTerm``.
@@ -64,7 +65,7 @@ class RangeScan:
 
     @property
     def bounds(self) -> Bounds:
-        """The same as bytes."""
+        """The range as bytes."""
         start, excludes_start = _bound(self.from_, LOWEST)
         end, excludes_end = _bound(self.to, HIGHEST)
         return Bounds(start, end, excludes_start=excludes_start, excludes_end=excludes_end)
@@ -75,7 +76,8 @@ class PrefixScan:
     """All documents whose ids begin with ``prefix``.
 
     Raises:
-        InvalidArgumentException: not a string, empty, no Unicode, or longer than an id can be.
+        InvalidArgumentException: ``prefix`` is not a string, is empty, is not valid Unicode or is longer than an id can
+            be.
     """
 
     prefix: str
@@ -85,22 +87,22 @@ class PrefixScan:
 
     @property
     def bounds(self) -> Bounds:
-        """The range of the ids that have the prefix."""
+        """Range of the ids with the prefix."""
         start = self.prefix.encode()
-        # An id that is as long as the longest has nothing behind its prefix.
+        # No id is longer than a prefix of maximum length.
         return Bounds(start, start + HIGHEST if len(start) < KEY_SIZE_MAX else start)
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingScan:
-    """Some documents, chosen at random.
+    """Random sample of documents.
 
     Args:
-        limit: how many at most; there may be fewer.
-        seed: the same one chooses the same documents as long as none is written; None for another one each time.
+        limit: maximum number of documents; there may be fewer.
+        seed: selects the same documents in each scan as long as no document changes; None for a new seed each time.
 
     Raises:
-        InvalidArgumentException: a number that cannot be.
+        InvalidArgumentException: a number is out of range.
     """
 
     limit: int
@@ -117,7 +119,7 @@ ScanType = RangeScan | PrefixScan | SamplingScan
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A range of ids as bytes."""
+    """Range of ids as bytes."""
 
     start: bytes = LOWEST
     end: bytes = HIGHEST
@@ -127,7 +129,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A sample of what one vbucket has."""
+    """Sample of the documents of one vbucket."""
 
     size: int
     seed: int

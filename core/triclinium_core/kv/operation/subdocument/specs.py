@@ -1,4 +1,4 @@
-"""Specs of the paths of a sub-document operation, checked when they are made.
+"""Path specs of a sub-document operation, checked on construction.
 
 Source: SDK-RFC 0053 "LookupIn", "MutateIn"; kv_engine ``docs/SubDocument.md``.
 """
@@ -20,9 +20,9 @@ from triclinium_core.shown import shown
 from triclinium_core.transcoding.transcoder import EncodedValue, Transcoder
 
 DELTA_MAX = 2**63 - 1
-"""Numbers inside of documents are signed ones of 64 bits to the server."""
+"""Largest delta: the server treats numbers in documents as signed 64-bit integers."""
 _FLAGS_MAX = 0xFF
-"""The flags of a path travel in one byte."""
+"""Maximum flags of a path, which are one byte on the wire."""
 
 S = TypeVar("S")
 
@@ -31,10 +31,10 @@ _CONTAINERS = (dict, list, tuple, set, frozenset)
 
 @unique
 class LookupInMacro(StrEnum):
-    """Virtual attributes that tell of the document itself; read them with ``LookupInSpec.get(…, xattr=True)``."""
+    """Virtual attributes with metadata of the document; read them with ``LookupInSpec.get(…, xattr=True)``."""
 
     DOCUMENT = "$document"
-    """All of the following in one object."""
+    """All of the following attributes in one object."""
     EXPIRY_TIME = "$document.exptime"
     """Unix time in seconds; 0 for never."""
     CAS = "$document.CAS"
@@ -50,10 +50,10 @@ class LookupInMacro(StrEnum):
 
 @unique
 class MutationMacro(Enum):
-    """Values that the server puts in when it applies a mutation; they are for extended attributes."""
+    """Values for extended attributes that the server fills in when it applies a mutation."""
 
     CAS = "${Mutation.CAS}"
-    """The new CAS, its bytes reversed, as hexadecimal digits in a string."""
+    """The new CAS with reversed bytes, as hexadecimal digits in a string."""
     SEQ_NO = "${Mutation.seqno}"
     """The new sequence number, as hexadecimal digits in a string."""
     VALUE_CRC32C = "${Mutation.value_crc32c}"
@@ -62,23 +62,23 @@ class MutationMacro(Enum):
 
 @unique
 class StoreSemantics(Enum):
-    """What a mutation expects of the document."""
+    """Whether the document of a mutation must exist."""
 
     REPLACE = "replace"
-    """It must exist."""
+    """The document must exist."""
     UPSERT = "upsert"
-    """It is created where there is none."""
+    """A missing document is created."""
     INSERT = "insert"
-    """It must not exist."""
+    """The document must not exist."""
 
 
 class LookupInSpec(msgspec.Struct, frozen=True):
-    """What to read at one path, made by the methods below. They have in common:
+    """Lookup at one path, made by the methods below, which share these arguments and exceptions.
 
     Args:
-        path: where, such as ``address.city`` or ``children[-1].name``, up to 1024 bytes as UTF-8. Backticks enclose a
-            key that has dots or brackets of its own.
-        xattr: whether the path leads into the extended attributes, which lie beside the document.
+        path: path in the document, such as ``address.city`` or ``children[-1].name``, up to 1024 bytes of UTF-8.
+            Enclose a key that contains dots or brackets in backticks.
+        xattr: whether the path is in the extended attributes, which are stored beside the document.
 
     Raises:
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
@@ -96,23 +96,23 @@ class LookupInSpec(msgspec.Struct, frozen=True):
 
     @classmethod
     def get(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
-        """Read the value at ``path``; the whole document where that is empty."""
+        """Read the value at ``path``; the whole document if ``path`` is empty."""
         return cls(subdocument.PathOpcode.GET if path or xattr else subdocument.PathOpcode.GET_DOCUMENT, path, xattr)
 
     @classmethod
     def exists(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
-        """Ask whether there is a value at ``path``, which must not be empty."""
+        """Check whether ``path``, which must not be empty, has a value."""
         _require_path(path, "use Collection.exists to ask for a document")
         return cls(subdocument.PathOpcode.EXISTS, path, xattr)
 
     @classmethod
     def count(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
-        """Count the elements of the array, or the keys of the object, at ``path``; of the document where that is empty."""
+        """Count the elements of the array or the keys of the object at ``path``; of the document if it is empty."""
         return cls(subdocument.PathOpcode.COUNT, path, xattr)
 
 
 class EncodedMutation(msgspec.Struct, frozen=True):
-    """What to change at one path, as it travels; ``MutateInSpec.encode`` makes one.
+    """Encoded mutation at one path, made by ``MutateInSpec.encode``.
 
     Raises:
         InvalidArgumentException: the path is too long.
@@ -130,19 +130,19 @@ class EncodedMutation(msgspec.Struct, frozen=True):
 
     @property
     def xattr(self) -> bool:
-        """Whether the path leads into the extended attributes."""
+        """Whether the path is in the extended attributes."""
         return bool(self.flags & subdocument.PathFlag.XATTR)
 
 
 class MutateInSpec(msgspec.Struct, frozen=True):
-    """What to change at one path, made by the methods below. They have in common:
+    """Mutation at one path, made by the methods below, which share these arguments and exceptions.
 
     Args:
-        path: where, as in ``LookupInSpec``.
-        value, values: anything that the transcoder of the call can store as JSON, or one ``MutationMacro``, which makes
-            ``xattr`` True.
-        xattr: whether the path leads into the extended attributes, which lie beside the document.
-        create_parents: whether to create the objects on the way to ``path`` that do not exist.
+        path: path in the document, as in ``LookupInSpec``.
+        value, values: anything that the transcoder of the call can encode as JSON, or one ``MutationMacro``, which
+            makes ``xattr`` True.
+        xattr: whether the path is in the extended attributes, which are stored beside the document.
+        create_parents: whether to create missing parent objects of ``path``.
 
     Raises:
         InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
@@ -176,14 +176,14 @@ class MutateInSpec(msgspec.Struct, frozen=True):
 
     @classmethod
     def replace(cls, path: str, value: object, *, xattr: bool = False) -> MutateInSpec:
-        """Replace the value at ``path``, which must exist; the whole document where that is empty."""
+        """Replace the value at ``path``, which must exist; the whole document if ``path`` is empty."""
         return _of_value(
             subdocument.PathOpcode.REPLACE if path or xattr else subdocument.PathOpcode.SET_DOCUMENT, path, value, xattr
         )
 
     @classmethod
     def remove(cls, path: str, *, xattr: bool = False) -> MutateInSpec:
-        """Remove what is at ``path``; the whole document where that is empty."""
+        """Remove the value at ``path``; the whole document if ``path`` is empty."""
         opcode = subdocument.PathOpcode.REMOVE if path or xattr else subdocument.PathOpcode.REMOVE_DOCUMENT
         return cls(opcode, _flags(xattr), path)
 
@@ -191,19 +191,19 @@ class MutateInSpec(msgspec.Struct, frozen=True):
     def array_append(
         cls, path: str, *values: object, xattr: bool = False, create_parents: bool = False
     ) -> MutateInSpec:
-        """Add values at the end of the array at ``path``; the document is the array where that is empty."""
+        """Append values to the array at ``path``; to the document, which is an array, if ``path`` is empty."""
         return _of_values(subdocument.PathOpcode.ARRAY_APPEND, path, values, xattr, create_parents)
 
     @classmethod
     def array_prepend(
         cls, path: str, *values: object, xattr: bool = False, create_parents: bool = False
     ) -> MutateInSpec:
-        """Add values at the beginning of the array at ``path``; the document is the array where that is empty."""
+        """Prepend values to the array at ``path``; to the document, which is an array, if ``path`` is empty."""
         return _of_values(subdocument.PathOpcode.ARRAY_PREPEND, path, values, xattr, create_parents)
 
     @classmethod
     def array_insert(cls, path: str, *values: object, xattr: bool = False) -> MutateInSpec:
-        """Add values in front of the element at ``path``, such as ``tags[2]``."""
+        """Insert values before the element at ``path``, such as ``tags[2]``."""
         _require_path(path, "name an element, such as [0]")
         return _of_values(subdocument.PathOpcode.ARRAY_INSERT, path, values, xattr)
 
@@ -211,7 +211,7 @@ class MutateInSpec(msgspec.Struct, frozen=True):
     def array_add_unique(
         cls, path: str, value: object, *, xattr: bool = False, create_parents: bool = False
     ) -> MutateInSpec:
-        """Add a string, number, bool or None at the end of the array at ``path``, unless it is there already."""
+        """Append a string, number, bool or None to the array at ``path``, unless the array contains it."""
         if isinstance(value, (*_CONTAINERS, MutationMacro)):
             raise errors.InvalidArgumentException(
                 f"value={shown(value)} must be a string, a number, a bool or None: nothing else is compared",
@@ -221,19 +221,19 @@ class MutateInSpec(msgspec.Struct, frozen=True):
 
     @classmethod
     def increment(cls, path: str, delta: int = 1, *, xattr: bool = False, create_parents: bool = False) -> MutateInSpec:
-        """Add ``delta``, from 1 to 2**63 - 1, to the number at ``path``, which is created where there is none."""
+        """Add ``delta``, from 1 to 2**63 - 1, to the number at ``path``, which is created if missing."""
         return _counting(path, delta, 1, xattr, create_parents)
 
     @classmethod
     def decrement(cls, path: str, delta: int = 1, *, xattr: bool = False, create_parents: bool = False) -> MutateInSpec:
-        """Subtract ``delta``, from 1 to 2**63 - 1, from the number at ``path``, which is created where there is none."""
+        """Subtract ``delta``, from 1 to 2**63 - 1, from the number at ``path``, which is created if missing."""
         return _counting(path, delta, -1, xattr, create_parents)
 
     def encode(self, transcoder: Transcoder) -> EncodedMutation:
-        """Return the spec as it travels.
+        """Return the encoded mutation.
 
         Raises:
-            EncodingFailureException: the transcoder cannot store a value.
+            EncodingFailureException: the transcoder cannot encode a value.
             ValueTooLargeException: the values are larger than the server stores.
         """
         value = b",".join(_encoded(each, transcoder) for each in self.values)
@@ -246,7 +246,7 @@ def check_specs(specs: object, kind: type[S]) -> tuple[S, ...]:
     """Return the specs of one operation.
 
     Raises:
-        InvalidArgumentException: not a sequence of such specs, none at all, or more than the server takes.
+        InvalidArgumentException: ``specs`` is not a sequence of ``kind``, is empty or exceeds ``SPECS_MAX``.
     """
     if not isinstance(specs, Sequence) or not all(isinstance(spec, kind) for spec in specs):
         raise errors.InvalidArgumentException(
@@ -266,7 +266,7 @@ def check_mutations(specs: object) -> None:
     """Check that one request can carry these mutations.
 
     Raises:
-        InvalidArgumentException: not a tuple of mutations, too many of them, or a contradiction among them.
+        InvalidArgumentException: ``specs`` is not a sequence of mutations, has too many of them or contradicts itself.
         ValueTooLargeException: the request would exceed ``MUTATIONS_SIZE_MAX``.
     """
     mutations = check_specs(specs, EncodedMutation)
@@ -277,7 +277,7 @@ def check_mutations(specs: object) -> None:
         )
     size = sum(subdocument.MUTATION_SPEC.size + len(spec.path.encode()) + len(spec.value) for spec in mutations)
     if size > MUTATIONS_SIZE_MAX:
-        # Paths have 16 KiB together at most, so it is the values.
+        # All paths together have at most 16 KiB, so the values are too large.
         raise errors.ValueTooLargeException(
             f"specs has {size} bytes; one request carries at most {MUTATIONS_SIZE_MAX}; change fewer paths in one call"
         )
@@ -312,7 +312,7 @@ def _counting(path: str, delta: int, sign: int, xattr: bool, create_parents: boo
 
 def _flags(xattr: bool, create_parents: bool = False, *, is_macro: bool = False) -> subdocument.PathFlag:
     flags = subdocument.PathFlag.NONE
-    # RFC 0053 §MutateIn: a macro implies that the value is an extended attribute.
+    # RFC 0053 §MutateIn: a macro implies an extended attribute.
     if check_flag(xattr, "xattr") or is_macro:
         flags |= subdocument.PathFlag.XATTR
     if check_flag(create_parents, "create_parents"):

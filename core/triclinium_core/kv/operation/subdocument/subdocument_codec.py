@@ -1,4 +1,4 @@
-"""The bodies of the two sub-document commands: specs on their way, outcomes on theirs back.
+"""Codec of the two sub-document commands: specs in requests, outcomes in responses.
 
 Source: kv_engine ``docs/SubDocument.md`` "Multi-Path Commands".
 """
@@ -22,7 +22,7 @@ from triclinium_core.retry.couchbase import Status
 
 
 class MalformedOutcomes(ValueError):
-    """A body that cannot tell what became of these specs; the message says why."""
+    """A body without a valid outcome for each spec; the message gives the reason."""
 
 
 _EXPIRY = struct.Struct(">I")
@@ -37,7 +37,7 @@ _DELETED = (Status.SUBDOC_SUCCESS_DELETED, Status.SUBDOC_MULTI_PATH_FAILURE_DELE
 
 
 def encode_lookup_in(operation: LookupIn) -> Body:
-    """Return what of a lookup's request depends on it."""
+    """Return the parts of the request that depend on the lookup."""
     flags = subdocument.DocumentFlag.ACCESS_DELETED if operation.access_deleted else subdocument.DocumentFlag.NONE
     flags |= subdocument.DocumentFlag.REPLICA_READ if operation.copy else subdocument.DocumentFlag.NONE
     return Body(
@@ -48,7 +48,7 @@ def encode_lookup_in(operation: LookupIn) -> Body:
 
 
 def encode_mutate_in(operation: MutateIn) -> Body:
-    """Return what of a mutation's request depends on it."""
+    """Return the parts of the request that depend on the mutation."""
     flags = _DOCUMENT_FLAGS[operation.store_semantics]
     flags |= subdocument.DocumentFlag.ACCESS_DELETED if operation.access_deleted else subdocument.DocumentFlag.NONE
     flags |= (
@@ -64,13 +64,13 @@ def encode_mutate_in(operation: MutateIn) -> Body:
 
 
 def decode_lookup_in(operation: LookupIn, frame: Frame, vbucket: int) -> Result:
-    """Return what a lookup has found.
+    """Return the result of a lookup.
 
     Raises:
         MalformedOutcomes: the body does not fit the specs.
     """
     outcomes = decode_lookups(frame.value, operation.specs)
-    # Decision C38: what succeeds makes nothing that only errors need.
+    # Decision C38: a success builds nothing that only errors need.
     context = context_of(operation) if any(status for status, _ in outcomes) else ErrorContext()
     is_deleted = frame.status in _DELETED
     result = LookupInResult(Cas(frame.cas), operation.specs, outcomes, operation.transcoder, context, is_deleted)
@@ -78,7 +78,7 @@ def decode_lookup_in(operation: LookupIn, frame: Frame, vbucket: int) -> Result:
 
 
 def decode_mutate_in(operation: MutateIn, frame: Frame, vbucket: int) -> Result:
-    """Return what a mutation has returned.
+    """Return the result of a mutation.
 
     Raises:
         MalformedOutcomes: the body does not fit the specs.
@@ -94,7 +94,7 @@ def decode_mutate_in(operation: MutateIn, frame: Frame, vbucket: int) -> Result:
 
 
 def wire_order(specs: Sequence[LookupInSpec] | Sequence[EncodedMutation]) -> list[int]:
-    """Return the places of the specs in the order in which they travel: extended attributes first, else as they came.
+    """Return the indexes of the specs in wire order: extended attributes first, otherwise in the caller's order.
 
     Source: kv_engine ``daemon/subdocument_validators.cc``; SDK-RFC 0053 "LookupIn", notes.
     """
@@ -102,7 +102,7 @@ def wire_order(specs: Sequence[LookupInSpec] | Sequence[EncodedMutation]) -> lis
 
 
 def encode_lookups(specs: Sequence[LookupInSpec]) -> bytes:
-    """Return the value of a request that reads."""
+    """Return the value of a lookup request."""
     pieces = bytearray()
     for place in wire_order(specs):
         spec = specs[place]
@@ -117,7 +117,7 @@ def encode_lookups(specs: Sequence[LookupInSpec]) -> bytes:
 
 
 def encode_mutations(specs: Sequence[EncodedMutation]) -> bytes:
-    """Return the value of a request that changes."""
+    """Return the value of a mutation request."""
     pieces = bytearray()
     for place in wire_order(specs):
         spec = specs[place]
@@ -132,7 +132,7 @@ def decode_lookups(body: bytes, specs: Sequence[LookupInSpec]) -> tuple[tuple[in
     """Return status and value of each spec, in the caller's order.
 
     Raises:
-        MalformedOutcomes: too few or too many of them, or a length that reaches beyond the body.
+        MalformedOutcomes: there are too few or too many outcomes, or a length exceeds the body.
     """
     outcomes: list[tuple[int, bytes]] = [(Status.SUCCESS, b"")] * len(specs)
     start = 0
@@ -149,10 +149,10 @@ def decode_lookups(body: bytes, specs: Sequence[LookupInSpec]) -> tuple[tuple[in
 
 
 def decode_mutations(body: bytes, specs: Sequence[EncodedMutation]) -> Mapping[int, bytes]:
-    """Return what the specs of a mutation that was applied return, by the caller's order.
+    """Return the values of the specs of an applied mutation, by index in the caller's order.
 
     Raises:
-        MalformedOutcomes: an index that no spec has, or twice, a failure among the successes, or a wrong length.
+        MalformedOutcomes: an index is out of range or occurs twice, an outcome is a failure, or a length is wrong.
     """
     order = wire_order(specs)
     values: dict[int, bytes] = {}
@@ -174,10 +174,10 @@ def decode_mutations(body: bytes, specs: Sequence[EncodedMutation]) -> Mapping[i
 
 
 def decode_failed_mutation(body: bytes, specs: Sequence[EncodedMutation]) -> tuple[int, int]:
-    """Return which spec of a mutation failed, by the caller's order, and with which status.
+    """Return index, in the caller's order, and status of the spec of a mutation that failed.
 
     Raises:
-        MalformedOutcomes: anything but one failure of one of the specs.
+        MalformedOutcomes: the body is not exactly one failure of one of the specs.
     """
     if len(body) != MUTATION_OUTCOME.size:
         raise MalformedOutcomes(f"the one failure of a mutation has {MUTATION_OUTCOME.size} bytes, not {len(body)}")

@@ -1,4 +1,4 @@
-"""The operations on parts of documents: values, checked when they are made.
+"""Operations on parts of documents, checked on construction.
 
 Source: SDK-RFC 0053 "LookupIn", "MutateIn".
 """
@@ -24,7 +24,7 @@ from triclinium_core.transcoding.transcoder import Transcoder
 
 
 class LookupIn(DocumentOperation, frozen=True, gc=False):
-    """Read parts of a document. With ``access_deleted``, what is left of one that was removed is read too."""
+    """Read parts of a document. With ``access_deleted``, read the tombstone of a removed document too."""
 
     name: ClassVar[str] = "lookup_in"
     opcode: ClassVar[Opcode] = Opcode.SUBDOC_MULTI_LOOKUP
@@ -42,10 +42,10 @@ class LookupIn(DocumentOperation, frozen=True, gc=False):
 
 
 class MutateIn(Mutation, frozen=True, gc=False):
-    """Change parts of a document, all of them or none; ``transcoder`` is for what the changes return.
+    """Change parts of a document, all of them or none; ``transcoder`` decodes the values that the changes return.
 
-    With ``access_deleted``, the extended attributes of a document that was removed are changed too; with
-    ``create_as_deleted``, a document that is created has only those, and reads as removed.
+    With ``access_deleted``, the mutation also applies to the extended attributes of a removed document. With
+    ``create_as_deleted``, a created document has only extended attributes, and reads as removed.
     """
 
     name: ClassVar[str] = "mutate_in"
