@@ -1,1 +1,1 @@
-"""The whole client as one pure machine: events in, ordered actions out, and the time of its next wakeup."""
+"""Client as one pure machine: events in, ordered actions out, and the time of its next wakeup."""

@@ -1,4 +1,6 @@
-"""Attributes of the outer span and of the metric of a call, known before it is sent. They contain no key and no value.
+"""Attributes of the outer span and of the metric of a call, known before it is sent.
+
+They contain no key and no value.
 
 Source: SDK-RFC 0067 "Outer Request Span Attributes".
 """
@@ -19,7 +21,7 @@ from triclinium_core.telemetry.span_names import SPAN_NAMES
 from triclinium_core.telemetry.tracing import AttributeValue
 
 Asked = Operation | Inquiry | ServiceRequest
-"""What a call submits."""
+"""Operation, inquiry or request that a call submits."""
 
 DURABILITY_NAMES: Mapping[DurabilityLevel, str | None] = {
     DurabilityLevel.NONE: None,
@@ -27,7 +29,7 @@ DURABILITY_NAMES: Mapping[DurabilityLevel, str | None] = {
     DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE: "majority_and_persist_active",
     DurabilityLevel.PERSIST_TO_MAJORITY: "persist_majority",
 }
-"""RFC 0067 "Attribute: Durability Level"."""
+"""Names of the durability levels in RFC 0067 "Attribute: Durability Level"."""
 
 
 def name_of(asked: Asked) -> str:
@@ -36,22 +38,22 @@ def name_of(asked: Asked) -> str:
 
 
 def attributes_of(asked: Asked) -> Mapping[str, AttributeValue]:
-    """Return the attributes of the outer span that are known when the call begins, but for its name."""
+    """Return the attributes of the outer span that are known when the call begins, without its name."""
     if isinstance(asked, Operation):
         known = _of_operation(asked)
     elif isinstance(asked, ServiceRequest):
         known = _of_request(asked)
     else:
-        # It goes to several services.
+        # An inquiry concerns several services.
         known = {NAMESPACE: asked.bucket}
     return {key: value for key, value in known.items() if value is not None}
 
 
 def attributes_of_mutation(keyspace: Keyspace, durability: object) -> Mapping[str, AttributeValue]:
-    """Return the attributes of a mutation that does not exist yet, because its value is not encoded.
+    """Return the attributes of a mutation whose value is not encoded yet.
 
     Args:
-        durability: the caller's argument, which may be wrong.
+        durability: argument of the caller, which may be invalid.
     """
     level = DURABILITY_NAMES[durability] if isinstance(durability, DurabilityLevel) else None
     known = {
@@ -76,7 +78,8 @@ def _of_operation(operation: Operation) -> dict[str, AttributeValue | None]:
 
 def _of_request(request: ServiceRequest) -> dict[str, AttributeValue | None]:
     context = request.error_context()
-    # RFC 0067 "Attribute: Statement": with parameters, what is sensitive is most likely in them and not in the text.
+    # RFC 0067 "Attribute: Statement": if a statement has parameters, sensitive data is most likely in them and not in
+    # the text.
     has_parameters = isinstance(request, StatementRequest) and bool(context.parameters)
     return {
         SERVICE: str(request.service),

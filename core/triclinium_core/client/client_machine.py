@@ -1,21 +1,21 @@
-"""The whole client as one pure machine: events in, ordered actions out.
+"""Client as one pure machine: events in, ordered actions out.
 
 The contract, in full:
 
 1. ``now``, in monotonic seconds, never goes back.
-2. Carry out the actions in the order given before the next ``handle``, or queue them in that order. There is one
-   ``SendBytes`` for each stream at most, and it comes last. With ``unless_readable``, write only if nothing of the
-   stream waits to be read; otherwise close the stream and feed ``StreamLost`` instead of those bytes.
-3. Feed received bytes in pieces of ``PIECE_SIZE_BYTES_MAX`` at most. When ``wakeup`` has come, read what is readable on
-   every stream and feed that, but stop once ``work`` has grown by ``WORK_BEFORE_TIME_MAX``; then feed ``TimePassed``,
-   and name the streams that may have more in ``unread``. The first ``TimePassed`` starts the client. Spurious ones are
-   harmless, and ``wakeup`` itself may be early.
-4. The machine is not re-entrant and not thread-safe: one call at a time.
-5. At the end give up with ``OperationAbandoned`` what is open: the garbage collector does not look into operations, so
-   what their strategies and contexts refer to would be kept with the machine.
+2. Execute the actions in the given order before the next ``handle``, or queue them in that order. There is at most one
+   ``SendBytes`` for each stream, and it comes last. With ``unless_readable``, write only if no bytes of the stream wait
+   to be read; otherwise close the stream and feed ``StreamLost`` instead of writing.
+3. Feed received bytes in pieces of at most ``PIECE_SIZE_BYTES_MAX``. When ``wakeup`` is reached, read the available
+   bytes of every stream and feed them, but stop once ``work`` has grown by ``WORK_BEFORE_TIME_MAX``. Then feed
+   ``TimePassed``, and list the streams that may have more bytes in ``unread``. The first ``TimePassed`` starts the
+   client. Additional ones are harmless, and ``wakeup`` itself may be early.
+4. The machine is not re-entrant and not thread-safe: make one call at a time.
+5. At the end, feed ``OperationAbandoned`` for everything that is open. The garbage collector does not track operations,
+   so their strategies and contexts, and what these refer to, would be kept alive with the machine.
 
-Nothing else has to be polled. A caller's mistake raises at once and changes nothing; whatever a server sends becomes
-actions, never an exception.
+The machine requires no other polling. A caller's mistake raises immediately and changes nothing. A node's mistake
+becomes actions, never an exception.
 """
 
 from __future__ import annotations
@@ -83,22 +83,22 @@ from triclinium_core.shown import shown, total_repr
 from triclinium_core.work import PIECE_WORK
 
 TIME_MAX = 1e12
-"""Monotonic seconds below which a clock stands; sums beyond would lose milliseconds."""
+"""Upper bound of the monotonic clock in seconds; larger sums would lose milliseconds."""
 
 
 _SETTLED, _CONNECTING, _ANSWERED = Stage.SETTLED, ConnectionState.CONNECTING, BreakerEvent.OPERATION_ANSWERED
-"""Members that each answer needs. ``kv.wire.constants`` has the figure."""
+"""Aliases of members that each response needs; ``kv.wire.constants`` has the cost of a lookup."""
 
 
 class ClientMachine:
     """One client of one cluster.
 
     Args:
-        options: what the user wants.
-        rng: randomness for jitter; ``random.Random`` fits.
+        options: options of the user.
+        rng: randomness for jitter, such as ``random.Random``.
 
     Raises:
-        InvalidArgumentException: the connection string or another option is wrong.
+        InvalidArgumentException: the connection string or another option is invalid.
     """
 
     work: int = 0
@@ -115,9 +115,9 @@ class ClientMachine:
         self._bare = connection_string.scheme is Scheme.MEMCACHED
         self._started, self._now = False, -TIME_MAX
         self.wakeup: float = -math.inf
-        """Instant when ``TimePassed`` is due: monotonic seconds, ``-inf`` before the first one, ``inf`` for never.
+        """Time at which ``TimePassed`` is due: monotonic seconds, ``-inf`` before the first one, ``inf`` for never.
 
-        It may be early: that of an operation which is settled by now.
+        It may be early, because it may belong to an operation that is already settled.
         """
         self._actions: list[Action] = []
         tools = toolkit_of(options, rng=rng, emit=self._actions.append)
@@ -147,24 +147,24 @@ class ClientMachine:
 
     @property
     def _open_count(self) -> int:
-        """Number of operations, requests and inquiries of users that are open."""
+        """Number of open operations, requests and inquiries of users."""
         return sum(not live.is_own for live in self._lifecycle.open.values()) + len(self._inquiries)
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
-        """Handle ``event``, and return what to do, in order.
+        """Process ``event``, and return the actions to execute, in order.
 
         Raises:
-            InvalidEvent: a token was submitted that names an open operation, or a decision that nobody asked for.
-            InvalidArgumentException: an operation on a document names no bucket, ``now`` goes back, or another
-                argument is wrong.
+            InvalidEvent: a submitted token names an open operation, or a decision was not requested.
+            InvalidArgumentException: an operation on a document names no bucket, ``now`` goes back, or another argument
+                is invalid.
         """
         handler = _HANDLERS.get(type(event))
         if handler is None:
             raise InvalidArgumentException(
                 f"event={shown(event)} is not an event that the machine knows", parameter="event"
             )
-        # A plain number at first sight; whatever else it is may be one all the same. Here and below, a look at the type in
-        # front of a check saves a get 3300 instructions of 103500 (``python -m tests.bench --only core``).
+        # The first test accepts a plain float; ``is_number`` accepts other numbers. Here and below, testing the type
+        # before the full check saves 3300 of the 103500 instructions of a get (``python -m tests.bench --only core``).
         if (type(now) is not float and not is_number(now)) or not self._now <= now < TIME_MAX:
             raise InvalidArgumentException(
                 f"now={shown(now)} must be monotonic seconds, and after {self._now!r} they cannot go back",
@@ -195,39 +195,39 @@ class ClientMachine:
         return actions
 
     def is_ambiguous(self, token: Token) -> bool:
-        """Tell whether an operation, given up now, may still be applied or have been. False for unknown tokens."""
+        """Return whether the operation, if abandoned now, may have been or may still be applied. False if unknown."""
         return self._lifecycle.is_ambiguous(token) or self._inquiries.is_ambiguous(token)
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
-        """Return what an error can tell of what was submitted and is given up now; None for unknown tokens.
+        """Return the error context of an operation, request or inquiry that is abandoned now; None if unknown.
 
         Args:
-            now: monotonic seconds, as ``handle`` gets them.
+            now: monotonic seconds, as for ``handle``.
         """
         found = self._lifecycle.error_context(token, now)
         return found if found is not None else self._inquiries.error_context(token)
 
     def check_authenticator(self, authenticator: Authenticator) -> None:
-        """Check that ``AuthenticatorChanged`` may bring this one; nothing changes.
+        """Check the authenticator of a future ``AuthenticatorChanged``, without a change.
 
         Raises:
-            InvalidArgumentException: it does not go with the scheme, or cannot follow the present one.
+            InvalidArgumentException: it does not fit the scheme, or cannot replace the current one.
         """
         self._connections.authentication.check(authenticator)
 
     def vbucket_count(self, bucket: str | None) -> int:
-        """Return how many vbuckets a bucket has; 0 as long as no map of it has come."""
+        """Return the number of vbuckets of a bucket; 0 before its first map."""
         return self._configs.vbucket_count(bucket)
 
     def replica_count(self, bucket: str | None) -> int | None:
-        """Return how many replicas a bucket keeps of each document; None as long as no map of it has come.
+        """Return the number of replicas of each document of a bucket; None before its first map.
 
-        On too few nodes some of them are missing, and so they are after a failover.
+        Some of them are missing if there are too few nodes, or after a failover.
         """
         return self._configs.replica_count(bucket)
 
     def statistics(self) -> ClientStatistics:
-        """Return a snapshot."""
+        """Return a snapshot of the client."""
         connections = tuple(self._connections.all)
         return ClientStatistics(
             connections=tuple(
@@ -245,29 +245,29 @@ class ClientMachine:
         """Return and clear the reports of all open intervals, for a client that closes.
 
         Args:
-            now: monotonic seconds, as ``handle`` gets them; None for the time of the newest event.
+            now: monotonic seconds, as for ``handle``; None for the time of the newest event.
         """
         return self._gathering.rest(self._now if now is None else now)
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
-        """Return how the connections stand; nobody is asked.
+        """Return the states of the connections, without sending a request.
 
         Args:
-            now: monotonic seconds, as ``handle`` gets them.
+            now: monotonic seconds, as for ``handle``.
 
         Raises:
-            InvalidArgumentException: the report cannot be called so.
+            InvalidArgumentException: ``report_id`` is invalid.
         """
         return diagnostics_of(self._connections, self._pool, report_id=report_id, sdk=self._options.user_agent, now=now)
 
     @property
     def topologies(self) -> Sequence[Topology]:
-        """The newest topology of each bucket, and of the cluster: from where ``PublishTopology`` goes on."""
+        """Newest topology of each bucket, and of the cluster. ``PublishTopology`` reports later changes."""
         return tuple(self._topologies.values())
 
     @property
     def cluster_labels(self) -> Mapping[str, str]:
-        """What all spans and metrics tell of the cluster, by attribute; nothing where it has not told its name and id.
+        """Attributes of the cluster for all spans and metrics; empty until a config has its name and id.
 
         Source: SDK-RFC 0067 "Cluster labels".
         """
@@ -282,7 +282,7 @@ class ClientMachine:
         self._operations.submit(event.submissions, now)
 
     def _check(self, submissions: Sequence[OperationSubmitted]) -> None:
-        """Raise where any of several submissions is wrong: all take effect, or none does."""
+        """Raise if any submission is invalid, so that either all take effect or none does."""
         tokens: set[Token] = set()
         for submission in submissions:
             if type(submission) is not OperationSubmitted:
@@ -402,12 +402,12 @@ class ClientMachine:
             self.work += PIECE_WORK + self._requests.work - before
             return
         if connection.state is _CONNECTING:
-            # The stream was given up meanwhile.
+            # The stream was abandoned meanwhile.
             return
         self._learn(connection, connection.bytes_received(data, now), now)
         self.work += connection.received.work
         if connection.waiting.tokens and connection.takes_operations:
-            # Once for all the answers of one piece.
+            # One call is enough for all responses in these bytes.
             self._operations.resume_waiting(connection, now)
 
     def _on_stream_lost(self, event: StreamLost, now: float) -> None:
@@ -417,7 +417,7 @@ class ClientMachine:
         self._requests.stream_lost(event, now)
 
     def _learn(self, connection: Connection, news: Iterable[News], now: float) -> None:
-        """Draw the conclusions from what a connection tells of its present stream."""
+        """Process the events of a connection's current stream."""
         stream, answers = connection.in_flight.stream, 0
         for item in news:
             if type(item) is Answered:
@@ -429,7 +429,7 @@ class ClientMachine:
                     answers += 1
                     self._operations.answered(owner, connection, item, now)
                     if owner.stage is _SETTLED and item.request.owner is owner:
-                        # A traceback may keep the request, and the collector does not look into it.
+                        # A traceback may keep the request alive, and the garbage collector does not track it.
                         item.request.owner = None
                 else:
                     self._own_answers.answered(connection, item, now)
@@ -437,7 +437,7 @@ class ClientMachine:
                 self._own_answers.orphans += 1
             elif connection.state is not ConnectionState.LOST and connection.in_flight.stream == stream:
                 self._conclusions.draw(connection, item, now)
-            # Else an answer has cost the stream. Only the answers behind it are still due to somebody.
+            # Otherwise an earlier response has closed the stream. Of the later events, only responses still count.
         if answers:
             connection.breaker.handle(_ANSWERED, now, answers)
         if connection.is_leaving:

@@ -1,4 +1,4 @@
-"""Surface of the client machine that its driver uses, so that a test may put another machine in its place."""
+"""Interface of the client machine for its driver, so that a test may replace the machine."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from triclinium_core.options import Authenticator
 
 
 class ClusterMachine(Machine[Event, Action], Protocol):
-    """Surface of ``ClientMachine`` that a driver uses, beyond that of any machine."""
+    """Interface of ``ClientMachine`` that a driver uses, in addition to that of every machine."""
 
     def check_authenticator(self, authenticator: Authenticator) -> None:
-        """Check that this one may replace the present one."""
+        """Check that an authenticator may replace the current one."""
         ...
 
     def is_ambiguous(self, token: Token) -> bool:
-        """Return whether the operation, if it is given up now, may have been applied."""
+        """Return whether the operation, if abandoned now, may have been or may still be applied."""
         ...
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
-        """Return the context of an error of the operation, if it is given up now."""
+        """Return the error context of an operation that is abandoned now."""
         ...
 
     def statistics(self) -> ClientStatistics:
-        """Return a snapshot."""
+        """Return a snapshot of the client."""
         ...
 
     def last_reports(self, now: float | None = None) -> Sequence[ReportTelemetry]:
-        """Return the reports of the intervals that end ``now``, by default with the newest event."""
+        """Return the reports of the intervals that end ``now``, by default at the time of the newest event."""
         ...
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
-        """Return how the connections stand."""
+        """Return the states of the connections."""
         ...
 
     @property
     def topologies(self) -> Sequence[Topology]:
-        """Topologies as they are now; ``PublishTopology`` brings the changes."""
+        """Current topologies; ``PublishTopology`` reports their changes."""
         ...
 
     def vbucket_count(self, bucket: str | None) -> int:
-        """Return how many vbuckets a bucket has; 0 as long as that is not known."""
+        """Return the number of vbuckets of a bucket; 0 if it is unknown."""
         ...
 
     def replica_count(self, bucket: str | None) -> int | None:
-        """Return how many replicas a bucket keeps of each document; None as long as that is not known."""
+        """Return the number of replicas of each document of a bucket; None if it is unknown."""
         ...

@@ -1,4 +1,4 @@
-"""Conclusions from events of connections: from what they report of their streams, and from their loss.
+"""Effects of the events of connections, and of their loss.
 
 Source: decisions C6, C10 and C24.
 """
@@ -15,7 +15,7 @@ from triclinium_core.runtime.kv.pool.connections import Loss
 
 
 class Conclusions:
-    """Passes events of connections to the parts that they concern."""
+    """Handler of the events of connections. It passes each event to the parts that it concerns."""
 
     def __init__(self, parts: Parts, configs: KnownConfigs) -> None:
         self._connections = parts.connections
@@ -28,7 +28,7 @@ class Conclusions:
         self._configs = configs
 
     def draw(self, connection: Connection, item: connection_events.News, now: float) -> None:
-        """Act on an event of a connection that is not an answer."""
+        """Process an event of a connection that is not a response."""
         match item:
             case connection_events.SaslAnswered(status):
                 self._connections.sasl_answered(connection, status)
@@ -50,7 +50,7 @@ class Conclusions:
         """Retry or fail the operations queued for a connection that is lost, or whose node has left the map."""
         connection = loss.connection
         if not connection.is_leaving:
-            # While the connections follow a map, those to its new nodes do not exist yet.
+            # While the connections follow a map, those to its new nodes are not created yet.
             self._follower.search_if_lost(connection.bucket, now)
         waiting = [*loss.waiting, *self._collections.connection_lost(connection)]
         is_refused = connection.history.last_end.is_refused
@@ -62,7 +62,11 @@ class Conclusions:
             self._operations.connection_lost(token, connection, loss.detail, now)
 
     def _on_ready(self, connection: Connection, losses: int, now: float) -> None:
-        """Use a connection that became ready after ``losses`` losses. Close it if its bucket has no config."""
+        """Process the event that a connection is ready. Close the connection if its bucket has no config.
+
+        Args:
+            losses: number of streams that were lost, or not opened, since it was last ready.
+        """
         self._keep_alive.begin(connection, now)
         self._connections.became_ready(connection, losses)
         failure = self._follower.take(connection, connection.negotiated.config, now)

@@ -1,4 +1,4 @@
-"""Timers that are due: each kind has a handler."""
+"""Dispatch of due timers to the handler of their kind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium_core.runtime.toolkit import Toolkit
 
 
 class DueTimers:
-    """Passes timers that are due to the parts that set them."""
+    """Dispatcher of due timers to the parts that set them."""
 
     def __init__(self, parts: Parts, unused_buckets: UnusedBuckets, tools: Toolkit) -> None:
         self._parts = parts
@@ -25,7 +25,7 @@ class DueTimers:
 
     def fire(self, event: TimePassed, now: float) -> None:
         """Handle all timers that are due."""
-        # Timers that this event adds wait for the next one, so that this call ends.
+        # Timers that are added here wait for the next event, so that the loop ends.
         newest = self._timers.newest
         while (due := self._timers.pop_due(now, newest)) is not None:
             kind, subject = due
@@ -89,4 +89,4 @@ _ON_TIMER: Mapping[couchbase.TimerKind, Callable[[DueTimers, couchbase.TimerKind
     **dict.fromkeys(couchbase.TIMERS_OF_CONNECTIONS, DueTimers._on_connection),
     **dict.fromkeys(couchbase.TIMERS_OF_KEEP_ALIVE, DueTimers._on_keep_alive),
 }
-"""Handler of each kind of timer. Its arguments are the kind and the subject of the timer, the event, and the instant."""
+"""Handler of each kind of timer. Its arguments are the kind and the subject of the timer, the event, and the time."""

@@ -1,6 +1,6 @@
-"""Answers to key-value requests that no open operation waits for.
+"""Key-value responses that belong to no open operation.
 
-The client made the request for itself, or the caller of the operation has left.
+The client itself made the request, or the caller of the operation has left.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from triclinium_core.runtime.toolkit import Toolkit
 
 
 class OwnAnswers:
-    """Passes answers to the parts that made the requests, and counts orphans."""
+    """Handler of these responses. It passes each to the part that made the request, and counts orphans."""
 
     def __init__(self, parts: Parts, tools: Toolkit) -> None:
         self._connections = parts.connections
@@ -33,10 +33,10 @@ class OwnAnswers:
         self._inquiries = parts.inquiries
         self._emit = tools.emit
         self.orphans: int = 0
-        """Number of answers without a recipient."""
+        """Number of responses without a recipient."""
 
     def answered(self, connection: Connection, answered: Answered, now: float) -> None:
-        """Handle an answer by the owner of its request."""
+        """Process a response by the owner of its request."""
         owner = answered.request.owner
         handler = _ON_OWN_ANSWER[owner if isinstance(owner, in_flight.Purpose) else type(owner)]
         handler(self, connection, owner, answered.frame, now)
@@ -50,7 +50,7 @@ class OwnAnswers:
     def _on_config(self, connection: Connection, purpose: in_flight.Purpose, frame: Frame, now: float) -> None:
         connection.own_requests.config_answered()
         self._follower.take(connection, frame.value if frame.status == Status.SUCCESS else None, now)
-        # If the answer is older than an announcement that arrived meanwhile, the client sends one more request.
+        # If the response is older than an announcement that arrived meanwhile, the client sends one more request.
         self._keep_alive.fetch_announced(connection, now)
         connection.own_requests.forget_announced()
 
@@ -67,7 +67,7 @@ class OwnAnswers:
         self.orphans += 1
 
     def _on_needless(self, connection: Connection, purpose: in_flight.Purpose, frame: Frame, now: float) -> None:
-        """Do nothing: no part of the client waits for the answer."""
+        """Do nothing: no part of the client needs the response."""
 
     def _on_probe(self, connection: Connection, probe: in_flight.Probe, frame: Frame, now: float) -> None:
         self.orphans += not self._inquiries.answered(connection, probe, frame, now)
@@ -83,7 +83,7 @@ class OwnAnswers:
         try:
             answer = self._collections.take_id(connection, question, frame)
         except MalformedResponse as error:
-            # The queued operations were not sent. A timer repeats the request, as if it had no answer.
+            # The queued operations were not sent. A timer repeats the request, as if it were unanswered.
             self._emit(ReportConnection(StreamId(connection.stream_number), connection.node, str(error)))
             return
         except DecoderFault as fault:
@@ -117,4 +117,4 @@ _ON_OWN_ANSWER: Mapping[object, Callable[..., None]] = {
     in_flight.ManifestQuestion: OwnAnswers._on_node_manifest,
     NoneType: OwnAnswers._on_forgotten,
 }
-"""Handler of each answer, by the purpose of the request or by the type of its owner."""
+"""Handler of each response, by the purpose of the request or by the type of its owner."""

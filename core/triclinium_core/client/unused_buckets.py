@@ -1,4 +1,4 @@
-"""Buckets that their nodes refuse: the client forgets those that are not in use.
+"""Removal of unused buckets that their nodes refuse.
 
 Source: decision C7.
 """
@@ -11,7 +11,7 @@ from triclinium_core.runtime.kv.known_configs import KnownConfigs
 
 
 class UnusedBuckets:
-    """Decides when to forget a bucket."""
+    """Checks whether to forget a bucket."""
 
     def __init__(self, parts: Parts, configs: KnownConfigs) -> None:
         self._connections = parts.connections
@@ -21,17 +21,17 @@ class UnusedBuckets:
         self._inquiries = parts.inquiries
         self._configs = configs
         self._subscribers = 0
-        """Number of subscribers to topologies."""
+        """Number of subscribers to topology changes."""
 
     def subscribers_changed(self, count: int, now: float) -> None:
-        """Record the number of subscribers. Without any, look for unused buckets."""
+        """Record the number of subscribers. Look for unused buckets when the last one leaves."""
         self._subscribers = count
         if not count:
             for bucket in self._connections.routes.buckets:
                 self._forget_if_unused(bucket, now)
 
     def timer_passed(self, connection: Connection, now: float) -> None:
-        """Forget the bucket that the node of a connection refuses, if it is not in use."""
+        """Forget the bucket of a connection, which its node refuses, if the bucket is not in use."""
         self._connections.unused_timer_passed(connection)
         if connection.bucket is not None and not connection.is_leaving:
             self._forget_if_unused(connection.bucket, now)
@@ -42,9 +42,9 @@ class UnusedBuckets:
             return
         is_known = bucket in self._configs
         if is_known and self._subscribers:
-            # A subscriber has received its topology. The client looks again after the last one has left.
+            # A subscriber has received the topology. The client checks again when the last one leaves.
             return
-        # Without a config of the cluster, the services over HTTP are found by the last topology.
+        # Without a config of the cluster, the client finds the HTTP services by the last topology.
         is_needed = is_known and len(self._configs.all) == 1
         if is_needed or self._lifecycle.use(bucket) or self._inquiries.use(bucket):
             self._connections.keep_bucket(bucket, now)

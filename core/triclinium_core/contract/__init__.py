@@ -1,1 +1,1 @@
-"""The contract between machines and their drivers: a neutral part, and the part of the Couchbase client."""
+"""Contract between machines and their drivers: a neutral part, and the part of the Couchbase client."""

@@ -1,1 +1,1 @@
-"""The client at work, on both services: what is open, where it was sent, and over which connections."""
+"""Runtime of the key-value service and of the HTTP services: life cycle, dispatch, connections."""

@@ -1,4 +1,4 @@
-"""Report on the connections from what the client knows, without a request.
+"""Report on the states of connections, made without a request.
 
 Source: SDK-RFC 0061 "ClusterState", "EndpointState".
 """
@@ -25,23 +25,23 @@ ENDPOINT_STATES: Mapping[ConnectionState, EndpointState] = {
     ConnectionState.READY: EndpointState.CONNECTED,
     ConnectionState.LOST: EndpointState.DISCONNECTED,
 }
-"""What users are told of a connection's state; one whose node has left is DISCONNECTING as long as it is READY."""
+"""State in reports for each state of a connection. A READY connection whose node has left is DISCONNECTING instead."""
 
 
 def cluster_state(ready: int, count: int) -> ClusterState:
-    """Return how much can be reached over ``count`` connections of which ``ready`` are ready."""
+    """Return the state of ``count`` connections of which ``ready`` are ready."""
     if ready == 0:
         return ClusterState.OFFLINE
     return ClusterState.ONLINE if ready == count else ClusterState.DEGRADED
 
 
 def endpoint_id(connection: Connection) -> str:
-    """Return what tells a connection's present stream, or its last one, from all others of the client."""
+    """Return the id of a connection's current or last stream, unique in the client."""
     return stream_id(connection.stream_number)
 
 
 def stream_id(number: int) -> str:
-    """Return what reports call a stream."""
+    """Return the name of a stream in reports."""
     return f"0x{number:x}"
 
 
@@ -71,7 +71,7 @@ def diagnostics_of(connections: Connections, pool: Pool, *, report_id: str, sdk:
 
 
 def diagnose(connection: Connection, now: float) -> EndpointDiagnostics:
-    """Return what is known of one connection."""
+    """Return the report on one connection."""
     state = ENDPOINT_STATES[connection.state]
     if connection.is_leaving and state is EndpointState.CONNECTED:
         state = EndpointState.DISCONNECTING
@@ -88,7 +88,7 @@ def diagnose(connection: Connection, now: float) -> EndpointDiagnostics:
 
 
 def diagnose_endpoint(endpoint: Endpoint, now: float) -> Iterator[EndpointDiagnostics]:
-    """Yield what is known of each connection to a service over HTTP: those that are open, then those to come."""
+    """Yield a report on each connection of an HTTP endpoint: first the open ones, then those being opened."""
     for stream, http in endpoint.connections.items():
         last_activity = now - http.last_heard if http.last_heard > -math.inf else None
         yield _of_stream(endpoint, stream, EndpointState.CONNECTED, http.local_address, last_activity)

@@ -1,6 +1,6 @@
 """Open pings and waits, from submission to completion, each completed exactly once.
 
-After each event the client machine has the open inquiries look at the connections that took a step by it.
+After each event, the client machine calls ``review`` with the connections whose state changed.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Inquiries:
     def submit(
         self, token: Token, inquiry: Ping | WaitUntilReady | WaitForNodes, now: float, *, is_traced: bool
     ) -> None:
-        """Begin an inquiry, and open the connections that it is about."""
+        """Begin an inquiry, and open the connections that it concerns."""
         if inquiry.bucket is None and Service.KV in inquiry.services:
             self._follower.reach_all_nodes(now)
         self._connections.of_bucket(inquiry.bucket, now)
         for connection in self._connections.routes.all_of(inquiry.bucket):
             self._connections.expect(connection, now)
-        # The inquiry has looked at none of them yet.
+        # Review all connections for the new inquiry.
         self._connections.routes.fresh = dict.fromkeys(self._connections.all)
         match inquiry:
             case Ping():
@@ -82,17 +82,17 @@ class Inquiries:
                 assert_never(inquiry)
 
     def abandon(self, token: int, now: float) -> None:
-        """Forget an inquiry; unknown tokens are ignored."""
+        """Forget an inquiry. Ignore an unknown token."""
         self._pings.abandon(token, now)
         self._readiness.abandon(token, now)
         self._node_waits.abandon(token)
 
     def is_ambiguous(self, token: int) -> bool:
-        """Tell whether an inquiry, given up now, ends a call that may have changed something. False for unknown tokens."""
+        """Return whether an inquiry, if abandoned now, ends a call that may have made changes. False if unknown."""
         return token in self._node_waits.open
 
     def error_context(self, token: int) -> ErrorContext | None:
-        """Return what is known of an inquiry that is given up now; None for unknown tokens."""
+        """Return the error context of an inquiry that is abandoned now; None for an unknown token."""
         found = self._pings.open.get(token) or self._readiness.open.get(token) or self._node_waits.open.get(token)
         if found is None:
             return None
@@ -102,7 +102,7 @@ class Inquiries:
             operation=inquiry.name,
             idempotent=inquiry.idempotent,
             bucket=inquiry.bucket,
-            # Connections to one node may well have failed alike.
+            # Several connections to one node may have the same text.
             connections=tuple(
                 dict.fromkeys(
                     [
@@ -115,28 +115,28 @@ class Inquiries:
         )
 
     def review(self, fresh: Collection[Connection], now: float) -> None:
-        """Let every open inquiry see connections that have taken a step."""
+        """Update all open inquiries with connections whose state changed."""
         self._pings.review(fresh, now)
         self._readiness.review(now)
         self._node_waits.review(fresh, now)
 
     def answered(self, connection: Connection, probe: Probe, frame: Frame, now: float) -> bool:
-        """Record an answer to a ping's NOOP, and return whether anybody still waited for it."""
+        """Record the response to a ping's NOOP. Return whether the ping still waits for it."""
         return self._pings.answered(connection, probe, frame, now)
 
     def manifest_told(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> bool:
-        """Record the manifest of a node, and return whether anybody still waited for it."""
+        """Record the manifest of a node. Return whether its wait is still open."""
         return self._node_waits.answered(connection, question, frame, now)
 
     def service_answered(self, outcome: PingOutcome, now: float) -> None:
-        """Take what became of the ping of a service over HTTP to whoever asked."""
+        """Pass the outcome of an endpoint's ping to its owner."""
         if isinstance(outcome.owner, OpenPing):
             self._pings.service_answered(outcome.owner, outcome, now)
         else:
             self._readiness.service_answered(cast(OpenWait, outcome.owner), outcome, now)
 
     def on_timer(self, kind: TimerKind, subject: object, now: float) -> None:
-        """Report what a ping has found until now, have a wait ask again, or end it."""
+        """Report the results of a ping so far, repeat a request of a wait, or end the wait."""
         match kind:
             case TimerKind.PING:
                 self._pings.deadline_passed(cast(int, subject), now)
@@ -150,6 +150,6 @@ class Inquiries:
                 raise AssertionError(f"{kind} is no timer of an inquiry")
 
     def unsupported(self, connection: Connection, detail: str, now: float) -> None:
-        """Record that a peer does not speak our protocol."""
+        """Record that a server does not speak the client's protocol."""
         self._readiness.unsupported(connection, detail, now)
         self._node_waits.unsupported(connection, detail)

@@ -1,10 +1,10 @@
 """Waits until every key-value node of a bucket serves it with a new enough manifest.
 
-The nodes are those of the bucket's newest map. A node that leaves the map is not waited for any more, and one that joins
-it is. A node serves the bucket once it has let a connection select it. Where a manifest is waited for, each node is asked
-for its own, again and again after a backoff, until it is new enough; a node that was restarted keeps what it knew.
+The nodes are those of the bucket's newest map: the wait drops a node that leaves the map, and includes one that joins
+it. A node serves the bucket once a connection has selected the bucket. A wait for a manifest requests the manifest of
+each node, repeatedly with a backoff, until it is new enough. If a node restarts, its earlier result remains valid.
 
-A wait ends after the management timeout at the latest: then its error names each node that is behind, and how far.
+A wait fails after the management timeout. The error names each node that is behind, and its manifest.
 
 Source: SDK-RFC 0049 "Controlled Backoff for Always Retry"; kv_engine ``docs/Collections.md``.
 """
@@ -46,39 +46,40 @@ _NEXT_STEP = (
 
 @dataclass(slots=True)
 class _LateNode:
-    """One node that was asked for its manifest and has not told one that is new enough."""
+    """Node whose manifest was requested and has not arrived in a new enough version."""
 
     asked_on: int | None = None
-    """The stream on which the question was sent; None once it is to be asked again."""
+    """Stream of the pending request; None if the request is to be repeated."""
     told_on: int | None = None
-    """The stream of the question of which a tracer was told, and not yet of its end."""
+    """Stream of the request that was reported for a tracer and whose end was not; None otherwise."""
     answers: int = 0
-    """How many it has given."""
+    """Number of responses."""
     text: str | None = None
-    """What is wrong with the last of them."""
+    """Problem of the last response."""
     timer: TimerId | None = None
-    """When it is asked again."""
+    """Timer for the next request."""
 
 
 @dataclass(slots=True, eq=False)
 class OpenNodeWait:
-    """One wait that has not ended."""
+    """Open wait."""
 
     token: int
     request: WaitForNodes
     began_at: float
     timer: TimerId
     is_traced: bool
-    """Whether its questions are told for a tracer."""
+    """Whether its requests are reported for a tracer."""
     failure: errors.CouchbaseException | None = None
-    """Why it cannot succeed."""
+    """Reason why it cannot succeed."""
     late: dict[Connection, _LateNode] = field(default_factory=dict)
     serving: set[Connection] = field(default_factory=set)
-    """Those that have let us select the bucket or, where a manifest is waited for, have told one that is new enough."""
+    """Connections that have selected the bucket or, in a wait for a manifest, whose node has sent one that is new
+    enough."""
 
 
 class NodeWaits:
-    """All waits for nodes that have not ended, by token."""
+    """All open waits for nodes, by token."""
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class NodeWaits:
         self._timers = tools.timers
         self._emit = tools.emit
         self.open: dict[int, OpenNodeWait] = {}
-        """By token."""
+        """Open waits by token."""
 
     def submit(self, token: int, wait: WaitForNodes, now: float, *, is_traced: bool) -> None:
         """Begin a wait."""
@@ -103,7 +104,7 @@ class NodeWaits:
         self.open[token] = OpenNodeWait(token, wait, now, timer, is_traced)
 
     def abandon(self, token: int) -> None:
-        """Forget a wait; unknown tokens are ignored."""
+        """Forget a wait. Ignore an unknown token."""
         wait = self.open.pop(token, None)
         if wait is not None:
             self._timers.cancel(wait.timer)
@@ -111,7 +112,7 @@ class NodeWaits:
                 self._timers.cancel(node.timer)
 
     def behind(self, token: int) -> Sequence[str]:
-        """Return in words the nodes that a wait still waits for."""
+        """Return the nodes for which a wait still waits, in words."""
         wait = self.open.get(token)
         if wait is None:
             return ()
@@ -122,10 +123,10 @@ class NodeWaits:
         ]
 
     def review(self, fresh: Collection[Connection], now: float) -> None:
-        """Ask the nodes that can be asked now, and end the waits that are over.
+        """Send the requests that can be sent now, and end the waits that are over.
 
         Args:
-            fresh: the connections that have taken a step.
+            fresh: connections whose state changed.
         """
         for wait in list(self.open.values()):
             for connection in fresh:
@@ -134,7 +135,7 @@ class NodeWaits:
             self._end_if_over(wait)
 
     def answered(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> bool:
-        """Record which manifest a node has, and return whether anybody still waited for it."""
+        """Record the manifest of a node. Return whether its wait is still open."""
         wait = self.open.get(question.wait)
         node = wait.late.get(connection) if wait is not None else None
         if wait is None or node is None:
@@ -152,7 +153,7 @@ class NodeWaits:
         return True
 
     def ask_again(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
-        """Ask a node once more that was behind, or has not answered in time."""
+        """Repeat the request to a node that was behind, or has not responded in time."""
         node = wait.late[connection]
         node.asked_on = None
         self._end_question(wait, node, {})
@@ -160,7 +161,7 @@ class NodeWaits:
         self._end_if_over(wait)
 
     def deadline_passed(self, token: int, now: float) -> None:
-        """Fail a wait that has taken too long."""
+        """Fail a wait at its deadline."""
         wait = self.open[token]
         behind, count = self.behind(token), len(self._connections.routes.all_of(wait.request.bucket))
         text = (
@@ -179,7 +180,7 @@ class NodeWaits:
         self._fail(wait, errors.AmbiguousTimeoutException(text, context))
 
     def unsupported(self, connection: Connection, detail: str) -> None:
-        """Fail the waits for a connection whose peer does not speak our protocol."""
+        """Fail the waits for a connection whose server does not speak the client's protocol."""
         for wait in list(self.open.values()):
             if connection.bucket == wait.request.bucket and not connection.is_leaving:
                 text = f"{wait.request.name}: {detail}"
@@ -206,7 +207,7 @@ class NodeWaits:
                 self._ask(wait, connection, now)
 
     def _ask(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
-        """Ask a node for its manifest, unless a question is on its way, or is due later."""
+        """Request the manifest of a node, unless a request is pending or scheduled."""
         node = wait.late.setdefault(connection, _LateNode())
         if node.asked_on == connection.stream_number:
             return
@@ -218,11 +219,11 @@ class NodeWaits:
         if wait.is_traced:
             node.told_on = connection.stream_number
             self._emit(dispatch_report(wait.token, connection, opaque, self._own_addresses))
-        # An answer that is lost on the way must not hold up the wait.
+        # A lost response must not delay the wait.
         self._ask_later(wait, connection, node, now + self._timeouts.kv)
 
     def _end_question(self, wait: OpenNodeWait, node: _LateNode, attributes: Mapping[str, AttributeValue]) -> None:
-        """Tell that a question is answered, or will not be, where that is asked for."""
+        """Report the end of a request for a tracer, if its start was reported."""
         if node.told_on is not None:
             self._emit(ReportAnswer(Token(wait.token), attributes, StreamId(node.told_on)))
             node.told_on = None
@@ -231,7 +232,7 @@ class NodeWaits:
         node.timer = self._timers.schedule(when, TimerKind.MANIFEST_QUESTION, (wait, connection))
 
     def _problem(self, wait: WaitForNodes, connection: Connection, frame: Frame, now: float) -> str | None:
-        """Return in words what is wrong with the manifest that a node has told; None where it is new enough."""
+        """Return the problem of a node's manifest, in words; None if the manifest is new enough."""
         if frame.status != Status.SUCCESS:
             return f"{connection.node}: asked for its manifest, it answered status 0x{frame.status:02x}"
         try:
@@ -257,7 +258,7 @@ class NodeWaits:
             self._emit(CompleteOperation(Token(wait.token), NodesServe(tuple(each.node for each in connections))))
 
     def _obstacle(self, wait: WaitForNodes, connections: Collection[Connection]) -> errors.CouchbaseException | None:
-        """Return why no node can be had for good; None where one can, for then the others may only be late."""
+        """Return the error if no node can become available; None if one can, because the others may only be late."""
         reason = self._terminal_states.reason_for(Service.KV, bucket=wait.bucket)
         if (
             reason is None

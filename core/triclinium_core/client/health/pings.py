@@ -1,8 +1,9 @@
-"""Pings that are under way: a NOOP on each key-value connection, a GET to each other service, and one report of all.
+"""Open pings: a NOOP on each key-value connection, a GET to each other service, and one report of all.
 
-A connection that is being opened is pinged once it is ready, so a ping waits for the bootstrap, and finds the nodes of a
-map that comes meanwhile. One that is lost and has no other address to try is reported as it is, without waiting for its
-backoff. Where the other services are, the first cluster config tells: a ping without key-value waits for that alone.
+A connection that is being opened is pinged once it is ready. So a ping waits for the bootstrap, and includes the nodes
+of a map that arrives meanwhile. A connection that is lost and has no other address to try is reported immediately,
+without waiting for its backoff. The first cluster config lists the endpoints of the other services. A ping without
+key-value needs the connections only for that config.
 
 Source: SDK-RFC 0061 "The ping Command".
 """
@@ -44,49 +45,49 @@ from triclinium_core.telemetry.tracing import AttributeValue
 
 @dataclass(slots=True)
 class _Target:
-    """One connection of a ping."""
+    """Connection of a ping."""
 
     attempt_max: int
-    """The stream after which there is none to wait for."""
+    """Number of the last stream, counted by attempts of the connection, for which the ping waits."""
     since: float
-    """When the NOOP was ordered, or the ping began."""
+    """Time at which the NOOP was ordered, or before that, at which the connection joined the ping."""
     stream_number: int | None = None
-    """The stream on which the NOOP travels; None while there is none."""
+    """Stream of the NOOP; None before it is sent."""
     is_told: bool = False
-    """Whether a tracer was told of that NOOP, and not yet of its end."""
+    """Whether that NOOP was reported for a tracer, and its end not yet."""
     report: EndpointPingReport | None = None
 
 
 @dataclass(slots=True, eq=False)
 class OpenPing:
-    """One ping that is not complete."""
+    """Open ping."""
 
     token: int
     request: Ping
     began_at: float
     timer: TimerId
     is_traced: bool
-    """Whether its probes are told for a tracer."""
+    """Whether its probes are reported for a tracer."""
     targets: dict[Connection, _Target] = field(default_factory=dict)
     awaited: dict[Connection, _Target] = field(default_factory=dict)
-    """Those without a report."""
+    """Targets without a report."""
     endpoints: dict[Endpoint, EndpointPingReport | None] = field(default_factory=dict)
-    """Services over HTTP; None as long as there is no report."""
+    """Report on each HTTP endpoint; None until there is one."""
     takes_connections: bool = True
-    """Whether connections that come into being are pinged, too: until the time for key-value is up."""
+    """Whether to ping connections that are created later: until the timeout for key-value."""
 
     @property
     def has_kv(self) -> bool:
-        """Whether it is about key-value connections, too."""
+        """Whether it includes the key-value connections."""
         return Service.KV in self.request.services
 
     @property
     def unanswered(self) -> list[Endpoint]:
-        """The endpoints over HTTP that it waits for."""
+        """HTTP endpoints without a report."""
         return [endpoint for endpoint, report in self.endpoints.items() if report is None]
 
     def report(self, connection: Connection, state: PingState, error: str | None, now: float) -> None:
-        """Record what became of a connection."""
+        """Record the outcome for a connection."""
         target = self.awaited.pop(connection)
         target.report = EndpointPingReport(
             type=Service.KV,
@@ -100,7 +101,7 @@ class OpenPing:
         )
 
     def hear(self, outcome: PingOutcome, now: float) -> None:
-        """Record what became of a service over HTTP."""
+        """Record the outcome for an HTTP endpoint."""
         endpoint, error, link = outcome.endpoint, outcome.error, outcome.link
         stream = link.stream if link is not None else endpoint.newest_stream
         self.endpoints[endpoint] = EndpointPingReport(
@@ -137,7 +138,7 @@ class Pings:
         self._timers = tools.timers
         self._emit = tools.emit
         self.open: dict[int, OpenPing] = {}
-        """By token."""
+        """Open pings by token."""
 
     def submit(self, token: int, ping: Ping, now: float, *, is_traced: bool) -> None:
         """Begin a ping."""
@@ -145,26 +146,26 @@ class Pings:
         self.open[token] = OpenPing(token, ping, now, timer, is_traced)
 
     def abandon(self, token: int, now: float) -> None:
-        """Forget a ping; the connections over HTTP that wait for its answers are closed."""
+        """Forget a ping, and close the HTTP connections with its unanswered requests."""
         ping = self.open.pop(token, None)
         if ping is not None:
             self._timers.cancel(ping.timer)
             self._service_pings.stop(ping, now)
 
     def unreported(self, token: int) -> Sequence[str]:
-        """Return in words the connections and services that a ping still waits for."""
+        """Return the connections and services for which a ping still waits, in words."""
         ping = self.open.get(token)
         if ping is None:
             return ()
         return [*map(status_text, ping.awaited), *map(unanswered_text, ping.unanswered)]
 
     def review(self, fresh: Collection[Connection], now: float) -> None:
-        """Ping what has become ready, report what is lost, and complete the pings that wait for nothing more.
+        """Ping ready connections, report lost ones, and complete the pings that have all reports.
 
         Args:
-            fresh: the connections that have taken a step.
+            fresh: connections whose state changed.
         """
-        # A terminal error of one connection concerns those that were lost before as well.
+        # A terminal error of one connection also concerns those that were lost before.
         is_terminal = any(
             connection.state is ConnectionState.LOST and self._terminal(connection) is not None for connection in fresh
         )
@@ -177,7 +178,7 @@ class Pings:
             self._complete_if_whole(ping, now)
 
     def answered(self, connection: Connection, probe: Probe, frame: Frame, now: float) -> bool:
-        """Record an answer to a NOOP, and return whether anybody still waited for it."""
+        """Record the response to a NOOP. Return whether the ping still waits for it."""
         ping = self.open.get(probe.ping)
         if ping is None or connection not in ping.awaited:
             return False
@@ -187,7 +188,7 @@ class Pings:
         return True
 
     def deadline_passed(self, token: int, now: float) -> None:
-        """Report the connections that have not answered as they are."""
+        """Report the connections that have not responded with their current states."""
         ping = self.open[token]
         ping.takes_connections = False
         for connection, target in list(ping.awaited.items()):
@@ -196,12 +197,12 @@ class Pings:
         self._complete_if_whole(ping, now)
 
     def service_answered(self, ping: OpenPing, outcome: PingOutcome, now: float) -> None:
-        """Record what became of the ping of a service over HTTP."""
+        """Record the outcome for an HTTP endpoint, and complete the ping if it has all reports."""
         ping.hear(outcome, now)
         self._complete_if_whole(ping, now)
 
     def _ask_services(self, ping: OpenPing, now: float) -> None:
-        """Ping the services over HTTP that the newest config tells of, each once."""
+        """Ping the HTTP endpoints in the newest config, each once."""
         for endpoint in endpoints_of(ping.request, self._pool):
             if endpoint not in ping.endpoints:
                 ping.endpoints[endpoint] = None
@@ -211,7 +212,7 @@ class Pings:
             ping.awaited.clear()
 
     def _outside(self, ping: OpenPing, service: Service, now: float) -> Iterator[EndpointPingReport]:
-        """Report the nodes that have a service over HTTP and that nobody can ask, for they are in another network."""
+        """Yield a report on each node that has an HTTP service but no address in the client's network."""
         namespace = namespace_of(service, ping.request)
         for address, text in self._pool.outside(service, namespace):
             yield EndpointPingReport(
@@ -242,13 +243,13 @@ class Pings:
             self._end_probe(ping, target, {})
         if connection.state is ConnectionState.READY:
             if not ping.has_kv:
-                # It has brought what it was waited for, the config, or knows none.
+                # The connection has sent the config that the ping needs, or has none.
                 del ping.awaited[connection]
             elif target.stream_number != connection.stream_number:
                 target.stream_number, target.since = connection.stream_number, now
                 self._probe(ping, connection, target)
             return
-        # A terminal error is mended by none of the addresses that are left to try.
+        # A terminal error affects all remaining addresses.
         is_over = (
             connection.history.attempts >= target.attempt_max
             or connection.is_leaving
@@ -258,7 +259,7 @@ class Pings:
             ping.report(connection, PingState.ERROR, status_text(connection), now)
 
     def _probe(self, ping: OpenPing, connection: Connection, target: _Target) -> None:
-        """Order a NOOP, and tell of it where that is asked for."""
+        """Order a NOOP, and report it for a tracer if requested."""
         opaque = connection.in_flight.next_opaque
         connection.in_flight.send(Probe(ping.token), encode_request(Opcode.NOOP, opaque=opaque))
         if ping.is_traced:
@@ -266,7 +267,7 @@ class Pings:
             self._emit(dispatch_report(ping.token, connection, opaque, self._own_addresses))
 
     def _end_probe(self, ping: OpenPing, target: _Target, attributes: Mapping[str, AttributeValue]) -> None:
-        """Tell that a NOOP is answered, or will not be, where that is asked for."""
+        """Report the end of a NOOP for a tracer, if its start was reported."""
         if target.is_told and target.stream_number is not None:
             target.is_told = False
             self._emit(ReportAnswer(Token(ping.token), attributes, StreamId(target.stream_number)))

@@ -1,8 +1,9 @@
-"""Waits until connections are ready and services answer.
+"""Waits until connections are ready and services respond.
 
-A wait has no deadline of its own. It ends with the state that it waits for, or with the exception of the terminal error
-that keeps a connection from being opened, or a service from answering: what the default retry strategy would say to an
-operation. A service over HTTP has no connection that lasts: it is ready once it has answered a ping of the wait.
+A wait has no deadline. It ends when the desired state is reached. It fails with the exception of a terminal error that
+keeps a connection from being opened, or a service from responding; an operation under the default retry strategy would
+get the same exception. An HTTP service has no permanent connection, so it is ready once it has answered a ping of the
+wait.
 
 Source: SDK-RFC 0061 "The waitUntilReady Command"; SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)"; decision C6.
 """
@@ -32,49 +33,49 @@ from triclinium_core.runtime.services.pool import Endpoint, Pool
 from triclinium_core.runtime.toolkit import Toolkit
 
 PING_SECONDS_MAX = 10.0
-"""For the answer to one ping of a wait: a service that has just begun may have lost it, and the timeout of its requests
-would hold up whoever waits."""
+"""Maximum timeout of one ping of a wait, in seconds. A service that has just started may have lost the ping, and the
+timeout of its requests is too long for a wait."""
 PAUSE_SECONDS = 0.5
-"""Between an answer that was no success and the next ping: as long as the longest backoff of SDK-RFC 0049."""
+"""Seconds between a failed ping and the next one: the longest backoff of SDK-RFC 0049."""
 
 
 WORST_FIRST = (ClusterState.OFFLINE, ClusterState.DEGRADED, ClusterState.ONLINE)
 
 
 class EndpointLife(Enum):
-    """What a wait knows of a service over HTTP of one node."""
+    """State of one HTTP endpoint in a wait."""
 
     ASKED = auto()
     ANSWERED = auto()
     FAILED = auto()
-    """It will be asked again."""
+    """The wait pings it again."""
 
 
 @dataclass(slots=True)
 class _Answering:
-    """One endpoint of a wait."""
+    """HTTP endpoint of a wait."""
 
     life: EndpointLife = EndpointLife.ASKED
     text: str | None = None
-    """Why it did not answer well, last."""
+    """Reason why the last ping failed."""
     timer: TimerId | None = None
-    """When it is asked again."""
+    """Timer for the next ping."""
 
 
 @dataclass(slots=True, eq=False)
 class OpenWait:
-    """One wait that has not ended."""
+    """Open wait."""
 
     token: int
     request: WaitUntilReady
     is_traced: bool
-    """Whether its pings are told for a tracer."""
+    """Whether its pings are reported for a tracer."""
     endpoints: dict[Endpoint, _Answering] = field(default_factory=dict)
-    """The services over HTTP that were asked."""
+    """HTTP endpoints that were pinged."""
 
 
 class Readiness:
-    """All waits that have not ended, by token."""
+    """All open waits, by token."""
 
     def __init__(
         self,
@@ -92,14 +93,14 @@ class Readiness:
         self._timers = tools.timers
         self._emit = tools.emit
         self.open: dict[int, OpenWait] = {}
-        """By token."""
+        """Open waits by token."""
 
     def submit(self, token: int, wait: WaitUntilReady, *, is_traced: bool) -> None:
         """Begin a wait."""
         self.open[token] = OpenWait(token, wait, is_traced)
 
     def abandon(self, token: int, now: float) -> None:
-        """Forget a wait; the connections over HTTP that wait for its answers are closed."""
+        """Forget a wait, and close the HTTP connections with its unanswered pings."""
         wait = self.open.pop(token, None)
         if wait is not None:
             for known in wait.endpoints.values():
@@ -107,7 +108,7 @@ class Readiness:
             self._service_pings.stop(wait, now)
 
     def not_ready(self, token: int) -> Sequence[str]:
-        """Return in words the connections and services that a wait still waits for."""
+        """Return the connections and services that are not ready for a wait, in words."""
         wait = self.open.get(token)
         if wait is None:
             return ()
@@ -125,12 +126,12 @@ class Readiness:
         return connections + services + ([obstacle] if obstacle is not None else [])
 
     def review(self, now: float) -> None:
-        """End the waits whose state is reached, or cannot be reached, and ping the services that are news to the others."""
+        """End the waits whose state is reached or impossible. For the others, ping the endpoints that are new."""
         for wait in list(self.open.values()):
             self._look_at(wait, now)
 
     def service_answered(self, wait: OpenWait, outcome: PingOutcome, now: float) -> None:
-        """Draw the conclusions from what became of a ping."""
+        """Process the outcome of a ping."""
         known = wait.endpoints[outcome.endpoint]
         if outcome.error is None:
             known.life = EndpointLife.ANSWERED
@@ -146,12 +147,12 @@ class Readiness:
         self._look_at(wait, now)
 
     def ask_again(self, wait: OpenWait, endpoint: Endpoint, now: float) -> None:
-        """Ping a service that did not answer well, if the cluster still has it."""
+        """Ping an endpoint again after a failed ping, if the cluster still has it."""
         del wait.endpoints[endpoint]
         self._look_at(wait, now)
 
     def unsupported(self, connection: Connection, detail: str, now: float) -> None:
-        """Fail the waits for a connection whose peer does not speak our protocol."""
+        """Fail the waits for a connection whose server does not speak the client's protocol."""
         for wait in list(self.open.values()):
             if connection.bucket in (None, wait.request.bucket) and not connection.is_leaving:
                 text = f"{wait.request.name}: {detail}"
@@ -168,7 +169,7 @@ class Readiness:
                 )
         state = min(self._kv_state(wait.request), self._services_state(wait, endpoints), key=WORST_FIRST.index)
         if self._pool.network_obstacle() is not None:
-            # The connection that has told of the nodes is well, and nothing can be sent to any of them.
+            # The connection that sent the config works, but the client has no address for any of its nodes.
             state = ClusterState.OFFLINE
         error = self._terminal_error(wait.request)
         if state is ClusterState.ONLINE or state is wait.request.desired_state:
@@ -178,7 +179,7 @@ class Readiness:
             self._fail(wait, error, now)
 
     def _services_state(self, wait: OpenWait, endpoints: Sequence[Endpoint]) -> ClusterState:
-        """Return how many endpoints have answered; OFFLINE where a service has none that did."""
+        """Return the state of the endpoints; OFFLINE if any service has no endpoint that answered."""
         answered = [each for each in endpoints if wait.endpoints[each].life is EndpointLife.ANSWERED]
         if len(answered) == len(endpoints):
             return ClusterState.ONLINE
@@ -192,8 +193,8 @@ class Readiness:
             is_known = self._pool.knows_topology and not self._credentials_in_doubt(wait)
             return ClusterState.ONLINE if is_known or routes.ready_count(wait.bucket) else ClusterState.OFFLINE
         state = cluster_state(routes.ready_count(wait.bucket), len(routes.all_of(wait.bucket)))
-        # RFC 0061: a bucket's readiness includes that of what belongs to no bucket. Documents can be had over the
-        # bucket's connections alone.
+        # RFC 0061: the readiness of a bucket includes the connections without a bucket. Operations on documents need
+        # only the connections of the bucket.
         is_whole = routes.ready_count(None) == len(routes.all_of(None))
         return ClusterState.DEGRADED if state is ClusterState.ONLINE and not is_whole else state
 
@@ -216,7 +217,7 @@ class Readiness:
             # Decision C6: a refused node counts for itself, so it ends only a wait that needs it.
             if wait.desired_state is not ClusterState.ONLINE and len(lost) < len(concerned):
                 return None
-        # A state from before says nothing of a connection that is being opened again.
+        # An earlier terminal state does not apply to a connection that is being opened again.
         if not lost:
             return None
         return refused(TERMINAL_ERRORS[reason], reason, _context(wait, lost[-1]))

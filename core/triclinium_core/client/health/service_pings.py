@@ -16,26 +16,26 @@ from triclinium_core.runtime.services.pool import Endpoint, Pool
 
 
 def endpoints_of(inquiry: Inquiry, pool: Pool) -> Iterator[Endpoint]:
-    """Yield the endpoints over HTTP that an inquiry is about, by the newest topology: none before the first."""
+    """Yield the HTTP endpoints of an inquiry by the newest topology; none before the first."""
     for service in inquiry.services:
         if service is not Service.KV:
             yield from pool.endpoints_of(service, namespace_of(service, inquiry))
 
 
 def namespace_of(service: Service, inquiry: Inquiry) -> str | None:
-    """Return the bucket whose nodes alone have what is asked for: of views, that of the inquiry; None of all others."""
+    """Return the bucket that the pinged nodes must have: for views, that of the inquiry; otherwise None."""
     return inquiry.bucket if service is Service.VIEWS else None
 
 
 def state_of(outcome: PingOutcome) -> PingState:
-    """Return what a report calls an outcome."""
+    """Return the state of an outcome in reports."""
     if outcome.error is None:
         return PingState.OK
     return PingState.TIMEOUT if isinstance(outcome.error, errors.TimeoutException) else PingState.ERROR
 
 
 def error_text(endpoint: Endpoint, error: errors.CouchbaseException) -> str:
-    """Return in words why an endpoint did not answer well, with its address."""
+    """Return the reason, in words, why a ping of an endpoint failed, with the endpoint's address."""
     text = error.message.removeprefix(f"{subject(error.context)}: ")
     detail = error.context.last_dispatch_error
     if detail is not None and not isinstance(error, errors.TimeoutException):
@@ -44,5 +44,5 @@ def error_text(endpoint: Endpoint, error: errors.CouchbaseException) -> str:
 
 
 def unanswered_text(endpoint: Endpoint) -> str:
-    """Return in words that an endpoint has been asked and that nothing has come yet."""
+    """Return the text for an endpoint that has not answered a ping yet."""
     return f"{endpoint.node}: the {endpoint.service} service has not answered a ping"

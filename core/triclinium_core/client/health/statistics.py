@@ -1,4 +1,4 @@
-"""Snapshots of a client, for people and for tests."""
+"""Snapshots of a client, for users and for tests."""
 
 from __future__ import annotations
 
@@ -14,80 +14,80 @@ from triclinium_core.runtime.services.pool import Endpoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTimeStatistics:
-    """For how long a server worked on the requests of one connection, over all its streams. Durations are seconds."""
+    """Server durations of the requests of one connection, over all its streams, in seconds."""
 
     answers: int
-    """Answers that told a duration: of operations, and of the client's own requests."""
+    """Number of responses with a duration, including those to requests of the client itself."""
     total: float
     longest: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionStatistics:
-    """One connection, and what was negotiated on it."""
+    """One connection, and the results of its negotiation."""
 
     node: str
-    """``host:port``."""
+    """Host and port: ``host:port``."""
     bucket: str | None
     state: str
     """Name of the connection's ``ConnectionState``."""
     features: tuple[str, ...] = ()
-    """Names of the HELLO features that were granted, sorted."""
+    """Names of the granted HELLO features, sorted."""
     sasl_mechanisms: tuple[str, ...] = ()
-    """What the server offers."""
+    """Mechanisms that the server offers."""
     sasl_mechanism: str | None = None
-    """What was used."""
+    """Mechanism in use; None without SASL."""
     error_map_version: int | None = None
     error_map_revision: int | None = None
     config_revision: tuple[int, int] | None = None
     """Epoch and revision of the newest cluster config."""
     in_flight: int = 0
     waiting: int = 0
-    """Operations that wait until it is ready and has room."""
+    """Operations queued until the connection is ready and has capacity."""
     last_error: str | None = None
-    """Why the newest attempt to connect failed, or the connection was lost."""
+    """Reason why the newest attempt to connect failed, or the connection was lost."""
     circuit_breaker: BreakerStatistics | None = None
     server_time: ServerTimeStatistics | None = None
-    """How long the server worked, by its own clock; None where it has not told yet."""
+    """Server durations, by the server's clock; None before the first report of one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointStatistics:
-    """One service over HTTP of one node, once anything was asked of it."""
+    """One HTTP service of one node, after its first use."""
 
     service: Service
     node: str
-    """``host:port``."""
+    """Host and port: ``host:port``."""
     open: int = 0
-    """Connections; ``idle`` and ``in_flight`` together."""
+    """Open connections: the sum of ``idle`` and ``in_flight``."""
     opening: int = 0
     idle: int = 0
     in_flight: int = 0
-    """Connections that carry a request, one each."""
+    """Connections with a request, one each."""
     waiting: int = 0
-    """Requests that wait for a connection."""
+    """Requests queued for a connection."""
     last_error: str | None = None
-    """Reason why the newest attempt to connect failed, or the defect that the newest answer revealed. None after
-    another connection has opened."""
+    """Reason why the newest attempt to connect failed, or the defect of a decoder that failed on the newest response.
+    None after another connection has opened."""
     circuit_breaker: BreakerStatistics | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientStatistics:
-    """One client."""
+    """Snapshot of one client."""
 
     connections: tuple[ConnectionStatistics, ...] = ()
-    """Those of key-value."""
+    """Key-value connections."""
     endpoints: tuple[EndpointStatistics, ...] = ()
-    """The services over HTTP."""
+    """HTTP endpoints."""
     open_operations: int = 0
     in_flight: int = 0
-    """Requests on the connections of key-value."""
+    """Requests on the key-value connections."""
     orphans: int = 0
-    """Replies that nobody waited for: late ones, second ones, and those to requests that were never made."""
+    """Responses without a recipient: late, duplicate and unsolicited ones."""
     retries_by_reason: Mapping[RetryReason, int] = field(default_factory=dict)
     topologies: tuple[Topology, ...] = ()
-    """The nodes of the cluster, as they are known: for each bucket that was opened, and for the cluster."""
+    """Known nodes of the cluster, for each opened bucket and for the cluster."""
 
 
 def describe_connection(connection: Connection, config_revision: tuple[int, int] | None) -> ConnectionStatistics:
@@ -115,7 +115,7 @@ def describe_connection(connection: Connection, config_revision: tuple[int, int]
 
 
 def describe_endpoint(endpoint: Endpoint) -> EndpointStatistics:
-    """Return the snapshot of one service over HTTP of one node."""
+    """Return the snapshot of one HTTP service of one node."""
     return EndpointStatistics(
         service=endpoint.service,
         node=endpoint.node,

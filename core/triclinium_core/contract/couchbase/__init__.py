@@ -1,4 +1,4 @@
-"""The part of the contract that the Couchbase client adds: operations, rows, topology and authentication."""
+"""Part of the contract for the Couchbase client: operations, rows, topology and authentication."""
 
 from triclinium_core.contract.couchbase.actions import (
     Action,

@@ -1,4 +1,4 @@
-"""Actions that only the Couchbase client orders: on operations, rows, look-ups and the topology, and for telemetry."""
+"""Actions of the Couchbase client only: for operations, rows, look-ups, topology and telemetry."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from triclinium_core.telemetry.tracing import AttributeValue
 
 
 class LookUpService(msgspec.Struct, frozen=True, gc=False):
-    """Ask DNS for the SRV records of a name, and answer once with ``ServiceLookedUp``, whatever comes of it.
+    """Look up the SRV records of a name in DNS, and send exactly one ``ServiceLookedUp``, even on failure.
 
-    Streams wait for the answer for half a second; a late one is still used.
+    Streams wait half a second for it; the client still uses a late one.
     """
 
     service: str
-    """Such as ``_couchbase._tcp.cluster.example``."""
+    """Name to look up, such as ``_couchbase._tcp.cluster.example``."""
 
 
 class RowsReceived(msgspec.Struct, frozen=True):
-    """Wake the caller with rows, each the JSON text of one. No more follow before ``RowsWanted``, nor does the end.
+    """Wake the caller with rows, each as JSON text. Neither further rows nor the end follow before ``RowsWanted``.
 
-    Documents may stand in them, so ``repr`` tells only how many they are.
+    Rows may contain documents, so ``repr`` shows only their number.
     """
 
     token: neutral.Token
@@ -49,7 +49,7 @@ class CompleteOperation(msgspec.Struct, frozen=True, gc=False):
 
 
 class CompleteRequest(msgspec.Struct, frozen=True):
-    """Wake the caller of a service with ``result``: with what came after the rows, where there were some."""
+    """Wake the caller of a service with ``result``: the part of the response after the rows, if it has rows."""
 
     token: neutral.Token
     result: ServiceResult
@@ -63,43 +63,44 @@ class FailOperation(msgspec.Struct, frozen=True):
 
 
 class ReportDispatch(msgspec.Struct, frozen=True, gc=False):
-    """For the tracer: an attempt is about to be sent. Its span is ``dispatch_to_server``; only what is traced has it.
+    """Report to the tracer that an attempt is about to be sent: begin its span ``dispatch_to_server``.
 
-    An operation and a request have one attempt at a time, an inquiry has one on each stream. ``ReportAnswer`` with the
-    same token and stream ends it; ``CompleteOperation``, ``CompleteRequest``, ``FailOperation`` and
-    ``OperationAbandoned`` end all attempts of their token.
+    Only traced operations, requests and inquiries have this report. An operation and a request have one attempt at a
+    time, an inquiry has one on each stream. ``ReportAnswer`` with the same token and stream ends the attempt;
+    ``CompleteOperation``, ``CompleteRequest``, ``FailOperation`` and ``OperationAbandoned`` end all attempts of their
+    token.
     """
 
     token: neutral.Token
     attributes: Mapping[str, AttributeValue]
-    """Those of SDK-RFC 0067 "Dispatch Span Attributes" that are known before there is an answer."""
+    """Attributes of SDK-RFC 0067 "Dispatch Span Attributes" that are known before the response."""
     stream: neutral.StreamId
-    """On which the attempt travels."""
+    """Stream of the attempt."""
 
 
 class ReportAnswer(msgspec.Struct, frozen=True, gc=False):
-    """For the tracer: the attempt is over, because the answer came, or because none will."""
+    """Report to the tracer that the attempt has ended: its response has arrived, or none will."""
 
     token: neutral.Token
     attributes: Mapping[str, AttributeValue]
-    """Attributes of the answer for the attempt's span; empty without an answer."""
+    """Attributes of the response for the attempt's span; empty without a response."""
     stream: neutral.StreamId
-    """On which the attempt travelled."""
+    """Stream of the attempt."""
 
 
 class ReportEnd(msgspec.Struct, frozen=True):
-    """For the tracer and the meter: the answer to a request is whole, or none will come. Only what is traced has it.
+    """Report to tracer and meter that the response to a traced request is complete, or none will arrive.
 
-    It ends the span of the whole. Rows that have come may still wait for their reader, whose time is not the request's.
+    It ends the span of the request. Received rows may still wait for their reader, whose time does not count.
     """
 
     token: neutral.Token
     error: errors.CouchbaseException | None
-    """Error that the caller gets behind the rows; None if the request succeeded."""
+    """Error that the caller gets after the rows; None if the request succeeded."""
 
 
 class ReportRetry(msgspec.Struct, frozen=True):
-    """For the log, at DEBUG: an operation will be retried."""
+    """Log at DEBUG that an operation will be retried."""
 
     token: neutral.Token
     request: RetryRequest
@@ -110,7 +111,7 @@ class ReportRetry(msgspec.Struct, frozen=True):
 
 
 class ReportRefusal(msgspec.Struct, frozen=True):
-    """For the log, at INFO: a retry was refused."""
+    """Log at INFO that a retry was refused."""
 
     token: neutral.Token
     request: RetryRequest
@@ -121,7 +122,7 @@ class ReportRefusal(msgspec.Struct, frozen=True):
 
 @unique
 class TelemetryKind(Enum):
-    """Kind of gathered telemetry."""
+    """Kind of collected telemetry."""
 
     SLOW_OPERATIONS = "operations that took their threshold or longer"
     DURATIONS = "how long the operations of each kind took"
@@ -129,15 +130,15 @@ class TelemetryKind(Enum):
 
 
 class ReportTelemetry(msgspec.Struct, frozen=True, gc=False):
-    """For the log: what was gathered in an interval. Durations are INFO, all else is WARNING."""
+    """Log the telemetry of an interval: durations at INFO, the other kinds at WARNING."""
 
     kind: TelemetryKind
     text: str
-    """One line of JSON, as RFC 0067 has it."""
+    """One line of JSON in the format of RFC 0067."""
 
 
 class PublishTopology(msgspec.Struct, frozen=True):
-    """For subscribers: the nodes of the cluster, or of a bucket, have changed, or told a newer revision."""
+    """Report a change to subscribers: other nodes, or a newer revision, of the cluster or of a bucket."""
 
     change: TopologyChange
 

@@ -1,6 +1,6 @@
-"""Events that only the Couchbase client understands: of operations, requests, look-ups and authentication.
+"""Events of the Couchbase client only: operations, requests, look-ups and authentication.
 
-A fact that cannot be raises where it is made.
+The constructor of an event raises if a field is invalid.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from triclinium_core.telemetry.span_names import WrappingCall
 
 
 class OperationSubmitted(msgspec.Struct, frozen=True):
-    """The user asked for something. ``token`` must not have been used before."""
+    """The user submitted an operation. ``token`` must not have been used before."""
 
     token: neutral.Token
     operation: Operation
     retry_strategy: AnyRetryStrategy | None = None
-    """None for the client's own."""
+    """Retry strategy of the operation; None for the client's strategy."""
     client_context: Mapping[str, object] | None = None
-    """What a retry strategy may look at."""
+    """User data for the retry strategy."""
     is_traced: bool = False
-    """Whether ``ReportDispatch`` and ``ReportAnswer`` are to tell of each attempt."""
+    """Whether the machine orders ``ReportDispatch`` and ``ReportAnswer`` for each attempt."""
     is_part: bool = False
     """Whether it is one of several operations of a call, which the meter counts as one at ``CallEnded``."""
 
 
 class CallEnded(msgspec.Struct, frozen=True, gc=False):
-    """A call of several operations that are parts has ended, in whatever way."""
+    """A call of several operations that are parts has ended, with a result or without."""
 
     name: WrappingCall
     seconds: float
@@ -51,7 +51,7 @@ class CallEnded(msgspec.Struct, frozen=True, gc=False):
 
 
 class OperationsSubmitted(msgspec.Struct, frozen=True):
-    """Users asked for several things at once: all of them are submitted, in order, or the mistake of one raises."""
+    """Users submitted several operations together. Either all are submitted, in order, or an invalid one raises."""
 
     submissions: Sequence[OperationSubmitted]
 
@@ -60,32 +60,32 @@ class OperationsSubmitted(msgspec.Struct, frozen=True):
 
 
 class RequestSubmitted(msgspec.Struct, frozen=True):
-    """The user asked a service over HTTP. ``token`` must not have been used before, for an operation neither.
+    """The user submitted a request to an HTTP service. ``token`` must not have been used before, even by an operation.
 
-    Rows are wanted from the beginning: the first that come leave as ``RowsReceived``.
+    Rows are wanted from the start: the first ones are delivered as ``RowsReceived``.
     """
 
     token: neutral.Token
     request: ServiceRequest
     retry_strategy: AnyRetryStrategy | None = None
-    """None for the client's own."""
+    """Retry strategy of the request; None for the client's strategy."""
     client_context: Mapping[str, object] | None = None
-    """What a retry strategy may look at."""
+    """User data for the retry strategy."""
     is_traced: bool = False
-    """As in ``OperationSubmitted``; ``ReportEnd`` tells then when the answer is whole."""
+    """As in ``OperationSubmitted``; in addition, ``ReportEnd`` reports the end of the response."""
     encoding: Encoding | None = None
-    """Has the payload of each attempt encoded, and measures that, for which the core has no clock; None if nothing
-    needs it."""
+    """Encoder of each attempt's payload, which also measures the time, because the core has no clock; None if nothing
+    needs the time."""
 
 
 class RowsWanted(msgspec.Struct, frozen=True, gc=False):
-    """The user has taken the rows of a request, and waits for more, or for the end; unknown tokens are ignored."""
+    """The user has taken the rows of a request, and waits for more or for the end. Unknown tokens are ignored."""
 
     token: neutral.Token
 
 
 class InquirySubmitted(msgspec.Struct, frozen=True):
-    """The user asked about the cluster. ``token`` must not have been used before, not even for an operation."""
+    """The user submitted an inquiry. ``token`` must not have been used before, even by an operation."""
 
     token: neutral.Token
     inquiry: Inquiry
@@ -100,38 +100,39 @@ class AbandonReason(StrEnum):
     TIMEOUT = "timeout"
     """A time limit of the caller passed."""
     CANCELLED = "cancelled"
-    """The caller was cancelled, or left for another reason."""
+    """The caller was cancelled, or stopped waiting for another reason."""
     NOT_NEEDED = "not_needed"
-    """The caller has all that it needs: another copy answered first, or it reads no further rows. This is no failure."""
+    """The caller needs no more: another copy arrived first, or it reads no further rows. This is not a failure."""
 
 
 class OperationAbandoned(msgspec.Struct, frozen=True):
-    """The user left. A reply that still comes is dropped as an orphan; unknown tokens are ignored."""
+    """The user stopped waiting. A later response is an orphan and dropped. Unknown tokens are ignored."""
 
     token: neutral.Token
     fault: DecoderFault | None = None
-    """The defect, if the decoder of the request's rows failed; the machine then closes the connection that sent
+    """Defect of the decoder, if it failed on the request's rows; the machine then closes the connection that sent
     them."""
     reason: AbandonReason = AbandonReason.CANCELLED
 
 
 class SubscribersChanged(msgspec.Struct, frozen=True, gc=False):
-    """Another number of subscribers reads ``PublishTopology``.
+    """The number of subscribers to ``PublishTopology`` changed.
 
-    As long as there is one, no bucket with a topology is forgotten, so that its sequence of versions has no gap.
+    While there is at least one, the client forgets no bucket with a topology, so the sequence of its versions has no
+    gap.
     """
 
     count: int
 
 
 class ServiceLookedUp(msgspec.Struct, frozen=True, gc=False):
-    """A ``LookUpService`` was answered, or nobody answered it."""
+    """A ``LookUpService`` has ended, with or without an answer from DNS."""
 
     service: str
     targets: tuple[tuple[str, int], ...] = ()
-    """Host and port of each record, in any order; empty where there is none."""
+    """Host and port of each record, in any order; empty without records."""
     text: str = ""
-    """What went wrong, in the resolver's words."""
+    """Error message of the resolver."""
 
     def __post_init__(self) -> None:
         check_type(self.service, "service", str)
@@ -145,15 +146,15 @@ class ServiceLookedUp(msgspec.Struct, frozen=True, gc=False):
 
 
 class AuthenticatorChanged(msgspec.Struct, frozen=True):
-    """The client has new credentials. ``repr`` keeps the nonce to itself.
+    """The client has new credentials. ``repr`` omits the nonce.
 
-    New connections use the authenticator. Live ones authenticate again, with a password or a token: what was sent
-    before is still answered, what is submitted now waits until that is over. What already waits for a connection that
-    is being opened uses the authenticator that the opening began with. One whose authentication is refused is closed,
-    as it would be when it was new; one that is waiting to connect again does so at once. A certificate is shown by the
-    driver, in the handshakes to come.
+    New connections use the new authenticator. With a password or a token, open connections authenticate again: requests
+    already sent still get their responses, and new operations wait until authentication has ended. Operations that wait
+    for a connection that is being opened use the authenticator with which the opening started. A connection whose
+    authentication is refused is closed, like a new one. A connection in backoff connects immediately. The driver
+    presents a new certificate in later handshakes.
 
-    It must go with the scheme, and be shown as the one before it was: by SASL, or by TLS.
+    The authenticator must suit the scheme, and use the same method as the previous one: SASL or TLS.
     """
 
     authenticator: Authenticator

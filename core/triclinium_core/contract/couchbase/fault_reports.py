@@ -1,4 +1,4 @@
-"""Reports of decoder faults, one for each kind."""
+"""Reports of decoder faults, one per kind."""
 
 from __future__ import annotations
 

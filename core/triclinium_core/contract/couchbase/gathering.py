@@ -1,7 +1,6 @@
-"""Collection of slow operations, late answers and durations, reported once an interval.
+"""Collection of slow operations, orphans and durations, reported once per interval.
 
-An interval begins with the first thing that there is to tell. So a client that does nothing has nothing to wake up for,
-and no line is written that says nothing.
+An interval begins with its first entry. So an idle client has no timer, and no report is empty.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from triclinium_core.telemetry.top_operations import TopOperations
 
 
 class Gathering:
-    """Gathers what the defaults of telemetry tell; each of them may be turned off.
+    """Entries for the default telemetry, of which each kind can be turned off.
 
     Args:
-        tracer: which operations are slow; None to gather none.
-        meter: None to measure none.
-        orphans: None to gather none.
-        timers: where the end of an interval is noted.
-        emit: takes the reports.
+        tracer: thresholds of slow operations; None to collect none.
+        meter: settings of the durations; None to measure none.
+        orphans: settings of the orphans; None to collect none.
+        timers: timers for the end of intervals.
+        emit: receives the reports.
     """
 
     def __init__(
@@ -40,10 +39,10 @@ class Gathering:
         emit: Callable[[Action], None],
     ) -> None:
         self.thresholds: Mapping[Service, float] | None = None if tracer is None else tracer.thresholds
-        """The seconds from which an operation is slow; None to gather none."""
+        """Seconds from which an operation is slow, by service; None to collect none."""
         self.takes_orphans: bool = orphans is not None
         self.durations: OperationDurations | None = None
-        """None where nobody wants to know."""
+        """Durations of the current interval; None to measure none."""
         self._timers = timers
         self._emit = emit
         self._intervals: dict[TelemetryKind, float] = {}
@@ -61,13 +60,13 @@ class Gathering:
             self._keep(TelemetryKind.DURATIONS, self.durations, meter.emit_interval)
 
     def slow(self, operation: OperationFacts, now: float) -> None:
-        """Gather an operation that took its threshold or longer."""
+        """Add an operation that took its threshold or longer."""
         if not self._slow:
             self._begin(TelemetryKind.SLOW_OPERATIONS, now)
         self._slow.add(operation)
 
     def orphan(self, operation: OperationFacts, now: float) -> None:
-        """Gather an operation whose answer came when nobody waited for it any more."""
+        """Add an abandoned operation whose response has arrived."""
         if not self._orphans:
             self._begin(TelemetryKind.ORPHANS, now)
         self._orphans.add(operation)
@@ -77,7 +76,7 @@ class Gathering:
         self._emit(self._report(kind, now))
 
     def rest(self, now: float) -> Sequence[ReportTelemetry]:
-        """Return and clear the entries of all open intervals, which end ``now``: for a client that closes."""
+        """Return and clear the entries of all open intervals, which end ``now`` because the client closes."""
         return [self._report(kind, now) for kind, gathered in self._gathered.items() if gathered]
 
     def _report(self, kind: TelemetryKind, now: float) -> ReportTelemetry:

@@ -1,4 +1,4 @@
-"""Kinds of timers of the client machine, and the groups that one part of it handles."""
+"""Kinds of timers of the client machine, grouped by the part that handles them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum, unique
 
 @unique
 class TimerKind(Enum):
-    """What is due."""
+    """Event that is due when a timer fires."""
 
     DEADLINE = "an operation or a request has run out of time: it fails with a timeout"
     RETRY = "the delay before an attempt is over: the operation or request is dispatched"
@@ -36,17 +36,17 @@ class TimerKind(Enum):
 
 
 TIMERS_OF_HTTP_STREAMS = frozenset({TimerKind.HTTP_CONNECT, TimerKind.HTTP_IDLE})
-"""What closes streams to services over HTTP."""
+"""Timers that close streams to HTTP services."""
 
 
 TIMERS_OF_INQUIRIES = frozenset(
     {TimerKind.PING, TimerKind.READINESS, TimerKind.NODES_DEADLINE, TimerKind.MANIFEST_QUESTION}
 )
-"""What is asked about the cluster."""
+"""Timers of inquiries."""
 
 
 TIMERS_OF_CONNECTIONS = frozenset({TimerKind.CONNECT, TimerKind.RECONNECT, TimerKind.DRAIN})
-"""What opens and closes streams, whatever travels on them."""
+"""Timers that open and close streams, independently of their requests."""
 
 
 TIMERS_OF_KEEP_ALIVE = frozenset(
@@ -59,7 +59,7 @@ TIMERS_OF_KEEP_ALIVE = frozenset(
         TimerKind.CANARY,
     }
 )
-"""Checks of open connections: their silence, their room, their configs and their breakers."""
+"""Timers that check open connections: silence, capacity, configs and circuit breakers."""
 
 
 TIMERS_OF_A_STREAM: tuple[TimerKind, ...] = (
@@ -72,4 +72,4 @@ TIMERS_OF_A_STREAM: tuple[TimerKind, ...] = (
     TimerKind.CONFIG_POLL,
     TimerKind.CANARY,
 )
-"""What nobody waits for once the stream is gone."""
+"""Timers to cancel when the stream closes."""

@@ -1,4 +1,4 @@
-"""The part of the contract that any protocol uses: streams, bytes, time, tokens, strategies and reports."""
+"""Part of the contract for any protocol: streams, bytes, time, tokens, strategies and reports."""
 
 from triclinium_core.contract.neutral.actions import (
     AcquirePermit,

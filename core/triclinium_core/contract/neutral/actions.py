@@ -1,10 +1,10 @@
-"""Actions that a driver of any machine carries out: on streams, strategies and the log, in the order given.
+"""Actions that the driver of any machine carries out, in order: on streams, strategies and the log.
 
-Rule for ``gc=False``, here and in all other modules. The garbage collector does not look into such a type, so it can
+Rule for ``gc=False``, here and in all other modules. The garbage collector does not traverse such a type, so it can
 never free a cycle through one. The fields of such a type hold plain values: numbers, text, bytes, members of
 enumerations, other types of this kind, and collections of these. They hold no task, no exception (its traceback refers
-to frames, and these to anything), and no object of a user (strategy, codec, context). Otherwise the frames that may end
-up in a traceback release the value; ``tests/test_untracked_types.py`` lists them (decision D69).
+to frames, and these to any object), and no object of a user (strategy, codec, context). Exceptions to this rule are
+released by the frames that may end up in a traceback; ``tests/test_untracked_types.py`` lists them (decision D69).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from triclinium_core.shown import total_repr
 
 
 class OpenStream(msgspec.Struct, frozen=True, gc=False):
-    """Connect; answer with ``StreamOpened`` or ``StreamLost``. A later ``CloseStream`` may call it off."""
+    """Connect, then send ``StreamOpened`` or ``StreamLost``. A later ``CloseStream`` may cancel it."""
 
     stream: StreamId
     host: str
@@ -31,18 +31,18 @@ class OpenStream(msgspec.Struct, frozen=True, gc=False):
 
 
 class SendBytes(msgspec.Struct, frozen=True, gc=False):
-    """Write, after all that was ordered for this stream before; no answer is expected.
+    """Write bytes after all earlier ones of this stream. No event is expected in return.
 
-    The bytes may hold a password and a user's data, so ``repr`` shows only their number.
+    The bytes may contain a password and user data, so ``repr`` shows only their number.
     """
 
     stream: StreamId
     data: bytes
     unless_readable: bool = False
-    """Write only if nothing of the stream waits to be read, including what was read and not fed yet.
+    """Whether to write only if the stream has no unread bytes, including bytes that were read and not fed yet.
 
-    If bytes or the end of the stream wait, write nothing, close the stream, and report ``StreamLost``
-    (``LossCause.UNSOLICITED`` for bytes). Do not feed those bytes: the machine would take them for the answer. The
+    If bytes or the end of the stream are pending, write nothing, close the stream, and send ``StreamLost``
+    (``LossCause.UNSOLICITED`` for bytes). Do not feed those bytes: the machine would take them for the response. The
     machine sets this only for streams that are not paused (decision D64).
     """
 
@@ -52,9 +52,9 @@ class SendBytes(msgspec.Struct, frozen=True, gc=False):
 
 
 class CloseStream(msgspec.Struct, frozen=True, gc=False):
-    """Close, or stop connecting; answer with ``StreamLost``, which says how much had been handed over.
+    """Close the stream or stop connecting, then send ``StreamLost`` with the number of bytes handed over.
 
-    Until that comes, the requests of an open stream stay open. No other event of the stream may follow.
+    Until that event, the requests of an open stream stay pending. No other event of the stream may follow.
     """
 
     stream: StreamId
@@ -62,16 +62,16 @@ class CloseStream(msgspec.Struct, frozen=True, gc=False):
 
 
 class PauseReading(msgspec.Struct, frozen=True, gc=False):
-    """Read nothing from a stream until ``ResumeReading``: its bytes are not wanted yet.
+    """Stop reading from a stream until ``ResumeReading``.
 
-    Its end need not be noticed either. The machine states what it does if a driver reads on.
+    The driver need not notice its end either. The machine specifies its behavior if a driver continues to read.
     """
 
     stream: StreamId
 
 
 class ResumeReading(msgspec.Struct, frozen=True, gc=False):
-    """Read from a stream again."""
+    """Resume reading from a stream."""
 
     stream: StreamId
 
@@ -81,7 +81,7 @@ class AwaitedStrategy(Protocol):
 
     @property
     def retry_after(self) -> Callable[..., Awaitable[object]]:
-        """Function from a request and a reason to an awaitable of the answer to a failed attempt."""
+        """Function that takes a request and a reason, and returns an awaitable of the answer to a failed attempt."""
         ...
 
 
@@ -89,7 +89,7 @@ class AwaitedPermit(Protocol):
     """Permit of an asynchronous strategy. Only the machine knows the type of its answer."""
 
     def acquire(self) -> Awaitable[object]:
-        """Return an awaitable of the answer to the question whether the first attempt may begin."""
+        """Return an awaitable of the decision whether the first attempt may begin."""
         ...
 
     def record(self) -> Awaitable[None]:
@@ -98,7 +98,7 @@ class AwaitedPermit(Protocol):
 
 
 class ConsultStrategy(msgspec.Struct, frozen=True):
-    """Await ``strategy.retry_after(request, reason)``; answer with ``StrategyDecided``."""
+    """Await ``strategy.retry_after(request, reason)``, then send ``StrategyDecided``."""
 
     token: Token
     strategy: AwaitedStrategy
@@ -107,16 +107,16 @@ class ConsultStrategy(msgspec.Struct, frozen=True):
 
 
 class AcquirePermit(msgspec.Struct, frozen=True):
-    """Await ``permit.acquire()`` before the first attempt; answer with ``StrategyDecided``."""
+    """Await ``permit.acquire()`` before the first attempt, then send ``StrategyDecided``."""
 
     token: Token
     permit: AwaitedPermit
 
 
 class RecordSuccess(msgspec.Struct, frozen=True):
-    """Await ``permit.record()``, in the background: the caller of ``token`` has its result already.
+    """Await ``permit.record()`` in the background: the caller of ``token`` already has its result.
 
-    There is no answer. An exception is logged, as ``ReportStrategyError`` is.
+    No event is expected in return. Log an exception like ``ReportStrategyError``.
     """
 
     token: Token
@@ -124,7 +124,7 @@ class RecordSuccess(msgspec.Struct, frozen=True):
 
 
 class ReportStrategyError(msgspec.Struct, frozen=True):
-    """For the log, at ERROR: a token strategy raised when it was to record a success, whose caller has its result."""
+    """Log at ERROR that a token strategy raised while recording a success. The caller already has its result."""
 
     token: Token
     error: Exception
@@ -140,24 +140,25 @@ class ReportLevel(Enum):
 
 
 class ReportConnection(msgspec.Struct, frozen=True, gc=False):
-    """For the log: an event of a connection, or on the way to one, in words.
+    """Log an event of a connection or of an attempt to connect.
 
-    The loss of a node is a WARNING, and its return INFO, with the number of failures in between. Those failures, and
-    events of other connections to the node meanwhile, are DEBUG; all else is INFO. A loss with a next step that concerns
-    the whole cluster is a WARNING once for each step, and DEBUG otherwise.
+    The loss of a node is a WARNING. Its return is INFO, with the number of failures in between. Those failures, and
+    simultaneous events of other connections to the node, are DEBUG. All other events are INFO. A loss with a next step
+    that concerns the whole cluster is a WARNING once for each step, and DEBUG otherwise.
     """
 
     stream: StreamId
-    """0 without a stream."""
+    """Id of the stream; 0 without one."""
     node: str
     text: str
     level: ReportLevel = ReportLevel.INFO
 
 
 class ReportDecoderFault(msgspec.Struct, frozen=True):
-    """A decoder failed on the bytes of a node, which is a defect. To be logged at ERROR with the traceback.
+    """Log at ERROR, with the traceback, that a decoder failed on the bytes of a node, which is a defect.
 
-    The machine orders it once for each kind: decoder and exception type. It closes the connection that sent the bytes.
+    The machine orders this once for each pair of decoder and exception type. It closes the connection that sent the
+    bytes.
     """
 
     stream: StreamId

@@ -1,6 +1,6 @@
-"""Events that every machine understands: of streams, time and strategies, each a noun with a past participle.
+"""Events of every machine: streams, time and strategies, each named by a noun with a past participle.
 
-An event with an impossible value raises ArgumentError where it is made. ``handle`` checks the data of ``BytesReceived``.
+The constructor raises ArgumentError for an invalid value. ``handle`` checks the data of ``BytesReceived``.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from triclinium_core.retry.checks import check_integer, check_type
 from triclinium_core.shown import total_repr
 
 Token = NewType("Token", int)
-"""Name of what a user asked for, for its whole life; never used twice."""
+"""Id of a user's operation or request for its whole life; never reused."""
 
 StreamId = NewType("StreamId", int)
-"""Name of one byte stream; never used again after it is lost."""
+"""Id of one byte stream; never reused."""
 
 
 def check_nonce(nonce: str) -> None:
-    """Check that entropy can be sent as it is.
+    """Check that a nonce can be sent unchanged.
 
     Raises:
-        ArgumentError: it is no printable ASCII, or has a comma. The message does not show it.
+        ArgumentError: it is not printable ASCII, or has a comma. The message does not show it.
     """
     check_type(nonce, "nonce", str)
-    # RFC 5802, 7, and the blank. Protocols without an exchange of nonces need none, so it may be empty.
+    # RFC 5802, 7, and the blank. Protocols without nonces pass an empty one.
     if not nonce.isascii() or not nonce.isprintable() or "," in nonce:
         raise ArgumentError("nonce must be printable ASCII without a comma", parameter="nonce")
 
 
 class StreamOpened(msgspec.Struct, frozen=True, gc=False):
-    """An ``OpenStream`` succeeded, TLS included. ``repr`` keeps the nonce to itself."""
+    """An ``OpenStream`` succeeded, including TLS. ``repr`` omits the nonce."""
 
     stream: StreamId
     nonce: str
@@ -53,9 +53,9 @@ class StreamOpened(msgspec.Struct, frozen=True, gc=False):
 
 
 class BytesReceived(msgspec.Struct, frozen=True, gc=False):
-    """Bytes that came, cut anywhere; they are copied before ``handle`` returns. It raises ArgumentError for other types.
+    """Bytes arrived, split at any position. ``handle`` copies them, and raises ArgumentError for other types.
 
-    They may hold a user's data, so ``repr`` shows only their number.
+    They may contain user data, so ``repr`` shows only their number.
     """
 
     stream: StreamId
@@ -68,12 +68,12 @@ class BytesReceived(msgspec.Struct, frozen=True, gc=False):
 
 @unique
 class LossCause(Enum):
-    """Reason why a stream is gone, or never came to be."""
+    """Reason why a stream was lost or not opened."""
 
     END_OF_STREAM = "closed by the server"
-    """Over TLS, with close_notify: nothing is missing."""
+    """End of the stream; over TLS with close_notify, so no data is missing."""
     TRUNCATED = "closed by the server without close_notify"
-    """Over TLS, so that anything may be missing: anyone on the way can cause it."""
+    """End of a TLS stream after which data may be missing: anyone on the network path can cause it."""
     RESET = "connection reset"
     REFUSED = "connection refused"
     UNREACHABLE = "address unreachable"
@@ -84,16 +84,16 @@ class LossCause(Enum):
 
 
 class StreamLost(msgspec.Struct, frozen=True, gc=False):
-    """End of a stream: it is gone, an ``OpenStream`` failed, or a ``CloseStream`` was carried out. Once for each stream."""
+    """A stream ended: it was lost, an ``OpenStream`` failed or a ``CloseStream`` was carried out. Once per stream."""
 
     stream: StreamId
     cause: LossCause
     text: str = ""
-    """Words of the operating system or the TLS library."""
+    """Error message of the operating system or the TLS library."""
     handed_over: int | None = None
-    """Number of bytes of this stream that the driver had begun to hand over, whether they arrived or not (decision C24).
+    """Number of bytes of this stream whose write the driver had started, whether they arrived or not (decision C24).
 
-    None if the driver does not know it, so that all of them may have left.
+    None if the driver does not know it: all of them may have been sent.
     """
 
     def __post_init__(self) -> None:
@@ -104,17 +104,17 @@ class StreamLost(msgspec.Struct, frozen=True, gc=False):
 
 
 class TimePassed(msgspec.Struct, frozen=True, gc=False):
-    """``wakeup`` has come, and what was readable was fed before; harmless at any other time. The first starts the machine.
+    """``wakeup`` is reached, and all readable bytes were fed. Harmless at any other time. The first starts the machine.
 
-    Deadlines are judged by it, so an answer that arrived while the program was busy has to be fed first. A timeout of
-    bytes that the driver has not sent or read yet does not count against the peer (decision C33).
+    The machine checks deadlines on this event, so a response that arrived while the program was busy must be fed first.
+    A timeout on bytes that the driver has not sent or read yet does not count against the node (decision C33).
     """
 
     unsent: Mapping[StreamId, int] = {}
-    """Streams on which ordered bytes still wait in the driver: how many had begun to be handed over, as in
-    ``StreamLost``. On all other streams all bytes had."""
+    """Number of bytes whose write has started, as in ``StreamLost``, for each stream with ordered bytes that wait in
+    the driver. On all other streams the write of all bytes has started."""
     unread: Collection[StreamId] = frozenset()
-    """Streams that may have more to read: the driver stopped at a bound of its own."""
+    """Streams that may have more to read, because the driver stopped at a limit."""
 
     def __post_init__(self) -> None:
         check_type(self.unsent, "unsent", Mapping)
@@ -124,16 +124,16 @@ class TimePassed(msgspec.Struct, frozen=True, gc=False):
 
 
 class StrategyDecided(msgspec.Struct, frozen=True):
-    """Answer of an asynchronous strategy, or its exception; unknown tokens are ignored.
+    """An asynchronous strategy returned its answer or raised, after ``ConsultStrategy`` or ``AcquirePermit``.
 
-    It was asked with ``ConsultStrategy``, or with ``AcquirePermit``.
+    Unknown tokens are ignored.
     """
 
     token: Token
     answer: object
-    """Return value of the strategy, whose type only the machine knows; None if it raised."""
+    """Return value of the strategy, whose type only the machine knows; None if the strategy raised."""
     raised: BaseException | None = None
 
 
-# Every event that a driver feeds by itself, to any machine.
+# Every event that the driver of any machine originates.
 NeutralEvent = StreamOpened | BytesReceived | StreamLost | TimePassed | StrategyDecided

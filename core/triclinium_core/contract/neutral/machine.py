@@ -1,4 +1,4 @@
-"""Interface that every machine has, whatever protocol it speaks."""
+"""Interface of all machines, independent of the protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Machine(Protocol[E_contra, A_co]):
 
     @property
     def wakeup(self) -> float:
-        """Instant when ``TimePassed`` is due; ``inf`` for never."""
+        """Instant at which ``TimePassed`` is due; ``inf`` for never."""
         ...
 
     @property
@@ -32,6 +32,6 @@ class Machine(Protocol[E_contra, A_co]):
             now: monotonic seconds, never less than before.
 
         Raises:
-            ArgumentError: the event is a caller's mistake. The machine is as it was before.
+            ArgumentError: the event is invalid. The state of the machine is unchanged.
         """
         ...

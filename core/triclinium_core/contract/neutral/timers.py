@@ -16,11 +16,11 @@ TimerId = NewType("TimerId", int)
 
 
 SWEEP_SIZE_MIN = 64
-"""Below this many entries a sweep would cost more than it frees."""
+"""Number of entries up to which a sweep would cost more than it frees."""
 
 
 class Timers(Generic[K]):
-    """Timers by id, each with its kind and its subject, and a heap of their times. ``K`` has the kinds of a machine."""
+    """Timers by id, each with kind and subject, and a heap of their times. ``K`` is the type of the kinds."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, TimerId]] = []
@@ -29,13 +29,13 @@ class Timers(Generic[K]):
         """Kind and subject of each timer that is neither cancelled nor fired."""
         self._next_id = 0
         self.wakeup: float = math.inf
-        """When the next timer is due; ``inf`` for never."""
+        """Instant at which the next timer is due; ``inf`` for never."""
 
     def __len__(self) -> int:
         return len(self._live)
 
     def schedule(self, when: float, kind: K, subject: object) -> TimerId:
-        """Add a timer and return its id. One that is due at ``inf`` never fires."""
+        """Add a timer and return its id. A timer for ``inf`` never fires."""
         self._next_id += 1
         timer = TimerId(self._next_id)
         if when < math.inf:
@@ -45,7 +45,7 @@ class Timers(Generic[K]):
         return timer
 
     def cancel(self, timer: TimerId | None) -> None:
-        """Forget a timer and its subject; ignore None and a timer that has fired."""
+        """Remove a timer and its subject. Ignore None and a timer that has fired."""
         if timer is None:
             return
         self._live.pop(timer, None)
@@ -56,11 +56,11 @@ class Timers(Generic[K]):
 
     @property
     def newest(self) -> TimerId:
-        """Id of the timer that was added last; 0 before the first."""
+        """Id of the newest timer; 0 before the first."""
         return TimerId(self._next_id)
 
     def pop_due(self, now: float, newest: TimerId) -> tuple[K, object] | None:
-        """Remove and return the oldest timer that is due, or None; also None where that was added after ``newest``."""
+        """Remove and return the first due timer. Return None if no timer is due, or it was added after ``newest``."""
         if self.wakeup > now or not self._heap or self._heap[0][1] > newest:
             return None
         _, timer = heapq.heappop(self._heap)

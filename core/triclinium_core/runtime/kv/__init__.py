@@ -1,1 +1,1 @@
-"""The key-value service at work: connections, routes, and what waits on them."""
+"""Runtime of the key-value service: connections, routes, and operations that wait for them."""

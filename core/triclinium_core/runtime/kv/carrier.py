@@ -1,6 +1,6 @@
-"""Carrier of key-value operations: sends attempts to nodes, and takes their answers.
+"""Carrier of key-value operations: sends attempts to nodes, and processes the responses.
 
-A success completes its operation here. Every failure goes through the life cycle to the retry machine.
+A success completes its operation here. The life cycle passes every failure to the retry machine.
 
 Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; decisions C6, C25, C29, C33, C37, C38, D34.
 """
@@ -66,19 +66,19 @@ from triclinium_core.telemetry.span_names import SPAN_NAMES
 _FAIL_FAST = FailFastRetryStrategy()
 _KV, _SETTLED = Service.KV, Stage.SETTLED
 _SUCCESS = int(Status.SUCCESS)
-"""A plain number. ``kv.wire.constants`` has the figure."""
+"""Plain number, because comparing it is faster; ``kv.wire.constants`` has the cost."""
 
 
 class _Origin(NamedTuple):
-    """Source of an answer that is no success."""
+    """Source of an unsuccessful response."""
 
     connection: Connection
     has_config: bool
-    """Whether the answer contained a cluster config, which is taken already."""
+    """Whether the response contained a cluster config, which has been processed."""
 
 
 class KeyValueCarrier:
-    """Sends operations and takes their answers."""
+    """Carrier of key-value operations."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class KeyValueCarrier:
         self._lifecycle = lifecycle
         lifecycle.carriers[LiveOperation] = self
         self._open = cast("dict[int, LiveOperation]", lifecycle.open)
-        """Everything that is open. Connections and collection lookups keep only tokens of operations."""
+        """All open operations and requests. Connections and collection lookups keep only tokens."""
         self._timeouts = tools.options.timeouts
         self._strategy = decider_of(strategy)
         self._lends_permits = isinstance(self._strategy, TokenLender)
@@ -107,12 +107,12 @@ class KeyValueCarrier:
         self._emit = tools.emit
         self._gathering = gathering
         self._slow_after = gathering.thresholds[Service.KV] if gathering.thresholds is not None else math.inf
-        """Seconds from which on an operation is slow."""
+        """Minimum duration of a slow operation, in seconds."""
 
-    # -- Operations begin.
+    # -- Submission.
 
     def submit(self, submissions: Iterable[couchbase.OperationSubmitted], now: float) -> None:
-        """Begin operations: the first dispatch of each, and its deadline."""
+        """Submit operations: schedule the deadline of each, and dispatch it for the first time."""
         lifecycle, timeouts, dispatch = self._lifecycle, self._timeouts, self._dispatcher.dispatch
         usual_deadline = now + timeouts.kv
         for submission in submissions:
@@ -138,7 +138,7 @@ class KeyValueCarrier:
                     operation.strategy = operation.permit = permit_of(cast(TokenLender, strategy))
                     lifecycle.begin(operation, now)
                     continue
-                # No permit is lent for what is sent at once and abandoned at once: nothing could bring it back.
+                # An operation that is abandoned as soon as it is sent needs no permit: nothing could release it.
                 operation.strategy = _FAIL_FAST
             undispatched = dispatch(operation, now)
             if undispatched is not None:
@@ -149,7 +149,7 @@ class KeyValueCarrier:
         return self._dispatcher.dispatch(live, now)
 
     def resume_waiting(self, connection: Connection, now: float) -> None:
-        """Dispatch what waits for a connection, in order, as far as that takes it."""
+        """Dispatch the operations queued for a connection, in order, while it has capacity."""
         while connection.waiting and connection.takes_operations:
             token = connection.waiting.take_first()
             self._dispatcher.released(token)
@@ -164,7 +164,7 @@ class KeyValueCarrier:
             self._dispatcher.released(token)
             self._lifecycle.dispatch(self._open[token], now)
 
-    # -- Answers.
+    # -- Responses.
 
     def answered(
         self,
@@ -176,7 +176,7 @@ class KeyValueCarrier:
         """Complete, fail or retry the operation that is ``answered``."""
         frame, request = answered.frame, operation.request
         if operation.opaque != answered.request.opaque:
-            # Of several answers to one request, on a stream that is closed by now, an earlier one was nonsense.
+            # An earlier one of several responses to this request was invalid. The stream is closed.
             return
         if frame.status != _SUCCESS and not kv_responses.is_success(request.name, frame.status):
             self._refused_by_node(operation, connection, frame, now)
@@ -228,7 +228,7 @@ class KeyValueCarrier:
         return ScanPage(tuple(found), page.is_complete) if is_last(frame.opcode, frame.status) else None
 
     def _refused_by_node(self, operation: LiveOperation, connection: Connection, frame: Frame, now: float) -> None:
-        """Retry or fail an operation whose answer is no success."""
+        """Retry or fail an operation with an unsuccessful response."""
         has_config = False
         if frame.status == Status.NOT_MY_VBUCKET:
             operation.wrong_node_count += 1
@@ -247,7 +247,7 @@ class KeyValueCarrier:
         self._attempt_lost(operation, events.ResponseReceived(response), now, _Origin(connection, has_config))
 
     def end_scan(self, connection: Connection, scan: AbandonedScan, frame: Frame, now: float) -> None:
-        """End a scan whose caller left before it was open, and report the answer as an orphan."""
+        """Cancel a scan whose caller left before it was open, and report the response as an orphan."""
         if scan.measured is not None:
             self.orphaned(scan.measured, frame, now)
         if (
@@ -259,13 +259,13 @@ class KeyValueCarrier:
             connection.in_flight.send(Purpose.SCAN_CANCEL, cancel)
 
     def orphaned(self, operation: Measured, frame: Frame, now: float) -> None:
-        """Report an answer that came after its caller had left."""
+        """Report a response that arrived after its caller had left."""
         self._gathering.orphan(operation.facts(now, server_duration(frame.framing_extras)), now)
 
     def socket_closed(self, operation: LiveOperation, handed_over: events.HandedOver, detail: str, now: float) -> None:
-        """Retry or fail an operation that was in flight on a stream that is gone."""
+        """Retry or fail an operation that was in flight on a lost stream."""
         if operation.opaque is None:
-            # Its caller has left since the stream was closed, or its deadline has passed.
+            # The caller has left since the stream was closed, or the deadline has passed.
             return
         reason = self._dispatcher.terminal_reason(operation) or RetryReason.SOCKET_NOT_AVAILABLE
         self._end_attempt(operation, now)
@@ -279,16 +279,16 @@ class KeyValueCarrier:
         origin: _Origin | None = None,
     ) -> None:
         """Retry or fail an operation whose attempt has failed."""
-        # The context of a retry machine that is made now has the opaque.
+        # A retry machine takes the opaque into its context when it is created.
         self._lifecycle.machine_of(operation)
         operation.opaque = None
         self._lifecycle.feed(operation, event, now, origin)
 
     def connection_lost(self, token: int, connection: Connection, detail: str, now: float) -> None:
-        """Retry or fail an operation that waited for a connection that was lost.
+        """Retry or fail an operation that waited for a lost connection.
 
-        One that goes to another node is dispatched again: it only waited for a collection's id from there, or the node
-        has left the map.
+        If its document is on another node, dispatch it again: it only waited for a collection id from this connection,
+        or the node has left the map.
         """
         if token not in self._open:
             return
@@ -299,18 +299,18 @@ class KeyValueCarrier:
             self.resume([token], now)
 
     def collection_not_found(self, token: int, failed: events.DispatchFailed, now: float) -> None:
-        """Retry or fail an operation whose collection id could not be had."""
+        """Retry or fail an operation after the lookup of its collection id failed."""
         self._dispatcher.released(token)
         self._lifecycle.feed(self._open[token], failed, now)
 
     def fail_waiting(self, token: int, error: type[CouchbaseException], text: str, now: float) -> None:
-        """Fail an operation whose collection id cannot be had."""
+        """Fail an operation whose collection id cannot be obtained. Its strategy is not asked."""
         self._lifecycle.fail_for_good(self._open[token], error, text, now)
 
     def _fail_unread(
         self, operation: LiveOperation, frame: Frame, problem: str, now: float, *, is_success: bool
     ) -> None:
-        """Fail an operation whose answer cannot be read; whatever else travels on the connection goes on (decision D26)."""
+        """Fail an operation with an unreadable response. Other requests on the connection continue (decision D26)."""
         context = self._lifecycle.machine_of(operation).error_context(now)
         context = replace(context, status=frame.status, status_name=status_name(frame.status))
         self._end_attempt(operation, now, server_duration(frame.framing_extras))
@@ -328,12 +328,12 @@ class KeyValueCarrier:
         *,
         is_success: bool,
     ) -> None:
-        """Fail an operation whose answer a decoder failed on, and close the connection that sent it."""
+        """Fail an operation after a decoder failed on its response, and close the connection."""
         self._fail_unread(operation, frame, str(fault), now, is_success=is_success)
         self._connections.close_after_fault(connection, fault, now)
 
     def _end_attempt(self, operation: LiveOperation, now: float, server_seconds: float | None = None) -> None:
-        """Measure the attempt that is over, if there is one, and report it for a tracer."""
+        """Measure an attempt that has ended, and report it for a tracer. Do nothing without an attempt."""
         link = operation.link
         if operation.end_attempt(now, server_seconds) and operation.is_traced and link is not None:
             attributes = answer_attributes(server_seconds)
@@ -351,12 +351,12 @@ class KeyValueCarrier:
         return self._dispatcher.lost(live, connection, text, load=load)
 
     def out_of_time(self, live: LiveOperation) -> events.WakeupReached:
-        """Return the load of the connection that owes the answer, and the obstacle of the permit."""
+        """Return the load of the connection that owes the response, and the obstacle of the permit."""
         connection = self._connections.streams.connection(live.stream)
         return events.WakeupReached(load_of(connection) if connection is not None else None, live.obstacle)
 
     def debtor(self, live: LiveOperation, event: TimePassed) -> Connection | None:
-        """Return the connection that owes the answer; None if nothing was sent, or received bytes are unread."""
+        """Return the connection that owes the response; None if nothing was sent, or received bytes are unread."""
         if live.stream is None or live.opaque is None or live.stream in event.unread:
             return None
         stream = StreamId(live.stream)
@@ -372,13 +372,13 @@ class KeyValueCarrier:
         self._keep_alive.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def attempt_failed(self, live: LiveOperation) -> None:
-        """Do nothing: the next attempt is routed anew."""
+        """Do nothing: the next attempt is routed again."""
 
     def retry_decided(self, live: LiveOperation, reason: RetryReason) -> None:
         """Do nothing: no state depends on the reason."""
 
     def carry_out(self, live: LiveOperation, order: OrderOfKeyValue, origin: object, now: float) -> None:
-        """Fetch the newest config, forget a collection id, or close the connection that sent the answer."""
+        """Fetch the newest config, forget a collection id, or close the connection that sent the response."""
         match order, origin:
             case actions.RefreshCollection(), _:
                 self._dispatcher.collection_outdated(live.request.keyspace)
@@ -391,7 +391,7 @@ class KeyValueCarrier:
         """Do nothing: ``answered`` completes a success, and no retry machine receives it."""
 
     def leave(self, live: LiveOperation, departure: Departure, now: float) -> None:
-        """End a wait for dispatch. Pass a late answer to an heir, which counts it as an orphan if it was needed."""
+        """End a wait for dispatch. Pass a late response to an heir, which counts it as an orphan if it was needed."""
         self._dispatcher.stop_waiting(live)
         connection = self._connections.streams.connection(live.stream)
         if connection is not None and live.opaque is not None:
@@ -405,12 +405,12 @@ class KeyValueCarrier:
         live.opaque = None
 
     def fail(self, live: LiveOperation, error: CouchbaseException, now: float) -> None:
-        """Settle an operation with a failure."""
+        """Settle an operation with an error."""
         self._lifecycle.forget(live)
         self._emit(FailOperation(Token(live.token), error))
 
     def context(self, live: LiveOperation, context: ErrorContext) -> ErrorContext:
-        """Return a context with the connection for which an operation waits, or with the load of that of its attempt."""
+        """Return a context with the connection for which an operation waits, or with the load of its connection."""
         connection = self._dispatcher.waits_for(live.token)
         if connection is not None:
             reasons = context.retry_reasons
@@ -423,7 +423,7 @@ class KeyValueCarrier:
 
 
 def _obstacle(operation: LiveOperation, connection: Connection) -> str:
-    """Return what an operation waits for that waits for a connection, or for a collection's id."""
+    """Return the text for an operation that waits for a connection or for a collection id."""
     text = status_text(connection)
     if connection.state is ConnectionState.READY and operation.token not in connection.waiting:
         keyspace = operation.request.keyspace

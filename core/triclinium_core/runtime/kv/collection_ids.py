@@ -1,7 +1,7 @@
 """Known ids of collections.
 
-An id is asked for once, however many operations wait for it; an answer that the collection does not exist is kept until
-the next one, for the terminal reasons (decision C8).
+An id is requested once, however many operations wait for it. A collection that does not exist is not recorded here: the
+terminal states keep that until the next response (decision C8).
 
 Source: kv_engine ``docs/Collections.md``; SDK-RFC 0049 reason KV_COLLECTION_OUTDATED.
 """
@@ -17,64 +17,64 @@ from triclinium_core.kv.operation.document_operations import Keyspace
 from triclinium_core.kv.wire.leb128 import encode_unsigned
 
 QUESTION_SECONDS = 0.5
-"""Seconds after which an unanswered question is asked again, for it may have got lost."""
+"""Seconds after which an unanswered request is repeated, because it may be lost."""
 
 REVIEW_MIN = 64
-"""Number of known ids of one bucket that is compared with a manifest, which drops those of dropped collections. The next
-comparison is due at twice the number that is left, so that it costs little per new collection."""
+"""Number of known ids of one bucket at which they are compared with a manifest, which removes those of dropped
+collections. The next comparison is due at twice the remaining number, so that it costs little per new collection."""
 
 KNOWN_MAX = 16_384
-"""Maximum number of known ids of one bucket, about 110 bytes each: ten times as many collections as a cluster can have. It
-counts if no node sends a manifest. A full table drops the id that it has had for longest."""
+"""Maximum number of known ids of one bucket, about 110 bytes each: ten times as many collections as a cluster can have.
+It applies if no node sends a manifest. A full table drops its oldest id."""
 
 DEFAULT_COLLECTION_PREFIX = b"\x00"
-"""The default collection has the id 0, always."""
+"""Prefix of the default collection, whose id is always 0."""
 
 
 @dataclass(slots=True)
 class _Question:
-    """One id that was asked for and is not known yet."""
+    """Pending request for the id of one collection."""
 
     asked_at: float = -math.inf
     source: object = None
-    """The connection that carried the last question."""
+    """Connection that carried the last request."""
     waiting: dict[int, None] = field(default_factory=dict)
 
     @property
     def overdue_at(self) -> float:
-        """When the question has been unanswered for too long: the very sum of which the timer is made."""
+        """Time at which the request is overdue: the exact sum that the timer uses, so that both compare equal."""
         return self.asked_at + QUESTION_SECONDS
 
 
 class CollectionIds:
-    """The ids of one bucket's collections. Nothing is kept of a collection that does not exist."""
+    """Ids of the collections of one bucket. A collection that does not exist has no entry."""
 
     def __init__(self, bucket: str | None) -> None:
         self._default = Keyspace(bucket)
         self._known = OrderedDict({self._default: DEFAULT_COLLECTION_PREFIX})
-        """Key prefixes in the order of their answers, but for that of the default collection, which stays at the end."""
+        """Key prefixes in the order of their responses. That of the default collection stays at the end."""
         self.prefixes: Mapping[Keyspace, bytes] = self._known
-        """Prefixes of the keys of each collection whose id is known."""
+        """Key prefixes of the collections whose ids are known."""
         self.no_prefixes: Mapping[Keyspace, bytes] = {self._default: b""}
-        """The same for a connection that was not granted collections: only the default collection exists."""
+        """Key prefixes on a connection without collections: only the default collection exists."""
         self._review_at = REVIEW_MIN
-        """Number of known ids at which a manifest is to be fetched."""
+        """Number of known ids at which a manifest is fetched."""
         self._asked: dict[Keyspace, _Question] = {}
 
     def __len__(self) -> int:
-        """Return how many ids are known, or asked for."""
+        """Return the number of ids that are known or requested."""
         return self._known_count + len(self._asked)
 
     def waiting(self, keyspace: Keyspace) -> int:
-        """Return how many wait for an id."""
+        """Return the number of waiters for an id."""
         question = self._asked.get(keyspace)
         return len(question.waiting) if question is not None else 0
 
     def wait(self, keyspace: Keyspace, waiter: int, now: float, source: object = None) -> bool:
-        """Let ``waiter`` wait for an id, and return whether it has to be asked for now.
+        """Add ``waiter`` to the waiters for an id. Return whether the id must be requested now.
 
         Args:
-            source: who is asked then, such as a connection.
+            source: recipient of that request, such as a connection.
         """
         self._drop(keyspace)
         question = self._asked.setdefault(keyspace, _Question())
@@ -85,9 +85,9 @@ class CollectionIds:
         return True
 
     def ask_again(self, keyspace: Keyspace, now: float, source: object = None) -> bool:
-        """Return whether ``source`` has to be asked for an id, since the question has got lost and has waiters.
+        """Return whether to request an id from ``source``, because the last request is overdue and has waiters.
 
-        A lost question without waiters is dropped.
+        Drop an overdue request without waiters.
         """
         question = self._asked.get(keyspace)
         if question is None or now < question.overdue_at:
@@ -99,7 +99,7 @@ class CollectionIds:
         return True
 
     def found(self, keyspace: Keyspace, collection_id: int) -> list[int]:
-        """Keep an id, and return who waited for it."""
+        """Store an id, and return its waiters."""
         self._known[keyspace] = encode_unsigned(collection_id)
         self._known.move_to_end(keyspace)
         self._known.move_to_end(self._default)
@@ -108,26 +108,26 @@ class CollectionIds:
         return self._release(keyspace)
 
     def missing(self, keyspace: Keyspace) -> list[int]:
-        """Record that the bucket has no such collection, and return who waited for its id."""
+        """Record that the bucket has no such collection, and return the waiters for its id."""
         self._drop(keyspace)
         return self._release(keyspace)
 
     def outdated(self, keyspace: Keyspace) -> None:
-        """Drop an id that a node did not know, so that the next operation asks for it again."""
+        """Drop an id that a node did not recognise, so that the next operation requests it again."""
         self._drop(keyspace)
 
     def has_to_be_reviewed(self) -> bool:
-        """Return, once for each number of ids, whether so many are known that a manifest is to be fetched."""
+        """Return whether the number of known ids is high enough to fetch a manifest, once for each threshold."""
         if self._known_count < self._review_at:
             return False
         self._review_at = 2 * self._known_count
         return True
 
     def agree(self, ids: Mapping[tuple[str, str], int]) -> None:
-        """Drop the ids that are not those of a manifest: of collections that were dropped, or made anew.
+        """Drop the ids that a manifest does not have: those of collections that were dropped or recreated.
 
         Args:
-            ids: those of all collections that there are, by the names of scope and collection.
+            ids: id of each existing collection, by scope name and collection name.
         """
         for keyspace, prefix in tuple(self._known.items()):
             found = ids.get((keyspace.scope, keyspace.collection))
@@ -136,20 +136,20 @@ class CollectionIds:
         self._review_at = max(REVIEW_MIN, 2 * self._known_count)
 
     def stop_waiting(self, keyspace: Keyspace, waiter: int) -> None:
-        """Let ``waiter`` wait no longer."""
+        """Remove ``waiter`` from the waiters for an id."""
         question = self._asked.get(keyspace)
         if question is not None:
             question.waiting.pop(waiter, None)
 
     def connection_lost(self, source: object = None) -> list[int]:
-        """Give up all questions that ``source`` was asked and has not answered, and return who waited for them."""
+        """Drop the requests that ``source`` has not answered, and return their waiters."""
         waiting: list[int] = []
         for keyspace in [keyspace for keyspace, question in self._asked.items() if question.source is source]:
             waiting += self.missing(keyspace)
         return waiting
 
     def _drop(self, keyspace: Keyspace) -> None:
-        """Forget an id, unless it is that of the default collection, which never changes."""
+        """Forget an id. Keep that of the default collection, which never changes."""
         if keyspace != self._default:
             self._known.pop(keyspace, None)
 

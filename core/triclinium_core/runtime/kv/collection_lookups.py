@@ -1,4 +1,4 @@
-"""Ids of the collections of each bucket: requests to nodes, and the operations queued until the responses arrive.
+"""Ids of the collections of each bucket: requests to nodes, and the operations queued for the responses.
 
 Source: decisions C8, C9 and C37; kv_engine ``docs/Collections.md``.
 """
@@ -38,8 +38,8 @@ _MANIFEST_AND_COLLECTION = struct.Struct(">QI")
 class CollectionAnswer:
     """Effect of a GET_COLLECTION_ID response on the operations queued for it.
 
-    Without reason and error, the id is known: dispatch. With a reason, the dispatch failed. With an error alone, the
-    operations cannot succeed.
+    Without reason and error, the id is known and the operations are dispatched. With a reason, the retry strategy
+    decides. With an error alone, the operations fail.
     """
 
     waiters: Sequence[int]
@@ -63,15 +63,15 @@ class CollectionLookups:
         self._collections: dict[str | None, CollectionIds] = {}
 
     def prefixes(self, connection: Connection) -> Mapping[Keyspace, bytes]:
-        """Return the prefixes of keys on a connection by keyspace, for as long as its bootstrap holds.
+        """Return the prefixes of keys on a connection by keyspace, valid until its next bootstrap.
 
-        The mapping follows what nodes answer. A collection whose id is not known is absent.
+        The mapping changes with the responses of nodes. A collection without a known id is absent.
         """
         ids = self._ids_of(connection.bucket)
         return ids.prefixes if _has_collections(connection) else ids.no_prefixes
 
     def prefix(self, connection: Connection, operation: Operation) -> bytes | None:
-        """Return the prefix of the key, or None if the collection id is not known yet.
+        """Return the prefix of the key, or None if the collection id is not known.
 
         Raises:
             FeatureNotAvailableException: the connection has no collections, and this is not the default one.
@@ -119,7 +119,7 @@ class CollectionLookups:
         self._timers.schedule(now + QUESTION_SECONDS, TimerKind.COLLECTION_QUESTION, (connection, question))
 
     def take_id(self, connection: Connection, question: CollectionQuestion, frame: Frame) -> CollectionAnswer:
-        """Take a GET_COLLECTION_ID response, and return its effect on the queued operations.
+        """Process a GET_COLLECTION_ID response, and return its effect on the queued operations.
 
         Raises:
             MalformedResponse: the response has neither an id nor a valid error status. The operations stay queued.
@@ -137,7 +137,7 @@ class CollectionLookups:
             collection_id = _collection_id(frame)
             self._terminal_states.collection_found(bucket, scope, collection)
             answer = CollectionAnswer(ids.found(keyspace, collection_id))
-            # An earlier answer of the same piece may have closed the stream.
+            # An earlier response in the same bytes may have closed the stream.
             if connection.state is ConnectionState.READY and ids.has_to_be_reviewed():
                 request = encode_request(Opcode.GET_COLLECTIONS_MANIFEST, opaque=connection.in_flight.next_opaque)
                 connection.in_flight.send(Purpose.MANIFEST, request)
@@ -152,7 +152,7 @@ class CollectionLookups:
             self._terminal_states.scope_missing(bucket, scope)
             return CollectionAnswer(waiters, RetryReason.SCOPE_NOT_FOUND, detail=detail)
         detail = f"{connection.node}: asked for the id of {path}, it answered status 0x{frame.status:02x}"
-        # A lookup concerns no document: the reasons that only documents have do not lead to a retry.
+        # A lookup concerns no document, so reasons that only documents have do not cause a retry.
         reason = verdict.reason if verdict.reason in OF_A_LOOKUP else None
         return CollectionAnswer(waiters, reason, verdict.error, detail, verdict.close_connection)
 
@@ -206,7 +206,7 @@ class CollectionLookups:
 
 
 def _collection_id(frame: Frame) -> int:
-    """Return the id in an answer.
+    """Return the id in a response.
 
     Raises:
         MalformedResponse: it has no id.

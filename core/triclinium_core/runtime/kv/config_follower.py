@@ -1,4 +1,4 @@
-"""The cluster configs that nodes send: the newest of each is kept, and the connections follow its map.
+"""Cluster configs that nodes send: stores the newest of each bucket, and makes the connections follow its map.
 
 Source: decisions C7 and C10; SDK-RFC 0024; SDK-RFC 0059.
 """
@@ -35,7 +35,7 @@ _CONFIG_PROBLEMS: Mapping[FailureKind, str] = {
 
 
 class ConfigFollower:
-    """Takes the configs that nodes send, and has the connections follow the newest ones."""
+    """Handler of the configs that nodes send."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class ConfigFollower:
             self._connections.close_after_fault(connection, fault, now)
             return BootstrapFailure.of_fault(fault)
         if connection.bucket is not None and config.name != connection.bucket:
-            # Its vbuckets are not those of our documents.
+            # The vbuckets of another bucket do not apply to this one's documents.
             return self._refuse_config(connection, f"it is not the one of bucket {connection.bucket!r}")
         if self._connections.seeds.names(connection.address):
             self._configs.compare(connection.bucket, config, now, spacing=self._keep_alive.config_spacing)

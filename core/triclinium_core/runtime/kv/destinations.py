@@ -1,8 +1,8 @@
 """Cache of routes: the connection for each bucket and vbucket.
 
-It is only a memory of the whole search (decision D35). A new config or map of a bucket, and every step of one of its
-connections, drop the routes of that bucket. The dispatcher checks for every operation whether the connection is ready,
-closed by its breaker or full.
+It caches the results of the full search (decision D35). A new config or map of a bucket, and every state change of one
+of its connections, drop the routes of that bucket. For every operation, the dispatcher checks whether the connection is
+ready, closed by its breaker or full.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def vbucket_of(key: bytes, count: int) -> int:
 
 
 class Destination(msgspec.Struct, frozen=True, eq=False):
-    """Where an operation goes."""
+    """Route of an operation."""
 
     map: BucketMap | None
-    """By which it was found; None where the bucket has none."""
+    """Map by which the route was found; None if the bucket has none."""
     vbucket: int
     connection: Connection
     prefixes: Mapping[Keyspace, bytes] = _NO_PREFIXES
-    """By keyspace, the prefix of a key. A collection whose id is not known is absent, and so are all before the first
-    operation was prepared for the connection."""
+    """Prefix of a key, by keyspace. A collection without a known id is absent, and all are absent until the first
+    operation is prepared for the connection."""
 
 
 class _Bucket(msgspec.Struct, eq=False):
@@ -57,17 +57,17 @@ class Destinations:
         self._buckets: dict[str | None, _Bucket] = {}
 
     def recall(self, operation: Operation) -> Destination | None:
-        """Return the route to the active copy of an operation's document; None if it is unknown, or not the one meant."""
+        """Return the cached route to the active copy of an operation's document. None for other copies."""
         known = self._buckets.get(operation.keyspace.bucket)
         if known is None or not operation.is_for_active_copy:
             return None
         return known.destinations.get(vbucket_of(operation.key.encode(), known.vbucket_count))
 
     def remember(self, bucket: str | None, vbucket_count: int, destination: Destination) -> None:
-        """Keep the route to the active copies of a vbucket."""
+        """Cache the route to the active copies of a vbucket."""
         known = self._buckets.setdefault(bucket, _Bucket(vbucket_count, {}))
         known.destinations[destination.vbucket] = destination
 
     def forget(self, bucket: str | None) -> None:
-        """Drop the routes of a bucket, because a search may find others now."""
+        """Drop the routes of a bucket, because a search may find other ones."""
         self._buckets.pop(bucket, None)

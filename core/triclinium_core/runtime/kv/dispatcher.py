@@ -1,6 +1,6 @@
 """Dispatch of key-value operations: finds the connection of an attempt, and sends or queues it.
 
-An attempt is sent, waits for its connection or for a collection's id, or fails without having left the client.
+An attempt is sent, waits for its connection or for a collection id, or fails before any byte is sent.
 
 Source: SDK-RFC 0049 "Client Dispatch"; decisions C6, C29, C33, C37.
 """
@@ -36,16 +36,16 @@ from triclinium_core.runtime.lifecycle.stages import Stage
 from triclinium_core.telemetry.attributes import dispatch_attributes
 
 _READY, _IN_FLIGHT = ConnectionState.READY, Stage.IN_FLIGHT
-"""Members that each dispatch needs. ``kv.wire.constants`` has the figure of such names."""
+"""Aliases of members that each dispatch needs; ``kv.wire.constants`` has the cost of a lookup."""
 
 
 def load_of(connection: Connection) -> Load:
-    """Return how much a connection has to do."""
+    """Return the load of a connection."""
     return Load(len(connection.in_flight), connection.waiting.peak if connection.waiting else 0)
 
 
 def dispatch_report(token: int, connection: Connection, opaque: int, own_addresses: OwnAddresses) -> ReportDispatch:
-    """Return what is told of an attempt that was just ordered to be sent on a connection."""
+    """Return the report for a tracer on an attempt that was just ordered to be sent."""
     link, server = connection.link, own_addresses.of(connection.address)
     attributes = dispatch_attributes(
         (server.host, server.port), peer=link.remote_address, local_id=link.local_id, operation_id=opaque
@@ -54,7 +54,7 @@ def dispatch_report(token: int, connection: Connection, opaque: int, own_address
 
 
 class KeyValueDispatcher:
-    """Sends operations, and knows which of them wait for what."""
+    """Sender of operations. It records the connection for which each queued operation waits."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class KeyValueDispatcher:
         self._destinations = cluster.destinations
         self._emit = emit
         self._waits_for: dict[int, Connection] = {}
-        """By token, the connection that an operation waits for: to become ready, or to tell a collection's id."""
+        """Connection for which each queued operation waits, to become ready or to send a collection id; by token."""
 
     def waits_for(self, token: int) -> Connection | None:
-        """Return the connection that an operation waits for; None for one that does not wait."""
+        """Return the connection for which an operation waits; None if it does not wait."""
         return self._waits_for.get(token)
 
     def released(self, token: int) -> None:
-        """Record that what an operation waited for has come, or will not."""
+        """Record that the wait of an operation is over."""
         self._waits_for.pop(token, None)
 
     def collection_outdated(self, keyspace: Keyspace) -> None:
@@ -90,7 +90,7 @@ class KeyValueDispatcher:
         self._collections.outdated(keyspace)
 
     def stop_waiting(self, operation: LiveOperation) -> None:
-        """Have an operation wait no longer, if it does."""
+        """End the wait of an operation, if it waits."""
         connection = self._waits_for.pop(operation.token, None)
         if connection is not None:
             self._collections.stop_waiting(operation.request.keyspace, operation.token)
@@ -99,16 +99,17 @@ class KeyValueDispatcher:
     def dispatch(
         self, operation: LiveOperation, now: float, *, turn_at: Connection | None = None
     ) -> Undispatched | None:
-        """Send an operation to the node that has its document, now or as soon as that can be.
+        """Send an operation to the node of its document, or queue it until that is possible.
 
         Args:
-            turn_at: the connection for which it has waited for longest; for any other it queues up.
+            turn_at: connection at which the operation is the next in the queue; at any other it is queued behind
+                others.
 
         Returns:
-            None where it was sent, or waits; otherwise why not.
+            None if it was sent or queued, otherwise the reason why not.
         """
         request, found = operation.request, None
-        # A vbucket of which a node said that it is not there is searched with all that is known.
+        # The cache is not used after a node has refused the vbucket.
         if not operation.wrong_node_count:
             found = self._destinations.recall(request)
         if found is None:
@@ -153,10 +154,10 @@ class KeyValueDispatcher:
     def lost(
         self, operation: LiveOperation, connection: Connection, detail: str, *, load: Load | None = None
     ) -> Undispatched:
-        """Return why an operation cannot be sent to ``connection``, for which it waits no longer.
+        """End the wait of an operation for ``connection``. Return the reason why it cannot be sent there.
 
         Args:
-            load: what the node had to do, where that is why.
+            load: load of the node, if that is the reason.
         """
         self._waits_for.pop(operation.token, None)
         if connection.history.last_end.is_unsupported:
@@ -165,18 +166,18 @@ class KeyValueDispatcher:
 
     def reason_of_waiting(self, operation: LiveOperation, connection: Connection) -> RetryReason:
         """Return the reason of the failure if ``operation`` is not sent to ``connection`` in time."""
-        # Decision C6: a terminal state says better than the socket what is wrong.
+        # Decision C6: a terminal state is more specific than the state of the socket.
         return self.terminal_reason(operation) or connection.history.unavailable_reason
 
     def terminal_reason(self, operation: LiveOperation) -> RetryReason | None:
-        """Return what is known to be wrong for good with what an operation needs; None for nothing."""
+        """Return the terminal state that prevents an operation, or None."""
         keyspace = operation.request.keyspace
         return self._terminal_states.reason_for(
             Service.KV, bucket=keyspace.bucket, scope=keyspace.scope, collection=keyspace.collection
         )
 
     def _search(self, operation: LiveOperation, now: float) -> Destination | None:
-        """Return where an operation goes by all that is known; None where no node has its document now."""
+        """Return the route of an operation by the newest facts; None if no node has its document now."""
         request = operation.request
         bucket, copy = request.keyspace.bucket, request.copy
         known = self._maps.get(bucket)
@@ -202,10 +203,10 @@ class KeyValueDispatcher:
         return vbucket_of(request.key.encode(), self._configs.vbucket_count(request.keyspace.bucket))
 
     def _lack_node(self, operation: LiveOperation) -> Undispatched:
-        """Return the reason why no node has an operation's document, or the copy of it."""
+        """Return the reason why no node has the document of an operation, or the requested copy."""
         request, known, vbucket = operation.request, operation.map, operation.vbucket
         if request.copy:
-            # RFC 0053 §GetReplica Strategies: what the map lacks fails at once. The other copies are as good.
+            # RFC 0053 §GetReplica Strategies: a copy that the map lacks fails immediately. Other copies are as good.
             text = f"vbucket {vbucket} has no replica {request.copy} on any node now; read another copy"
             kept = self._configs.replica_count(request.keyspace.bucket) or 0
             if request.copy > kept:
@@ -216,7 +217,7 @@ class KeyValueDispatcher:
         return DispatchFailed(reason, known.obstacle(vbucket))
 
     def _hold(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
-        """Have an operation wait for a connection that is on its way, or return why it cannot be sent."""
+        """Queue an operation for a connection that is being established, or return why it cannot be sent."""
         if connection.dialect.bare:
             check_bare(operation.request)
         if connection.state.is_underway:
@@ -227,7 +228,7 @@ class KeyValueDispatcher:
         return DispatchFailed(RetryReason.CIRCUIT_BREAKER_OPEN, detail, node=connection.node)
 
     def _queue(self, operation: LiveOperation, connection: Connection, now: float) -> Undispatched | None:
-        """Have an operation wait until a connection has room, behind those that do."""
+        """Queue an operation until a connection has capacity."""
         if connection.dialect.bare:
             check_bare(operation.request)
         if connection.in_flight.is_full:
@@ -235,7 +236,7 @@ class KeyValueDispatcher:
         return self._wait(operation, connection)
 
     def _wait(self, operation: LiveOperation, connection: Connection) -> Undispatched | None:
-        """Have an operation wait in order for a connection, unless too many do (decision C37)."""
+        """Add an operation to the queue of a connection, or return why not if the queue is full (decision C37)."""
         if len(connection.waiting) >= WAITING_MAX:
             return self.lost(operation, connection, status_text(connection), load=load_of(connection))
         self._waits_for[operation.token] = connection
@@ -246,7 +247,7 @@ class KeyValueDispatcher:
         """Return the prefix of an operation's key, and cache the route; None if the collection id is not known.
 
         Raises:
-            FeatureNotAvailableException: the bucket, or the connection, does not offer what the operation needs.
+            FeatureNotAvailableException: the bucket or the connection lacks a feature that the operation needs.
         """
         request = operation.request
         self._check_capability(request)
@@ -260,7 +261,7 @@ class KeyValueDispatcher:
     def _check_capability(self, request: Operation) -> None:
         """Check the newest config of the bucket for the capability that an operation needs.
 
-        A node may have negotiated a feature that the cluster, half upgraded, does not have yet.
+        During an upgrade of the cluster, a node may negotiate a feature that the bucket does not have yet.
 
         Raises:
             FeatureNotAvailableException: the bucket lacks the capability.
@@ -273,7 +274,7 @@ class KeyValueDispatcher:
             )
 
     def _wait_for_collection(self, operation: LiveOperation, connection: Connection, now: float) -> Undispatched | None:
-        """Have an operation wait for the id of its collection, unless too many do (decision C37)."""
+        """Queue an operation until its collection id is known. Return a reason if the queue is full (decision C37)."""
         keyspace = operation.request.keyspace
         if not self._collections.wait(connection, keyspace, operation.token, now):
             path = f"{keyspace.scope}.{keyspace.collection}"

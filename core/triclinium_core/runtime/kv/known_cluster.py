@@ -26,4 +26,4 @@ class KnownCluster:
     error_maps: ErrorMapStore = field(default_factory=ErrorMapStore)
     terminal_states: TerminalStates = field(default_factory=TerminalStates)
     destinations: Destinations = field(default_factory=Destinations)
-    """Routes found by these facts."""
+    """Routes found with these facts."""

@@ -1,4 +1,4 @@
-"""The newest cluster config of each bucket, and of the cluster."""
+"""Newest cluster config of each bucket, and of the cluster."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SERVICE_NAMES: Mapping[Service, str] = table_of(
         (Service.MANAGEMENT, "mgmt"),
     ]
 )
-"""What configs call the services over HTTP, where they tell the ports."""
+"""Names of the HTTP services in the port lists of configs."""
 
 CAPABILITY_NAMES: Mapping[Service, str] = {**SERVICE_NAMES, Service.SEARCH: "search"}
-"""What they call them where they tell what the services can do (SDK-RFC 0052 "FeatureNotAvailable handling")."""
+"""Names of the HTTP services in the capability lists of configs (SDK-RFC 0052 "FeatureNotAvailable handling")."""
 
 OLDER_CONFIGS_MAX = 8
 """Number of consecutive older configs, each from a node of the connection string, after which the newer one counts as
@@ -45,12 +45,12 @@ class _Doubt:
 
 
 class KnownConfigs:
-    """By bucket; the config of the cluster belongs to None."""
+    """Newest configs by bucket. The key None has the config of the cluster."""
 
     def __init__(self) -> None:
         self._configs: dict[str | None, ClusterConfig] = {}
         self._lost: set[str | None] = set()
-        """Buckets of which no node could be reached any more, so that any config of them is news."""
+        """Buckets without any reachable node, for which any next config counts as newer."""
         self._doubts: dict[str | None, _Doubt] = {}
         """Counts by bucket, for buckets whose newest config is newer than that of a node of the connection string."""
         self.cluster_labels: Mapping[str, str] = NO_LABELS
@@ -62,7 +62,7 @@ class KnownConfigs:
 
     @property
     def all(self) -> Collection[ClusterConfig]:
-        """The configs of all buckets, and of the cluster."""
+        """Configs of all buckets, and of the cluster."""
         return self._configs.values()
 
     def get(self, bucket: str | None) -> ClusterConfig | None:
@@ -86,7 +86,7 @@ class KnownConfigs:
         return servers.num_replicas if servers is not None else None
 
     def capabilities_of(self, service: Service) -> frozenset[ClusterCapability]:
-        """Return what a service over HTTP can do, by the newest config of the cluster, or else of any bucket."""
+        """Return the capabilities of an HTTP service, by the config of the cluster, or the newest of any bucket."""
         newest = self._configs.get(None) or max(self._configs.values(), key=lambda each: each.revision, default=None)
         return newest.service_can(CAPABILITY_NAMES[service]) if newest is not None else frozenset()
 
@@ -120,7 +120,7 @@ class KnownConfigs:
             self.lose(bucket)
 
     def take(self, bucket: str | None, config: ClusterConfig) -> bool:
-        """Keep a config that is newer than what is known, or of a bucket that was lost; return whether it is."""
+        """Store a config if it is newer than the known one, or if the bucket was lost. Return whether it was stored."""
         known = self._configs.get(bucket)
         if known is not None and config.revision <= known.revision and bucket not in self._lost:
             return False
@@ -139,9 +139,9 @@ class KnownConfigs:
         self._doubts.pop(bucket, None)
 
     def lose(self, bucket: str | None) -> None:
-        """Record that no node of a bucket can be reached, so that others may have taken their place."""
+        """Record that no node of a bucket can be reached, so that its next config counts at any revision."""
         self._lost.add(bucket)
 
     def is_lost(self, bucket: str | None) -> bool:
-        """Whether no node of a bucket could be reached any more, and none has told a config since."""
+        """Return whether a bucket was lost and no config of it has arrived since."""
         return bucket in self._lost

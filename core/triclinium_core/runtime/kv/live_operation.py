@@ -25,7 +25,7 @@ PAGE_SIZE_BYTES_FREE = 1024 * 1024
 
 
 class LiveOperation(Live[Operation], eq=False):
-    """One open operation."""
+    """Open key-value operation."""
 
     is_traced: bool = False
     """Whether the attempts are reported for a tracer."""
@@ -37,7 +37,7 @@ class LiveOperation(Live[Operation], eq=False):
     wrong_node_count: int = 0
     """Number of consecutive nodes that refused the vbucket although that map names them."""
     last_opaque: int | None = None
-    """Opaque of the newest attempt that is over."""
+    """Opaque of the newest attempt that has ended."""
     found: list[ScanResult] | None = None
     """Documents of a scan page that is not complete."""
     found_size: int = 0
@@ -54,7 +54,7 @@ class LiveOperation(Live[Operation], eq=False):
         return self.link.stream if self.link is not None and self.opaque is not None else None
 
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
-        """Return whether a call ends. An operation whose result is not needed is a part of a call that goes on."""
+        """Return whether a call ends with this operation. A call goes on if it does not need the result."""
         return self.request.is_awaited and reason is not AbandonReason.NOT_NEEDED
 
     def first_context(self) -> ErrorContext:
@@ -69,7 +69,7 @@ class LiveOperation(Live[Operation], eq=False):
         return now - self.submitted_at + self.request.encode_seconds
 
     def end_attempt(self, now: float, server_seconds: float | None = None) -> bool:
-        """Measure the attempt that is over, and return whether there was one.
+        """Measure the attempt that has ended, and return whether there was one.
 
         Args:
             server_seconds: duration that the node reports; None without a report.
@@ -98,7 +98,7 @@ class LiveOperation(Live[Operation], eq=False):
         )
 
     def gather(self, page: ScanPage) -> Sequence[ScanResult]:
-        """Return the received documents of a scan page, including those of this answer.
+        """Return the received documents of a scan page, including those of this response.
 
         Raises:
             MalformedResponse: the page has more than was requested.
@@ -108,7 +108,7 @@ class LiveOperation(Live[Operation], eq=False):
         self.found += page.items
         self.found_size += sum(len(item.stored or b"") for item in page.items)
         limit = self.request.byte_limit
-        # The last document of a page is complete, however large it is.
+        # A page ends with a complete document of any size.
         before_last = self.found_size - len(self.found[-1].stored or b"") if self.found else 0
         if limit and before_last > PAGE_SIZE_BYTES_FREE + PAGE_SIZE_FACTOR_MAX * limit:
             raise MalformedResponse(f"{before_last} bytes precede the last item; requested: {limit}")

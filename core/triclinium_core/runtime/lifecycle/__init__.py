@@ -1,1 +1,1 @@
-"""The one life cycle of key-value operations and HTTP requests: attempts, retries, deadlines and permits."""
+"""Life cycle of key-value operations and HTTP requests: attempts, retries, deadlines and permits."""

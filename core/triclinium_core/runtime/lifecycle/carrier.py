@@ -1,4 +1,4 @@
-"""Interface between the life cycle and what carries attempts: connections of the key-value service, or HTTP."""
+"""Interface between the life cycle and the carriers of attempts: key-value connections and HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.retry.couchbase import RetryReason, Service, actions, event
 
 
 class Submittable(Protocol):
-    """Operation or request, as the life cycle sees it."""
+    """Interface of operations and requests for the life cycle."""
 
     @property
     def name(self) -> str:
@@ -22,7 +22,7 @@ class Submittable(Protocol):
 
     @property
     def service(self) -> Service:
-        """Service that answers."""
+        """Service that processes it."""
 
     @property
     def idempotent(self) -> bool:
@@ -37,7 +37,8 @@ class Refused(msgspec.Struct, frozen=True, gc=False):
 
 
 Undispatched = events.DispatchFailed | events.SocketClosed | Refused
-"""Reason why an attempt was not sent, or not to its end. ``Refused`` fails; the retry strategy decides about the others."""
+"""Reason why an attempt was not sent, or not completely. ``Refused`` fails; the retry strategy decides about the
+others."""
 
 
 @unique
@@ -47,18 +48,18 @@ class Departure(Enum):
     FAILED = "failed"
     CALLER_LEFT = "caller left"
     NOT_NEEDED = "not needed"
-    """The call goes on without the result."""
+    """The call continues without the result."""
 
 
 OrderOfKeyValue = actions.RefreshTopology | actions.RefreshCollection | actions.CloseConnection
-"""Orders of the retry machine that only key-value answers cause."""
+"""Orders of the retry machine that only key-value responses cause."""
 
 L_contra = TypeVar("L_contra", contravariant=True)
 D = TypeVar("D")
 
 
 class Carrier(Protocol[L_contra, D]):
-    """Sends attempts of one kind. ``L_contra`` is the kind, ``D`` the peer that owes an answer."""
+    """Sender of attempts of one kind. ``L_contra`` is the kind, ``D`` the server that owes a response."""
 
     def dispatch(self, live: L_contra, now: float) -> Undispatched | None:
         """Send an attempt now or as soon as possible. Return None, or the reason why that is impossible."""
@@ -67,38 +68,38 @@ class Carrier(Protocol[L_contra, D]):
         """End a wait for dispatch at the deadline, and return its reason. Return None without a wait."""
 
     def out_of_time(self, live: L_contra) -> events.WakeupReached:
-        """Return the facts that the error of a passed deadline shows."""
+        """Return the facts for the error of a passed deadline."""
 
     def debtor(self, live: L_contra, event: TimePassed) -> D | None:
-        """Return the peer that owes the answer (decision C33).
+        """Return the server that owes the response (decision C33).
 
-        Return None if nothing was sent, if received bytes are unread, or for a request of the client's own.
+        Return None if nothing was sent, if received bytes are unread, or for a request of the client itself.
         """
 
     def blame(self, debtor: D, now: float) -> None:
-        """Count a passed deadline against the circuit breaker of the peer."""
+        """Count a passed deadline against the circuit breaker of the server."""
 
     def attempt_failed(self, live: L_contra) -> None:
-        """Forget where the newest attempt went: a retry, or a question to the strategy, follows."""
+        """Forget the route of the newest attempt, because a retry or a decision of the strategy follows."""
 
     def retry_decided(self, live: L_contra, reason: RetryReason) -> None:
-        """Take note of a failure about which the strategy has decided."""
+        """Record a failure about which the strategy has decided."""
 
     def carry_out(self, live: L_contra, order: OrderOfKeyValue, origin: object, now: float) -> None:
-        """Carry out an order that concerns connections or maps.
+        """Execute an order that concerns connections or maps.
 
         Args:
-            origin: source of the answer that caused the order, as the carrier passed it to ``Lifecycle.feed``.
+            origin: source of the response that caused the order, as the carrier passed it to ``Lifecycle.feed``.
         """
 
     def succeeded(self, live: L_contra, response: events.Response, now: float) -> None:
-        """Decode a successful answer and deliver the result."""
+        """Decode a successful response and deliver the result."""
 
     def leave(self, live: L_contra, departure: Departure, now: float) -> None:
-        """Take an operation or request from its place: a waiting line, or a stream."""
+        """Remove an operation or request from its queue or stream."""
 
     def fail(self, live: L_contra, error: errors.CouchbaseException, now: float) -> None:
         """Deliver a failure to the caller."""
 
     def context(self, live: L_contra, context: ErrorContext) -> ErrorContext:
-        """Return an error context with the facts of the place where the operation or request is now."""
+        """Return an error context with facts about the current connection or queue."""

@@ -1,8 +1,8 @@
-"""The life cycle of operations and requests: submission, permits, attempts, retries and settlement, each exactly once.
+"""Life cycle of operations and requests: submission, permits, attempts, retries and settlement.
 
-A carrier sends the attempts and takes the answers. Failures that may be retried go to the retry machine of the operation
-or request, and this module carries out the machine's orders. A success of the key-value service does not pass through
-here.
+Each operation or request is settled exactly once. A carrier sends the attempts and receives the responses. This module
+passes failures that may be retried to the retry machine of the operation or request, and executes its orders. A success
+of the key-value service bypasses it.
 
 The methods follow the order of an operation's life.
 
@@ -34,7 +34,7 @@ class Lifecycle:
     """All open operations and requests of a client, by token.
 
     Args:
-        error_maps: error maps of the nodes, which the retry machines share.
+        error_maps: error maps of the nodes, shared by the retry machines.
     """
 
     def __init__(
@@ -48,19 +48,20 @@ class Lifecycle:
         self._gathering = tools.gathering
         self._emit = tools.emit
         self.open: dict[int, Live[Any]] = {}
-        """In the order of submission. That is the order of the deadlines that have no timers."""
+        """Open operations and requests in the order of submission, which is also the order of the deadlines without
+        timers."""
         self.carriers: dict[type[Live[Any]], Carrier[Any, Any]] = {}
         """Carrier of each kind. An operation does not refer to its carrier: a request in flight, which the garbage
-        collector does not see, would then keep the whole client."""
+        collector does not track, would then keep the whole client alive."""
         self.next_deadline: float = math.inf
-        """Instant before which no deadline without a timer passes. Its operation may be settled."""
+        """Earliest time at which a deadline without a timer may pass. Its operation may be settled already."""
         self.retries_by_reason: Counter[couchbase.RetryReason] = Counter()
         """Retries whose delay is over, including those of settled operations."""
 
     # -- The first attempt.
 
     def begin(self, live: Live[Any], now: float) -> None:
-        """Dispatch an operation for the first time, or ask its token strategy for a permit."""
+        """Dispatch an operation for the first time, or request a permit from its token strategy."""
         permit = live.permit
         if permit is None:
             self.dispatch(live, now)
@@ -77,7 +78,7 @@ class Lifecycle:
             self._begin_after(live, delay, now)
 
     def _begin_after(self, live: Live[Any], delay: float, now: float) -> None:
-        """Dispatch an operation after the delay of its permit. A delay beyond the deadline ends with the deadline."""
+        """Dispatch an operation after the delay of its permit. A delay beyond the deadline ends at the deadline."""
         assert live.permit is not None, "a token strategy asks for the delay"
         delay_left = live.permit.postpone(delay, live.deadline - now)
         if delay_left == 0.0:
@@ -98,7 +99,7 @@ class Lifecycle:
             self.not_dispatched(live, undispatched, now)
 
     def not_dispatched(self, live: Live[Any], undispatched: Undispatched, now: float) -> None:
-        """Retry or fail an operation of which nothing has left the client."""
+        """Retry or fail an operation that was not sent."""
         if isinstance(undispatched, Refused):
             self.fail_for_good(live, undispatched.error, undispatched.text, now)
         else:
@@ -107,7 +108,7 @@ class Lifecycle:
     # -- Events between the attempts.
 
     def strategy_decided(self, event: neutral.StrategyDecided, now: float) -> None:
-        """Carry out the answer of an asynchronous strategy. Ignore an unknown token."""
+        """Apply the decision of an asynchronous strategy. Ignore an unknown token."""
         live = self.open.get(event.token)
         if live is None:
             return
@@ -131,7 +132,7 @@ class Lifecycle:
             self.feed(live, events.WakeupReached(), now)
 
     def deadlines_passed(self, event: neutral.TimePassed, now: float) -> None:
-        """Fail the operations whose deadlines have passed and have no timers."""
+        """Fail the operations without timers whose deadlines have passed."""
         self.next_deadline = math.inf
         due = list[Live[Any]]()
         for live in self.open.values():
@@ -146,7 +147,7 @@ class Lifecycle:
                 self.deadline_passed(live, event, now)
 
     def deadline_passed(self, live: Live[Any], event: neutral.TimePassed, now: float) -> None:
-        """Fail an operation with a timeout. An answer that is due counts against the circuit breaker of its peer."""
+        """Fail an operation with a timeout. Count an overdue response against the circuit breaker of the server."""
         carrier = self.carriers[type(live)]
         debtor = carrier.debtor(live, event)
         undispatched = carrier.give_up_waiting(live)
@@ -160,14 +161,14 @@ class Lifecycle:
     # -- Orders of the retry machine.
 
     def machine_of(self, live: Live[Any]) -> couchbase.RetryMachine:
-        """Return the retry machine of an operation. Its context has the facts of the attempt under way."""
+        """Return the retry machine of an operation. Its context has the facts of the current attempt."""
         return live.retry or live.make_retry_machine(rng=self._rng, error_maps=self._error_maps)
 
     def feed(self, live: Live[Any], event: events.RequestEvent, now: float, origin: object = None) -> None:
-        """Feed the retry machine of an operation, and carry out its orders.
+        """Feed the retry machine of an operation, and execute its orders.
 
         Args:
-            origin: source of the answer, for ``Carrier.carry_out``.
+            origin: source of the response, for ``Carrier.carry_out``.
         """
         carrier, machine = self.carriers[type(live)], self.machine_of(live)
         for order in machine.handle(event, now):
@@ -206,7 +207,7 @@ class Lifecycle:
                 case _:
                     assert_never(order)
 
-    # -- The end.
+    # -- Completion.
 
     def fail_for_good(self, live: Live[Any], error: type[errors.CouchbaseException], text: str, now: float) -> None:
         """Fail an operation that cannot succeed. Its strategy is not asked."""
@@ -214,7 +215,7 @@ class Lifecycle:
         self.fail(live, error(f"{couchbase.subject(context)}: {text}", context), now)
 
     def fail(self, live: Live[Any], error: errors.CouchbaseException, now: float) -> None:
-        """Fail an operation, wherever it is."""
+        """Fail an operation at any stage."""
         if not live.is_own:
             self.measure(live, now)
         self.end_permit(live, succeeded=live.retry is not None and live.retry.is_answered and says_well(error))
@@ -230,13 +231,13 @@ class Lifecycle:
         is_needed = reason is not AbandonReason.NOT_NEEDED
         if live.is_measured_if_left(reason):
             self.measure(live, now, abandoned=reason if is_needed else None)
-        # A caller that leaves with rows has received an answer.
+        # A caller that leaves with rows has received a response.
         self.end_permit(live, succeeded=live.has_given_rows)
         self.carriers[type(live)].leave(live, Departure.CALLER_LEFT if is_needed else Departure.NOT_NEEDED, now)
         self.forget(live)
 
     def measure(self, live: Live[Any], now: float, *, abandoned: AbandonReason | None = None) -> None:
-        """Record the duration of an operation that ends now, or whose rows are left for the caller to take."""
+        """Record the duration of an operation that ends now, or whose remaining rows the caller has yet to read."""
         took, service = live.seconds_taken(now), live.request.service
         durations, thresholds = self._gathering.durations, self._gathering.thresholds
         if durations is not None and not live.is_part:
@@ -259,7 +260,7 @@ class Lifecycle:
             self._emit(neutral.ReportStrategyError(neutral.Token(live.token), error))
 
     def forget(self, live: Live[Any]) -> None:
-        """Forget an operation that is settled."""
+        """Remove a settled operation."""
         live.stage = Stage.SETTLED
         del self.open[live.token]
         self.cancel_timers(live)
@@ -269,14 +270,14 @@ class Lifecycle:
         self._timers.cancel(live.deadline_timer)
         self._timers.cancel(live.retry_timer)
 
-    # -- Questions.
+    # -- Queries.
 
     def use(self, bucket: str) -> bool:
         """Return whether an open operation needs the nodes of a bucket."""
         return any(live.bucket == bucket for live in self.open.values())
 
     def is_ambiguous(self, token: int) -> bool:
-        """Return whether an operation may still be applied, or may have been, if it is abandoned now.
+        """Return whether the operation, if abandoned now, may have been or may still be applied.
 
         Return False for an unknown token.
         """

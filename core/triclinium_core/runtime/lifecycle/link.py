@@ -1,4 +1,4 @@
-"""The stream on which an attempt travels."""
+"""Stream of an attempt."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import msgspec
 
 
 class Link(msgspec.Struct, frozen=True, gc=False):
-    """One stream, as its attempts remember it."""
+    """One stream, as its attempts record it."""
 
     stream: int
     node: str
     """Name of the node in logs and errors: ``host:port``."""
     local_address: str | None
-    """Our end of the stream, if the driver reported it."""
+    """Local address of the stream, if the driver reported it."""
     remote_address: str | None = None
-    """The other end, as an address and not a name, if the driver reported it."""
+    """Remote address of the stream, not a host name, if the driver reported it."""
     local_id: str | None = None
-    """Id of the connection that HELLO sent; None without a HELLO."""
+    """Id of the connection in HELLO; None without a HELLO."""

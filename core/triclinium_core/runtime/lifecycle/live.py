@@ -1,7 +1,7 @@
 """One open operation or request, from submission to settlement.
 
-A key-value operation that succeeds at once has no retry machine (decision C38). A request over HTTP has one from its first
-whole answer on.
+A key-value operation whose first attempt succeeds has no retry machine (decision C38). A request over HTTP has one from
+its first complete response on.
 """
 
 from __future__ import annotations
@@ -31,40 +31,40 @@ R = TypeVar("R", bound=Submittable)
 
 
 class Live(msgspec.Struct, Generic[R], eq=False):
-    """Base of open operations and requests. Instants are monotonic seconds.
+    """Base of open operations and requests. Times are monotonic seconds.
 
-    It refers to objects of users, so it is visible to the garbage collector.
+    It refers to objects of users, so the garbage collector tracks it.
     """
 
     token: Token
     request: R
     strategy: Decider | AnyPermit
-    """The retry strategy, or the permit of a token strategy, which has the same shape."""
+    """Retry strategy, or the permit of a token strategy, which has the same interface."""
     client_context: Mapping[str, object] | None
     submitted_at: float
     deadline: float
     deadline_timer: TimerId | None = None
-    """None if ``Lifecycle.next_deadline`` covers the deadline."""
+    """Timer of the deadline; None if ``Lifecycle.next_deadline`` covers it."""
     retry_timer: TimerId | None = None
     retry: RetryMachine | None = None
     permit: AnyPermit | None = None
-    """Permit that a token strategy lends; None under a strategy of Couchbase's."""
+    """Permit of a token strategy; None under a Couchbase strategy."""
     stage: Stage = Stage.WAITING
     link: Link | None = None
     """Stream of the newest attempt."""
     dispatched_at: float | None = None
-    """Instant at which the attempt in flight was sent; None without one."""
+    """Time at which the attempt in flight was sent; None without one."""
     past: PastAttempts | None = None
-    """Attempts that are over; None without any."""
+    """Completed attempts; None without any."""
     is_part: bool = False
-    """Whether the meter counts the call that it is a part of, and not this part."""
+    """Whether the meter counts the enclosing call instead of this operation."""
     is_own: bool = False
-    """Whether the client itself asked. Then it is not counted, measured or reported."""
+    """Whether the client itself submitted it. Then it is not counted, measured or reported."""
 
     @property
     def bucket(self) -> str | None:
-        """Bucket whose nodes answer; None for any node."""
-        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
+        """Bucket whose nodes process it; None for any node."""
+        # A Struct cannot be an ABC, so subclasses must override this.
         raise NotImplementedError
 
     @property
@@ -74,7 +74,7 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether it may still be applied, or may have been, if it is abandoned now (decision C25)."""
+        """Whether it may have been, or may still be, applied if it is abandoned now (decision C25)."""
         if self.retry is not None:
             return self.retry.is_ambiguous
         return self.stage is Stage.IN_FLIGHT and not self.request.idempotent
@@ -86,12 +86,12 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
         """Return whether telemetry measures it if its caller leaves now."""
-        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
+        # A Struct cannot be an ABC, so subclasses must override this.
         raise NotImplementedError
 
     def first_context(self) -> ErrorContext:
         """Return the error context without the facts of a retry machine."""
-        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
+        # A Struct cannot be an ABC, so subclasses must override this.
         raise NotImplementedError
 
     def seconds_taken(self, now: float) -> float:
@@ -100,11 +100,11 @@ class Live(msgspec.Struct, Generic[R], eq=False):
 
     def measured(self) -> Measured:
         """Return the measurements so far."""
-        # Abstract: a Struct cannot be an ABC. Operations and requests have their own.
+        # A Struct cannot be an ABC, so subclasses must override this.
         raise NotImplementedError
 
     def end_attempt(self, now: float, server_seconds: float | None = None) -> bool:
-        """Measure the attempt that is over, and return whether there was one.
+        """Measure the attempt that has ended, and return whether there was one.
 
         Args:
             server_seconds: duration that the node reports; None without a report.
@@ -117,11 +117,11 @@ class Live(msgspec.Struct, Generic[R], eq=False):
         return True
 
     def make_retry_machine(self, *, rng: Random, error_maps: ErrorMapStore) -> RetryMachine:
-        """Return the new retry machine of the request."""
+        """Create and return the retry machine of the request."""
         annotation = RequestAnnotation(
             operation=self.request.name,
             idempotent=self.request.idempotent,
-            # A permit has the shape of a strategy of Couchbase's.
+            # A permit has the interface of a Couchbase strategy.
             strategy=cast(couchbase.AnyRetryStrategy, self.strategy),
             submitted_at=self.submitted_at,
             deadline=self.deadline,

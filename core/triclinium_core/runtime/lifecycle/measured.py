@@ -1,4 +1,4 @@
-"""Measurements of one operation or request. They outlive it: an answer may come later."""
+"""Measurements of one operation or request. They outlive it for its late response."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from triclinium_core.telemetry.span_names import SPAN_NAMES
 
 
 class Measured(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Measurements of one operation or request. Instants are monotonic seconds."""
+    """Measurements of one operation or request. Times are monotonic seconds."""
 
     service: Service
     name: str
     began_at: float
-    """Begin of the call. A value of a document is encoded before its operation is submitted."""
+    """Start of the call. The value of a document is encoded before its operation is submitted."""
     timeout: float
-    """Seconds that it may take."""
+    """Timeout in seconds."""
     encode_seconds: float | None
-    """None if nothing was encoded, or if the encoding was not measured."""
+    """Duration of the encoding; None if nothing was encoded, or if it was not measured."""
     operation_id: str | None
     """Opaque of the newest attempt in hexadecimal, or the client context id of a statement (SDK-RFC 0067)."""
     link: Link | None
     """Stream of the newest attempt."""
     dispatched_at: float | None
-    """Instant at which the attempt in flight was sent; None without one."""
+    """Time at which the attempt in flight was sent; None without one."""
     past: PastAttempts
-    """Attempts that are over."""
+    """Completed attempts."""
 
     def facts(self, now: float, server_seconds: float | None = None, *, abandoned: str | None = None) -> OperationFacts:
         """Return the facts of an operation that ends now.
 
         Args:
-            server_seconds: duration that the answer to the attempt in flight reports.
+            server_seconds: server duration in the response to the attempt in flight.
             abandoned: reason, if the caller left before the operation ended.
         """
         past, link = copy(self.past), self.link

@@ -1,7 +1,7 @@
-"""The stages of an open operation or request, as a table.
+"""Stages of an open operation or request, as a table.
 
-``Lifecycle``, the two carriers and their dispatchers assign the stages. The client does not read the table: a lookup for
-each step would cost 13 % of a get. Each run of the tests checks each assignment against it.
+``Lifecycle``, the two carriers and their dispatchers assign the stages. The client does not read the table: a lookup
+for each step would cost 13 % of a get. Each run of the tests checks each assignment against it.
 
 Source: SDK-RFC 0049 "Retry Orchestration".
 """
@@ -14,22 +14,22 @@ from enum import Enum, unique
 
 @unique
 class Stage(Enum):
-    """The stage of one operation or request."""
+    """Stage of one operation or request."""
 
     WAITING = "waiting"
-    """To be sent as soon as a connection, a collection id or the first cluster config permits it."""
+    """It is sent as soon as a connection, a collection id or the first cluster config permits it."""
     ACQUIRING = "acquiring"
-    """The token strategy is asked for the permit of the first attempt."""
+    """The token strategy decides about the permit of the first attempt."""
     HELD = "held"
     """The token strategy delays the first attempt."""
     IN_FLIGHT = "in flight"
-    """An attempt is sent and has no answer."""
+    """An attempt is sent and unanswered."""
     CONSULTING = "consulting"
     """An asynchronous strategy decides about a failure."""
     BACKING_OFF = "backing off"
     """The delay before the next attempt, or before the failure if the delay was cut, is not over."""
     DELIVERING = "delivering"
-    """The outcome is known. The caller takes the rows before it."""
+    """The outcome is known. The caller first reads the rows."""
     SETTLED = "settled"
     """The outcome was delivered, or the caller has left."""
 
@@ -40,7 +40,7 @@ NEXT_STAGES: Mapping[Stage, frozenset[Stage]] = {
     Stage.WAITING: _ENDS | {Stage.ACQUIRING, Stage.IN_FLIGHT, Stage.CONSULTING, Stage.BACKING_OFF},
     Stage.ACQUIRING: _ENDS | {Stage.HELD, Stage.WAITING},
     Stage.HELD: _ENDS | {Stage.WAITING},
-    # An answer with the plan of a statement lets the statement itself wait for a connection.
+    # A response with the plan of a statement makes the statement itself wait for a connection.
     Stage.IN_FLIGHT: _ENDS | {Stage.WAITING, Stage.CONSULTING, Stage.BACKING_OFF},
     Stage.CONSULTING: _ENDS | {Stage.BACKING_OFF},
     Stage.BACKING_OFF: _ENDS | {Stage.WAITING},

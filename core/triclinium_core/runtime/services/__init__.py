@@ -1,1 +1,1 @@
-"""The services over HTTP at work: endpoints, their connections, and the requests on them."""
+"""Runtime of the HTTP services: endpoints, their connections, and requests."""

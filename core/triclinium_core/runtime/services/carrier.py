@@ -1,8 +1,8 @@
-"""Carrier of requests over HTTP: sends attempts to endpoints, and takes their answers.
+"""Carrier of requests over HTTP: sends attempts to endpoints, and processes the responses.
 
-A request is dispatched to the endpoint with the least to do. Its answer is taken piece by piece, and rows leave when
-their reader asks for them. A whole answer, and every failure, goes through the life cycle to the retry machine of the
-request. A request whose rows were handed out is not retried: its reader would get them twice.
+A request is dispatched to the endpoint with the lowest load. Its response is processed piece by piece, and rows are
+delivered when their reader wants them. The life cycle passes a complete response, and every failure, to the retry
+machine of the request. A request whose rows were delivered is not retried, because its reader would get them twice.
 
 Source: SDK-RFC 0049 "Client Dispatch", "Response Received"; SDK-RFC 0059 "HTTP"; decisions C6, C22, C24, C25.
 """
@@ -51,7 +51,7 @@ from triclinium_core.work import CHUNK_WORK, HTTP_BYTES_PER_UNIT, PARSED_BYTES_P
 
 
 class OwnAnswer(NamedTuple):
-    """What became of a request of the client's own."""
+    """Outcome of a request of the client itself."""
 
     token: int
     outcome: Outcome
@@ -62,7 +62,7 @@ class OwnAnswer(NamedTuple):
 
 
 class HttpCarrier:
-    """Sends requests and takes their answers."""
+    """Carrier of requests over HTTP."""
 
     def __init__(
         self,
@@ -88,20 +88,20 @@ class HttpCarrier:
         self.unplaced: Mapping[int, LiveRequest] = self._dispatcher.unplaced
         """Requests that wait for the first cluster config."""
         self.own_answers: list[OwnAnswer] = []
-        """Outcomes of the client's own requests that are not taken yet."""
+        """Outcomes of requests of the client itself that are not taken yet."""
         self.work: int = 0
         """Units of work on received bytes so far."""
 
-    # -- A request begins.
+    # -- Submission.
 
     def submit(self, event: RequestSubmitted, now: float) -> None:
-        """Begin a request of a user."""
+        """Submit a request of a user."""
         strategy = event.retry_strategy
         live = self._open(
             event.token,
             event.request,
             now,
-            # A strategy may have a length, and be empty.
+            # A strategy may define ``__len__`` and be empty, so its truth value does not count.
             strategy=decider_of(strategy) if strategy is not None else self._strategy,
             timeout=self._timeouts[event.request.service],
             client_context=event.client_context or {},
@@ -120,10 +120,12 @@ class HttpCarrier:
         traced_as: neutral.Token | None,
         now: float,
     ) -> None:
-        """Begin a request of the client's own to one endpoint, past its breaker; ``own_answers`` has what becomes of it.
+        """Submit a request of the client itself to one endpoint, bypassing its breaker.
+
+        Its outcome is added to ``own_answers``.
 
         Args:
-            traced_as: whose attempts these are to a tracer; None where nobody is told.
+            traced_as: token under which the attempts are reported for a tracer; None to report none.
         """
         live = self._open(token, request, now, strategy=strategy, timeout=timeout, client_context={})
         live.pinned, live.is_own, live.traced_as = endpoint, True, traced_as
@@ -159,31 +161,31 @@ class HttpCarrier:
         live.deadline_timer = self._timers.schedule(live.deadline, TimerKind.DEADLINE, live)
         return live
 
-    # -- It is dispatched: waits for the first config, waits for a connection, is sent.
+    # -- Dispatch: a request waits for the first config, waits for a connection, and is sent.
 
     def place(self, now: float) -> None:
-        """Dispatch what waits for the first cluster config, if it has come."""
+        """Dispatch the requests that wait for the first cluster config, if it has arrived."""
         if self.unplaced and self._pool.knows_topology:
             for live in self._dispatcher.take_unplaced():
                 self._lifecycle.dispatch(live, now)
 
     def cluster_not_found(self, reason: RetryReason, detail: str, now: float) -> None:
-        """Retry or fail what waits for the first cluster config, because a connection that was to bring it is lost."""
+        """Retry or fail the requests that wait for the first cluster config, because its connection is lost."""
         if not self._pool.knows_topology:
             self._dispatcher.last_loss = detail
             for live in self._dispatcher.take_unplaced():
                 self._lifecycle.not_dispatched(live, self._dispatcher.give_up(live, reason, detail), now)
 
     def stream_opened(self, event: neutral.StreamOpened, now: float) -> None:
-        """Use a stream that is open. Unknown ones are ignored."""
+        """Use an opened stream. Ignore an unknown one."""
         endpoint = self._pool.opened(event, now)
         if endpoint is not None:
             self._dispatcher.serve(endpoint, now)
 
-    # -- Its answer comes, in any number of pieces.
+    # -- Responses, in any number of pieces.
 
     def bytes_received(self, event: neutral.BytesReceived, now: float) -> None:
-        """Draw the conclusions from what a node sends. Unknown streams, those that were given up, are ignored."""
+        """Process bytes from a node. Ignore an unknown or abandoned stream."""
         stream = event.stream
         connection = self._pool.connection(stream)
         if connection is None:
@@ -193,7 +195,7 @@ class HttpCarrier:
         self.work += connection.chunk_count * CHUNK_WORK + len(event.data) // HTTP_BYTES_PER_UNIT
         for news in received:
             if stream not in self._pool.endpoint_of:
-                # What came before has cost the stream.
+                # An earlier piece has closed the stream.
                 return
             live = self._dispatcher.travelling.get(stream)
             if isinstance(news, AnswerBroken):
@@ -224,7 +226,7 @@ class HttpCarrier:
             self.work += live.answer.work
 
     def rows_wanted(self, token: int, now: float) -> None:
-        """Hand out rows, or the end, as soon as there are any. Unknown tokens are ignored."""
+        """Deliver rows, or the end, as soon as there are any. Ignore an unknown token."""
         live = self._lifecycle.open.get(token)
         if not isinstance(live, LiveRequest) or not live.answer.want():
             return
@@ -235,7 +237,7 @@ class HttpCarrier:
             self._emit(neutral.ResumeReading(live.stream))
 
     def _give(self, live: LiveRequest) -> bool:
-        """Hand out the rows that have come, or else the end, to whoever waits for them; return whether anything was."""
+        """Deliver the received rows, or else the end, if the reader waits. Return whether anything was delivered."""
         given, token = live.answer.take(), neutral.Token(live.token)
         if given is None:
             return False
@@ -254,7 +256,7 @@ class HttpCarrier:
         return True
 
     def _end_answer(self, live: LiveRequest, stream: neutral.StreamId, is_reusable: bool, now: float) -> None:
-        """Judge an answer that is whole, and have its connection carry the next request."""
+        """Process a complete response, and make its connection available for the next request."""
         if live.message.rows_of is None:
             try:
                 live.answer.check_whole()
@@ -276,11 +278,11 @@ class HttpCarrier:
             self._pool.close(stream, "the node takes no further request on it")
         live.answered_on = stream
         self._judge(live, now)
-        # After the decoders: a connection whose answer a decoder failed on carries no further request.
+        # The decoders run first: a connection with an undecodable response must not carry another request.
         self._dispatcher.serve(endpoint, now)
 
     def _judge(self, live: LiveRequest, now: float) -> None:
-        """Have the retry machine judge an answer that is whole, unless it is the plan that had to come first."""
+        """Pass a complete response to the retry machine, or store the plan if it is the response to a preparation."""
         try:
             body = live.answer.whole()
             verdict = _classified(live, body)
@@ -306,7 +308,7 @@ class HttpCarrier:
             self._lifecycle.feed(live, events.ResponseReceived(response), now)
 
     def _take_plan(self, live: LiveRequest, answer: service_request.HttpResponse, now: float) -> None:
-        """Remember the plan that a statement was prepared for, and execute it."""
+        """Store the plan of a prepared statement, and execute it."""
         try:
             self._statements.learn(live.message, answer)
         except service_request.MalformedAnswer as error:
@@ -314,12 +316,12 @@ class HttpCarrier:
         except decoder_faults.DecoderFault as fault:
             self._unreadable.fail_undecoded(live, fault, now)
         else:
-            # The plan and the statement are one attempt, which began with the plan.
+            # The preparation and the execution of a statement are one attempt, which began with the preparation.
             self._lifecycle.machine_of(live)
             live.stage = Stage.WAITING
             self._lifecycle.dispatch(live, now)
 
-    # -- Or none comes: the peer breaks the rules, the stream is lost, the time is up.
+    # -- Failures: the node violates the protocol, the stream is lost, the deadline passes.
 
     def _break(
         self,
@@ -330,7 +332,7 @@ class HttpCarrier:
         *,
         fault: decoder_faults.DecoderFault | None = None,
     ) -> None:
-        """Close a connection whose peer does not keep to the rules; whose answer it was fails for good.
+        """Close a connection on which the node violates the protocol. Its request fails without a retry.
 
         Args:
             fault: the defect that caused it, if a decoder failed on bytes of the node.
@@ -346,7 +348,7 @@ class HttpCarrier:
         self._dispatcher.serve(endpoint, now)
 
     def _refuse_foreign(self, live: LiveRequest, stream: neutral.StreamId, text: str, now: float) -> None:
-        """Close a connection that sent the answer to another request, and retry or fail the request as in flight."""
+        """Close a connection that sent the response to another request. Retry or fail the request as in flight."""
         endpoint = self._pool.endpoint_of[stream]
         self._emit(neutral.ReportConnection(stream, endpoint.node, text, neutral.ReportLevel.WARNING))
         self._dispatcher.close(stream, text)
@@ -355,7 +357,7 @@ class HttpCarrier:
         self._dispatcher.serve(endpoint, now)
 
     def stream_lost(self, event: neutral.StreamLost, now: float) -> None:
-        """Retry or fail what travelled on a stream that is gone, or waited for it."""
+        """Retry or fail the requests that were sent on a lost stream, or waited for it."""
         lost = self._pool.lost(event)
         if lost is None:
             return
@@ -364,7 +366,7 @@ class HttpCarrier:
             self._end_attempt(live, now)
             live.answered_on = event.stream
         if lost.connection is None:
-            # What comes of it is told of each request.
+            # DEBUG is enough, because each affected request is reported.
             self._emit(
                 neutral.ReportConnection(event.stream, lost.endpoint.node, lost.detail, neutral.ReportLevel.DEBUG)
             )
@@ -375,7 +377,7 @@ class HttpCarrier:
                 self._emit(
                     neutral.ReportConnection(event.stream, lost.endpoint.node, lost.detail, neutral.ReportLevel.WARNING)
                 )
-            # An answer without a length ends with the stream.
+            # A response without a length ends with the stream.
             if event.cause is neutral.LossCause.END_OF_STREAM and lost.connection.ends_with_stream():
                 self._judge_last(live, lost, now)
             elif lost.connection.fault is not None:
@@ -385,7 +387,7 @@ class HttpCarrier:
         self._dispatcher.serve(lost.endpoint, now)
 
     def _judge_last(self, live: LiveRequest, lost: LostConnection, now: float) -> None:
-        """Judge an answer that has ended with its stream."""
+        """Process a response that has ended with its stream."""
         try:
             live.answer.check_whole()
         except ForeignAnswer as error:
@@ -396,37 +398,37 @@ class HttpCarrier:
             self._judge(live, now)
 
     def _fail_waiting(self, lost: LostConnection, reason: RetryReason, now: float) -> None:
-        """Retry or fail, elsewhere if possible, what waits for an endpoint to which a stream could not be opened."""
+        """Retry or fail, elsewhere if possible, the requests queued for an endpoint that could not be reached."""
         while (live := self._dispatcher.next_refused(lost.endpoint)) is not None:
             self._lifecycle.not_dispatched(live, self._dispatcher.give_up(live, reason, lost.detail), now)
 
     def _lose(self, live: LiveRequest, handed_over: events.HandedOver, detail: str, now: float) -> None:
-        """Retry or fail a request whose stream is gone before its answer was whole."""
+        """Retry or fail a request whose stream was lost before its response was complete."""
         live.leave_endpoint()
         closed = events.SocketClosed(handed_over, detail, is_partial=live.has_given_rows)
         self._lifecycle.feed(live, closed, now)
 
     def stream_timer_passed(self, stream: neutral.StreamId, now: float) -> None:
-        """Close a stream that was idle, or did not open in time; what waits for the latter is retried, or fails."""
+        """Close a stream that was idle or did not open in time. In the latter case, retry or fail its requests."""
         lost = self._pool.timer_passed(stream)
         self._pool.prune()
         if lost is not None:
             self._fail_waiting(lost, RetryReason.SOCKET_NOT_AVAILABLE, now)
 
-    # -- It ends.
+    # -- Completion.
 
     def succeeded(self, live: LiveRequest, response: events.Response, now: float) -> None:
-        """Decode a successful answer and deliver the result."""
+        """Decode a successful response and deliver the result."""
         assert isinstance(response, events.ServiceResponse), "a service has answered"
         body = response.body.encode() if isinstance(response.body, str) else response.body
         answer = service_request.HttpResponse(response.http_status, body)
-        # The answer is here in time, however long its list takes to read.
+        # The response arrived in time, so the duration of its decoding does not count.
         self._timers.cancel(live.deadline_timer)
         live.decoding = live.message.decode_in_steps(answer), answer
         self.decode_on(live, now)
 
     def decode_on(self, live: LiveRequest, now: float) -> None:
-        """Decode an answer as far as one event permits, and go on in the next; complete the request at the end."""
+        """Decode a response as far as one event permits, and schedule the rest. Complete the request at the end."""
         assert live.decoding is not None, "an answer is being decoded"
         steps, answer = live.decoding
         try:
@@ -450,11 +452,11 @@ class HttpCarrier:
         self._deliver(live, result)
 
     def fail(self, live: LiveRequest, error: errors.CouchbaseException, now: float) -> None:
-        """Deliver a failure, behind the rows that have come."""
+        """Deliver a failure after the received rows."""
         self._deliver(live, error)
 
     def _deliver(self, live: LiveRequest, outcome: Outcome) -> None:
-        """Hand out the outcome of a request, behind the rows that the caller has not taken yet."""
+        """Deliver the outcome of a request after the rows that the caller has not taken yet."""
         if not live.is_own and live.traced_as is not None:
             self._emit(
                 actions.ReportEnd(live.traced_as, outcome if isinstance(outcome, errors.CouchbaseException) else None)
@@ -464,18 +466,18 @@ class HttpCarrier:
         self._give(live)
 
     def _end_attempt(self, live: LiveRequest, now: float) -> None:
-        """Measure the attempt that is over, if there is one, and report it for a tracer."""
+        """Measure an attempt that has ended, and report it for a tracer. Do nothing without an attempt."""
         if live.end_attempt(now) and live.traced_as is not None and live.link is not None:
             self._emit(actions.ReportAnswer(live.traced_as, {}, neutral.StreamId(live.link.stream)))
 
     # -- Calls of the life cycle.
 
     def out_of_time(self, live: LiveRequest) -> events.WakeupReached:
-        """Return the obstacle of the permit, and whether rows were handed out."""
+        """Return the obstacle of the permit, and whether rows were delivered."""
         return events.WakeupReached(obstacle=live.obstacle, is_partial=live.has_given_rows)
 
     def debtor(self, live: LiveRequest, event: neutral.TimePassed) -> Endpoint | None:
-        """Return the endpoint that owes the answer; None if nothing was sent, or received bytes are unread."""
+        """Return the endpoint that owes the response; None if nothing was sent, or received bytes are unread."""
         stream = live.stream
         if stream is None or live.is_own or stream in event.unread:
             return None
@@ -488,19 +490,19 @@ class HttpCarrier:
         self._pool.feed_breaker(debtor, BreakerEvent.OPERATION_TIMED_OUT, now)
 
     def attempt_failed(self, live: LiveRequest) -> None:
-        """Leave the endpoint of the attempt."""
+        """Forget the endpoint of the attempt."""
         live.leave_endpoint()
 
     def retry_decided(self, live: LiveRequest, reason: RetryReason) -> None:
-        """Forget the plan of a statement if the failure shows that the node does not have it any more."""
+        """Forget the plan of a statement if the failure shows that the node has lost it."""
         self._statements.failed(live.request, reason)
 
     def carry_out(self, live: LiveRequest, order: OrderOfKeyValue, origin: object, now: float) -> None:
-        """Raise: no answer over HTTP causes such an order."""
+        """Raise AssertionError: no response over HTTP causes such an order."""
         raise AssertionError(f"{order} is for the key-value service")
 
     def leave(self, live: LiveRequest, departure: Departure, now: float) -> None:
-        """End a wait for dispatch. Close the connection of an attempt whose answer is incomplete."""
+        """End a wait for dispatch. Close the connection of an attempt whose response is incomplete."""
         if departure is Departure.FAILED:
             self._end_attempt(live, now)
         reason = "its request has failed" if departure is Departure.FAILED else "the caller has left"
@@ -513,26 +515,26 @@ class HttpCarrier:
         reason = self._dispatcher.reason_of_waiting(live)
         return context if reason is None else replace(context, retry_reasons=context.retry_reasons | {str(reason)})
 
-    # -- Questions and changes from outside.
+    # -- Queries and changes of the client machine.
 
     def withdraw(self, token: int, now: float) -> None:
-        """Forget a request of the client's own. Ignore an unknown token."""
+        """Abandon a request of the client itself. Ignore an unknown token."""
         self._lifecycle.abandon(token, now, AbandonReason.CANCELLED)
 
     def take_own_answers(self) -> list[OwnAnswer]:
-        """Return what became of the client's own requests, each once."""
+        """Return and clear the outcomes of requests of the client itself."""
         answers, self.own_answers = self.own_answers, []
         return answers
 
     def authenticator_changed(self, authenticator: Authenticator, now: float) -> None:
-        """Have requests that are sent from now on speak for somebody else."""
+        """Use other credentials for requests from now on."""
         self._pool.authenticator_changed(authenticator)
         for endpoint in self._pool.all_waited_for():
             self._dispatcher.serve(endpoint, now)
 
 
 def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
-    """Return the classification of a complete answer.
+    """Return the classification of a complete response.
 
     Raises:
         DecoderFault: the decoder failed.
@@ -549,7 +551,7 @@ def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
     except Exception as error:
         raise decoder_faults.unexpected(decoder_faults.Decoder.SERVICE_VERDICT, error) from None
     if live.is_own and verdict.reason is not None and verdict.reason.always_retry:
-        # A ping reports the answer of its endpoint, and its strategy cannot refuse this reason.
+        # A ping reports the response of its endpoint, and its strategy cannot refuse this reason.
         return replace(verdict, reason=None)
     return verdict
 
@@ -557,10 +559,10 @@ def _classified(live: LiveRequest, body: bytes) -> ServiceVerdict:
 def _decoded(
     steps: service_request.Steps[service_request.ServiceResult],
 ) -> tuple[service_request.ServiceResult | None, int]:
-    """Return the result in a successful answer, or None if this event has done enough; and the work that was done.
+    """Return the result of a successful response, or None while steps remain, and the units of work.
 
     Raises:
-        MalformedAnswer: the body is not a valid answer of the service.
+        MalformedAnswer: the body is not a valid response of the service.
         DecoderFault: the decoder failed.
     """
     work = 0

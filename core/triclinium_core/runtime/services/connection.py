@@ -1,11 +1,12 @@
-"""One HTTP/1.1 connection to one node: requests out, one at a time, and their answers in pieces.
+"""One HTTP/1.1 connection to one node. It carries one request at a time, and returns the response in pieces.
 
-h11 implements the protocol except for the chunks of a body: it gets each head separately, and the end of a chunked body in
-its shortest form. h11 would return one event for each chunk, at some 5 to 15 microseconds, and a server may send chunks of
-one byte, so that 64 KiB would take 50 to 150 milliseconds. ``ChunkDecoder`` takes 0.5 to 1 microsecond for a chunk.
+h11 implements the protocol except for the chunks of a body: it gets each head separately, and the end of a chunked body
+in its shortest form. h11 would return one event for each chunk, which takes about 5 to 15 microseconds. A server may
+send chunks of one byte, so that 64 KiB would take 50 to 150 milliseconds. ``ChunkDecoder`` takes 0.5 to 1 microsecond
+for a chunk.
 
-This module adds the needs of a database client: it does not request or accept
-compression, and turns a violation of HTTP by the node into one piece of news, never an exception.
+This module adds the needs of a database client. It does not request or accept compression. It turns a violation of HTTP
+by the node into one event, never into an exception.
 
 Source: SDK-RFC 0059 "HTTP"; RFC 9112, for chunks section 7.1.
 """
@@ -27,25 +28,28 @@ from triclinium_core.services.service_request import HttpRequest
 from triclinium_core.shown import one_line
 
 HEADERS_SIZE_BYTES_MAX = 64 * 1024
-"""Status line and headers of an answer; servers send some 400 bytes."""
+"""Maximum size of the status line and headers of a response. Servers send about 400 bytes."""
 HEAD_LINES_MAX = 256
-"""Maximum number of lines in all heads of one answer. Servers send some 15; h11 takes 2 to 4 microseconds for each."""
+"""Maximum number of lines in all heads of one response. Servers send about 15; h11 takes 2 to 4 microseconds for
+each."""
 IN_HOST = "!$&'()*+,;=:[]%"
-"""What a host and port hold beside letters and digits. A name with anything else, which a cluster config may bring, is
+"""Characters of a host and port besides letters and digits. All others, which a cluster config may contain, are
 percent-encoded (RFC 3986, section 3.2.2)."""
 SENT_AT_ONCE_BYTES = 16 * 1024
-"""A request up to this size has left the driver long before its answer: the least that systems buffer (Linux, ``tcp_wmem``).
-The rest of a larger one may wait there while a node refuses it that reads no further."""
+"""Size up to which a request has left the driver long before its response: the smallest send buffer of common systems
+(Linux, ``tcp_wmem``). The rest of a larger request may still wait there if a node refuses the request without reading
+it completely."""
 READ_BEFORE_SUCCESS_BYTES = 256 * 1024
-"""Up to this size a request that was successful is taken to be read: HTTP says so, and to open another connection costs as
-much as to send it. The rest of a larger one may still wait in the driver, and to close costs little beside it."""
+"""Size up to which the client assumes that the node has read a successful request. HTTP requires it, and opening
+another connection costs as much as sending the request. The rest of a larger request may still wait in the driver, and
+closing the connection costs little in comparison."""
 SUCCESS_MAX = 299
-"""The last status that says that a request was received and understood (RFC 9110, section 15.3)."""
+"""Highest status for a request that was received and understood (RFC 9110, section 15.3)."""
 INTERIM_ANSWERS_MAX = 16
-"""Answers with a status below 200 before the real one."""
+"""Maximum number of responses with a status below 200 before the final one."""
 
 _BODILESS_STATUSES = frozenset({204, 304})
-"""Statuses of answers without a body, whatever their headers announce (RFC 9112, section 6.3)."""
+"""Statuses of responses without a body, whatever their headers announce (RFC 9112, section 6.3)."""
 _LAST_CHUNK = b"0\r\n\r\n"
 _search_blank_line = re.compile(rb"\n\r?\n").search
 
@@ -62,44 +66,44 @@ _END_OF_LINE = b"\r\n"
 
 
 class AnswerBegan(msgspec.Struct, frozen=True, gc=False):
-    """Status and headers have come."""
+    """Status and headers have arrived."""
 
     status: int
 
 
 class BodyReceived(msgspec.Struct, frozen=True, gc=False):
-    """A piece of the body has come."""
+    """A piece of the body has arrived."""
 
     data: bytes
 
 
 class AnswerEnded(msgspec.Struct, frozen=True, gc=False):
-    """The answer is whole. ``is_reusable`` tells whether the connection takes another request."""
+    """The response is complete. ``is_reusable`` is whether the connection accepts another request."""
 
     is_reusable: bool
 
 
 class AnswerBroken(msgspec.Struct, frozen=True, gc=False):
-    """What came is no answer, or it ended early; nothing more will be read from this connection."""
+    """The response is invalid or ended early. The connection reads nothing more."""
 
     text: str
 
 
 class _UnwantedAnswer(Exception):
-    """HTTP would allow it, and nobody asked for it; the text says what."""
+    """A response that HTTP permits but the request excludes. The text is the reason."""
 
 
 HttpNews = AnswerBegan | BodyReceived | AnswerEnded | AnswerBroken
 
 
 class HttpConnection:
-    """What travels on one stream.
+    """HTTP connection on one stream.
 
     Args:
-        host: host and port of the node, as the header ``Host`` has them.
+        host: host and port of the node, as in the header ``Host``.
         headers: headers of every request: the client's name, and the credentials unless the request carries none.
-        local_address: our end of the stream, where the driver told.
-        remote_address: the other end, as an address and not a name, where the driver told.
+        local_address: local address of the stream, if the driver reported it.
+        remote_address: remote address of the stream, not a host name, if the driver reported it.
     """
 
     def __init__(
@@ -112,9 +116,9 @@ class HttpConnection:
         self.local_address: str | None = local_address
         self.remote_address: str | None = remote_address
         self.secrets: Secrets = secrets_of(headers)
-        """The credentials of the headers."""
+        """Credentials in the headers."""
         self.last_heard: float = -math.inf
-        """When bytes came last."""
+        """Time of the last received bytes."""
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_SIZE_BYTES_MAX)
         self._headers = (
             ("host", quote(host, safe=IN_HOST, errors="replace")),
@@ -123,30 +127,30 @@ class HttpConnection:
         )
         self._headers_without_credentials = without_credentials(self._headers)
         self._ordered = 0
-        """Bytes of all requests."""
+        """Number of bytes of all requests."""
         self._request = (0, 0)
-        """Where the newest request begins and ends in the bytes of the stream."""
+        """Start and end of the newest request in the bytes of the stream."""
         self._interim_answers = 0
         self._method = ""
         """Method of the newest request."""
         self._status = 0
-        """Of the answer that is coming."""
+        """Status of the current response."""
         self._head_end: bytes | None = b""
-        """Last bytes of the incomplete head; None once the head of the answer is complete."""
+        """Last bytes of the incomplete head; None once the head of the response is complete."""
         self._head_lines = 0
         self._chunks: ChunkDecoder | None = None
-        """Decoder of a chunked body; None for any other."""
+        """Decoder of a chunked body; None for another body."""
         self.chunk_count: int = 0
         """Number of chunks in the newest bytes."""
         self.is_busy: bool = False
-        """Whether a request waits for its answer, or for the end of that."""
+        """Whether a request is unanswered or its response incomplete."""
         self.fault: decoder_faults.DecoderFault | None = None
-        """The defect in the HTTP decoder that broke the answer; None without a defect."""
+        """Defect of the HTTP decoder that failed on the response; None without one."""
         self.is_last: bool = False
-        """Whether the request that it carries is to be its last: it speaks for somebody who the client is not now."""
+        """Whether to close the connection after the current request, because its credentials were replaced."""
 
     def send(self, request: HttpRequest) -> bytes:
-        """Return the bytes of a request, which the connection must be free for."""
+        """Return the bytes of a request. The connection must not be busy."""
         own = self._headers if request.carries_credentials else self._headers_without_credentials
         headers = [*own, *request.headers]
         if request.body or request.method not in ("GET", "HEAD", "DELETE"):
@@ -167,15 +171,15 @@ class HttpConnection:
         return data
 
     def receive(self, data: bytes) -> list[HttpNews]:
-        """Return what bytes of the peer tell, with all that is body in one piece; none tell nothing."""
+        """Return the events for received bytes, with all of the body in one piece. Return none for no bytes."""
         return self._take(data) if data else []
 
     def ends_with_stream(self) -> bool:
-        """Record that the peer has closed the stream, and return whether the answer is whole by that."""
+        """Record that the node has closed the stream, and return whether that completes the response."""
         return any(type(news) is AnswerEnded for news in self._take(b""))
 
     def _take(self, data: bytes) -> list[HttpNews]:
-        """Return what bytes of the peer tell. Empty bytes are the end of the stream."""
+        """Return the events for received bytes. Empty bytes are the end of the stream."""
         news: list[HttpNews] = []
         body: list[bytes] = []
         ending: AnswerEnded | AnswerBroken | None = None
@@ -190,7 +194,7 @@ class HttpConnection:
                 if part:
                     ending = self._parse(part, news, body)
             if data and ending is not None:
-                # Bytes after the end of an answer belong to no request.
+                # Bytes after the end of a response belong to no request.
                 ending = AnswerEnded(is_reusable=False)
         except _UnwantedAnswer as error:
             self.is_busy = False
@@ -199,7 +203,7 @@ class HttpConnection:
             self.is_busy = False
             what = "ended its answer early" if is_end else "sent an invalid HTTP response"
             ending = AnswerBroken(f"{what}: {one_line(str(error))}")
-            # h11 raises the error from a frame that refers to it: together they would form a cycle.
+            # h11 raises the error from a frame that refers to it, which would form a reference cycle.
             error.__traceback__ = None
         except Exception as error:
             self.is_busy = False
@@ -233,7 +237,7 @@ class HttpConnection:
         return (b"", b"") if chunks.rest is None else (_LAST_CHUNK + chunks.rest, b"")
 
     def _parse(self, data: bytes, news: list[HttpNews], body: list[bytes]) -> AnswerEnded | None:
-        """Have h11 parse bytes. Add the resulting news to ``news``, and the content of a body to ``body``."""
+        """Parse bytes with h11. Add the events to ``news``, and the content of a body to ``body``."""
         self._http.receive_data(data)
         while self.is_busy:
             event = self._http.next_event()
@@ -243,19 +247,19 @@ class HttpConnection:
                 return self._end()
             elif isinstance(event, h11.Response | h11.InformationalResponse):
                 news += self._begin(event)
-                # h11 does not get the body of a chunked answer.
+                # h11 does not get the body of a chunked response.
                 if self._chunks is not None:
                     return None
             else:
-                # h11 needs more bytes, or has paused for a protocol that was never requested.
+                # h11 needs more bytes, or has paused for a protocol switch that was never requested.
                 return None
         return None
 
     def handed_over(self, byte_count: int | None) -> HandedOver:
-        """Tell how much of the newest request left the client, given how many bytes of the stream the driver began to send.
+        """Return how much of the newest request was sent.
 
         Args:
-            byte_count: None where the driver cannot tell.
+            byte_count: number of bytes of the stream that the driver began to send; None if it does not know.
         """
         start, end = self._request
         if byte_count is None or byte_count >= end:
@@ -283,26 +287,26 @@ class HttpConnection:
         is_reusable = self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
         if is_reusable:
             self._http.start_next_cycle()
-            # What follows the end of an answer answers nothing.
+            # Bytes after the end of the response belong to no request.
             is_reusable = not self._http.trailing_data[0] and not self._may_be_unread
         return AnswerEnded(is_reusable)
 
     @property
     def _may_be_unread(self) -> bool:
-        """Whether the node may have answered before it has read the request, behind whose rest the next would queue.
+        """Whether the node may have responded before reading the whole request, whose rest delays the next request.
 
-        Source: RFC 9112, section 9.3: who does not read a body to its end has to close the connection; not all do.
+        Source: RFC 9112, section 9.3: a server that does not read the whole body must close the connection; not all do.
         """
         start, end = self._request
         return end - start > (SENT_AT_ONCE_BYTES if self._status > SUCCESS_MAX else READ_BEFORE_SUCCESS_BYTES)
 
 
 class _Malformed(Exception):
-    """A body is not chunked as HTTP requires, or a part is above its bound; the text names the part."""
+    """A chunked body that is invalid, or whose part exceeds its limit. The text names the part."""
 
 
 class ChunkDecoder:
-    """Decoder of the body of one answer."""
+    """Decoder of the chunked body of one response."""
 
     __slots__ = ("_is_last", "_left", "_partial", "chunk_count", "malformed", "rest")
 
@@ -312,13 +316,13 @@ class ChunkDecoder:
         self.rest: bytes | None = None
         """Bytes after the body; None before its end."""
         self.malformed: str | None = None
-        """Fault of a malformed body, after which no more bytes are read; None without a fault."""
+        """Reason why the body is malformed, after which no more bytes are read; None without a fault."""
         self._left = 0
         """Number of missing bytes of the current chunk, with the line break after it; 0 between chunks."""
         self._partial = b""
         """Incomplete size line or trailers."""
         self._is_last = False
-        """Whether the last chunk has come, so that trailers follow."""
+        """Whether the last chunk has arrived, so that trailers follow."""
 
     def receive(self, data: bytes) -> bytes:
         """Return the content in ``data``, up to the end of the body or to the first fault."""
@@ -347,7 +351,7 @@ class ChunkDecoder:
             if not length:
                 self._is_last, position = True, start
             elif data[end : end + 2] == _END_OF_LINE:
-                # The usual case of a small chunk: it is whole. With a call it takes 19400 instructions for 12200
+                # Usual case of a small, complete chunk. A method call would take 19400 instructions instead of 12200
                 # (``python -m tests.bench --only queries``).
                 content.append(data[start:end])
                 position = end + 2
@@ -357,7 +361,7 @@ class ChunkDecoder:
             self._take_trailers(data[position:])
 
     def _go_on(self, data: bytes, position: int, content: list[bytes]) -> int:
-        """Take the part of the current chunk in ``data``, with its line break, and return the end of that part."""
+        """Process the part of the current chunk in ``data``, with its line break, and return the end of that part."""
         end = min(position + self._left, len(data))
         inner = min(end, position + max(self._left - 2, 0))
         if inner > position:

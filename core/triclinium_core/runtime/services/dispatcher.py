@@ -1,8 +1,8 @@
 """Dispatch of HTTP requests: chooses the endpoint of an attempt, and sends or queues it.
 
-A request that is dispatched stands in one place at a time. It is unplaced until the first cluster config tells where the
-services are; it waits at an endpoint for a connection; it travels on a stream until its answer is whole. What cannot be
-dispatched stands nowhere, and whoever asked is told why.
+A dispatched request is in one place at a time. It is unplaced until the first cluster config lists the endpoints. Then
+it is queued at an endpoint for a connection, and then it is in flight on a stream until its response is complete. A
+request that cannot be dispatched is in none of these places, and the caller gets the reason.
 
 Source: SDK-RFC 0049 "Client Dispatch"; SDK-RFC 0059 "HTTP"; decisions C6 and C24.
 """
@@ -27,11 +27,11 @@ from triclinium_core.services.service_request import IdentifiedRequest
 from triclinium_core.telemetry.attributes import dispatch_attributes
 
 SECONDS_LEFT_MIN = 0.001
-"""What a service is given at least: to some of them 0 is no limit."""
+"""Minimum timeout in seconds that is sent to a service, because some take 0 as no limit."""
 
 
 class HttpDispatcher:
-    """Sends requests, and knows where each of them stands."""
+    """Sender of requests. It records where each request is queued or in flight."""
 
     def __init__(
         self,
@@ -48,16 +48,16 @@ class HttpDispatcher:
         self._terminal_states = cluster.terminal_states
         self._emit = emit
         self.last_loss: str | None = None
-        """Reason why the newest connection that should have brought the first cluster config was lost."""
+        """Reason why the newest connection for the first cluster config was lost."""
         self.unplaced: dict[int, LiveRequest] = {}
         """Requests that wait for the first cluster config."""
         self._waiting: dict[int, LiveRequest] = {}
-        """Those that wait for a connection. Endpoints keep the tokens, in order."""
+        """Requests queued for a connection, by token. Each endpoint has its tokens in order."""
         self.travelling: dict[StreamId, LiveRequest] = {}
-        """The request that waits for its answer on each stream."""
+        """Request in flight on each stream."""
 
     def dispatch(self, live: LiveRequest, now: float) -> Undispatched | None:
-        """Send a request, now or as soon as that can be; return None, or else why not."""
+        """Send a request, now or as soon as possible. Return None, or the reason why that is impossible."""
         request = live.request
         service, bucket = request.service, request.bucket
         endpoints = self._pool.endpoints_of(service, bucket)
@@ -84,23 +84,23 @@ class HttpDispatcher:
         return None
 
     def serve(self, endpoint: Endpoint, now: float) -> None:
-        """Send what waits for an endpoint on connections that are free."""
+        """Send queued requests of an endpoint on its idle connections."""
         if not endpoint.waiting:
             return
         for token, stream in self._pool.pairs(endpoint, now):
             self._send(self._waiting.pop(token), endpoint, stream, now)
 
     def take_unplaced(self) -> Collection[LiveRequest]:
-        """Return the requests that waited for the first cluster config, once: it has come, or cannot be had."""
+        """Remove and return the requests that waited for the first cluster config."""
         unplaced = list(self.unplaced.values())
         self.unplaced.clear()
         return unplaced
 
     def next_refused(self, endpoint: Endpoint) -> LiveRequest | None:
-        """Return one more request that has to wait elsewhere, for a stream to its endpoint could not be opened.
+        """Return one more request that must wait elsewhere, because no stream to its endpoint could be opened.
 
-        Where there are other connections to it, those who are first in line wait for them. For each of the others one
-        more stream would be opened at once, and refused at once.
+        If the endpoint has other connections, the first requests in the queue wait for those. Each of the others would
+        open one more stream immediately, which would be refused again.
         """
         if not (endpoint.needs_stream or (endpoint.waiting and not endpoint.connections)):
             return None
@@ -109,30 +109,30 @@ class HttpDispatcher:
     def give_up(
         self, live: LiveRequest, reason: couchbase.RetryReason, detail: str
     ) -> couchbase.DispatchFailed | couchbase.SocketClosed:
-        """Return why a request was not sent, of which nothing has left the client; it stands nowhere."""
+        """Remove a request that was not sent from its queue, and return the reason why it was not sent."""
         endpoint = live.endpoint
         self._stop_waiting(live)
         live.leave_endpoint()
-        # Decision C6: a terminal state says better than the socket what is wrong.
+        # Decision C6: a terminal state is more specific than the state of the socket.
         reason = self._terminal_states.reason_for(live.request.service) or reason
         if live.retry is not None and live.retry.state is couchbase.RetryState.IN_FLIGHT:
-            # What had to go before it was answered, and the request itself cannot be sent.
+            # The preparation of its statement was answered, and the request itself cannot be sent.
             return couchbase.SocketClosed(couchbase.HandedOver.NOTHING, detail, reason)
         return couchbase.DispatchFailed(reason, detail, node=endpoint.node if endpoint is not None else None)
 
     def reason_of_waiting(self, live: LiveRequest) -> couchbase.RetryReason | None:
-        """Return the reason of the failure if ``live``, which waits, is not sent in time; None if it does not wait."""
+        """Return the reason of the failure if a waiting request is not sent in time; None if it does not wait."""
         if live.token in self.unplaced:
             reason = couchbase.RetryReason.NODE_NOT_AVAILABLE
         elif live.stage is Stage.WAITING and live.endpoint is not None:
             reason = couchbase.RetryReason.SOCKET_NOT_AVAILABLE
         else:
             return None
-        # Decision C6: a terminal state says better than the socket what is wrong.
+        # Decision C6: a terminal state is more specific than the state of the socket.
         return self._terminal_states.reason_for(live.request.service) or reason
 
     def give_up_waiting(self, live: LiveRequest) -> couchbase.DispatchFailed | couchbase.SocketClosed | None:
-        """Return why a request that waits was not sent, and have it wait no longer; None for one that does not wait."""
+        """End the wait of a request, and return the reason why it was not sent; None if it does not wait."""
         if live.token in self.unplaced:
             return self.give_up(
                 live, couchbase.RetryReason.NODE_NOT_AVAILABLE, waits_for(None, last_loss=self.last_loss)
@@ -142,19 +142,19 @@ class HttpDispatcher:
         return None
 
     def take_off(self, stream: StreamId) -> LiveRequest | None:
-        """Have the request that travels on a stream travel no longer, and return it; None where none does."""
+        """Remove the request in flight on a stream. Return it, or None."""
         live = self.travelling.pop(stream, None)
         if live is not None:
             live.stream = None
         return live
 
     def close(self, stream: StreamId, reason: str) -> None:
-        """Close a stream, whoever travels on it."""
+        """Close a stream and remove its request."""
         self.take_off(stream)
         self._pool.close(stream, reason)
 
     def leave(self, live: LiveRequest, reason: str, now: float) -> None:
-        """Take a request from wherever it stands; a connection on which its answer is still due is closed."""
+        """Remove a request from its queue or stream. Close a connection on which its response is incomplete."""
         self._stop_waiting(live)
         endpoint, live.endpoint = live.endpoint, None
         if live.stream is not None:

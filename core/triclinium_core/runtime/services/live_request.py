@@ -1,4 +1,4 @@
-"""One open request over HTTP and its newest attempt."""
+"""Open request over HTTP and its newest attempt."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ OPERATION_ID_MAX = 200
 
 
 class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
-    """One open request, and the received part of its answer."""
+    """Open request, and the received part of its response."""
 
     message: ServiceRequest
-    """Request of the newest attempt: the request itself, or one that has to precede it."""
+    """Message of the newest attempt: the request itself, or one that must precede it."""
     timeout: float
-    """Seconds for the first rows or the whole answer, and then for each further piece that is wanted."""
+    """Seconds for the first rows or the whole response, and then for each further piece that the reader wants."""
     answer: IncomingAnswer = msgspec.field(default_factory=IncomingAnswer)
     context_id: str | None = None
-    """Client context id of the first attempt; None if the service repeats no id in its answers."""
+    """Client context id of the first attempt; None if the service repeats no id in its responses."""
     sends: int = 0
-    """Number of messages that were sent: attempts, and messages that have to precede the request."""
+    """Number of messages that were sent: attempts, and messages that must precede the request."""
     pinned: Endpoint | None = None
-    """Only endpoint of a request of the client's own, whatever the breaker says; None for a request of a user."""
+    """Only endpoint of a request of the client itself, whatever its breaker; None for a request of a user."""
     traced_as: Token | None = None
-    """Token under which the attempts are reported for a tracer: that of the request, or of a ping. None to report none."""
+    """Token of the request or ping under which its attempts are reported for a tracer; None to report none."""
     encoding: Encoding | None = None
     """Function that measures the encoding of the payload of each attempt; None to measure none."""
     encode_seconds: float | None = None
     """Total duration of the encodings; None without a measured one."""
     decoding: tuple[Steps[ServiceResult], HttpResponse] | None = None
-    """Remaining steps of decoding the answer, and the answer; None before."""
+    """Remaining steps of decoding the response, and the response; None before."""
     endpoint: Endpoint | None = None
     """Endpoint of the newest attempt."""
     stream: StreamId | None = None
     """Stream of the attempt in flight; None without one."""
     answered_on: StreamId | None = None
-    """Stream of the newest complete answer. The stream may be closed."""
+    """Stream of the newest complete response. The stream may be closed."""
     secrets: Secrets = NO_SECRETS
-    """Credentials and passwords in the newest attempt, which no error may repeat."""
+    """Credentials and passwords in the newest attempt, which no error may contain."""
     failed_at: Address | None = None
     """Address of the newest attempt that failed."""
 
     @property
     def bucket(self) -> str | None:
-        """Bucket whose nodes answer; None for any node."""
+        """Bucket whose nodes process it; None for any node."""
         return self.request.bucket
 
     @property
@@ -68,12 +68,12 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether the request may still be applied, or may have been, if it is abandoned now."""
-        # An answer with rows has applied the request, whatever follows the rows.
+        """Whether the request may have been, or may still be, applied if it is abandoned now."""
+        # A response with rows means that the request was applied, whatever follows the rows.
         return super().is_ambiguous or (self.has_given_rows and not self.request.idempotent)
 
     def is_measured_if_left(self, reason: AbandonReason) -> bool:
-        """Return whether the answer is incomplete. A complete one is measured already."""
+        """Return whether the response is incomplete. A complete one is already measured."""
         return self.answer.outcome is None and not self.is_own
 
     def first_context(self) -> ErrorContext:
@@ -100,9 +100,9 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
         )
 
     def next_context_id(self) -> str | None:
-        """Return the client context id of the attempt that is about to be sent.
+        """Return the client context id of the next attempt.
 
-        An id of the user is sent with all attempts. Otherwise each later attempt has a variant, so that the answer to
+        An id of the user is sent with all attempts. Otherwise each later attempt has a variant, so that the response to
         an earlier attempt does not count.
         """
         self.sends += 1
@@ -111,7 +111,7 @@ class LiveRequest(Live[ServiceRequest], eq=False, kw_only=True):
         return f"{self.context_id}-{self.sends}"
 
     def leave_endpoint(self) -> None:
-        """Forget the endpoint of the newest attempt, which has failed, and remember its address."""
+        """Forget the endpoint of the newest attempt, which has failed, and record its address."""
         if self.endpoint is not None:
             self.failed_at = self.endpoint.address
         self.endpoint = None
@@ -123,10 +123,10 @@ def bounded_operation_id(context_id: str | None) -> str | None:
 
 
 def waits_for(endpoint: Endpoint | None, *, last_loss: str | None = None) -> str:
-    """Return a description of what a request that was not sent waits for.
+    """Return a description of the wait of a request that was not sent.
 
     Args:
-        last_loss: reason why the newest connection that should have brought the first cluster config was lost.
+        last_loss: reason why the newest connection for the first cluster config was lost.
     """
     if endpoint is None:
         why = f" ({last_loss})" if last_loss else ""

@@ -1,7 +1,7 @@
 """Open pings of endpoints, including the canaries of circuit breakers.
 
-A ping is a request of the client's own to one endpoint. It passes the endpoint's breaker, and is retried as little as the
-RFC permits: whatever goes wrong is what it is to tell.
+A ping is a request of the client itself to one endpoint. It bypasses the endpoint's breaker. It is retried as little as
+the RFC permits, because its purpose is to report failures.
 
 Source: SDK-RFC 0061 "The ping Command"; SDK-RFC 0049 reason CIRCUIT_BREAKER_OPEN; decision C33.
 """
@@ -19,16 +19,16 @@ from triclinium_core.runtime.services.pool import Endpoint, Pool
 from triclinium_core.services.ping_request import PINGS, NoRetry
 
 ANSWERED_STATUSES = frozenset({401, 403})
-"""Statuses that request the credentials, which pings do not carry. They count as answered (decision D66)."""
+"""Statuses that request credentials, which pings do not carry. They count as responses (decision D66)."""
 
 
 class PingOutcome(NamedTuple):
-    """What became of a ping of one endpoint."""
+    """Outcome of a ping of one endpoint."""
 
     owner: object
     endpoint: Endpoint
     error: errors.CouchbaseException | None
-    """Why the service did not answer well; None where it did."""
+    """Reason why the ping failed; None if it succeeded."""
     link: Link | None
     """Stream of the ping; None if it was never sent."""
     seconds: float | None
@@ -36,15 +36,15 @@ class PingOutcome(NamedTuple):
 
 
 class _Ping(NamedTuple):
-    """One that is open."""
+    """Open ping."""
 
     owner: object
-    """Which part of the client asked: of a canary, the endpoint itself."""
+    """Part of the client that made the ping; for a canary, the endpoint itself."""
     endpoint: Endpoint
 
 
 class ServicePings:
-    """All open pings of services over HTTP, by token. These are negative: those of users are others."""
+    """Open pings of HTTP services, by token. Their tokens are negative, in contrast to those of users."""
 
     def __init__(self, pool: Pool, requests: HttpCarrier) -> None:
         self._pool = pool
@@ -55,10 +55,10 @@ class ServicePings:
     def begin(
         self, owner: object, endpoint: Endpoint, seconds: float, now: float, *, traced_as: Token | None = None
     ) -> None:
-        """Ask an endpoint whether it answers; ``heard`` tells what became of it, after so many seconds at the latest.
+        """Ping an endpoint. ``heard`` returns the outcome, after ``seconds`` at the latest.
 
         Args:
-            traced_as: whose attempt it is to a tracer; None where nobody is told.
+            traced_as: token under which the ping is reported for a tracer; None to report none.
         """
         self._last += 1
         token = Token(-self._last)
@@ -67,7 +67,7 @@ class ServicePings:
         self._requests.ask(token, request, endpoint, strategy=NoRetry(), timeout=seconds, traced_as=traced_as, now=now)
 
     def stop(self, owner: object, now: float) -> None:
-        """Forget the pings of one owner, and close the streams that were to be opened for them alone."""
+        """Abandon the pings of one owner, and close the streams that were being opened for them alone."""
         for token, ping in list(self._open.items()):
             if ping.owner is owner:
                 del self._open[token]
@@ -75,18 +75,18 @@ class ServicePings:
                 self._pool.close_needless(ping.endpoint)
 
     def breaker_woken(self, endpoint: Endpoint, now: float) -> None:
-        """Send the canary of a breaker that has slept long enough, if the cluster still has the endpoint."""
+        """Send the canary of a breaker whose sleep is over, if the cluster still has the endpoint."""
         self._pool.prune()
         if self._pool.has(endpoint) and self._pool.feed_breaker(endpoint, BreakerEvent.TIME_PASSED, now):
             self.begin(endpoint, endpoint, endpoint.breaker.canary_timeout, now)
 
     def heard(self, now: float) -> list[PingOutcome]:
-        """Tell breakers what became of their canaries, and return what became of all other pings."""
+        """Pass the outcomes of canaries to their breakers, and return those of all other pings."""
         outcomes = list[PingOutcome]()
         for token, outcome, link, seconds in self._requests.take_own_answers():
             ping = self._open.pop(token, None)
             if ping is None:
-                # Its owner has left meanwhile.
+                # The owner has stopped the ping.
                 continue
             owner, endpoint = ping
             error = outcome if isinstance(outcome, errors.CouchbaseException) else None
@@ -95,7 +95,7 @@ class ServicePings:
             if owner is not endpoint:
                 outcomes.append(PingOutcome(owner, endpoint, error, link, seconds))
                 continue
-            # Whatever the node says, it answers; a breaker counts nothing else of requests either.
+            # Any response counts, as for the requests that a breaker counts.
             is_answered = error is None or error.context.http_status is not None
             event = BreakerEvent.CANARY_ANSWERED if is_answered else BreakerEvent.CANARY_TIMED_OUT
             self._pool.feed_breaker(endpoint, event, now)
@@ -103,7 +103,7 @@ class ServicePings:
 
 
 def _asks_for_credentials(error: errors.CouchbaseException) -> bool:
-    """Return whether a service answered that it needs credentials, by its status or by an error code in the body."""
+    """Return whether a service requested credentials, by its status or by an error code in the body."""
     status = error.context.http_status
     return status in ANSWERED_STATUSES or (
         status is not None and isinstance(error, errors.AuthenticationFailureException)

@@ -1,7 +1,7 @@
-"""The connections to all endpoints: one service of one node each.
+"""Connections to all endpoints; an endpoint is one service of one node.
 
-An endpoint is where the newest topology of a bucket, or of the cluster, has a service. Its connections are opened as they
-are needed, lent to one request at a time, and closed when they are idle.
+The newest topologies of the buckets, and of the cluster, list the endpoints. Connections are opened on demand, carry
+one request at a time, and are closed when they are idle.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` (0xb5), field ``nodesExt``; SDK-RFC 0059 "HTTP"; decision C24.
 """
@@ -25,9 +25,9 @@ from triclinium_core.services.service_request import HttpRequest
 from triclinium_core.shown import one_line, total_repr
 
 WAITING_MAX = 16_384
-"""Requests that wait for a connection of one endpoint at most; the next one fails, and was not sent."""
+"""Maximum number of requests queued for a connection of one endpoint. A further request fails without being sent."""
 NODES_NAMED_MAX = 8
-"""In the text of an error."""
+"""Maximum number of nodes that an error names."""
 
 CREDENTIALS_EXPOSED = (
     "credentials are sent to it over plain HTTP, where anyone on the network can read them; connect with couchbases://"
@@ -36,9 +36,9 @@ CREDENTIALS_EXPOSED = (
 
 
 class Endpoint:
-    """The pool of connections to one service of one node.
+    """Pool of connections to one service of one node.
 
-    ``repr`` and errors call it by ``node``: host and port.
+    ``repr`` and errors use the name ``node``: host and port.
     """
 
     def __init__(
@@ -50,19 +50,19 @@ class Endpoint:
         self.is_loopback: bool = address.is_loopback
         self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
         self.waiting: dict[int, None] = {}
-        """Tokens of the requests that wait for a connection, in order."""
+        """Tokens of the requests queued for a connection, in order."""
         self.opening: dict[neutral.StreamId, neutral.TimerId] = {}
-        """Streams that are not open yet; when each is given up."""
+        """Streams that are not open yet, with the timers that abandon them."""
         self.connections: dict[neutral.StreamId, HttpConnection] = {}
-        """Those that are open."""
+        """Connections of the open streams."""
         self.idle: dict[neutral.StreamId, neutral.TimerId] = {}
-        """Of them, those that wait for a request, the one that was used last at the end; when each is closed."""
+        """Streams without a request, with the timers that close them; the last one used is at the end."""
         self.newest_stream: neutral.StreamId | None = None
-        """The one that was to be opened last, whatever became of it."""
+        """Last stream that was ordered, whether or not it was opened."""
         self.last_error: str | None = None
-        """Reason why the newest stream could not be opened or was lost, or the defect that an answer revealed."""
+        """Reason why the newest stream was lost or not opened, or the defect of a decoder that failed on a response."""
         self.breaker_timer: neutral.TimerId | None = None
-        """When an open breaker has slept long enough."""
+        """Timer for the canary of an open breaker."""
         self._connections_max = connections_max
 
     @total_repr
@@ -73,44 +73,47 @@ class Endpoint:
 
     @property
     def needs_stream(self) -> bool:
-        """Whether one more stream should be opened: more requests wait than streams are on their way, and there is room."""
+        """Whether to open one more stream: more requests are queued than streams are opening or idle.
+
+        False if the endpoint has its maximum number of connections.
+        """
         count = len(self.opening) + len(self.connections)
         has_room = not self._connections_max or count < self._connections_max
         return len(self.waiting) > len(self.opening) + len(self.idle) and has_room
 
     @property
     def load(self) -> int:
-        """How many requests it has, or keeps waiting."""
+        """Number of requests, in flight and queued."""
         return len(self.connections) - len(self.idle) + len(self.waiting)
 
     @property
     def is_used(self) -> bool:
-        """Whether it has a stream, or anybody waits for one."""
+        """Whether it has a stream or a queued request."""
         return bool(self.waiting or self.opening or self.connections)
 
 
 def choose(endpoints: Iterable[Endpoint], *, avoided: Address | None) -> Endpoint | None:
-    """Return the least busy endpoint of those whose breakers are closed; None if all are open.
+    """Return the endpoint with the lowest load among those whose breakers permit requests, or None.
 
     Args:
-        avoided: where the attempt before failed; it is taken only where there is no other.
+        avoided: address at which the last attempt failed; chosen only if no other endpoint is usable.
     """
     usable = [endpoint for endpoint in endpoints if endpoint.breaker.allows_operations]
     return min(usable, key=lambda endpoint: (endpoint.address == avoided, endpoint.load), default=None)
 
 
 class LostConnection(NamedTuple):
-    """A stream that is gone, or could not be opened."""
+    """A stream that was lost, or could not be opened."""
 
     endpoint: Endpoint
     connection: HttpConnection | None
-    """None where it was never open."""
+    """Connection on the stream; None if the stream was never open."""
     detail: str
-    """Which node, and why, in words."""
+    """Node and reason, in words."""
 
 
 class Pool:
-    """All endpoints of a client and their streams; who travels on them is not its business.
+    """All endpoints of a client and their streams. The pool does not know which request a stream carries.
 
     Args:
         topologies: newest topology of each bucket, and of the cluster.
@@ -133,22 +136,22 @@ class Pool:
         self._headers = headers_of(options.authenticator, options.user_agent)
         self._endpoints: dict[tuple[Service, Address], Endpoint] = {}
         self.endpoint_of: dict[neutral.StreamId, Endpoint] = {}
-        """Endpoint of each stream, from the order to open it until it is gone."""
+        """Endpoint of each stream, from the order to open the stream until it is lost or closed."""
         self.sending: list[neutral.SendBytes] = []
-        """Requests that were ordered to be sent by the current event."""
+        """Requests that the current event ordered to be sent."""
         self._has_warned = False
         """Whether the client has reported that it sends credentials over plain HTTP."""
 
     @property
     def knows_topology(self) -> bool:
-        """Whether a cluster config has come, which tells where the services are."""
+        """Whether a cluster config has arrived, which lists the endpoints of the services."""
         return bool(self._topologies)
 
     def endpoints_of(self, service: Service, bucket: str | None = None) -> list[Endpoint]:
-        """Return the endpoints that have a service by the newest topology, in the order of the config's nodes.
+        """Return the endpoints of a service by the newest topology, in the order of the config's nodes.
 
         Args:
-            bucket: whose nodes are meant; None for those of the cluster.
+            bucket: bucket whose nodes to use; None for those of the cluster.
         """
         addresses = addresses_of(service, self._topologies, bucket=bucket, tls=self._tls)
         if any((service, address) not in self._endpoints for address in addresses):
@@ -157,30 +160,30 @@ class Pool:
         return [self._endpoint(service, address) for address in addresses]
 
     def obstacle_to(self, service: Service, bucket: str | None = None) -> tuple[RetryReason, str]:
-        """Return why ``endpoints_of`` finds none."""
+        """Return the reason why ``endpoints_of`` finds no endpoint."""
         return obstacle_of(service, self._topologies, bucket=bucket, tls=self._tls)
 
     def outside(self, service: Service, bucket: str | None = None) -> tuple[tuple[Address, str], ...]:
-        """Return the nodes that have a service where the client does not reach it, and why in words."""
+        """Return the nodes that have a service but no address in the client's network, each with the reason."""
         return outside_of(service, self._topologies, bucket=bucket, tls=self._tls)
 
     def network_obstacle(self) -> str | None:
-        """Return in words why no node of the cluster can be reached where it says that its nodes are; None where one can."""
+        """Return the reason why no node of the cluster has an address in the client's network; None if one has."""
         obstacles = [topology.obstacle for topology in self._topologies.values()]
         return obstacles[0] if obstacles and None not in obstacles else None
 
     @property
     def endpoints(self) -> Collection[Endpoint]:
-        """All that anything was ever sent to, or looked for."""
+        """All endpoints that were used or looked up and are not pruned."""
         return self._endpoints.values()
 
     def connection(self, stream: neutral.StreamId) -> HttpConnection | None:
-        """Return what is open on a stream."""
+        """Return the connection on an open stream, or None."""
         endpoint = self.endpoint_of.get(stream)
         return endpoint.connections.get(stream) if endpoint is not None else None
 
     def pairs(self, endpoint: Endpoint, now: float) -> Iterator[tuple[int, neutral.StreamId]]:
-        """Yield who waits for an endpoint with a stream that is free, and have as many more opened as are needed."""
+        """Yield queued requests of an endpoint, each with an idle stream. Open streams for the remaining requests."""
         while endpoint.waiting and endpoint.idle:
             stream, timer = endpoint.idle.popitem()
             self._timers.cancel(timer)
@@ -195,7 +198,7 @@ class Pool:
             self._emit(neutral.OpenStream(stream, endpoint.address.host, endpoint.address.port, self._tls))
 
     def opened(self, event: neutral.StreamOpened, now: float) -> Endpoint | None:
-        """Take a stream that is open, and return its endpoint; None for an unknown one."""
+        """Record that a stream is open, and return its endpoint; None for an unknown stream."""
         endpoint = self.endpoint_of.get(event.stream)
         if endpoint is not None:
             self._timers.cancel(endpoint.opening.pop(event.stream, None))
@@ -207,12 +210,12 @@ class Pool:
         return endpoint
 
     def send(self, stream: neutral.StreamId, request: HttpRequest) -> HttpConnection:
-        """Order a request to be sent on a stream that is free, and return its connection."""
+        """Order a request to be sent on an idle stream, and return its connection."""
         endpoint = self.endpoint_of[stream]
         connection = endpoint.connections[stream]
         if not (self._tls or self._has_warned or endpoint.is_loopback) and request.carries_credentials:
             self._warn_of_exposure(endpoint, stream)
-        # HTTP matches responses by order only: bytes that wait to be read would become the answer (decision D64).
+        # HTTP matches responses by order only: unread bytes would be taken for the response (decision D64).
         self.sending.append(neutral.SendBytes(stream, connection.send(request), unless_readable=True))
         return connection
 
@@ -225,12 +228,12 @@ class Pool:
             )
 
     def take_sending(self) -> list[neutral.SendBytes]:
-        """Return what was ordered to be sent, once; it goes last."""
+        """Return and clear the ordered requests. They are sent after all other actions."""
         sending, self.sending = self.sending, []
         return sending
 
     def release(self, stream: neutral.StreamId, now: float) -> None:
-        """Take a connection back that can carry the next request; close it if it has other credentials."""
+        """Make a connection available for the next request, or close it if its credentials have been replaced."""
         endpoint = self.endpoint_of[stream]
         if endpoint.connections[stream].is_last:
             self.close(stream, "the authenticator has changed")
@@ -239,17 +242,17 @@ class Pool:
             endpoint.idle[stream] = self._timers.schedule(when, TimerKind.HTTP_IDLE, stream)
 
     def close(self, stream: neutral.StreamId, reason: str) -> None:
-        """Close a stream; nothing of it is heard any more."""
+        """Close a stream. Its later events are ignored."""
         self._forget(self.endpoint_of.pop(stream), stream)
         self._emit(neutral.CloseStream(stream, reason))
 
     def close_needless(self, endpoint: Endpoint) -> None:
-        """Close streams that are still being opened and for which no request waits any more."""
+        """Close streams that are still being opened and that no queued request needs."""
         while len(endpoint.opening) > len(endpoint.waiting):
             self.close(next(reversed(endpoint.opening)), "no request waits for it any more")
 
     def lost(self, event: neutral.StreamLost) -> LostConnection | None:
-        """Forget a stream that is gone, and return what it was; None for an unknown one."""
+        """Remove a lost stream, and return its connection; None for an unknown stream."""
         endpoint = self.endpoint_of.pop(event.stream, None)
         if endpoint is None:
             return None
@@ -260,7 +263,7 @@ class Pool:
         return LostConnection(endpoint, connection, detail)
 
     def timer_passed(self, stream: neutral.StreamId) -> LostConnection | None:
-        """Close a stream that was idle, or did not open in time; return the latter."""
+        """Close a stream that was idle, or that did not open in time. Return the latter."""
         endpoint = self.endpoint_of.get(stream)
         if endpoint is None:
             return None
@@ -272,9 +275,9 @@ class Pool:
         return LostConnection(endpoint, None, endpoint.last_error)
 
     def authenticator_changed(self, authenticator: Authenticator) -> None:
-        """Use other credentials on new connections. Close a connection that carries a request after it, and any other now.
+        """Use other credentials for new connections. Close busy connections after their request, and all others now.
 
-        One that is being opened may have shown the certificate that is replaced.
+        A connection that is being opened may have presented the certificate that is replaced.
         """
         self._headers = headers_of(authenticator, self._options.user_agent)
         for stream, endpoint in list(self.endpoint_of.items()):
@@ -284,18 +287,18 @@ class Pool:
                 self.close(stream, "the authenticator has changed")
 
     def feed_breaker(self, endpoint: Endpoint, event: BreakerEvent, now: float) -> bool:
-        """Tell an endpoint's breaker what happened, and return whether its canary has to be sent now."""
+        """Pass an event to an endpoint's breaker, and return whether to send its canary now."""
         sends_canary = endpoint.breaker.handle(event, now)
         self._timers.cancel(endpoint.breaker_timer)
         endpoint.breaker_timer = self._timers.schedule(endpoint.breaker.wakeup, TimerKind.HTTP_BREAKER, endpoint)
         return sends_canary
 
     def all_waited_for(self) -> list[Endpoint]:
-        """Return the endpoints for which requests wait."""
+        """Return the endpoints with queued requests."""
         return [endpoint for endpoint in self._endpoints.values() if endpoint.waiting]
 
     def prune(self) -> None:
-        """Forget the endpoints that no topology has any more, and that have no stream and no request."""
+        """Remove the endpoints that are in no topology and have no stream and no request."""
         known = {
             Address(node.host, port)
             for topology in self._topologies.values()
@@ -308,7 +311,7 @@ class Pool:
                 del self._endpoints[place]
 
     def has(self, endpoint: Endpoint) -> bool:
-        """Tell whether an endpoint was not forgotten."""
+        """Return whether an endpoint is still in the pool."""
         return self._endpoints.get((endpoint.service, endpoint.address)) is endpoint
 
     def _forget(self, endpoint: Endpoint, stream: neutral.StreamId) -> HttpConnection | None:
@@ -331,13 +334,13 @@ class Pool:
 def addresses_of(
     service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
 ) -> tuple[Address, ...]:
-    """Return where a service is reached, in the order of the config's nodes; nothing where no node has it.
+    """Return the addresses of a service, in the order of the config's nodes; empty if no node has it.
 
-    A node that is not in the network that the client keeps to is passed over, as for key-value.
+    A node without an address in the client's network is skipped, as for key-value.
 
     Args:
-        topologies: the newest of each bucket, and of the cluster.
-        bucket: whose nodes are meant, as far as they are known; None for the whole cluster, which any topology tells.
+        topologies: newest topology of each bucket, and of the cluster.
+        bucket: bucket whose nodes to use, if its topology is known; None for the whole cluster, from any topology.
     """
     topology = _topology(topologies, bucket)
     port = _port(service, tls=tls)
@@ -348,9 +351,9 @@ def addresses_of(
 def outside_of(
     service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
 ) -> tuple[tuple[Address, str], ...]:
-    """Return the nodes that have a service and are not in the client's network: where they say they are, and why not there.
+    """Return the nodes that have a service but no address in the client's network, each with the reason.
 
-    Nothing is sent to those addresses (decision D14).
+    The addresses are those outside the client's network. Nothing is sent to them (decision D14).
     """
     topology = _topology(topologies, bucket)
     if topology is None:
@@ -365,7 +368,7 @@ def outside_of(
 def obstacle_of(
     service: Service, topologies: Mapping[str | None, Topology], *, bucket: str | None, tls: bool
 ) -> tuple[RetryReason, str]:
-    """Return why a service is reached nowhere, where ``addresses_of`` finds nothing: as a reason, and in words."""
+    """Return the reason why ``addresses_of`` finds no address, as a reason and in words."""
     topology = _topology(topologies, bucket)
     nodes = topology.nodes if topology is not None else ()
     outside = [str(address) for address, _ in outside_of(service, topologies, bucket=bucket, tls=tls)]
@@ -383,13 +386,13 @@ def obstacle_of(
 
 
 def _port(service: Service, *, tls: bool) -> str:
-    """Return what nodes call the port of a service."""
+    """Return the name of a service's port in configs."""
     return SERVICE_NAMES[service] + ("SSL" if tls else "")
 
 
 def _topology(topologies: Mapping[str | None, Topology], bucket: str | None) -> Topology | None:
-    # Before a bucket is opened, any node of the cluster may be asked: a node without the bucket refuses. A server
-    # before 6.5 tells the nodes of the cluster with those of a bucket alone.
+    # Before a bucket is opened, any node of the cluster may be used: a node without the bucket refuses. A server before
+    # 6.5 lists the nodes of the cluster only in the configs of buckets.
     return (
         topologies.get(bucket)
         or topologies.get(None)

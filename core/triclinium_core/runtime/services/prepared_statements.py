@@ -1,8 +1,8 @@
-"""Prepared statements: their plans, as far as they are remembered, and the message that is sent for each.
+"""Prepared statements: a cache of their plans, and the message to send for each statement.
 
-The query service plans a statement once and gives the plan a name. A node that has forgotten it, or has another idea of
-it by now, says so (4040, 4050, 4070). A plan that turns out stale, or that reads an index that is gone, is forgotten, so
-the next attempt has the statement planned anew.
+The query service plans a statement once and gives the plan a name. A node that has forgotten the plan, or has a
+different one under the name, responds with an error (4040, 4050, 4070). A plan that is stale, or that reads a dropped
+index, is removed, so that the next attempt prepares the statement again.
 
 Source: SDK-RFC 0056 ``adhoc``; SDK-RFC 0049 "Response Code Retry List".
 """
@@ -23,17 +23,17 @@ from triclinium_core.services.service_request import HttpResponse, MalformedAnsw
 P = TypeVar("P")
 
 PLANS_MAX = 5000
-"""As many as other Couchbase clients remember. A program has dozens of statements; one that writes values into them has
-any number, each planned in vain."""
+"""Maximum number of plans, the same as in other Couchbase clients. A program has dozens of statements; a program that
+formats values into them has any number, and preparing each is useless."""
 PLANS_SIZE_MAX = 32 * 1024 * 1024
-"""Characters of all plans together; those of one statement are some thousands."""
+"""Maximum number of characters of all plans together. Those of one statement have a few thousand."""
 
 REASONS_TO_PREPARE_AGAIN = frozenset({RetryReason.QUERY_PREPARED_STATEMENT_FAILURE, RetryReason.QUERY_INDEX_NOT_FOUND})
-"""The plan is stale, or reads an index that is gone: executed again, it would fail again."""
+"""Reasons that show that a plan is stale or reads a dropped index, so that another execution would fail again."""
 
 
 class PreparedPlans:
-    """The plans that a client remembers, bounded: the least recently used is forgotten first."""
+    """Bounded cache of plans, which drops the least recently used plan first."""
 
     def __init__(self, *, count_max: int = PLANS_MAX, size_max: int = PLANS_SIZE_MAX) -> None:
         self._count_max = count_max
@@ -45,16 +45,16 @@ class PreparedPlans:
         return len(self._plans)
 
     def remember(self, key: PlanKey, plan: PreparedPlan) -> None:
-        """Keep a plan, in place of an older one."""
+        """Store a plan, replacing an older one."""
         self.forget(key)
         self._plans[key] = plan
         self._size += _size(key, plan)
-        # The newest stays, however large: without it a statement would be prepared again and again.
+        # Keep the newest plan at any size. Otherwise each execution would prepare its statement again.
         while len(self._plans) > 1 and (len(self._plans) > self._count_max or self._size > self._size_max):
             self._size -= _size(*self._plans.popitem(last=False))
 
     def recall(self, key: PlanKey) -> PreparedPlan | None:
-        """Return the plan of a statement; None if it has to be prepared."""
+        """Return the plan of a statement; None if the statement must be prepared."""
         if key not in self._plans:
             return None
         self._plans.move_to_end(key)
@@ -68,10 +68,10 @@ class PreparedPlans:
 
 
 class PreparedStatements:
-    """The statements that a client has prepared, as far as it remembers their plans.
+    """Prepared statements of a client.
 
     Args:
-        configs: they tell how the cluster prepares.
+        configs: source of the cluster's capabilities, which decide how to prepare.
     """
 
     def __init__(self, configs: KnownConfigs) -> None:
@@ -79,7 +79,7 @@ class PreparedStatements:
         self._plans = PreparedPlans()
 
     def message(self, request: ServiceRequest) -> ServiceRequest:
-        """Return what to send for a request: itself, the plan of its statement, or what asks for that."""
+        """Return the message to send for a request: the request itself, its plan, or a preparation."""
         if not isinstance(request, QueryRequest) or request.adhoc:
             return request
         plan = self._plans.recall(request.plan_key)
@@ -89,10 +89,10 @@ class PreparedStatements:
         return request.preparation(enhanced=ClusterCapability.ENHANCED_PREPARED_STATEMENTS in can)
 
     def learn(self, message: ServiceRequest, answer: HttpResponse) -> None:
-        """Store the plan in a successful answer, if the message requested one.
+        """Store the plan in a successful response, if the message requested one.
 
         Raises:
-            MalformedAnswer: the body is not a valid answer to a preparation.
+            MalformedAnswer: the body is not a valid response to a preparation.
             DecoderFault: the decoder of plans failed.
         """
         if isinstance(message, PrepareRequest):
@@ -103,16 +103,16 @@ class PreparedStatements:
                 self._plans.remember(message.plan_key, plan)
 
     def failed(self, request: ServiceRequest, reason: RetryReason) -> None:
-        """Forget the plan of a statement where that may be why it failed."""
+        """Forget the plan of a statement if the plan may be the reason of the failure."""
         if reason in REASONS_TO_PREPARE_AGAIN and isinstance(request, QueryRequest):
             self._plans.forget(request.plan_key)
 
 
 def _decoded(decode: Callable[[HttpResponse], P], answer: HttpResponse) -> P:
-    """Return the plan in an answer.
+    """Return the plan in a response.
 
     Raises:
-        MalformedAnswer: the body is not a valid answer of the service.
+        MalformedAnswer: the body is not a valid response of the service.
         DecoderFault: the decoder of plans failed.
     """
     try:

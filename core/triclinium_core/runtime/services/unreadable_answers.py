@@ -1,7 +1,7 @@
-"""Failures of requests whose answers cannot be read, and the reports of them.
+"""Failures of requests with unreadable responses, and the reports of them.
 
-A request whose answer cannot be read fails for good. If a decoder failed, the connection that sent the answer is closed
-unless it carries another request.
+A request with an unreadable response is not retried. If a decoder failed, the connection that sent the response is
+closed unless it carries another request.
 
 Source: decision D62.
 """
@@ -23,7 +23,7 @@ from triclinium_core.services.query.query_request import PrepareRequest
 
 
 class UnreadableAnswers:
-    """Fails requests whose answers cannot be read, and reports the defects of decoders."""
+    """Handler of unreadable responses: fails their requests, and reports the defects of decoders."""
 
     def __init__(self, lifecycle: Lifecycle, pool: Pool, *, emit: Callable[[actions.Action], None]) -> None:
         self._lifecycle = lifecycle
@@ -32,8 +32,8 @@ class UnreadableAnswers:
         self._faults = FaultReports(emit=emit)
 
     def fail(self, live: LiveRequest, text: str, now: float) -> None:
-        """Fail a request whose answer cannot be read. The error has the status of the answer, if that has come."""
-        # To prepare a statement changes nothing.
+        """Fail a request with an unreadable response. The error has the status of the response, if that has arrived."""
+        # Preparing a statement changes no data.
         is_harmless = live.request.idempotent or isinstance(live.message, PrepareRequest)
         applied = "" if is_harmless else "; it may have been applied"
         context = self._lifecycle.machine_of(live).error_context(now)
@@ -43,11 +43,11 @@ class UnreadableAnswers:
         self._lifecycle.fail(live, errors.DecodingFailureException(text, context), now)
 
     def fail_undecoded(self, live: LiveRequest, fault: decoder_faults.DecoderFault, now: float) -> None:
-        """Fail a request whose answer a decoder failed on, and close the connection that sent the answer."""
+        """Fail a request after a decoder failed on its response, and close the connection that sent the response."""
         stream = live.answered_on
         if stream is not None and live.endpoint is not None:
             self.report_fault(stream, live.endpoint, fault)
-            # A connection that carries another request by now is that request's.
+            # Keep a connection that carries another request.
             if stream in live.endpoint.idle:
                 self._pool.close(stream, str(fault))
         self.fail(live, f"the answer cannot be read: {fault}", now)

@@ -1,1 +1,1 @@
-"""One connection to one node: bootstrap, authentication, and the requests that have no answer yet."""
+"""Connection to one node: bootstrap, authentication, and unanswered requests."""

@@ -1,4 +1,4 @@
-"""The addresses at which a node may be, tried in turn, one for each stream."""
+"""Addresses of a node, tried in turn, one for each stream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AddressCycle:
         self.current: Address = addresses[0]
         """Address of the current stream, of the next one, or of the last one."""
         self.is_seeking: bool = is_seeking
-        """Whether any node of the cluster will do."""
+        """Whether the connection may be to any node of the cluster."""
         self.remark: str = ""
         """Addition to the errors of a stream that is not open yet: why the client uses its address. Often empty."""
         self._addresses, self._position = addresses, 0
@@ -29,22 +29,22 @@ class AddressCycle:
         return len(self._addresses)
 
     def advance(self) -> Address:
-        """Take the next address, and return it."""
+        """Advance to the next address, and return it."""
         self.current = self._addresses[self._position % len(self._addresses)]
         self._position += 1
         return self.current
 
     def replace(self, addresses: Sequence[Address]) -> None:
-        """Try these addresses from now on, beginning with the one after the current one."""
+        """Replace the addresses. Continue with the one after the current one."""
         if addresses != self._addresses:
             self._position = addresses.index(self.current) + 1 if self.current in addresses else 0
             self._addresses = addresses
 
     def stay(self) -> None:
-        """Try no other address from now on than the current one."""
+        """Keep the current address only."""
         self._addresses = (self.current,)
         self.is_seeking = False
 
     def explain(self, remark: str) -> None:
-        """Add a remark to the errors of the stream that is opened next; an empty one once it is open."""
+        """Set the remark for the errors of the next stream. It is empty once the stream is open."""
         self.remark = remark

@@ -24,7 +24,7 @@ class StreamEnd:
 
 
 NO_END = StreamEnd()
-"""Stands for the end of a stream as long as none has ended since the connection was ready."""
+"""Value before the first stream has ended, and after the connection has become ready."""
 
 
 class AttemptHistory:
@@ -36,7 +36,7 @@ class AttemptHistory:
 
     def __init__(self, *, earlier_failures: int = 0) -> None:
         self.attempts: int = 0
-        """Streams that were begun."""
+        """Number of streams begun."""
         self.failures: int = 0
         """Consecutive streams that were lost before a request was answered on them."""
         self.losses: int = 0
@@ -46,7 +46,7 @@ class AttemptHistory:
         self.was_ready: bool = False
         """Whether the connection was ever ready."""
         self.had_corrupt_error_map: bool = False
-        """Whether a corrupt error map was received and renegotiation is enabled, so that XERROR is not requested again."""
+        """Whether a corrupt error map came with renegotiation enabled, so that XERROR is not requested again."""
         self.last_end: StreamEnd = NO_END
         """End of the last stream; ``NO_END`` once the connection is ready again."""
         self._earlier_failures = earlier_failures
@@ -55,7 +55,7 @@ class AttemptHistory:
 
     @property
     def unavailable_reason(self) -> RetryReason:
-        """The reason why nothing can be dispatched now, as far as this connection alone decides it."""
+        """Reason why nothing can be dispatched now, judging by this connection alone."""
         if self.last_end.is_refused:
             return RetryReason.AUTHENTICATION_ERROR
         return RetryReason.SOCKET_NOT_AVAILABLE if self.was_reached else RetryReason.NODE_NOT_AVAILABLE
@@ -67,8 +67,8 @@ class AttemptHistory:
 
     @property
     def backoff_failures(self) -> int:
-        """Number of failures from which the backoff before the next stream is computed."""
-        # If the next stream meets the defect again, streams must not open every few milliseconds.
+        """Number of failures that determines the backoff before the next stream."""
+        # If each stream meets the defect again, the client must not open one every few milliseconds.
         return max(self.all_failures, self._faulty_streams)
 
     def begun(self) -> None:
@@ -86,11 +86,11 @@ class AttemptHistory:
         return losses
 
     def proven(self) -> None:
-        """Record that a request was answered: the attempts before it count no longer."""
+        """Record that a request was answered, and reset the count of consecutive failures."""
         self.failures = 0
 
     def map_is_corrupt(self) -> None:
-        """Record that the error map is corrupt where renegotiation is enabled."""
+        """Record that the error map is corrupt and renegotiation is enabled."""
         self.had_corrupt_error_map = True
 
     def closed(self, *, after_fault: bool) -> None:
@@ -110,7 +110,7 @@ class AttemptHistory:
         """Record that the stream is lost, or could not be opened.
 
         Args:
-            failure: that of the bootstrap.
+            failure: failure of the bootstrap, if it failed.
             was_proven: whether a request was answered on the stream.
             address_count: number of addresses to try in turn.
             lacks_bucket: whether the node does not have the bucket, or refuses it to the user.

@@ -1,7 +1,7 @@
 """Bootstrap of a new stream: HELLO, error map, SASL, bucket and cluster config.
 
-The first four go out in one write, so do the last two; the answers come in the order of the questions, but are matched
-by opaque all the same.
+One write sends the first four requests (HELLO, error map, list of mechanisms, first SASL message). A second write
+selects the bucket and requests the config. Nodes respond in order, but responses are matched by opaque anyway.
 
 Source: kv_engine ``docs/BinaryProtocol.md``, ``docs/ErrorMap.md``; decisions C6, C7, C18, C26, C27, C35.
 """
@@ -47,20 +47,20 @@ WANTED_FEATURES = (
 )
 COMPRESSION_FEATURES = (HelloFeature.SNAPPY, HelloFeature.SNAPPY_EVERYWHERE)
 USER_AGENT_SIZE_MAX = 200
-"""Characters (SDK-RFC 0035)."""
+"""Maximum number of characters of the user agent (SDK-RFC 0035)."""
 HELLO_SIZE_MAX = 1024
-"""Bytes of granted features that are looked at; a server grants what it was asked for, some twenty bytes."""
+"""Maximum size of the granted features in bytes. A server grants at most the requested features, about forty bytes."""
 MECHANISMS_SIZE_MAX = 1024
-"""Bytes of mechanism names that are looked at; servers have some fifty."""
+"""Bytes of the list of mechanisms that are parsed. Servers send about fifty."""
 MECHANISMS_MAX = 20
 """Maximum number of mechanism names that are kept. Servers offer four; statistics and ``ping`` show them."""
 _MECHANISM = re.compile(r"[A-Z0-9_-]{1,20}")
-"""The name of a SASL mechanism (RFC 4422 §3.1). Others are dropped."""
+"""Valid names of SASL mechanisms (RFC 4422 §3.1). Others are dropped."""
 
 
 @unique
 class FailureKind(Enum):
-    """What a failed bootstrap means for the client."""
+    """Cause of a failed bootstrap."""
 
     CREDENTIALS = "the credentials were refused"
     BUCKET = "the bucket could not be selected"
@@ -76,24 +76,24 @@ class FailureKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BootstrapFailure:
-    """Why a connection cannot be used; ``status`` is the one that decided, where one did."""
+    """Reason why a connection is unusable; ``status`` is the status that decided it, if one did."""
 
     kind: FailureKind
     text: str
     status: int | None = None
     advice: str = ""
-    """Next step at the end of ``text``, or an empty string. One warning for each cluster repeats it."""
+    """Next step at the end of ``text``, or an empty string. A warning repeats it once for each cluster."""
     fault: decoder_faults.DecoderFault | None = None
     """The defect that caused the failure, if a decoder failed on bytes of the node."""
 
     @classmethod
     def of_fault(cls, fault: decoder_faults.DecoderFault) -> BootstrapFailure:
-        """Return the failure of a connection whose bytes a decoder failed on."""
+        """Return the failure of a connection after a decoder failed on its bytes."""
         return cls(FailureKind.PROTOCOL, str(fault), fault=fault)
 
     @classmethod
     def of_bucket(cls, bucket: str, authenticator: Authenticator, status: int) -> BootstrapFailure | None:
-        """Return what is wrong by an answer to SELECT_BUCKET; None where the bucket is selected."""
+        """Return the failure for the status of a SELECT_BUCKET response, or None if the bucket is selected."""
         if status == couchbase.Status.SUCCESS:
             return None
         text = f"bucket {bucket!r}: {_named(status)}"
@@ -120,13 +120,13 @@ class BootstrapFailure:
 
     @property
     def is_denial(self) -> bool:
-        """Whether the bucket is not open to this user, so that only an administrator can help."""
+        """Whether the node denies the user access to the bucket, which only an administrator can change."""
         return self.kind is FailureKind.BUCKET and self.status == couchbase.Status.NO_ACCESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapPlan:
-    """What is to be negotiated on one connection."""
+    """Settings for the bootstrap of one connection."""
 
     authenticator: Authenticator
     bucket: str | None
@@ -140,18 +140,18 @@ class BootstrapPlan:
     hello_after_auth: bool = False
     renegotiate_on_corrupt_error_map: bool = False
     known_config: tuple[int, int] | None = None
-    """Epoch and revision of the cluster config that need not be told again; None where any is wanted."""
+    """Epoch and revision of the known cluster config, which the node may omit; None to request any config."""
     salted_passwords: SaltedPasswords = field(default_factory=SaltedPasswords, repr=False, compare=False)
-    """What connections of the same authenticator have computed."""
+    """Salted passwords that connections with the same authenticator have computed."""
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """SASL mechanisms in order of preference; none where there is no SASL."""
+        """SASL mechanisms in order of preference; empty without SASL."""
         return mechanisms_of(self.authenticator, tls=self.tls)
 
     @property
     def begins_with_hello(self) -> bool:
-        """Whether HELLO is the first thing that is said."""
+        """Whether HELLO is the first request."""
         return not self.hello_after_auth or isinstance(self.authenticator, CertificateAuthenticator)
 
 
@@ -167,7 +167,7 @@ def plan_of(
     known_config: tuple[int, int] | None = None,
     salted_passwords: SaltedPasswords,
 ) -> BootstrapPlan:
-    """Return what a client with these options negotiates, as whom ``authenticator`` says."""
+    """Return the plan for a client with these options and the credentials of ``authenticator``."""
     assert authenticator is not None, "only a plain memcached needs none, and negotiates nothing"
     return BootstrapPlan(
         authenticator=authenticator,
@@ -187,7 +187,7 @@ def plan_of(
 
 @dataclass(slots=True)
 class Negotiated:
-    """What came out of it."""
+    """Result of a bootstrap."""
 
     authenticator: Authenticator | None = None
     """Credentials of the stream, including during authentication; None without authentication."""
@@ -196,11 +196,11 @@ class Negotiated:
     mechanism: str | None = None
     error_map: couchbase.ErrorMap | None = None
     error_map_problem: str | None = None
-    """Why there is no map although there should be one; for the log."""
+    """Reason, for the log, why a requested error map is missing."""
     config: bytes | None = None
 
     def share(self, error_map: couchbase.ErrorMap) -> None:
-        """Hold an equal error map, which other connections hold too, in place of the own one."""
+        """Replace the error map by an equal one that other connections share."""
         self.error_map = error_map
 
     @property
@@ -210,15 +210,15 @@ class Negotiated:
 
     @property
     def sends_only_new_config(self) -> bool:
-        """Whether the node, given the version of the known cluster config, omits that config from its answer."""
+        """Whether the node, given the version of the known cluster config, omits that config from its response."""
         return HelloFeature.GET_CLUSTER_CONFIG_WITH_KNOWN_VERSION in self.features
 
 
 class Bootstrap:
-    """One bootstrap. Feed every frame to ``receive`` until ``is_done`` or ``failure``.
+    """Bootstrap of one stream. Feed every frame to ``receive`` until ``is_done`` or ``failure``.
 
     Args:
-        move: makes the connection take each step of its bootstrap.
+        move: takes the connection through each step of its bootstrap.
         nonces: the nonces of the stream.
     """
 
@@ -237,34 +237,34 @@ class Bootstrap:
             nonces=nonces,
         )
         self.has_heard: bool = False
-        """Whether the peer has answered anything, so that it speaks the protocol."""
+        """Whether the server has responded, which proves that it speaks the protocol."""
         self.negotiated: Negotiated = Negotiated(plan.authenticator)
         self.failure: BootstrapFailure | None = None
         self.sasl_status: int | None = None
-        """Outcome of SASL, once there is one."""
+        """Status that SASL ended with; None until then."""
         self.bucket_status: int | None = None
-        """Outcome of SELECT_BUCKET, once there is one."""
+        """Status of the SELECT_BUCKET response; None until then."""
         self.is_done: bool = False
-        """Whether all is answered, so that the connection is ready."""
+        """Whether all requests are answered, so that the connection is ready."""
         self._is_joining = False
         """Whether bucket and cluster config have been requested."""
 
     @property
     def unanswered(self) -> Opcode | None:
-        """The oldest question that has no answer; None where nothing is asked."""
+        """Opcode of the oldest unanswered request, or None."""
         return next((opcode for opcode, _ in self._steps.values()), None)
 
     @property
     def last_opaque(self) -> int:
-        """The opaque of the newest request; they count up from 1."""
+        """Opaque of the newest request; opaques count up from 1."""
         return self._opaque
 
     def awaits(self, opaque: int) -> bool:
-        """Tell whether the request with this opaque has no answer yet."""
+        """Return whether the request with this opaque is unanswered."""
         return opaque in self._steps
 
     def start(self) -> bytes:
-        """Return the first burst."""
+        """Return the bytes of the first requests."""
         self._move(ConnectionEvent.HELLO_SENT if self._plan.begins_with_hello else ConnectionEvent.SASL_SENT)
         burst = self._hello() if self._plan.begins_with_hello else b""
         if self._plan.mechanisms:
@@ -273,9 +273,9 @@ class Bootstrap:
         return burst
 
     def receive(self, frame: Frame) -> bytes:
-        """Take an answer that it ``awaits`` and return what to send next; empty for nothing.
+        """Process a response that the bootstrap ``awaits``. Return the bytes to send next; empty for nothing.
 
-        Sets ``failure`` where the peer errs.
+        Sets ``failure`` if the response is an error or is invalid.
         """
         opcode, step = self._steps.pop(frame.opaque)
         if opcode != frame.opcode:
@@ -283,7 +283,7 @@ class Bootstrap:
         self.has_heard = True
         data = step(frame)
         if self._is_joining and not self._steps and self.failure is None:
-            # The config may be answered before what was asked earlier; only all of it together makes a connection.
+            # The config may arrive before the responses to earlier requests; the connection needs all of them.
             self.is_done = True
             self._move(ConnectionEvent.ALL_ANSWERED)
         return data
@@ -312,7 +312,7 @@ class Bootstrap:
             features += COMPRESSION_FEATURES
         if self._plan.xerror:
             features.append(HelloFeature.XERROR)
-        # SDK-RFC 0035 "Client / Connection IDs": without whitespace.
+        # SDK-RFC 0035 "Client / Connection IDs": JSON without whitespace.
         agent = json.dumps(
             {"a": self._plan.user_agent[:USER_AGENT_SIZE_MAX], "i": self._plan.connection_id}, separators=(",", ":")
         )
@@ -325,7 +325,7 @@ class Bootstrap:
 
     def _on_hello(self, frame: Frame) -> bytes:
         if frame.status == couchbase.Status.UNKNOWN_COMMAND:
-            # Decision C27: a plain memcached answers so, and has lost the stream by now.
+            # Decision C27: a plain memcached responds with this status, and is then out of step with the stream.
             text = "does not know HELLO; if it is a plain memcached, connect with memcached:// instead"
             return self._fail(text, FailureKind.NOT_COUCHBASE, frame.status)
         if frame.status != couchbase.Status.SUCCESS:
@@ -336,7 +336,7 @@ class Bootstrap:
         if self._is_joining:
             return b""
         self._move(ConnectionEvent.HELLO_ANSWERED)
-        # The TLS handshake has shown a certificate already, and the server takes no SASL after it.
+        # The TLS handshake has already presented a certificate, and the server accepts no SASL after it.
         return b"" if self._plan.mechanisms else self._join()
 
     def _on_error_map(self, frame: Frame) -> bytes:
@@ -362,7 +362,7 @@ class Bootstrap:
         return b""
 
     def _say(self, message: SaslMessage | None) -> bytes:
-        """Return what is to be sent in the SASL exchange, or fail with it."""
+        """Return the frame for a SASL message, or set ``failure`` if the exchange was refused."""
         self.negotiated.mechanism = self._sasl.mechanism
         refusal = self._sasl.refusal
         if refusal is not None:
@@ -401,7 +401,7 @@ class Bootstrap:
             )
             return self._fail(text, FailureKind.NO_CONFIG, frame.status)
         elif self._plan.bucket is not None:
-            # Without a bucket's config no document can be found; without a global one everything can.
+            # A client cannot locate documents without the config of the bucket; it needs no global config.
             return self._fail(f"gives no cluster config: {_named(frame.status)}", status=frame.status)
         return b""
 

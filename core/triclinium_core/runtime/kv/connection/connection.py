@@ -1,6 +1,6 @@
-"""One connection to one node, through all its streams: bootstrap, requests in flight, keep-alive, circuit breaker.
+"""Connection to one node, over all its streams: bootstrap, requests in flight, keep-alive, circuit breaker.
 
-It decides nothing about operations: it tells what happened as news, and the client machine draws the conclusions.
+It decides nothing about operations: it returns events, and the client machine acts on them.
 """
 
 from __future__ import annotations
@@ -55,31 +55,32 @@ from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.work import BYTES_PER_UNIT, FRAME_WORK, PIECE_WORK
 
 UNASKED_MAX = 16
-"""Answers on one stream to requests that were never made. One may be a slip; who goes on speaks to somebody else."""
+"""Unsolicited responses tolerated on one stream before it is closed."""
 
 _AUTHENTICATION = Purpose.AUTHENTICATION
-"""Member that each answer needs. ``kv.wire.constants`` has the figure of such names."""
+"""Alias of a member that each response needs; ``kv.wire.constants`` has the cost of a lookup."""
 
 
 class Connection:
-    """One connection.
+    """Connection to one node.
 
-    Other classes call methods of the connection and of its attributes. They write neither.
+    Other classes call methods of the connection and of its attributes. They assign to neither.
 
     Args:
-        bucket: what to select on it; None for the connection that belongs to no bucket.
-        addresses: where the node may be.
-        dialect: the one before HELLO is answered; with a plain memcached, the only one.
-        sending: takes ``in_flight`` when the first frame of an event is ordered; shared by the connections of a client.
+        bucket: bucket to select; None for a connection without a bucket.
+        addresses: addresses of the node.
+        dialect: dialect before HELLO is answered; with a plain memcached, the only one.
+        sending: list to which ``in_flight`` is added when the first frame of an event is ordered; shared by the
+            connections of a client.
         earlier_failures: failed attempts at the bucket before the client forgot it.
     """
 
     _frames_came: bool = False
-    """Whether the peer of the present stream has sent a whole frame."""
+    """Whether the current stream has received a whole frame."""
     _is_proven: bool = False
-    """Whether a request was answered on the present stream, once it was ready."""
+    """Whether a request was answered on the current stream once it was ready."""
     _unasked: int = 0
-    """Answers on the present stream to requests that were never made."""
+    """Unsolicited responses on the current stream."""
 
     def __init__(
         self,
@@ -98,16 +99,16 @@ class Connection:
         self.state: ConnectionState = ConnectionState.LOST
         """Current state, by the table ``CONNECTION_TRANSITIONS``."""
         self.is_leaving: bool = False
-        """Whether its node has left the map, so that nothing more is sent and no other stream opened."""
+        """Whether the node has left the map, so that the client sends nothing more and opens no other stream."""
         self.history: AttemptHistory = AttemptHistory(earlier_failures=earlier_failures)
         self.link: Link = Link(0, self.node, None)
-        """The stream that was opened last, as the operations that are sent on it remember it."""
+        """Newest stream, as the operations sent on it record it."""
         self.negotiated: Negotiated = Negotiated()
         self.dialect: Dialect = dialect
         self.breaker: CircuitBreaker = CircuitBreaker(circuit_breaker)
         self.in_flight: InFlightTable = InFlightTable(sending)
         self.waiting: WaitingLine = WaitingLine()
-        """Operations queued until the connection is ready and has room."""
+        """Operations queued until the connection is ready and has capacity."""
         self.own_requests: OwnRequests = OwnRequests()
         self.received: Received = Received()
         self._first_dialect = dialect
@@ -115,9 +116,9 @@ class Connection:
         """Nonces of the current stream."""
         self._bootstrap: Bootstrap | None = None
         self._again: Reauthentication | None = None
-        """The authentication that goes on while the connection is in use."""
+        """Reauthentication in progress; None without one."""
         self._buffer: FrameBuffer | None = None
-        """Of the present stream; a connection that has none keeps no room for what it would receive."""
+        """Receive buffer of the current stream; None without a stream, to save memory."""
 
     @property
     def address(self) -> Address:
@@ -126,31 +127,31 @@ class Connection:
 
     @property
     def stream_number(self) -> int:
-        """The current stream, or the last one, counted over all connections of the client."""
+        """Number of the current or last stream, unique in the client."""
         return self.in_flight.stream
 
     @property
     def is_in_use(self) -> bool:
-        """Whether the bootstrap of the current stream is over: it is ready, or authenticates again."""
+        """Whether the bootstrap of the current stream is complete: the connection is ready or reauthenticates."""
         return self.state is ConnectionState.READY or self._again is not None
 
     @property
     def takes_operations(self) -> bool:
-        """Whether an operation can be sent now: it is ready, has room, and its breaker is closed."""
+        """Whether an operation can be sent now: the connection is ready, has capacity, and its breaker permits it."""
         return self.state is ConnectionState.READY and not self.in_flight.is_full and self.breaker.allows_operations
 
     @property
     def has_spoken(self) -> bool:
-        """Whether the peer of the present stream has answered anything."""
+        """Whether the node has responded on the current stream."""
         return self.dialect.bare or self._bootstrap is None or self._bootstrap.has_heard
 
     @property
     def unanswered(self) -> Opcode | None:
-        """The oldest question of the bootstrap that has no answer; None where none is under way."""
+        """Opcode of the oldest unanswered request of the bootstrap, or None."""
         return self._bootstrap.unanswered if self._bootstrap is not None else None
 
     def connect(self) -> Address:
-        """Begin a new stream, and return where to."""
+        """Begin a new stream, and return its address."""
         self._move(ConnectionEvent.BACKOFF_OVER)
         self.history.begun()
         self._frames_came = self._is_proven = False
@@ -160,7 +161,7 @@ class Connection:
         return self.choose()
 
     def choose(self) -> Address:
-        """Take the next one of the addresses for the stream that is to be opened, and return it."""
+        """Choose the next address for the stream to be opened, and return it."""
         address = self.addresses.advance()
         self.node = str(address)
         return address
@@ -175,7 +176,7 @@ class Connection:
         """Begin the bootstrap. Without a ``plan`` the connection is ready.
 
         Args:
-            local, remote: addresses of the two ends of the stream, if the driver reported them.
+            local, remote: addresses of both ends of the stream, if the driver reported them.
         """
         self.addresses.explain("")
         self.history.opened()
@@ -197,11 +198,12 @@ class Connection:
     def authenticate_again(
         self, authenticator: Authenticator, *, tls: bool, nonce: str, salted_passwords: SaltedPasswords | None = None
     ) -> Sequence[News]:
-        """Begin to speak for somebody else, on the stream that is ready: by a password or a token.
+        """Reauthenticate the ready stream with another password or token.
 
-        The server carries out in order, so what was sent before is done with the old rights. What would be sent
-        during SCRAM's two steps would have none, so everything waits until the exchange is over, and the bucket selected
-        anew. Where one goes on, the new one begins if that is refused; if it succeeds, what has waited comes first.
+        The server processes requests in order, so earlier requests run with the old credentials. A request sent between
+        the two steps of SCRAM would have no credentials. Therefore all requests are held back until the exchange is
+        over and the bucket is selected again. If an exchange is in progress, the new one starts only if that one is
+        refused; if it succeeds, the queued requests are sent first.
         """
         exchange = SaslExchange(
             authenticator,
@@ -223,14 +225,14 @@ class Connection:
         return news
 
     def bytes_received(self, data: bytes, now: float) -> Sequence[News]:
-        """Take bytes, cut anywhere, and return what they mean. The last news may be that the peer made a mistake."""
+        """Process received bytes, split at any point. Return the events; the last may report an unusable stream."""
         assert self._buffer is not None, "bytes come on a stream that is open"
         news: list[News] = []
         frames = self._buffer.receive(data)
         received = self.received
         received.work = PIECE_WORK + len(data) // BYTES_PER_UNIT + len(frames) * FRAME_WORK
         if frames:
-            # Bytes alone are no sign of life: a wrong length swallows every answer that follows.
+            # Bytes alone are no sign of life: after a wrong length, all later responses are read as one frame.
             received.at = now
             self._frames_came = True
         for whole in frames:
@@ -267,7 +269,7 @@ class Connection:
         return news
 
     def lost(self, detail: str, *, lacks_bucket: bool = False, is_of_no_use: bool = False) -> Iterator[InFlightRequest]:
-        """Record that the stream is gone, and return the requests that had no answer, oldest first.
+        """Record that the stream is lost, and return the unanswered requests, oldest first.
 
         Args:
             lacks_bucket: whether the node does not have the bucket, or refuses it to the user.
@@ -297,7 +299,7 @@ class Connection:
         return BecameUnusable(text, BootstrapFailure(kind, text, advice=hint))
 
     def _on_server_request(self, frame: Frame, news: list[News]) -> None:
-        """Hear of a new config; nothing else was asked for, and nothing else is heard."""
+        """Record the announcement of a new config. Ignore other requests, because the client enables no others."""
         is_news = frame.opcode == ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION
         if is_news and len(frame.extras) == CONFIG_VERSION.size and self.is_in_use:
             self.own_requests.config_announced(*CONFIG_VERSION.unpack(frame.extras))
@@ -308,9 +310,9 @@ class Connection:
         return self._ask(self._again.receive(frame, news), news)
 
     def _on_stray(self, frame: Frame, news: list[News]) -> BecameUnusable | None:
-        """Pass over an answer that nobody waits for (decision D27)."""
+        """Ignore a response that matches no unanswered request (decision D27)."""
         news.append(Strayed())
-        # The second answer to a request is one too many, and still an answer to something that was asked.
+        # A second response is superfluous, but belongs to a request that was made.
         is_second = self.in_flight.was_made(frame.opaque) and self.in_flight.get(frame.opaque) is None
         self._unasked += not is_second
         if self._unasked <= UNASKED_MAX:
@@ -321,7 +323,7 @@ class Connection:
         )
 
     def _ask(self, question: RequestParts | None, news: list[News]) -> BecameUnusable | None:
-        """Order what comes next while the connection authenticates again; without a ``question`` that is over."""
+        """Order the next request of the reauthentication. Without a ``question``, complete it."""
         again = self._again
         assert again is not None
         negotiated, exchange = self.negotiated, again.exchange
@@ -346,7 +348,7 @@ class Connection:
         if not bootstrap.awaits(frame.opaque):
             return self._on_stray(frame, news)
         if problem is not None and frame.opcode != Opcode.GET_ERROR_MAP:
-            # Without what the others tell there is no connection; an error map is dispensable (decision C18).
+            # The connection needs the other values; an error map is dispensable (decision C18).
             return BecameUnusable(f"sent {problem}")
         had_sasl, had_bucket = bootstrap.sasl_status, bootstrap.bucket_status
         data = bootstrap.receive(frame)
@@ -372,12 +374,12 @@ class Connection:
         return BecameReady(self.history.became_ready())
 
     def _move(self, event: ConnectionEvent) -> None:
-        """Take a step of the table. Each step of the connection, also during its bootstrap, goes through here."""
+        """Change the state by the table. All steps of the connection and of its bootstrap use this method."""
         self.state = CONNECTION_TRANSITIONS[self.state][event]
 
 
 def _inflated(frame: Frame) -> tuple[Frame, str | None]:
-    """Return a frame with its value inflated; or without a value, and the reason why it cannot be inflated.
+    """Return a frame with its value decompressed, or without a value and with the reason why decompression failed.
 
     Raises:
         DecoderFault: the decoder failed.

@@ -10,7 +10,7 @@ from triclinium_core.runtime.kv.connection.in_flight import InFlightRequest
 
 
 class SaslAnswered(msgspec.Struct, frozen=True, gc=False):
-    """SASL came to an end with this status."""
+    """SASL ended with this status."""
 
     status: int
 
@@ -26,32 +26,32 @@ class BecameReady(msgspec.Struct, frozen=True):
     """The connection is usable."""
 
     losses: int
-    """How often a stream was lost, or could not be opened, since it was last usable."""
+    """Number of streams lost, or not opened, since the connection was last usable."""
 
 
 class AuthenticatedAgain(msgspec.Struct, frozen=True, gc=False):
-    """The connection, which was ready before, is so with other credentials."""
+    """The connection has reauthenticated with other credentials and is ready again."""
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):
-    """A request was answered; the frame's value is inflated, and empty where that cannot be done."""
+    """A request was answered. The value of the frame is decompressed, or empty if decompression failed."""
 
     request: InFlightRequest
     frame: Frame
     problem: str | None = None
-    """Why the value cannot be inflated; None where it can."""
+    """Reason why the value could not be decompressed; None if it could, or was not compressed."""
 
 
 class Strayed(msgspec.Struct, frozen=True, gc=False):
-    """A response came that answers no request: a second answer, or one to a request that was never made."""
+    """A response matches no unanswered request: a second response, or an unsolicited one."""
 
 
 class ConfigAnnounced(msgspec.Struct, frozen=True, gc=False):
-    """The node has another cluster config: it is recorded in ``Connection.own_requests``."""
+    """The node has another cluster config. ``Connection.own_requests`` records its version."""
 
 
 class BecameUnusable(msgspec.Struct, frozen=True):
-    """The peer made a mistake, or refused the bootstrap: the stream has to be closed."""
+    """The node made a mistake or refused the bootstrap, so the stream must be closed."""
 
     text: str
     failure: BootstrapFailure | None = None

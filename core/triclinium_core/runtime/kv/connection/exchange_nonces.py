@@ -11,15 +11,15 @@ from base64 import urlsafe_b64encode
 from triclinium_core.runtime.kv.connection.scram import ScramError
 
 _NONCE_SIZE = 24
-"""Bytes of a nonce: more than the 18 random bytes that an event carries, and no padding in base64."""
+"""Bytes of a nonce: more than the 18 random bytes of an event, and a multiple of three to avoid padding in base64."""
 
 
 class ExchangeNonces:
     """Nonces of one stream, each different from all others of the client.
 
     A driver provides entropy once for each stream, and once for new credentials, which all streams share. A stream may
-    have several exchanges: with a second mechanism after the first, and again with new credentials. So each nonce is
-    derived from the entropy, the stream and the number of the exchange on it.
+    have several exchanges: with a second mechanism after the first, and with new credentials. Therefore each nonce is
+    derived from the entropy, the stream, and the number of the exchange on the stream.
 
     Args:
         stream: number of the stream, unique in the client.

@@ -1,9 +1,9 @@
-"""Guess at the protocol of a peer that is no Couchbase node, from the first bytes it sent."""
+"""Guess at the protocol of a server that is no Couchbase node, from the first bytes it sent."""
 
 from __future__ import annotations
 
 TLS_ALERT = b"\x15\x03"
-"""How a server that speaks TLS answers one that does not (RFC 8446 §6)."""
+"""First bytes that a TLS server sends to a client without TLS: an alert (RFC 8446 §6)."""
 
 SIGNS: tuple[tuple[bytes, str], ...] = (
     (b"HTTP/", "this is an HTTP port; the KV service listens on 11210, or 11207 with TLS"),
@@ -15,5 +15,5 @@ SIGNS: tuple[tuple[bytes, str], ...] = (
 
 
 def recognise(data: bytes) -> str | None:
-    """Return a hint on what the peer is, or None."""
+    """Return a hint about the kind of server, or None."""
     return next((hint for sign, hint in SIGNS if data.startswith(sign)), None)

@@ -1,6 +1,6 @@
-"""The requests of one stream: those that are ordered to be sent, and those that have no answer yet, by opaque.
+"""Requests of one stream, by opaque: ordered to be sent, or unanswered.
 
-Source: decisions C24 (what a closed socket means for each) and C37 (the bounds).
+Source: decisions C24 (requests on a closed socket) and C37 (bounds).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from triclinium_core.runtime.kv.live_operation import LiveOperation
 from triclinium_core.runtime.lifecycle.measured import Measured
 
 REQUESTS_MAX = 16_384
-"""Unanswered requests of one stream; a client with more of them is not helped by queueing yet another."""
+"""Maximum number of unanswered requests of one stream. A longer queue would not help a client that has that many."""
 BYTES_MAX = 64 * 1024 * 1024
-"""Bytes of unanswered requests of one stream: three documents of the largest size."""
+"""Maximum number of bytes of unanswered requests of one stream: three documents of the largest size."""
 OPAQUE_MAX = 0xFFFF_FFFF
 
 
 @unique
 class Purpose(Enum):
-    """Requests of our own."""
+    """Purpose of a request that the client itself makes."""
 
     KEEP_ALIVE = "keep_alive"
     CANARY = "canary"
@@ -37,11 +37,11 @@ class Purpose(Enum):
     SCAN_CANCEL = "scan_cancel"
     MANIFEST = "manifest"
     NOT_NEEDED = "not_needed"
-    """An operation of a caller whose result is complete without it: its late answer is no orphan."""
+    """An operation of a caller whose result is complete without its response, so that a late response is no orphan."""
 
 
 class CollectionQuestion(msgspec.Struct, frozen=True):
-    """A GET_COLLECTION_ID of ours."""
+    """A GET_COLLECTION_ID request of the client itself."""
 
     keyspace: Keyspace
 
@@ -59,22 +59,22 @@ class ManifestQuestion(msgspec.Struct, frozen=True):
 
 
 class AbandonedScan(msgspec.Struct, frozen=True):
-    """The opening of a scan that nobody waits for any more, so that it has to be ended once it is open."""
+    """An abandoned request to open a scan. The scan must be cancelled once it is open."""
 
     vbucket: int
     measured: Measured | None = None
-    """What was measured of it, where its late answer is to be reported."""
+    """Measurements of the request, if its late response is to be reported."""
     is_orphan: bool = True
-    """Whether its late answer counts as an orphan."""
+    """Whether its late response counts as an orphan."""
 
 
 Owner = LiveOperation | Purpose | CollectionQuestion | Probe | ManifestQuestion | AbandonedScan | Measured | None
-"""Who waits for the answer: an operation, or one of our own questions. Of an operation that was abandoned, what was measured
-where its late answer is to be reported, and None otherwise."""
+"""Recipient of the response: an operation, or a request of the client itself. After an operation was abandoned: its
+measurements if the late response is to be reported, otherwise None."""
 
 
 def is_last(opcode: int, status: int) -> bool:
-    """Tell whether no further response with the same opaque follows.
+    """Return whether no further response with the same opaque follows.
 
     Source: kv_engine ``docs/range_scans/range_scan_continue.md`` "Response format".
     """
@@ -82,7 +82,7 @@ def is_last(opcode: int, status: int) -> bool:
 
 
 class InFlightRequest(msgspec.Struct, gc=False):
-    """One request. ``offset`` is where its frame begins in the bytes ordered for this stream."""
+    """An unanswered request. ``offset`` is the position of its frame in the bytes ordered for this stream."""
 
     opaque: int
     opcode: int
@@ -91,34 +91,35 @@ class InFlightRequest(msgspec.Struct, gc=False):
     size: int
 
     def handed_over(self, byte_count: int) -> HandedOver:
-        """Tell how much of the frame left the client, given how many bytes of the stream the driver began to send."""
+        """Return how much of the frame was sent, given how many bytes of the stream the driver began to send."""
         if self.offset + self.size <= byte_count:
             return HandedOver.ALL
         return HandedOver.NOTHING if self.offset >= byte_count else HandedOver.PART
 
 
 class InFlightTable:
-    """The unanswered requests of one stream, and the frames that leave when the current event is handled.
+    """Unanswered requests of one stream, and the frames that are sent when the current event is handled.
 
     Args:
-        sending: takes the table when the first frame of an event is ordered; shared by the connections of a client.
+        sending: list to which the table is added when the first frame of an event is ordered; shared by the connections
+            of a client.
     """
 
     def __init__(self, sending: list[InFlightTable]) -> None:
         self.stream: StreamId = StreamId(0)
         """The current stream, or the last one, unique in the client; 0 before the first."""
         self.is_full: bool = False
-        """Whether a further request has to wait until others were answered."""
+        """Whether further requests must wait until others are answered."""
         self.outgoing: list[bytes] = []
         """Frames that are sent when the current event is handled."""
         self.next_opaque: int = 1
-        """What the next request is called: no unanswered one has this opaque."""
+        """Opaque of the next request; no unanswered request has it."""
         self._sending = sending
         self._requests: dict[int, InFlightRequest] = {}
         self._stream_size = 0
         self._bytes = 0
         self._full_since = math.inf
-        """Since when operations wait for room; ``inf`` where there is some, or none wait."""
+        """Time since which operations have waited for capacity; ``inf`` if the table is not full or none waits."""
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -128,7 +129,7 @@ class InFlightTable:
         self.stream = stream
 
     def send(self, owner: Owner, frame: bytes) -> None:
-        """Order a request that was encoded with ``next_opaque``. It leaves when the current event is handled."""
+        """Order a request that was encoded with ``next_opaque``. It is sent when the current event is handled."""
         opaque, requests, size = self.next_opaque, self._requests, len(frame)
         requests[opaque] = InFlightRequest(opaque, frame[OPCODE_OFFSET], owner, self._stream_size, size)
         self._stream_size += size
@@ -144,7 +145,7 @@ class InFlightTable:
         self.outgoing.append(frame)
 
     def send_foreign(self, frames: bytes, opaque: int) -> None:
-        """Order requests that are not of this table, the bootstrap's, whose last opaque is given."""
+        """Order requests that this table does not track, those of the bootstrap, up to the given opaque."""
         self._stream_size += len(frames)
         self.next_opaque = max(self.next_opaque, opaque + 1)
         if not self.outgoing:
@@ -152,15 +153,15 @@ class InFlightTable:
         self.outgoing.append(frames)
 
     def was_made(self, opaque: int) -> bool:
-        """Tell whether any request of the connection, answered or not, had this opaque."""
+        """Return whether any request of the connection, answered or not, had this opaque."""
         return 1 <= opaque < self.next_opaque
 
     def get(self, opaque: int) -> InFlightRequest | None:
-        """Return the request that an answer belongs to, or None where there is none."""
+        """Return the unanswered request with this opaque, or None."""
         return self._requests.get(opaque)
 
     def answered(self, frame: Frame) -> InFlightRequest | None:
-        """Return the request that ``frame`` answers, or None where there is none. Its last answer removes it."""
+        """Return the request that ``frame`` answers, or None. Remove the request if the response is its last."""
         request = self._requests.get(frame.opaque)
         if request is None or request.opcode != frame.opcode:
             return None
@@ -172,25 +173,25 @@ class InFlightTable:
         return request
 
     def abandon(self, opaque: int, heir: AbandonedScan | Measured | Purpose | None = None) -> None:
-        """Pass the answer, when it comes, to ``heir``; until then the request counts against the bounds."""
+        """Pass the late response to ``heir``. Until it arrives, the request counts towards the bounds."""
         request = self._requests.get(opaque)
         if request is not None:
             request.owner = heir
 
     def lacks_room(self, now: float) -> bool:
-        """Record that an operation waits for room. Return whether it is the first since there was some."""
+        """Record that an operation waits for capacity. Return whether it is the first since there was capacity."""
         is_first = self._full_since == math.inf
         if is_first:
             self._full_since = now
         return is_first
 
     def has_lacked_room(self, now: float, seconds: float) -> bool:
-        """Return whether operations have waited for room that long. They count from anew after that."""
+        """Return whether operations have waited for capacity that long. Restart the measurement."""
         since, self._full_since = self._full_since, math.inf
         return self.is_full and since + seconds <= now
 
     def clear(self) -> Iterator[InFlightRequest]:
-        """Remove and return all requests, oldest first, because their stream is gone. Drop the frames not sent yet."""
+        """Remove and return all requests, oldest first, because their stream is lost. Drop unsent frames."""
         self.outgoing.clear()
         requests, self._requests = self._requests, {}
         self._stream_size = self._bytes = 0

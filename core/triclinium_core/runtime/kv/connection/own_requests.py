@@ -1,4 +1,4 @@
-"""Requests of the client's own on one connection: the config request that is pending, and whether any is answered."""
+"""Requests of the client itself on one connection: the pending config request, and whether any is answered."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triclinium_core.runtime.kv.connection.grace_period import GracePeriod
 
 
 class OwnRequests:
-    """State of the requests for cluster configs and collection ids. Some may get lost, but not all."""
+    """State of the requests for cluster configs and collection ids. A few may stay unanswered, but not all."""
 
     def __init__(self) -> None:
         self._config_pending_since = -math.inf
@@ -20,7 +20,7 @@ class OwnRequests:
         self._silence = GracePeriod()
 
     def is_config_pending(self, now: float, seconds: float) -> bool:
-        """Return whether a config request is unanswered, and not yet so old."""
+        """Return whether a config request is unanswered and younger than ``seconds``."""
         return now - self._config_pending_since < seconds
 
     def config_allowed_at(self, floor: float) -> float:
@@ -36,7 +36,7 @@ class OwnRequests:
         self._config_pending_since = self._config_requested_at = now
 
     def config_answered(self) -> None:
-        """Record the answer to the config request."""
+        """Record the response to the config request."""
         self._config_pending_since = -math.inf
         self._silence.reset()
 
@@ -49,15 +49,15 @@ class OwnRequests:
         return self._announced is not None and (known is None or known < self._announced)
 
     def forget_announced(self) -> None:
-        """Drop the announcement: what it led to has been requested."""
+        """Drop the announcement, because the announced config was requested."""
         self._announced = None
 
     def answered(self) -> None:
-        """Record the answer to a request that is not for a config."""
+        """Record the response to a request that is not for a config."""
         self._silence.reset()
 
     def are_ignored(self, now: float, *, read_at: float) -> bool:
-        """Return whether no request was answered for the whole grace period. It begins with the first call.
+        """Return whether no request was answered for the whole grace period, which starts with the first call.
 
         Args:
             read_at: when all received bytes were last read.
@@ -65,6 +65,6 @@ class OwnRequests:
         return self._silence.try_at(now, read_at=read_at)
 
     def stream_lost(self) -> None:
-        """Drop what the lost stream owes. An announcement remains."""
+        """Reset the state of the lost stream. Keep the announcement."""
         self._config_pending_since = -math.inf
         self._silence.reset()

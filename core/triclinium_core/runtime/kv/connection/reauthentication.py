@@ -1,7 +1,7 @@
-"""Authentication on a connection that is in use: SASL, and then its bucket.
+"""Authentication on a connection that is in use: SASL, then the selection of the bucket.
 
-Servers up to 7.2 take the bucket from a connection that authenticates, later ones where the user may not open it. Neither
-says so, so it is selected again.
+On authentication, servers up to 7.2 deselect the bucket, and later servers do so if the user may not open it. Neither
+reports this, so the client selects the bucket again.
 
 Source: kv_engine ``docs/BinaryProtocol.md``; decisions C6, C7.
 """
@@ -15,32 +15,32 @@ from triclinium_core.runtime.kv.connection.connection_events import BucketSelect
 from triclinium_core.runtime.kv.connection.sasl import SaslExchange, SaslMessage
 
 RequestParts = tuple[Opcode, bytes, bytes]
-"""What to ask the server: opcode, key and value."""
+"""Parts of a request: opcode, key and value."""
 
 
 class Reauthentication:
-    """What goes on from other credentials to a connection that can be used. Feed every answer to ``receive``.
+    """Authentication with new credentials until the connection is usable again. Feed every response to ``receive``.
 
-    It is over with ``failure``, or when there is nothing more to ask.
+    It ends with ``failure``, or when there is no further request.
 
     Args:
-        exchange: says who the client is now.
-        bucket: what is to be selected afterwards; None for nothing.
+        exchange: SASL exchange with the new credentials.
+        bucket: bucket to select afterwards; None for none.
     """
 
     def __init__(self, exchange: SaslExchange, bucket: str | None) -> None:
         self.exchange: SaslExchange = exchange
         self.next_exchange: SaslExchange | None = None
-        """The one that follows where this one fails, since the authenticator has changed meanwhile."""
+        """Exchange that follows if this one fails, because the authenticator has changed again."""
         self.failure: BootstrapFailure | None = None
         self._bucket = bucket
 
     def start(self) -> RequestParts | None:
-        """Return the first question. Sets ``failure`` where there is none."""
+        """Return the first request, or set ``failure`` and return None."""
         return self._say(self.exchange.start())
 
     def receive(self, frame: Frame, news: list[News]) -> RequestParts | None:
-        """Take an answer, tell what it means, and return what to ask next, if anything."""
+        """Process a response and add its events to ``news``. Return the next request, or None."""
         if frame.opcode == Opcode.SELECT_BUCKET:
             return self._on_bucket(self._bucket or "", frame.status, news)
         message = self.exchange.receive(frame)

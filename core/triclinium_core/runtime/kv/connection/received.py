@@ -1,4 +1,4 @@
-"""Account of what one connection receives: when, how much work it is, and how long the server took."""
+"""Statistics of what one connection receives: time, units of work, and the time that the server took."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triclinium_core.runtime.kv.connection.server_time import ServerTime
 
 
 class Received(msgspec.Struct):
-    """Bytes and answers of one connection, over all its streams."""
+    """Received bytes and responses of one connection, over all its streams."""
 
     at: float = -math.inf
     """Time of the newest whole frame, or of the opening of the stream."""
@@ -19,5 +19,5 @@ class Received(msgspec.Struct):
     server_time: ServerTime = msgspec.field(default_factory=ServerTime)
 
     def add_work(self, units: int) -> None:
-        """Add the work of a parser to that of the newest bytes."""
+        """Add the work of a parser to the work of the newest bytes."""
         self.work += units

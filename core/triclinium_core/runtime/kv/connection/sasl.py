@@ -1,7 +1,7 @@
-"""The client's side of one SASL authentication: on a new connection, or again on one that is in use.
+"""Client side of one SASL authentication, on a new connection or on one that is in use.
 
-A password is proved by SCRAM, in two steps, or shown by PLAIN, in one; a JSON Web Token is shown by OAUTHBEARER, in
-one. Whoever owns the exchange sends what it returns and feeds it the answers.
+A password is proved by SCRAM in two steps, or sent by PLAIN in one step. A JSON Web Token is sent by OAUTHBEARER in one
+step. The owner of the exchange sends the messages it returns and feeds it the responses.
 
 Source: kv_engine ``docs/BinaryProtocol.md``; RFC 4616 (PLAIN), RFC 5802 (SCRAM), RFC 7628 (OAUTHBEARER); decision C6.
 """
@@ -26,9 +26,10 @@ from triclinium_core.runtime.kv.connection.scram import (
 from triclinium_core.shown import one_line
 
 REFUSED_CREDENTIALS = frozenset({Status.AUTH_ERROR, Status.AUTH_STALE})
-"""What a server answers to wrong credentials, and to such as have expired."""
+"""Statuses for wrong and for expired credentials."""
 ACKNOWLEDGED_ERROR = b"\x01"
-"""What a client says to the reasons for the refusal of its token, so that the refusal can come (RFC 7628 §3.2.3)."""
+"""Message that acknowledges the reasons for the refusal of a token. The server then sends the refusal (RFC 7628
+§3.2.3)."""
 
 PLAIN_ONLY = (
     "it offers only PLAIN for passwords, which anyone on the network could read: connect with couchbases:// and verify the "
@@ -39,7 +40,7 @@ PLAIN_ONLY = (
 
 @dataclass(frozen=True, slots=True)
 class SaslMessage:
-    """What to send: a request with the mechanism as its key. ``repr`` keeps the payload to itself."""
+    """Message of the client: a request with the mechanism as its key. ``repr`` omits the payload."""
 
     opcode: Opcode
     mechanism: str
@@ -48,7 +49,7 @@ class SaslMessage:
 
 @dataclass(frozen=True, slots=True)
 class SaslRefusal:
-    """Why the exchange failed; ``status`` is the one that decided, where one did."""
+    """Reason why the exchange failed; ``status`` is the status that decided it, if one did."""
 
     text: str
     status: int | None = None
@@ -60,12 +61,12 @@ class SaslRefusal:
 
     @property
     def is_of_credentials(self) -> bool:
-        """Whether it was the credentials that were found wrong, as far as the server says."""
+        """Whether the server refused the credentials."""
         return self.status in REFUSED_CREDENTIALS
 
 
 def mechanisms_of(authenticator: Authenticator, *, tls: bool) -> tuple[str, ...]:
-    """Return the SASL mechanisms in order of preference. None for a certificate, which TLS has already presented.
+    """Return the SASL mechanisms in order of preference; empty for a certificate, which TLS has already presented.
 
     Args:
         tls: whether the stream has TLS that verifies the node. Unverified TLS does not protect a password.
@@ -82,7 +83,7 @@ def mechanisms_of(authenticator: Authenticator, *, tls: bool) -> tuple[str, ...]
 
 
 def user_of(authenticator: Authenticator) -> str:
-    """Return who it is that an authenticator speaks for, as errors call them."""
+    """Return the name of the authenticator's user for errors."""
     match authenticator:
         case PasswordAuthenticator(username=username):
             return f"user {username!r}"
@@ -93,15 +94,15 @@ def user_of(authenticator: Authenticator) -> str:
 
 
 class SaslExchange:
-    """One exchange. Feed every answer to ``receive`` until ``is_done`` or ``refusal``.
+    """One SASL exchange. Feed every response to ``receive`` until ``is_done`` or ``refusal``.
 
     Args:
         authenticator: a password or a token.
         tls: whether the stream has TLS that verifies the node.
         nonce: entropy of an event, from which each attempt with SCRAM derives its nonce.
         nonces: the nonces of the stream, if it has several exchanges.
-        offered: the mechanisms of the server, as far as they are known.
-        salted_passwords: what earlier exchanges of the same authenticator have computed.
+        offered: mechanisms of the server, if they are known.
+        salted_passwords: cache of earlier exchanges with the same authenticator.
     """
 
     def __init__(
@@ -123,28 +124,29 @@ class SaslExchange:
         self._tried: set[str] = set()
         self.offered: tuple[str, ...] = tuple(offered)
         self.mechanism: str | None = None
-        """The one that was tried last."""
+        """Mechanism of the last attempt; None before the first."""
         self.status: int | None = None
-        """Outcome, once there is one: what the server answered in the end; 0x20 for any refusal of the credentials."""
+        """Final status of the server, or 0x20 for any refusal of the credentials; None until then."""
         self.refusal: SaslRefusal | None = None
         self.is_done: bool = False
 
     def start(self) -> SaslMessage | None:
-        """Return the first message: of the best mechanism that both sides have, or else of the best of ours.
+        """Return the first message, for the preferred mechanism that the server is known to offer.
 
-        What a server offered a while ago it may have added to since.
+        Without one, use the preferred mechanism of the client: the server may offer more mechanisms than when it was
+        last asked.
         """
         known = [name for name in self._allowed if name in self.offered]
         return self._begin(known[0] if known else self._allowed[0])
 
     def receive(self, frame: Frame) -> SaslMessage | None:
-        """Take an answer and return what to send next, if anything. Sets ``refusal`` where the server refuses or errs."""
+        """Process a response. Return the next message, or None. Set ``refusal`` if the server refuses or errs."""
         mechanism = self.mechanism or ""
         error = refusal_in(frame.value) if self._scram is not None else None
         goes_on = frame.status in (Status.SUCCESS, Status.AUTH_CONTINUE)
         is_unknown = bool(self.offered) and mechanism not in self.offered
         if error is not None and (goes_on or not is_unknown):
-            # Decision C6: the message itself refuses the credentials, so its status does not matter.
+            # Decision C6: the error in the message refuses the credentials, so the status does not matter.
             self.status = int(Status.AUTH_ERROR)
             text = f"{_refusal_text(self.authenticator, self.status)}: {mechanism}: {error}"
             return self._refuse(text, self.status)
@@ -162,7 +164,7 @@ class SaslExchange:
             return self._refuse_node(f"{mechanism}: requested another message, which the mechanism does not have")
         self.status = frame.status
         if frame.status in REFUSED_CREDENTIALS:
-            # Decision C6 knows one status; that of expired credentials refuses them as much.
+            # Decision C6 names one status; the status for expired credentials is a refusal as well.
             self.status = int(Status.AUTH_ERROR)
             return self._refuse(_refusal_text(self.authenticator, frame.status), frame.status)
         name = status_name(frame.status) or "unknown status"
@@ -174,7 +176,7 @@ class SaslExchange:
         self._scram = None
         match self.authenticator:
             case JwtAuthenticator(token=token):
-                # RFC 7628 §3.1: the header of GS2 without channel binding and identity, then key and value.
+                # RFC 7628 §3.1: the GS2 header without channel binding and identity, then key and value.
                 payload = b"n,,\x01auth=Bearer " + token.encode() + b"\x01\x01"
             case PasswordAuthenticator(username=username, password=password) if mechanism == "PLAIN":
                 payload = b"\0" + username.encode() + b"\0" + password.encode()

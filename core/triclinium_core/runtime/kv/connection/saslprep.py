@@ -22,7 +22,7 @@ from stringprep import (
     in_table_d2,
 )
 
-# RFC 3454 is bound to the tables of Unicode 3.2; a newer normalization would make other bytes of the same password.
+# RFC 3454 is bound to the tables of Unicode 3.2; a newer normalization would derive other bytes from the same password.
 from unicodedata import ucd_3_2_0
 
 _PROHIBITED: tuple[Callable[[str], bool], ...] = (
@@ -39,17 +39,17 @@ _PROHIBITED: tuple[Callable[[str], bool], ...] = (
 
 
 class ProhibitedText(ValueError):
-    """The text has something that SASLprep prohibits; the message says which rule and shows nothing of the text."""
+    """Text with a character or a direction that SASLprep prohibits. The message names the rule and omits the text."""
 
 
 def saslprep(text: str, *, stored: bool = False) -> str:
-    """Return ``text`` as SASLprep leaves it.
+    """Return the SASLprep form of ``text``.
 
     Args:
         stored: whether the text is a stored string, in which characters newer than Unicode 3.2 are prohibited too.
 
     Raises:
-        ProhibitedText: a prohibited character is left, or left-to-right and right-to-left text are mixed.
+        ProhibitedText: a prohibited character remains, or left-to-right and right-to-left text are mixed.
 
     Source: RFC 4013 §2.1 to §2.5; RFC 3454 §6 (direction), §7 (unassigned code points).
     """

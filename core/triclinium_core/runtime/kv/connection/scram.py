@@ -1,6 +1,6 @@
-"""SCRAM: both sides of an exchange that proves a password to each other without sending it.
+"""SCRAM: an exchange in which both sides prove that they know a password, without sending it.
 
-Theory of operation. Four messages; each side calls its methods in this order, each once::
+Theory of operation. The exchange has four messages. Each side calls its methods in this order, each once::
 
     client                                                    server
     first()   n,,n=<user>,r=<client nonce>                 -> first()
@@ -9,10 +9,10 @@ Theory of operation. Four messages; each side calls its methods in this order, e
     verify()  <- v=<server signature>, or e=<reason>
 
 The client is authenticated when ``final`` of the server returns, the server when ``verify`` of the client returns. A
-call out of turn raises :class:`ScramError` and changes nothing; a call that fails ends the exchange, and every later
-one raises. Channel binding (the ``-PLUS`` mechanisms) is not offered: Couchbase has none.
+call out of turn raises :class:`ScramError` and changes nothing. A call that fails ends the exchange, and every later
+call raises. Channel binding (the ``-PLUS`` mechanisms) is not offered, because Couchbase has none.
 
-Nonces and salts are passed in as data, and no error carries a password. The only state outside these objects is
+Nonces and salts are passed in as data, and no error contains a password. The only state outside these objects is
 ``SALTED_BY_SERVERS``, which holds passwords of test servers only.
 
 Source: RFC 5802 (the protocol), RFC 7677 (SHA-256), RFC 4013 and 3454 (SASLprep).
@@ -40,17 +40,17 @@ _DIGESTS: Mapping[str, str] = MappingProxyType(
 )
 
 MECHANISMS: tuple[str, ...] = tuple(_DIGESTS)
-"""In order of preference, spelled as Couchbase does: the IANA names have one dash more."""
+"""Mechanisms in order of preference, in Couchbase's spelling: the IANA names have one dash more."""
 
 ITERATIONS_MAX = SCRAM_ITERATIONS_MAX
-"""Largest iteration count that a client computes (decision D30)."""
+"""Maximum iteration count that a client accepts (decision D30)."""
 
 SALTED_PASSWORDS_MAX = 16
 """Maximum number of salted passwords in one cache. A client needs three: all nodes have the same salt for each user and
 mechanism."""
 
 MESSAGE_SIZE_MAX = 4096
-"""Largest message in bytes that is looked at: real ones have some hundred, so a larger one can only be nonsense."""
+"""Maximum size of a message in bytes. Valid messages have a few hundred."""
 
 _GS2_HEADER = "n,,"
 
@@ -58,20 +58,20 @@ _ATTRIBUTE = re.compile(r"([A-Za-z])=([^,\0]+)")
 _ITERATIONS = re.compile(r"[1-9][0-9]{0,8}")
 _ESCAPED_NAME = re.compile(r"(?:[^=]|=2C|=3D)+")
 
-# RFC 5802 §7 leaves out the blank, but the official Couchbase client sends it.
+# RFC 5802 §7 excludes the space, but the official Couchbase client sends it.
 _NONCE = re.compile(r"[ -+\--~]+")
 
 
 class ScramError(Exception):
-    """The exchange failed, or cannot start; one line says why and never shows the password."""
+    """The exchange failed or cannot start. The message is one line with the reason and never contains the password."""
 
 
 class ScramRefused(ScramError):
-    """The other side says itself that the exchange failed (RFC 5802 §5.1, ``e``)."""
+    """The other side reported that the exchange failed (RFC 5802 §5.1, ``e``)."""
 
 
 def refusal_in(message: bytes) -> str | None:
-    """Return the description of an error in a message of the other side (RFC 5802 §5.1, ``e``), or None."""
+    """Return the description of the error in a message of the other side (RFC 5802 §5.1, ``e``), or None."""
     for part in message[:MESSAGE_SIZE_MAX].split(b","):
         if part.startswith(b"e="):
             return f"the other side refused with {_shown(part[2:].decode('utf-8', 'replace'))}"
@@ -92,7 +92,7 @@ class SaltedPasswords:
         key = digest, password, salt, iterations
         salted = self._known.pop(key, None) or SALTED_BY_SERVERS._known.get(key) or _salted_password(*key)
         self._known[key] = salted
-        # Test servers in other threads may share this cache, so a key may be gone already.
+        # Test servers in other threads may share this cache, so a key may already be removed.
         for oldest in [*self._known][:-SALTED_PASSWORDS_MAX]:
             self._known.pop(oldest, None)
         return salted
@@ -101,19 +101,20 @@ class SaltedPasswords:
 SALTED_BY_SERVERS = SaltedPasswords()
 """Passwords salted by the ``ScramServer`` objects of this process.
 
-Test servers fill it, and clients in the same process read it, so a test suite computes 4,000 iterations once and not
-for every exchange. Clients never add to it, so a process without a test server keeps no password here.
+Test servers fill it and clients in the same process read it, so that a test suite computes 4,000 iterations once and
+not for every exchange. Clients never add to it, so a process without a test server keeps no password here.
 """
 
 
 class ScramClient:
-    """The side that knows a password and wants to be let in.
+    """Client side of an exchange.
 
-    Args: one of ``MECHANISMS``; ``username`` and ``password`` before SASLprep; ``nonce`` fresh and unpredictable for
-        each exchange, printable ASCII without a comma; ``salted_passwords`` the cache of earlier exchanges;
-        ``iterations_min`` the fewest iterations to accept.
+    Args: one of ``MECHANISMS``; ``username`` and ``password`` before SASLprep; ``nonce`` new and unpredictable for each
+    exchange, printable ASCII without a comma; ``salted_passwords`` the cache of earlier exchanges; ``iterations_min``
+    the minimum iteration count to accept.
+
     Raises: ScramError when the mechanism is unknown, when SASLprep refuses the user name or the password or leaves no
-        user name, or when the nonce is empty or has another character.
+    user name, or when the nonce is empty or has a prohibited character.
     """
 
     def __init__(
@@ -145,11 +146,11 @@ class ScramClient:
         return f"{_GS2_HEADER}{self._first_bare}".encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """Return the client-final-message, which carries the proof that this side knows the password.
+        """Return the client-final-message, which proves that the client knows the password.
 
         Raises: ScramError when called out of turn; when ``server_first`` is malformed, lacks an attribute or has one
-            twice, carries an error or a mandatory extension; when its nonce does not extend ours; when its iteration
-            count is not from ``iterations_min`` to ``ITERATIONS_MAX``.
+        twice, carries an error or a mandatory extension; when its nonce does not extend the client nonce; when its
+        iteration count is not from ``iterations_min`` to ``ITERATIONS_MAX``.
         """
         self._turns.take("final")
         name = "server-first-message"
@@ -169,10 +170,10 @@ class ScramClient:
         return f"{without_proof},p={_to_base64(proof)}".encode()
 
     def verify(self, server_final: bytes) -> None:
-        """Return when the server has proven that it knows the password too.
+        """Check the proof that the server knows the password.
 
-        Raises: ScramError when called out of turn; when ``server_final`` is malformed, carries an error or a
-            mandatory extension; when its signature is not the one of a server that knows the password.
+        Raises: ScramError when called out of turn; when ``server_final`` is malformed, carries an error or a mandatory
+        extension; when its signature is not that of a server that knows the password.
         """
         self._turns.take("verify")
         name = "server-final-message"
@@ -182,13 +183,14 @@ class ScramClient:
 
 
 class ScramServer:
-    """The side that lets in one user: what a test's fake node needs.
+    """Server side of an exchange for one user, for the fake nodes of tests.
 
-    An unknown user fails in ``final`` like a wrong password, so that a stranger learns no user names.
+    An unknown user fails in ``final`` like a wrong password, so that the exchange reveals no user names.
 
-    Args: one of ``MECHANISMS``; ``username`` and ``password`` before SASLprep; ``nonce`` as the client's; ``salt`` of
-        at least one byte; ``iterations`` from 1 to ``ITERATIONS_MAX``.
-    Raises: ScramError when one of them is not as said, or when SASLprep refuses the user name or the password.
+    Args: one of ``MECHANISMS``; ``username`` and ``password`` before SASLprep; ``nonce`` as for the client; ``salt`` of
+    at least one byte; ``iterations`` from 1 to ``ITERATIONS_MAX``.
+
+    Raises: ScramError when an argument is invalid, or when SASLprep refuses the user name or the password.
     """
 
     def __init__(
@@ -211,10 +213,10 @@ class ScramServer:
         self._turns = _Turns()
 
     def first(self, client_first: bytes) -> bytes:
-        """Return the server-first-message, whoever the user is.
+        """Return the server-first-message, also for an unknown user.
 
         Raises: ScramError when called out of turn; when ``client_first`` is malformed, lacks an attribute or has one
-            twice, asks for channel binding or for the rights of another user, or carries a mandatory extension.
+        twice, requests channel binding or the rights of another user, or carries a mandatory extension.
         """
         self._turns.take("first")
         name = "client-first-message"
@@ -231,11 +233,11 @@ class ScramServer:
         return self._first.encode()
 
     def final(self, client_final: bytes) -> bytes:
-        """Return the server-final-message, which carries the proof that this side knows the password too.
+        """Return the server-final-message, which proves that the server knows the password.
 
         Raises: ScramError when called out of turn; when ``client_final`` is malformed, lacks an attribute or has one
-            twice, or carries a mandatory extension; when channel binding or nonce are not those of this exchange;
-            when the user is unknown or the proof wrong.
+        twice, or carries a mandatory extension; when channel binding or nonce are not those of this exchange; when the
+        user is unknown or the proof is wrong.
         """
         self._turns.take("final")
         name = "client-final-message"
@@ -260,7 +262,7 @@ class ScramServer:
 
 
 class _Turns:
-    """Lets the calls of one exchange happen in their order; a call that takes its turn and gives none is the last."""
+    """Order of the calls of one exchange. A call that does not ``give`` a successor ends the exchange."""
 
     def __init__(self) -> None:
         self._due: str | None = "first"
@@ -283,10 +285,10 @@ def _digest_of(mechanism: str) -> str:
 
 
 def _salted_password(digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
-    """Return PBKDF2 with HMAC, one block long (RFC 5802 §2.2, ``Hi``)."""
+    """Return one block of PBKDF2 with HMAC (RFC 5802 §2.2, ``Hi``)."""
     if hasattr(hashlib, "pbkdf2_hmac"):
         return hashlib.pbkdf2_hmac(digest, password, salt, iterations)
-    # A Python that was built without OpenSSL, as in WebAssembly. The copy saves hashing the key anew each time.
+    # For a Python without OpenSSL, as in WebAssembly. The copy avoids hashing the key again in each iteration.
     keyed = hmac.new(password, digestmod=digest)
     block = hmac.digest(password, salt + b"\x00\x00\x00\x01", digest)
     total = int.from_bytes(block, "big")
@@ -299,7 +301,7 @@ def _salted_password(digest: str, password: bytes, salt: bytes, iterations: int)
 
 
 def _proof_and_signature(digest: str, salted_password: bytes, auth_message: bytes) -> tuple[bytes, bytes]:
-    """Return what the client shows and what the server shows (RFC 5802 §3)."""
+    """Return the client proof and the server signature (RFC 5802 §3)."""
     client_key = hmac.digest(salted_password, b"Client Key", digest)
     server_key = hmac.digest(salted_password, b"Server Key", digest)
     stored_key = hashlib.new(digest, client_key).digest()
@@ -318,7 +320,7 @@ def _text(name: str, message: bytes) -> str:
 
 
 def _attributes(name: str, text: str, *leading: str) -> dict[str, str]:
-    """Return the attributes of a message by letter, in their order; those after ``leading`` may be unknown ones.
+    """Return the attributes of a message by letter, in order. It must begin with ``leading``; unknown ones may follow.
 
     Source: RFC 5802 §5.1 (meaning and order), §7 (grammar).
     """
@@ -343,12 +345,12 @@ def _attributes(name: str, text: str, *leading: str) -> dict[str, str]:
 
 
 def _gs2_parts(name: str, text: str) -> tuple[str, str, str]:
-    """Return channel-binding flag, authorization identity and the rest of a client-first-message."""
+    """Return the channel-binding flag, the authorization identity, and the remainder of a client-first-message."""
     parts = text.split(",", 2)
     if len(parts) != 3:
         raise ScramError(f"{name}: {_shown(text)} has no header like n,,")
     flag, authorization, bare = parts
-    # "y" means that the client could bind but believes that we cannot, which is true.
+    # "y" means that the client supports channel binding and assumes that the server does not, which is true.
     if flag not in ("n", "y"):
         raise ScramError(f"{name}: the header must begin with n or y, channel binding is not supported")
     return flag, authorization, bare
@@ -361,7 +363,7 @@ def _checked_nonce(what: str, nonce: str) -> str:
 
 
 def _accepted_iterations(what: str, count: str, least: int) -> int:
-    """Return the server's iteration count, which is from ``least`` to ``ITERATIONS_MAX``."""
+    """Return the iteration count of the server, from ``least`` to ``ITERATIONS_MAX``."""
     if _ITERATIONS.fullmatch(count) is None or int(count) > ITERATIONS_MAX:
         raise ScramError(
             f"{what} {_shown(count)} must be a whole number from {least} to {ITERATIONS_MAX}; connect with "
@@ -385,12 +387,12 @@ def _to_base64(data: bytes) -> str:
 
 
 def _from_base64(what: str, text: str) -> bytes:
-    """Return the bytes; every text but the one spelling that encoding them gives is refused as garbled."""
+    """Return the decoded bytes. Refuse text that differs from their canonical encoding."""
     try:
         data = b64decode(text)
     except ValueError:
         data = b""
-    # b64decode skips what it does not know; the comparison finds it.
+    # b64decode skips unknown characters; the comparison detects them.
     if _to_base64(data) != text:
         raise ScramError(f"{what} is not base64")
     return data
@@ -418,17 +420,17 @@ def _prepare_username(username: str) -> str:
 
 
 def _prepare_password(password: str) -> bytes:
-    """Return the bytes to hash; a password that SASLprep does not take goes in as it is, as the server keeps it."""
+    """Return the bytes to hash. A password that SASLprep refuses is used unchanged, as on the server."""
     try:
         prepared = saslprep(password, stored=True)
     except ProhibitedText:
         prepared = password
-    # An encoding error would carry the password along, as the context of ours.
+    # A UnicodeEncodeError would contain the password, as the context of this error.
     if any("\ud800" <= character <= "\udfff" for character in prepared):
         raise ScramError("the password is not Unicode that UTF-8 can store")
     return prepared.encode()
 
 
 def _shown(text: str) -> str:
-    """Return ``text`` as one short line of ASCII: a hostile peer chose it."""
+    """Return ``text`` as one short line of ASCII, because it comes from an untrusted server."""
     return ascii(one_line(text))

@@ -1,6 +1,6 @@
 """Time that a server spends on the requests of one connection, by its own clock.
 
-The rest of what a caller waits for was spent on the network, and in this client.
+The rest of the time that a caller waits is spent on the network and in this client.
 
 Source: kv_engine ``docs/BinaryProtocol.md`` "Server Recv->Send duration"; HELLO feature ``Tracing``.
 """
@@ -13,15 +13,15 @@ from triclinium_core.kv.wire.framing_extras import server_duration
 
 
 class ServerTime(msgspec.Struct, gc=False):
-    """What the server said of its answers, over all streams of a connection. Durations are seconds."""
+    """Durations that the server reported, in seconds, over all streams of a connection."""
 
     answers: int = 0
-    """Answers that told a duration."""
+    """Number of responses with a duration."""
     total: float = 0.0
     longest: float = 0.0
 
     def note(self, framing_extras: bytes) -> None:
-        """Record an answer, if it tells a duration."""
+        """Record the duration of a response, if it has one."""
         duration = server_duration(framing_extras)
         if duration is not None:
             self.answers += 1

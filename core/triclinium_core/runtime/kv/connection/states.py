@@ -1,17 +1,17 @@
-"""The life of one connection, as a table.
+"""States and transitions of one connection, as a table.
 
 Theory of operation
 -------------------
 
-A connection is **CONNECTING** until the driver has opened its stream. Then it bootstraps: **NEGOTIATING** until HELLO is
-answered, **AUTHENTICATING** until SASL has succeeded, **JOINING** until bucket and cluster config are there. A plain
-memcached has none of that and is **READY** at once. Whatever goes wrong makes it **LOST**; after a backoff it is
-CONNECTING again, with a stream of its own. A connection that is READY and is given other credentials is
-AUTHENTICATING once more, on the same stream: what was sent before is still answered, what comes now waits.
+A connection is **CONNECTING** until the driver has opened its stream. Then it bootstraps. It is **NEGOTIATING** until
+HELLO is answered, **AUTHENTICATING** until SASL has succeeded, and **JOINING** until the bucket is selected and the
+cluster config has arrived. With a plain memcached there is no bootstrap, so the connection is **READY** immediately.
+Any failure makes it **LOST**. After a backoff it is CONNECTING again, with a new stream. A READY connection that gets
+other credentials is AUTHENTICATING again on the same stream: requests already sent are still answered, new ones wait.
 
-Requests wait while the connection is on its way to READY, travel while it is READY, and cannot be dispatched while it is
-LOST. The table names the state that each event leads to; any other pair is a mistake of the client machine. Only
-``Connection`` keeps the state of a connection, and it takes every step by this table.
+Requests wait until the connection is READY and are sent while it is READY. They cannot be dispatched while it is LOST.
+The table has the next state for each state and event; any other pair is a mistake of the client machine. ``Connection``
+alone keeps the state of a connection, and it takes every step by this table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from triclinium_core.retry.tables import transition_table
 
 @unique
 class ConnectionState(Enum):
-    """Where a connection stands."""
+    """State of a connection."""
 
     CONNECTING = "connecting"
     NEGOTIATING = "negotiating"
@@ -35,13 +35,13 @@ class ConnectionState(Enum):
 
     @property
     def is_underway(self) -> bool:
-        """Whether the connection is on its way to READY."""
+        """Whether the connection is being opened, bootstraps or reauthenticates."""
         return self not in (ConnectionState.READY, ConnectionState.LOST)
 
 
 @unique
 class ConnectionEvent(Enum):
-    """What happens to a connection."""
+    """Event that changes the state of a connection."""
 
     BACKOFF_OVER = "backoff_over"
     NOTHING_TO_ASK = "nothing_to_ask"
@@ -62,7 +62,7 @@ CONNECTION_TRANSITIONS: Mapping[ConnectionState, Mapping[ConnectionEvent, Connec
         (ConnectionState.CONNECTING, ConnectionEvent.SASL_SENT, ConnectionState.AUTHENTICATING),
         (ConnectionState.CONNECTING, ConnectionEvent.STREAM_LOST, ConnectionState.LOST),
         (ConnectionState.NEGOTIATING, ConnectionEvent.HELLO_ANSWERED, ConnectionState.AUTHENTICATING),
-        # Both were asked at once, and a peer may answer in any order.
+        # Both requests were sent together, and a server may answer in any order.
         (ConnectionState.NEGOTIATING, ConnectionEvent.AUTHENTICATED, ConnectionState.JOINING),
         (ConnectionState.NEGOTIATING, ConnectionEvent.STREAM_LOST, ConnectionState.LOST),
         (ConnectionState.AUTHENTICATING, ConnectionEvent.AUTHENTICATED, ConnectionState.JOINING),

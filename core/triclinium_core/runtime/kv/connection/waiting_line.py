@@ -6,19 +6,19 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 WAITING_MAX = 131_072
-"""Operations that wait, in order, for a connection, or for the id of a collection: those of a large burst, for a few
-hundred bytes each. More are more than a node could answer within the time that they have."""
+"""Maximum number of operations queued for one connection or one collection id: a large burst, a few hundred bytes each.
+A node could not answer more within their timeouts."""
 
 
 class WaitingLine:
-    """Tokens, oldest first; whoever comes, leaves or is next costs the same however many there are."""
+    """Queue of tokens, oldest first. All methods but ``take_all`` take constant time."""
 
     def __init__(self) -> None:
-        # The first of a plain dictionary is found by a walk over the places of those that have left it.
+        # Finding the first key of a plain dictionary scans the entries of removed keys.
         self.tokens: OrderedDict[int, None] = OrderedDict()
-        """Who waits, oldest first."""
+        """Queued tokens, oldest first."""
         self.peak: int = 0
-        """How many waited at most since nobody did."""
+        """Maximum length of the queue since it was last empty."""
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -27,19 +27,19 @@ class WaitingLine:
         return token in self.tokens
 
     def join(self, token: int) -> None:
-        """Have an operation wait behind those that do."""
+        """Add an operation to the end of the queue."""
         self.tokens[token] = None
         self.peak = max(len(self), self.peak) if len(self) > 1 else 1
 
     def leave(self, token: int) -> None:
-        """Have an operation wait no longer, if it does."""
+        """Remove an operation from the queue. Ignore one that is not in it."""
         self.tokens.pop(token, None)
 
     def take_first(self) -> int:
-        """Return who has waited for longest, and waits no longer."""
+        """Remove and return the oldest operation."""
         return self.tokens.popitem(last=False)[0]
 
     def take_all(self) -> Sequence[int]:
-        """Return who waited; nobody does any more."""
+        """Remove and return all operations."""
         tokens, self.tokens = tuple(self.tokens), OrderedDict()
         return tokens

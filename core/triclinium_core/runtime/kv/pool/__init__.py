@@ -1,1 +1,1 @@
-"""All key-value connections of a client: their addresses, opening, checks and loss."""
+"""Key-value connections of a client: their addresses, opening, checks and loss."""

@@ -1,7 +1,7 @@
-"""The authenticator of a client: those that fit the scheme, and those that may replace it.
+"""Authenticator of a client: checks against the scheme, and its replacement on live connections.
 
-A password or a token is told to a connection by SASL, as often as one likes. A certificate is shown in the TLS
-handshake, once, and the server takes no SASL after it: so neither kind can follow the other on a connection.
+A connection can authenticate by SASL, with a password or a token, any number of times. A certificate is presented once,
+in the TLS handshake, and the server accepts no SASL after it. So a connection cannot change from one kind to the other.
 
 Source: kv_engine ``docs/BinaryProtocol.md``.
 """
@@ -25,26 +25,27 @@ UNVERIFIED_TLS = (
     "or token unprotected; pass an ssl_context that verifies certificates and host names, such as "
     "ssl.create_default_context(cafile=...)"
 )
-"""Warning of a client that starts with TLS that does not verify certificates, or not the host name."""
+"""Warning of a client that starts with TLS that does not verify certificates or host names."""
 
 
 def check_authenticator(
     authenticator: options.Authenticator | None, connection_string: ConnectionString, *, tls_is_verified: bool = True
 ) -> None:
-    """Check that a client can be opened like this.
+    """Check that a client may use an authenticator with this connection string.
 
     Raises:
-        InvalidArgumentException: there is no authenticator, it would travel in the open, or no service over HTTP could be
-            shown it.
+        InvalidArgumentException: the authenticator is missing, would be sent without protection, cannot be presented
+            with the scheme, or has a user name that HTTP's basic authentication cannot send.
     """
     scheme = connection_string.scheme
-    # Decision D61. SASL takes such a name, so that the value itself is right; a client of services cannot be opened with it.
+    # Decision D61. The value itself is valid, because SASL accepts such a name, but a client of the HTTP services
+    # cannot use it.
     if (
         isinstance(authenticator, options.PasswordAuthenticator)
         and scheme is not Scheme.MEMCACHED
         and ":" in authenticator.username
     ):
-        # What follows it may be the password.
+        # The text after the colon may be the password, so the error omits it.
         place = authenticator.username.index(":") + 1
         raise errors.InvalidArgumentException(
             f"the user name of the authenticator has a colon, its character {place}, where HTTP's basic authentication would "
@@ -78,10 +79,11 @@ def check_change(
     *,
     tls_is_verified: bool = True,
 ) -> None:
-    """Check that ``wanted`` may replace the ``present`` one.
+    """Check that ``wanted`` may replace the ``present`` authenticator.
 
     Raises:
-        InvalidArgumentException: it is no authenticator, or of a kind that cannot follow the present one.
+        InvalidArgumentException: ``wanted`` is no authenticator, is refused by ``check_authenticator``, or is of a kind
+            that cannot replace the present one.
     """
     if not isinstance(wanted, options.AUTHENTICATORS):
         raise errors.InvalidArgumentException(
@@ -102,7 +104,7 @@ def check_change(
 
 
 class Authentication:
-    """The present authenticator, and the connections that speak for an earlier one."""
+    """Current authenticator of a client, and the reauthentication of connections that use an earlier one."""
 
     def __init__(
         self,
@@ -116,12 +118,12 @@ class Authentication:
         """Whether all streams have TLS that verifies the node, so that only the node can read the password of PLAIN."""
         self._connection_string, self._tls_is_verified = connection_string, tls_is_verified
         self.salted_passwords: SaltedPasswords = SaltedPasswords()
-        """What the connections have computed of the present password."""
+        """Salted passwords that the connections have computed for the current authenticator."""
         self._nonce = ""
-        """That of the newest authenticator that replaced another."""
+        """Nonce of the last ``AuthenticatorChanged`` event; empty before the first."""
 
     def check(self, authenticator: options.Authenticator) -> None:
-        """Check that an authenticator may replace the present one.
+        """Check that an authenticator may replace the current one.
 
         Raises:
             InvalidArgumentException: it may not.
@@ -129,21 +131,21 @@ class Authentication:
         check_change(self.authenticator, authenticator, self._connection_string, tls_is_verified=self._tls_is_verified)
 
     def change(self, event: AuthenticatorChanged) -> None:
-        """Replace the present authenticator.
+        """Replace the current authenticator.
 
         Raises:
-            InvalidArgumentException: it may not be replaced by this one.
+            InvalidArgumentException: the new authenticator may not replace it.
         """
         self.check(event.authenticator)
         self.authenticator, self._nonce = event.authenticator, event.nonce
         self.salted_passwords = SaltedPasswords()
 
     def is_outdated(self, connection: Connection) -> bool:
-        """Tell whether a connection speaks for an earlier authenticator than the present one."""
+        """Return whether a connection uses an earlier authenticator than the current one."""
         return connection.negotiated.authenticator not in (None, self.authenticator)
 
     def begin_again(self, connection: Connection) -> Sequence[News] | None:
-        """Have a connection that is in use authenticate again; None where that is done in the handshake."""
+        """Start the reauthentication of a connection that is in use. Return None if the authenticator uses no SASL."""
         authenticator, tls = self.authenticator, self.hides_passwords
         if authenticator is None or not mechanisms_of(authenticator, tls=tls):
             return None

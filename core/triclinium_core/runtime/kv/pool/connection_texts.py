@@ -10,24 +10,24 @@ from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.shown import one_line
 
 LEFT_THE_MAP = "the node is not in the cluster map any more"
-"""Why a connection is closed whose node has left."""
+"""Reason for closing a connection whose node has left the map."""
 
 _CERTIFICATE_HINT = "; it demands a certificate of the client, which CertificateAuthenticator shows"
 CONSOLE_PORT = (
     "8091 and 18091 are ports of the web console: remove the port from the connection string; KV listens on 11210, or on "
     "11207 with TLS"
 )
-"""Advice for an address with such a port."""
+"""Advice for an address with one of these ports."""
 _MEMCACHED_HINT = "; if it is a plain memcached, connect with memcached:// instead"
 
 
 def ready_text(losses: int) -> str:
-    """Say that a connection is ready, and how often its stream was lost, or could not be opened, before that."""
+    """Return the text for a ready connection, with the number of streams that were lost, or not opened, before."""
     return f"ready, after {losses} {'failure' if losses == 1 else 'failures'}" if losses else "ready"
 
 
 def status_text(connection: Connection) -> str:
-    """Return where a connection stands."""
+    """Return the state of a connection in words."""
     last_error = connection.history.last_end.error
     if connection.state is ConnectionState.LOST and last_error is not None:
         return last_error
@@ -41,25 +41,25 @@ def status_text(connection: Connection) -> str:
     if connection.addresses.remark not in text:
         text += connection.addresses.remark
     hint = _hint_of_silence(connection)
-    # The hint repeats the advice on the stream before.
+    # The hint repeats the advice for the previous stream.
     return text.removesuffix(f"; {CONSOLE_PORT}") + hint if hint else text
 
 
 def overdue_text(connection: Connection, timeout: float) -> str:
-    """Return what a connection has not done in time, without its address."""
-    # Without the error before this one, which ends in the one before that.
+    """Return the text for a connection that is not ready in time, without its address."""
+    # The previous error is left out, because it ends with the error before it.
     return (
         f"still {connection.state.value} after {timeout:g} s{connection.addresses.remark}{_hint_of_silence(connection)}"
     )
 
 
 def loss_text(connection: Connection, event: StreamLost) -> str:
-    """Return how a stream was lost, or why it was not opened."""
+    """Return the text for the loss of a stream, or for the failure to open it."""
     cause = event.cause.value
     said = f" ({one_line(event.text)})" if event.text and event.text.casefold() != cause else ""
     text = f"{connection.node}: {cause}{said}"
     if event.cause is LossCause.TLS and "certificate required" in event.text.casefold():
-        # With TLS 1.3 a server looks at our certificate when we take the stream for open already.
+        # With TLS 1.3, a server checks the client certificate after the client considers the stream open.
         return f"{text}{_CERTIFICATE_HINT}"
     if event.cause is not LossCause.TLS and connection.unanswered is not None:
         return f"{text} before it answered {connection.unanswered.name}{_hint_of_protocol(connection)}"
@@ -75,7 +75,7 @@ def _hint_of_silence(connection: Connection) -> str:
 
 
 def _hint_of_protocol(connection: Connection) -> str:
-    """Return what a peer may be that has never said a word of the protocol."""
+    """Return a hint about the kind of server if it has never sent a frame of the protocol."""
     if connection.has_spoken or connection.history.was_ready:
         return ""
     return f"; {CONSOLE_PORT}" if connection.address.port in HTTP_PORTS else _MEMCACHED_HINT
@@ -93,7 +93,7 @@ def advice_on_loss(connection: Connection, event: StreamLost, text: str) -> str:
     """Return the advice at the end of ``text`` if the stream ended as a web console ends it, else an empty string.
 
     Args:
-        text: that of ``loss_text``. It has the advice also if nothing listens at the port.
+        text: the result of ``loss_text``. It has the advice even if nothing listens at the port.
     """
     ended_so = event.cause is LossCause.TLS or not connection.has_spoken
     return CONSOLE_PORT if ended_so and text.endswith(f"; {CONSOLE_PORT}") else ""

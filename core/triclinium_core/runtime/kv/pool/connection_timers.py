@@ -1,4 +1,4 @@
-"""The timers of connections: one of a kind for each, and those of a stream end with it."""
+"""Timers of connections: at most one of each kind for a connection. The loss of a stream cancels its timers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triclinium_core.runtime.kv.connection.connection import Connection
 
 
 class ConnectionTimers:
-    """By connection and kind."""
+    """Timers by connection and kind."""
 
     def __init__(self, timers: Timers[TimerKind]) -> None:
         self._timers = timers
@@ -20,12 +20,12 @@ class ConnectionTimers:
         return len(self._ids)
 
     def schedule(self, connection: Connection, kind: TimerKind, when: float) -> None:
-        """Set a timer, instead of an earlier one of the same kind."""
+        """Set a timer, and cancel an earlier one of the same kind."""
         self.cancel(connection, kind)
         self._ids[connection, kind] = self._timers.schedule(when, kind, connection)
 
     def cancel(self, connection: Connection, kind: TimerKind) -> None:
-        """Forget a timer, if there is one."""
+        """Cancel a timer, if there is one."""
         self._timers.cancel(self._ids.pop((connection, kind), None))
 
     def of_kind(self, kind: TimerKind) -> Sequence[Connection]:
@@ -33,6 +33,6 @@ class ConnectionTimers:
         return [connection for connection, found in self._ids if found is kind]
 
     def end_stream(self, connection: Connection) -> None:
-        """Forget what concerned the stream that is gone."""
+        """Cancel the timers of a lost stream."""
         for kind in TIMERS_OF_A_STREAM:
             self.cancel(connection, kind)

@@ -1,6 +1,6 @@
-"""All connections of one client: opening, bootstrapping, keeping alive, losing and opening again.
+"""Connections of one client: opening, bootstrap, keep-alive, loss and reconnection.
 
-It feeds what connections tell into the terminal states and the error maps. Who was lost on the way stands in ``losses``.
+It passes the events of connections to the terminal states and the error maps. ``losses`` lists the lost connections.
 
 Source: decisions C6, C18, C24, C27, C33; SDK-RFC 0059 "Timeouts".
 """
@@ -52,24 +52,25 @@ from triclinium_core.runtime.kv.pool.streams import ClosedStream, LostRequest, S
 from triclinium_core.runtime.toolkit import Toolkit
 
 NO_CONFIG_SECONDS = 1.0
-"""So long may all nodes say that a bucket has no cluster config. One that was just created gets it well before; a
-memcached bucket never does."""
+"""Maximum number of seconds for which all nodes may report that a bucket has no cluster config. A new bucket gets a
+config well before that; a memcached bucket never does."""
 RECONNECT_BACKOFF = ExponentialBackoff(first=0.01, most=1.0, factor=2.0, jitter=0.2)
-"""Jittered, so that the clients of a node that restarts do not come back all at once."""
+"""Backoff between streams. It has jitter, so that the clients of a restarted node do not all reconnect at the same
+time."""
 
 
 UNUSED_BUCKET_SECONDS = 1.0
-"""Interval at which the client looks again whether a bucket that its nodes refuse is still in use."""
+"""Interval in seconds at which the client checks whether a bucket that its nodes refuse is still in use."""
 PARTLY_REFUSED_SECONDS = 60.0
-"""The same if other nodes still have the bucket: a connection to one that has died without notice may seem to be ready."""
+"""The same interval if other nodes have the bucket, because a dead connection may still seem to be ready."""
 FORGOTTEN_MAX = 64
-"""Maximum number of forgotten buckets of which the client remembers how often they failed, about 150 bytes each. Without the
-number, a program that goes on asking would begin with the shortest backoff each time."""
+"""Maximum number of forgotten buckets whose failure count the client keeps, about 150 bytes each. Without the count,
+each new attempt of a program would start with the shortest backoff."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A connection that is gone, or whose node has left the map, and the tokens of those who waited for it."""
+    """A connection that is lost, or whose node has left the map, and the tokens of its queued operations."""
 
     connection: Connection
     waiting: Sequence[int]
@@ -77,7 +78,7 @@ class Loss:
 
 
 class Connections:
-    """One connection for each bucket to each of its nodes, and one that belongs to none."""
+    """One connection for each bucket to each of its nodes, and one connection without a bucket."""
 
     def __init__(
         self,
@@ -106,22 +107,22 @@ class Connections:
         self._openings = Openings(tools.timers)
         self.streams: Streams = Streams(emit, tools.stream_ids, tls=connection_string.tls)
         self.sending: list[InFlightTable] = []
-        """Requests of the connections on which frames were ordered by the current event."""
+        """Requests of the connections on which the current event ordered frames."""
         self._idle_until: dict[Connection, float] = {}
-        """Connections that are opened again when they are needed, and not before this time."""
+        """Connections that are reopened on demand, each with the earliest time for that."""
         self._without_config: defaultdict[str | None, GracePeriod] = defaultdict(lambda: GracePeriod(NO_CONFIG_SECONDS))
-        """With buckets of which every node that was asked says that they have no cluster config."""
+        """Buckets for which every node so far reports that they have no cluster config."""
         self._failures: OrderedDict[str, int] = OrderedDict()
-        """Failed attempts at buckets that were forgotten, the one forgotten last at the end."""
+        """Failed attempts at forgotten buckets, the last one forgotten at the end."""
         self._outages = Outages()
         self._faults = FaultReports(emit=emit)
         self._advised: set[str] = set()
-        """Advice that a warning has given: one of a few constant texts."""
+        """Advice that a warning has already given: one of a few constant texts."""
         self._plans = Plans(options, connection_string, self.authentication, configs, rng)
         self.refused: set[Connection] = set()
         """Connections whose last loss was the client's refusal of the node (decision C6)."""
         self.losses: deque[Loss] = deque()
-        """Connections that were lost, or left the map, and from which nobody has drawn the conclusions yet."""
+        """Connections that were lost, or left the map, and that the client machine has not processed yet."""
 
     @property
     def all(self) -> Iterable[Connection]:
@@ -130,30 +131,30 @@ class Connections:
 
     @property
     def draining(self) -> Sequence[Connection]:
-        """Connections whose nodes have left the map, and which still have requests without an answer."""
+        """Connections whose nodes have left the map, and which still have unanswered requests."""
         return self._timers.of_kind(TimerKind.DRAIN)
 
     def of_bucket(self, bucket: str | None, now: float) -> Connection:
-        """Return a connection of a bucket, whichever node it is to; a ready one if there is any.
+        """Return a connection of a bucket to any node, preferably a ready one. Open the first one if necessary.
 
-        The first one of a bucket tries the addresses of the connection string in turn.
+        The first connection of a bucket tries the addresses of the connection string in turn.
         """
         connection = self.routes.any_of(bucket)
         return self._awake(connection, now) if connection is not None else self._open((bucket, None), now)
 
     def of_address(self, bucket: str | None, address: Address, now: float) -> Connection:
-        """Return the connection of a bucket to one node, opening it where it is needed for the first time."""
+        """Return the connection of a bucket to one node. Open it on first use."""
         connection = self.routes.get((bucket, address))
         return self._awake(connection, now) if connection is not None else self._open((bucket, address), now)
 
     def follow(self, source: Connection, addresses: Collection[Address], here: Address | None, now: float) -> None:
-        """Have a connection of ``source``'s bucket to each of the addresses of a new map, and none to others.
+        """Open connections of ``source``'s bucket to all addresses of a new map, and close those to others.
 
         Args:
-            here: the address of ``source`` itself, as the map has it.
+            here: address of ``source`` itself in the map.
         """
         if here is not None and not source.is_leaving:
-            # It goes on at the address at which it was reached, which the map may name otherwise.
+            # Keep the address at which it was reached; the map may have another one for it.
             self.routes.identify(source, here)
             source.addresses.stay()
         for connection in self.routes.drop_others(source.bucket, addresses):
@@ -162,7 +163,7 @@ class Connections:
             self.of_address(source.bucket, address, now)
 
     def search(self, bucket: str | None, now: float) -> None:
-        """Look for a bucket that is cut off at the seeds as well, where that is of use."""
+        """Look for an unreachable bucket at the seeds as well, if that may help."""
         if self.seeds.begin_search(bucket, now):
             self._open((bucket, None), now)
 
@@ -183,28 +184,28 @@ class Connections:
         return connection
 
     def _awake(self, connection: Connection, now: float) -> Connection:
-        """Return a connection, opened again if it was left closed until somebody asks for it."""
+        """Return the connection. If it waits to be reopened on demand and its backoff is over, reopen it."""
         if self._idle_until.get(connection, math.inf) <= now:
             del self._idle_until[connection]
             self._connect(connection, now)
         return connection
 
     def expect(self, connection: Connection, now: float) -> None:
-        """Have a connection opened again for somebody who asks only once: as soon as its backoff is over."""
+        """Reopen a connection as soon as its backoff is over, for a caller that does not ask again."""
         self._awake(connection, now)
         opens_at = self._idle_until.pop(connection, None)
         if opens_at is not None:
             self._timers.schedule(connection, TimerKind.RECONNECT, opens_at)
 
     def _leave(self, connection: Connection, now: float) -> None:
-        """Give up a connection for good, once what is on its way is answered: its node has left the map."""
+        """Drain and close a connection whose node has left the map."""
         connection.leave()
         self.routes.moved(connection)
         self._timers.cancel(connection, TimerKind.RECONNECT)
         self._idle_until.pop(connection, None)
         self._terminal_states.connection_removed(connection)
         if connection.is_in_use and connection.in_flight:
-            # No request on it can be answered in time after that.
+            # After this time, every request on it has timed out.
             longest = max(self._timeouts.kv, self._timeouts.kv_durable, DURABLE_TIMEOUT_MIN)
             self._timers.schedule(connection, TimerKind.DRAIN, now + longest)
             self.losses.append(Loss(connection, connection.waiting.take_all(), LEFT_THE_MAP))
@@ -213,7 +214,7 @@ class Connections:
             self._forget(connection)
 
     def _forget(self, connection: Connection) -> None:
-        """Keep nothing of a connection that is gone for good: its node has left the map."""
+        """Drop all state of a connection that is not opened again."""
         self._timers.cancel(connection, TimerKind.UNUSED_BUCKET)
         self._outages.forget(connection)
         self.refused.discard(connection)
@@ -221,18 +222,18 @@ class Connections:
         self._terminal_states.connection_removed(connection)
 
     def can_forget(self, bucket: str, now: float) -> bool:
-        """Return whether no node has a bucket for the user, as far as the nodes can be reached, and the backoff is over."""
+        """Return whether no reachable node has a bucket for the user, and the backoff is over."""
         connections = self.routes.all_of(bucket)
         return any(each.history.last_end.lacks_bucket for each in connections) and all(
             each.state is ConnectionState.LOST and self._idle_until.get(each, now) <= now for each in connections
         )
 
     def unused_timer_passed(self, connection: Connection) -> None:
-        """Forget the timer of a connection whose bucket may be unused."""
+        """Cancel the timer of a connection whose bucket may be unused."""
         self._timers.cancel(connection, TimerKind.UNUSED_BUCKET)
 
     def forget_bucket(self, bucket: str) -> None:
-        """Drop the connections of a bucket, and all that is known of it but the number of failures."""
+        """Drop the connections of a bucket and all its state except the number of failures."""
         failures = 0
         for connection in self.routes.drop(bucket):
             failures = max(failures, connection.history.all_failures)
@@ -248,7 +249,7 @@ class Connections:
             self._failures.popitem(last=False)
 
     def keep_bucket(self, bucket: str, now: float) -> None:
-        """Have the client look again later whether a bucket is in use, if no further attempt leads to that."""
+        """Schedule another check whether a bucket is in use, if no further attempt would lead to one."""
         idle = (each for each in self.routes.all_of(bucket) if each in self._idle_until)
         connection = next((each for each in idle if each.history.last_end.lacks_bucket), None)
         if connection is not None:
@@ -256,7 +257,7 @@ class Connections:
             self._timers.schedule(connection, TimerKind.UNUSED_BUCKET, now + seconds)
 
     def flush(self) -> None:
-        """Have all that was ordered sent, once for each stream. What was ordered for a stream that is lost is not sent."""
+        """Send all ordered frames, in one action for each stream. Frames for a lost stream are dropped."""
         for requests in self.sending:
             if requests.outgoing:
                 self._emit(SendBytes(requests.stream, b"".join(requests.outgoing)))
@@ -271,7 +272,7 @@ class Connections:
         *,
         failure: BootstrapFailure | None = None,
     ) -> None:
-        """Close the stream for a reason, and open another after a backoff."""
+        """Close the stream with a reason, and open another one after a backoff."""
         fault = failure.fault if failure is not None else None
         if fault is not None:
             self._faults.report(StreamId(connection.stream_number), connection.node, fault)
@@ -284,17 +285,17 @@ class Connections:
             self.losses.append(Loss(connection, connection.waiting.take_all(), detail))
             return
         if stream is None:
-            # It was closed for an earlier answer in the same piece of bytes.
+            # An earlier response in the same bytes has closed it.
             return
         self._emit(CloseStream(stream, reason))
         connection.history.closed(after_fault=fault is not None)
         if failure is not None and failure.kind is FailureKind.TLS:
             self._terminal_states.tls_failed(connection)
-        # Only an administrator can help against these, so there is no use in knocking again until somebody asks.
+        # Only an administrator can fix these failures, so the client does not reconnect until the connection is needed.
         is_denied = failure is not None and failure.is_denial and not self.authentication.is_outdated(connection)
         is_of_no_use = failure is not None and self._is_of_no_use(connection.bucket, failure, now)
         on_demand = (is_denied or is_of_no_use) and not connection.is_leaving
-        # Whether it has a config in the end decides, and must not wait for a backoff that has grown.
+        # The check whether the bucket gets a config must not wait for a longer backoff.
         is_in_doubt = failure is not None and connection.bucket in self._without_config
         reopen_by = self._without_config[connection.bucket].ends if is_in_doubt else math.inf
         lacks_bucket = failure is not None and failure.lacks_bucket
@@ -313,22 +314,22 @@ class Connections:
         self.losses.append(Loss(connection, waiting, detail))
 
     def close_after_fault(self, connection: Connection, fault: DecoderFault, now: float) -> None:
-        """Close a connection whose bytes a decoder failed on, and open another stream after a backoff."""
+        """Close a connection after a decoder failed on its bytes, and open another stream after a backoff."""
         self.close(connection, str(fault), now, failure=BootstrapFailure.of_fault(fault))
 
     def _is_of_no_use(self, bucket: str | None, failure: BootstrapFailure, now: float) -> bool:
-        """Tell whether a bucket is of a type that the client does not speak to, as far as its nodes have told."""
+        """Return whether the nodes show that the client does not support the type of a bucket."""
         if failure.kind is not FailureKind.NO_CONFIG or bucket in self._configs:
             self._without_config.pop(bucket, None)
             return failure.kind is FailureKind.BUCKET_TYPE
         if not self._without_config[bucket].try_at(now):
             return False
-        # Whoever asks for it again may do so because it was made anew.
+        # The bucket may have been recreated by the time of the next attempt, so the grace period starts again.
         del self._without_config[bucket]
         return True
 
     def stream_opened(self, event: neutral.StreamOpened, now: float) -> tuple[Connection, Sequence[News]] | None:
-        """Begin the bootstrap on a stream that was opened; None for one that was given up meanwhile."""
+        """Begin the bootstrap on an opened stream. Return None if the stream was abandoned meanwhile."""
         self._openings.opened(event.stream)
         self.open_next(now)
         connection = self.streams.connection(event.stream)
@@ -339,7 +340,7 @@ class Connections:
         return connection, connection.stream_opened(plan, now, local=local or None, remote=remote or None)
 
     def stream_lost(self, event: neutral.StreamLost, now: float) -> Sequence[LostRequest]:
-        """Give up a stream that is gone, or was never opened, and return the requests that will not be answered."""
+        """Process the loss of a stream, or the failure to open it. Return the requests that will not be answered."""
         size = sys.maxsize if event.handed_over is None else event.handed_over
         closed = self.streams.take(event.stream)
         lost = closed.lose(size) if closed is not None else []
@@ -355,10 +356,10 @@ class Connections:
         return [*lost, *ClosedStream(requests, detail).lose(size)]
 
     def authenticator_changed(self, event: AuthenticatorChanged, now: float) -> None:
-        """Have new connections use another authenticator, and live ones authenticate again.
+        """Use another authenticator for new connections, and reauthenticate live ones.
 
         Raises:
-            InvalidArgumentException: it may not replace the present one; nothing has changed.
+            InvalidArgumentException: it may not replace the current one; nothing has changed.
         """
         self.authentication.change(event)
         self._terminal_states.authenticator_changed()
@@ -368,12 +369,12 @@ class Connections:
             elif connection in self._idle_until:
                 self._idle_until[connection] = now
             elif connection.state is ConnectionState.LOST and not connection.is_leaving:
-                # What kept it away may have been the credentials.
+                # The old credentials may be the reason for the loss.
                 self._timers.cancel(connection, TimerKind.RECONNECT)
                 self._connect(connection, now)
 
     def on_timer(self, kind: TimerKind, connection: Connection, now: float) -> None:
-        """Do what is due on a connection."""
+        """Process a timer of a connection."""
         self._timers.cancel(connection, kind)
         match kind:
             case TimerKind.CONNECT:
@@ -395,7 +396,7 @@ class Connections:
             self._open_stream(connection, now)
 
     def look_up_no_longer(self, now: float) -> None:
-        """Open the streams of connections that waited for an answer of DNS."""
+        """Stop waiting for DNS, and open the streams of the connections that waited for it."""
         self.open_waiting(self.seeds.give_up(), now)
 
     def open_waiting(self, waiting: Iterable[Connection], now: float) -> None:
@@ -407,14 +408,14 @@ class Connections:
 
     def _open_stream(self, connection: Connection, now: float) -> None:
         if connection.addresses.is_seeking:
-            # There is one for each bucket, and it leads to all the others.
+            # Each bucket has one such connection, and all its others depend on it.
             self._order_stream(connection, now)
         else:
             self._openings.wait(connection)
             self.open_next(now)
 
     def open_next(self, now: float) -> None:
-        """Open the streams of connections whose turn it is."""
+        """Open the streams of waiting connections while slots are free."""
         while (connection := self._openings.next(now)) is not None:
             self._order_stream(connection, now)
 
@@ -424,17 +425,17 @@ class Connections:
         self._openings.began(self.streams.open(connection), now)
 
     def sasl_answered(self, connection: Connection, status: int) -> None:
-        """Learn from the end of an authentication, unless it was that of an earlier authenticator."""
+        """Record the result of an authentication, unless it was for an earlier authenticator."""
         if not self.authentication.is_outdated(connection):
             self._terminal_states.sasl_answered(connection, status)
 
     def bucket_selected(self, connection: Connection, bucket: str, status: int) -> None:
-        """Learn from the answer to SELECT_BUCKET, unless an earlier authenticator was to select it."""
+        """Record the result of SELECT_BUCKET, unless the connection uses an earlier authenticator."""
         if not self.authentication.is_outdated(connection):
             self._terminal_states.bucket_selected(bucket, status)
 
     def became_ready(self, connection: Connection, losses: int) -> None:
-        """Use what was negotiated on a connection that is ready, after so many losses."""
+        """Process the event that a connection is ready after this number of losses."""
         stream = StreamId(connection.stream_number)
         self.routes.moved(connection)
         self._timers.cancel(connection, TimerKind.CONNECT)
@@ -449,13 +450,13 @@ class Connections:
         self._emit(ReportConnection(stream, connection.node, ready_text(failures), level))
 
     def authenticated_again(self, connection: Connection) -> None:
-        """Use a connection that was ready before, and speaks for another authenticator now."""
+        """Process the event that a connection has reauthenticated."""
         self.routes.moved(connection)
         self._timers.cancel(connection, TimerKind.CONNECT)
         self._emit(ReportConnection(StreamId(connection.stream_number), connection.node, "authenticated again"))
 
     def catch_up(self, connection: Connection, now: float) -> None:
-        """Have a connection authenticate again that was under way when another authenticator was set."""
+        """Reauthenticate a connection that became ready with an earlier authenticator."""
         if connection.state is ConnectionState.READY and self.authentication.is_outdated(connection):
             self._authenticate_again(connection, now)
 
@@ -470,7 +471,7 @@ class Connections:
                 self.close(connection, item.text, now, failure=item.failure)
 
     def part_with(self, connection: Connection, now: float) -> None:
-        """Close a connection whose node has left the map, once everything is answered."""
+        """Close a connection whose node has left the map, once all its requests are answered."""
         if connection.is_leaving and not connection.in_flight and self.streams.of(connection) is not None:
             self.close(connection, LEFT_THE_MAP, now)
 
@@ -487,7 +488,7 @@ class Connections:
         lacks_bucket: bool = False,
         is_of_no_use: bool = False,
     ) -> tuple[Sequence[InFlightRequest], Sequence[int]]:
-        """Forget the present stream, and return the requests that have no answer and the tokens that waited for it."""
+        """Drop the current stream. Return its unanswered requests and the tokens of the queued operations."""
         self.streams.forget(connection, stream)
         level = self._loudness(connection, is_turned_away=reopen_on_demand)
         if advice and not connection.is_leaving:
@@ -498,7 +499,7 @@ class Connections:
         self._emit(ReportConnection(stream, connection.node, text, level))
         self._timers.end_stream(connection)
         if connection.is_leaving:
-            # What its end has told says nothing of the nodes that there are.
+            # The end of this connection has no information about nodes that are in the map.
             self._forget(connection)
         requests = tuple(connection.lost(detail, lacks_bucket=lacks_bucket, is_of_no_use=is_of_no_use))
         waiting = connection.waiting.take_all()
@@ -509,7 +510,7 @@ class Connections:
         reopen_at = min(now + RECONNECT_BACKOFF(connection.history.backoff_failures, self._rng), reopen_by)
         self._error_maps.share(connection)
         if lacks_bucket and not connection.is_leaving:
-            # It is due before the next attempt.
+            # The timer is due before the next attempt.
             self._timers.schedule(connection, TimerKind.UNUSED_BUCKET, reopen_at)
         if reopen_on_demand:
             self._idle_until[connection] = reopen_at
@@ -518,11 +519,11 @@ class Connections:
         return requests, waiting
 
     def _loudness(self, connection: Connection, *, is_turned_away: bool) -> ReportLevel:
-        """Return how loudly to tell that a connection is lost: an outage is told once, however often it is tried again."""
+        """Return the level at which to report a lost connection. An outage is reported once, not for each attempt."""
         if not connection.is_leaving and not is_turned_away:
             return self._outages.lost(connection)
         self._outages.forget(connection)
         if connection.is_leaving:
             return ReportLevel.INFO
-        # The node is there; it refuses this connection only.
+        # The node is reachable; it refuses this connection only.
         return ReportLevel.DEBUG if connection.history.losses else ReportLevel.WARNING

@@ -1,4 +1,4 @@
-"""The error maps that nodes have sent: each is kept as long as its node has a connection, and no longer.
+"""Error maps that nodes have sent, each kept as long as its node has a connection.
 
 Source: decisions C18, C19.
 """
@@ -12,23 +12,25 @@ from triclinium_core.runtime.kv.connection.connection import Connection
 
 
 class NegotiatedErrorMaps:
-    """What connections have negotiated of error maps. Nodes may have names that never come again, so each is forgotten.
+    """Error maps of the nodes to which the client has connections.
+
+    The map of a node is dropped with its last connection, because a cluster may have ever new node names.
 
     Args:
-        maps: where those who read answers look.
+        maps: store that the parsers of responses read.
     """
 
     def __init__(self, maps: ErrorMapStore) -> None:
         self._maps = maps
         self._node_of: dict[Connection, str] = {}
-        """The node at which each connection was ready last: one that seeks may find another."""
+        """Node to which each connection was last ready: a seeking connection may reach another one later."""
         self._connections: Counter[str] = Counter()
-        """How many those are, by node."""
+        """Number of these connections by node."""
         self._problems: dict[str, str] = {}
-        """What is wrong with the map of a node, as it was reported last."""
+        """Last reported problem of the map of each node."""
 
     def ready(self, connection: Connection) -> str | None:
-        """Keep what a connection that is ready has negotiated, and return what is wrong with it, if that is news."""
+        """Store the error map that a ready connection has negotiated. Return its problem if it was not yet reported."""
         node, negotiated = connection.node, connection.negotiated
         if self._node_of.get(connection) != node:
             self.forget(connection)
@@ -38,20 +40,20 @@ class NegotiatedErrorMaps:
         if negotiated.error_map is not None:
             self._maps.load(node, negotiated.error_map)
         problem = negotiated.error_map_problem
-        # Decision C18: once, and not for every stream that meets the same.
+        # Decision C18: report a problem once, not for every stream.
         if problem is None or self._problems.get(node) == problem:
             return None
         self._problems[node] = problem
         return problem
 
     def share(self, connection: Connection) -> None:
-        """Have a connection hold the known map that equals its own: one takes 100 kB."""
+        """Replace the error map of a connection by a known equal one, because a map takes 100 kB."""
         negotiated = connection.negotiated
         if negotiated.error_map is not None:
             negotiated.share(self._maps.shared(negotiated.error_map))
 
     def forget(self, connection: Connection) -> None:
-        """Forget a connection that is gone for good, and with the last one of a node all that is known of its map."""
+        """Forget a removed connection, and with the last connection of a node also its error map."""
         node = self._node_of.pop(connection, None)
         if node is None:
             return

@@ -24,7 +24,7 @@ from triclinium_core.runtime.kv.pool.connections import Connections
 
 
 class KeepAlive:
-    """Our own requests on connections that are ready."""
+    """Requests of the client itself on ready connections."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class KeepAlive:
         self._timers = timers
         self._timeouts = timeouts
         self.read_at: float = -math.inf
-        """When the time was told last, and so all that had come was read: a busy client blames no node."""
+        """Time of the last ``TimePassed``, when all received bytes were read, so that a busy client blames no node."""
 
     @property
     def config_spacing(self) -> float:
@@ -46,21 +46,21 @@ class KeepAlive:
         return self._timeouts.config_poll_interval / 2
 
     def begin(self, connection: Connection, now: float) -> None:
-        """Look after a connection that has become ready."""
+        """Schedule the checks of a connection that has become ready."""
         self._timers.schedule(connection, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
         if _has_to_be_polled(connection):
             self._timers.schedule(connection, TimerKind.CONFIG_POLL, now + self._timeouts.config_poll_interval)
 
     def lacks_room(self, connection: Connection, now: float) -> None:
-        """Close a connection on which operations wait for room, unless it has some within a few seconds.
+        """Close a connection on which operations wait for capacity, unless it has some within a few seconds.
 
-        It is judged by a timer, and so only once all that has arrived was read.
+        A timer decides this, so that all received bytes are read first.
         """
         if connection.in_flight.lacks_room(now):
             self._timers.schedule(connection, TimerKind.NO_ROOM, now + SECONDS_MAX)
 
     def on_timer(self, kind: TimerKind, connection: Connection, now: float) -> None:
-        """Do what is due on a connection."""
+        """Process a timer of a connection."""
         self._timers.cancel(connection, kind)
         match kind:
             case TimerKind.KEEP_ALIVE:
@@ -83,20 +83,20 @@ class KeepAlive:
                 raise AssertionError(f"{kind} is no timer of a connection")
 
     def answered(self, connection: Connection, purpose: Purpose, now: float) -> None:
-        """Record that a sign of life or a canary was answered."""
+        """Record the response to a NOOP or to a canary."""
         if purpose is Purpose.CANARY:
             self._timers.cancel(connection, TimerKind.CANARY)
             self.feed_breaker(connection, BreakerEvent.CANARY_ANSWERED, now)
             return
         self._timers.cancel(connection, TimerKind.KEEP_ALIVE_ANSWER)
         if connection.is_in_use:
-            # An answer in the same piece of bytes may have closed the stream.
+            # Another response in the same bytes may have closed the stream.
             self._timers.schedule(connection, TimerKind.KEEP_ALIVE, now + self._timeouts.keep_alive_interval)
 
     def refresh_config(self, connection: Connection, now: float) -> None:
-        """Ask for the newest cluster config: now, or as soon as the floor under such questions allows.
+        """Request the newest cluster config, now or when the minimum interval between two requests has passed.
 
-        A question that was asked a moment ago, and is not answered yet, is enough.
+        Do nothing if a recent request is still unanswered.
         """
         if (
             connection.state is not ConnectionState.READY
@@ -120,13 +120,13 @@ class KeepAlive:
             self.refresh_config(connection, now)
 
     def may_ask_again(self, connection: Connection, now: float) -> bool:
-        """Return whether a question of ours is of use; a connection that answers none any more is closed instead."""
+        """Return whether another request of the client itself is useful. Close a connection that ignores them."""
         if connection.own_requests.are_ignored(now, read_at=self.read_at):
             self._connections.close(connection, f"has answered no question for {SECONDS_MAX:g} s", now)
         return connection.state is ConnectionState.READY
 
     def feed_breaker(self, connection: Connection, event: BreakerEvent, now: float) -> None:
-        """Tell the connection's breaker what happened, and send the canary where it asks for it."""
+        """Pass an event to the connection's breaker, and send a canary if the breaker requests it."""
         if connection.breaker.handle(event, now) and connection.is_in_use:
             self._send_own(connection, Purpose.CANARY, Opcode.NOOP)
             self._timers.schedule(connection, TimerKind.CANARY, now + connection.breaker.canary_timeout)
@@ -152,5 +152,5 @@ class KeepAlive:
 
 
 def _has_to_be_polled(connection: Connection) -> bool:
-    """Return whether the node does not announce new cluster configs, and has some."""
+    """Return whether the node has cluster configs and does not announce new ones."""
     return not connection.dialect.bare and not connection.negotiated.announces_configs

@@ -1,8 +1,8 @@
-"""Limit on the streams that open at a time, however many nodes a map has.
+"""Limit on the number of streams that open at the same time, for maps with many nodes.
 
-A connection that has chosen its address waits here for a place. A stream that is open frees its place at once, so a
-cluster that answers is connected as fast as it answers. One that is refused, or silent, keeps its place for a moment, so
-nodes that cannot be reached take their turns and leave the client its time.
+A connection that has chosen its address waits here for a slot. A stream that opens frees its slot immediately, so a
+cluster that responds is connected as fast as it responds. A stream that is refused, or gets no response, keeps its slot
+for a moment. So attempts at unreachable nodes take turns and leave CPU time for other work.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from triclinium_core.contract.neutral import StreamId, Timers
 from triclinium_core.runtime.kv.connection.connection import Connection
 
 PLACES_MAX = 16
-"""Streams that are opened at a time. Each costs a driver tasks and sockets, half a millisecond or so: more of them at
-once would be felt by everything else in the event loop. Most clusters have fewer nodes."""
+"""Maximum number of streams that open at the same time. Each costs a driver tasks and sockets, about half a
+millisecond: more of them would delay everything else in the event loop. Most clusters have fewer nodes."""
 PLACE_SECONDS_MAX = 0.05
-"""For so long a stream that does not open keeps its place: 320 attempts a second, with nobody there, are a tenth of a
-core; and a thousand nodes that are silent are all asked within four seconds."""
+"""Seconds for which a stream that does not open keeps its slot. 320 attempts a second at unreachable nodes use a tenth
+of a core, and a thousand silent nodes are all tried within four seconds."""
 
 
 class Openings:
-    """The connections that wait for a place, and the places that are taken."""
+    """Connections that wait for a slot, and slots in use."""
 
     def __init__(self, timers: Timers[TimerKind]) -> None:
         self._timers = timers
         self._called_at = -math.inf
-        """When the timer goes off, or went off last."""
+        """Time for which the timer is or was last set."""
         self._waiting: dict[Connection, None] = {}
         self._places: dict[StreamId, float] = {}
-        """By the stream that has it, until when each place is taken; the first to be free comes first."""
+        """End of each stream's slot; the earliest comes first."""
 
     def wait(self, connection: Connection) -> None:
-        """Let a connection wait for its turn."""
+        """Add a connection to the end of the queue."""
         self._waiting[connection] = None
 
     def stop_waiting(self, connection: Connection) -> bool:
-        """Let a connection wait no longer, and return whether it did."""
+        """Remove a connection from the queue. Return whether it was in it."""
         return connection in self._waiting and self._waiting.pop(connection) is None
 
     def next(self, now: float) -> Connection | None:
-        """Return the connection whose turn it is, once; None where none waits or no place is free."""
+        """Remove and return the next connection; None if none waits or no slot is free."""
         while self._places and next(iter(self._places.values())) <= now:
             del self._places[next(iter(self._places))]
         if not self._waiting:
@@ -54,15 +54,15 @@ class Openings:
         return connection
 
     def began(self, stream: StreamId, now: float) -> None:
-        """Record that a stream was ordered: it takes a place."""
+        """Record that a stream was ordered and takes a slot."""
         self._places[stream] = now + PLACE_SECONDS_MAX
 
     def opened(self, stream: StreamId) -> None:
-        """Record that a stream is open, and its place free."""
+        """Record that a stream is open, and free its slot."""
         self._places.pop(stream, None)
 
     def _have_time_told(self, now: float) -> None:
-        """Have ``next`` called when a place becomes free, at the latest."""
+        """Schedule a call of ``next`` for when the first slot becomes free."""
         if self._called_at <= now:
             self._called_at = next(iter(self._places.values()))
             self._timers.schedule(self._called_at, TimerKind.OPENING, self)

@@ -1,7 +1,7 @@
 """Unreachable nodes: one report for the loss of a node and one for its return.
 
-An outage of a node begins when a connection to it is lost, or cannot be opened, and none was missing. It is over when
-the first of its connections is ready again: then the node is there, and the others follow.
+An outage of a node begins when a connection to it is lost, or cannot be opened, and no other is missing. It ends when
+the first of its connections is ready again, because the node is then reachable and the other connections follow.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ class NodeOutage:
     """One outage of one node."""
 
     node: str
-    """As it was called when it was lost: a connection that seeks may find another one."""
+    """Name of the node when it was lost; a seeking connection may reach another node later."""
     missing: int = 0
-    """Connections that were lost in it and are not back."""
+    """Connections lost in this outage that are not ready again."""
     failures: int = 0
-    """Losses and failed attempts of all of them."""
+    """Losses and failed attempts of all these connections."""
 
 
 class Outages:
-    """The outages of all nodes, and how loudly each thing that happens in one is told."""
+    """Outages of all nodes, and the log level for each event of an outage."""
 
     def __init__(self) -> None:
         self._present: dict[str, NodeOutage] = {}
-        """By node, those that are not over."""
+        """Outages that are not over, by node."""
         self._of: dict[Connection, NodeOutage] = {}
-        """For each connection that is missing, the outage in which it was lost, be that over or not."""
+        """Outage in which each missing connection was lost, whether or not it is over."""
 
     def lost(self, connection: Connection) -> ReportLevel:
-        """Note that a connection was lost, or could not be opened, and return how loudly to tell of it.
+        """Record that a connection was lost, or could not be opened. Return the level at which to report it.
 
-        Before the connection itself is told.
+        Call this before ``lost`` of the connection itself.
         """
         outage = self._of.get(connection)
         if outage is not None:
@@ -52,10 +52,10 @@ class Outages:
         return ReportLevel.WARNING if is_news else ReportLevel.DEBUG
 
     def ready(self, connection: Connection, losses: int) -> tuple[ReportLevel, int]:
-        """Note that a connection is ready, and return how loudly to tell of it, and how many failures there were before.
+        """Record that a connection is ready. Return the level at which to report it, and the number of failures before.
 
         Args:
-            losses: those of the connection alone.
+            losses: number of losses of this connection alone.
         """
         outage = self._of.get(connection)
         if outage is None:
@@ -68,7 +68,7 @@ class Outages:
         return ReportLevel.INFO, outage.failures
 
     def forget(self, connection: Connection) -> None:
-        """Expect a connection no more: its node has left, or turned it away for good."""
+        """Remove a connection from its outage, because its node has left the map or refuses it permanently."""
         outage = self._of.pop(connection, None)
         if outage is None:
             return

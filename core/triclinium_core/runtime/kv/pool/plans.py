@@ -1,4 +1,4 @@
-"""Features to negotiate on each new stream.
+"""Plan of the bootstrap for each new stream.
 
 Source: SDK-RFC 0035 "Client / Connection IDs"; SDK-RFC 0075 "Get Cluster Config with Known Version".
 """
@@ -17,7 +17,7 @@ from triclinium_core.runtime.kv.pool.authentication import Authentication
 
 
 class Plans:
-    """The plans of one client, whose id is drawn when it is made."""
+    """Source of bootstrap plans for one client, with the random id of the client."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Plans:
         self._client_id = f"{int(rng.random() * 2**64):016x}"
 
     def plan_for(self, connection: Connection, nonce: str) -> BootstrapPlan | None:
-        """Return the plan for a stream of a connection; None where nothing is negotiated, with a plain memcached."""
+        """Return the plan for a stream of a connection; None for a plain memcached, which negotiates nothing."""
         if self._connection_string.scheme is Scheme.MEMCACHED:
             return None
         return plan_of(

@@ -1,7 +1,7 @@
 """Connections of a client by bucket and node, and their states by bucket.
 
-What is asked whenever a connection is opened or lost is kept up to date rather than counted, so that a cluster of a
-thousand nodes costs no more for each of them than one of three.
+State that is read whenever a connection is opened or lost is updated incrementally. So the cost per node does not grow
+with the size of the cluster.
 """
 
 from __future__ import annotations
@@ -15,32 +15,33 @@ from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.runtime.kv.destinations import Destinations
 
 RouteKey = tuple[str | None, Address | None]
-"""A bucket, and a node's address in its map; the address is None until a map has told it."""
+"""Bucket, and address of a node in its map, or None before the first map."""
 
 
 @dataclass(slots=True)
 class _Bucket:
-    """The connections of one bucket."""
+    """Connections of one bucket."""
 
     connections: dict[Address | None, Connection] = field(default_factory=dict)
     ready: dict[Connection, None] = field(default_factory=dict)
-    """Those that are ready; the one that was asked last stands at the end."""
+    """Ready connections; the last one chosen is at the end."""
     hopeful: set[Connection] = field(default_factory=set)
-    """Those that are in use, or were not opened in vain since they were."""
+    """Connections that are in use, or have not failed since they were."""
 
 
 _NO_BUCKET = _Bucket()
-"""Stands for a bucket without connections; never changed."""
+"""Constant for a bucket without connections; never changed."""
 
 
 class Routes:
-    """Which connection leads where. ``moved`` has to hear of each step that a connection takes."""
+    """Connections by bucket and node. Call ``moved`` after each change of a connection's state."""
 
     def __init__(self, destinations: Destinations) -> None:
         self._destinations = destinations
         self._buckets: dict[str | None, _Bucket] = {}
         self.fresh: dict[Connection, None] = {}
-        """Connections that were opened, lost or became ready, or whose node left the map, since somebody looked."""
+        """Connections that were opened, lost or became ready, or whose node left the map, since the last
+        ``take_fresh``."""
 
     @property
     def all(self) -> Iterable[Connection]:
@@ -48,7 +49,7 @@ class Routes:
         return (connection for bucket in self._buckets.values() for connection in bucket.connections.values())
 
     def get(self, route: RouteKey) -> Connection | None:
-        """Return the connection of a route, or None where there is none."""
+        """Return the connection of a route, or None."""
         bucket, address = route
         return self._buckets.get(bucket, _NO_BUCKET).connections.get(address)
 
@@ -59,7 +60,7 @@ class Routes:
         self.moved(connection)
 
     def moved(self, connection: Connection) -> None:
-        """Record where a connection stands now."""
+        """Record the current state of a connection."""
         self._destinations.forget(connection.bucket)
         self.fresh[connection] = None
         bucket = self._buckets.get(connection.bucket)
@@ -75,7 +76,7 @@ class Routes:
             bucket.hopeful.discard(connection)
 
     def take_fresh(self) -> Collection[Connection]:
-        """Return what is fresh; from now on nothing is."""
+        """Return and clear ``fresh``."""
         fresh, self.fresh = self.fresh, {}
         return fresh
 
@@ -84,23 +85,23 @@ class Routes:
         return self._buckets.get(bucket, _NO_BUCKET).connections.values()
 
     def any_of(self, bucket: str | None) -> Connection | None:
-        """Return a connection of a bucket, a ready one if there is any; None where there is none at all."""
+        """Return a connection of a bucket, preferably a ready one; None if it has none."""
         found = self._buckets.get(bucket, _NO_BUCKET)
         return next(iter(found.ready), None) or next(iter(found.connections.values()), None)
 
     def ready_count(self, bucket: str | None) -> int:
-        """Return how many connections of a bucket are ready."""
+        """Return the number of ready connections of a bucket."""
         return len(self._buckets.get(bucket, _NO_BUCKET).ready)
 
     def is_cut_off(self, bucket: str | None) -> bool:
-        """Whether a bucket has connections, and none of them can be used, or was opened again since it was lost."""
+        """Return whether a bucket has connections, none of them is in use, and each has failed since it last was."""
         found = self._buckets.get(bucket, _NO_BUCKET)
         return bool(found.connections) and not found.hopeful
 
     def ready_after(self, connection: Connection) -> Connection | None:
-        """Return the ready connection of the same bucket whose turn it is to be asked; None where none is ready.
+        """Return the next ready connection of the same bucket, in turn; None if none is ready.
 
-        It is another one than ``connection``, if there is another.
+        It differs from ``connection`` if another one is ready.
         """
         ready = self._buckets.get(connection.bucket, _NO_BUCKET).ready
         found = next((other for other in ready if other is not connection), connection if connection in ready else None)
@@ -110,7 +111,7 @@ class Routes:
         return found
 
     def identify(self, connection: Connection, address: Address) -> None:
-        """Record that a connection is the one to the node with this address, unless there is another one."""
+        """Record the address of the node to which a connection leads, unless another connection has that address."""
         bucket = self._buckets[connection.bucket]
         if address not in bucket.connections:
             bucket.connections = {
@@ -120,16 +121,16 @@ class Routes:
 
     @property
     def buckets(self) -> Sequence[str]:
-        """The buckets that have connections."""
+        """Buckets that have connections."""
         return [name for name, bucket in self._buckets.items() if name is not None and bucket.connections]
 
     def drop(self, bucket: str) -> Collection[Connection]:
-        """Forget a bucket, and return the connections that it had."""
+        """Remove a bucket, and return its connections."""
         self._destinations.forget(bucket)
         return self._buckets.pop(bucket).connections.values()
 
     def drop_others(self, bucket: str | None, addresses: Iterable[Address]) -> Sequence[Connection]:
-        """Forget a bucket's connections to nodes that have none of these addresses, and return them."""
+        """Remove and return a bucket's connections to nodes at other addresses than these."""
         kept, found = frozenset(addresses), self._buckets.get(bucket, _NO_BUCKET)
         gone = {address: connection for address, connection in found.connections.items() if address not in kept}
         for address, connection in gone.items():

@@ -1,8 +1,8 @@
 """Addresses for the first connections: hosts of the connection string, or those that DNS lists for it.
 
-A lone host without a port may be the name of a whole cluster. It is looked up before the first connection is opened,
-and again when the cluster cannot be found any more. Connections that have no address yet wait for the answer, but not
-for long: a host that DNS knows nothing of is used as it stands.
+A single host without a port may be the DNS name of a whole cluster. It is looked up before the first connection is
+opened, and again when the cluster cannot be found. Connections without an address wait for the result, but only for a
+short time: if DNS lists no service for the host, the client connects to the host itself.
 
 Source: SDK-RFC 0011 "SRV Records", "Additional Points".
 """
@@ -24,22 +24,23 @@ from triclinium_core.runtime.kv.pool.routes import Routes
 from triclinium_core.shown import one_line
 
 LOOKUP_SECONDS = 0.5
-"""Seconds for which connections wait for an answer; one that comes later counts for the next ones."""
+"""Seconds for which connections wait for a lookup. A later result applies to later connections."""
 LOOKUP_INTERVAL = 2.5
-"""Seconds from one question to the next, however often the cluster is not found."""
+"""Minimum number of seconds between two lookups."""
 SEARCH_INTERVAL = 2.5
-"""Seconds: whoever is found at the seeds may know nothing but nodes that cannot be reached either."""
+"""Minimum number of seconds between two searches for a bucket: a seed may know only unreachable
+nodes."""
 REFUSED_NAMED_MAX = 4
 """Maximum number of refused targets that a warning or an error names: enough to recognise the domain."""
 REFUSED_REMEMBERED_MAX = 4096
-"""Maximum number of refused targets that are remembered, so that each is reported once: four answers of ``NODES_MAX``
+"""Maximum number of refused targets that are recorded, so that each is reported once: four responses of ``NODES_MAX``
 targets. Further targets are not reported."""
 NO_STREAM = StreamId(0)
-"""Stands in reports that concern no stream."""
+"""Stream number in reports that concern no stream."""
 
 
 class Seeds:
-    """The addresses at which connections begin that have no node of a map to go to."""
+    """Addresses for connections that do not know a node of a map."""
 
     def __init__(
         self,
@@ -50,17 +51,17 @@ class Seeds:
         emit: Callable[[Action], None],
     ) -> None:
         self.service: str | None = connection_string.service if options.enable_dns_srv else None
-        """What DNS is asked for; None where it is not."""
+        """Service name to look up in DNS; None without lookups."""
         self._written = connection_string.addresses
         self._listed: Sequence[Address] = ()
         self._accepted = AcceptedDomains(self._written[0].host, options.dns_srv_domains)
         self._reported: set[Address] = set()
         """Refused targets that a warning has reported."""
         self._refusal = ""
-        """Text that names the refused targets and the rule; empty if the newest answer has an accepted target."""
+        """Text that names the refused targets and the rule; empty if the newest DNS response has an accepted target."""
         self._routes = routes
         self._sought_at: dict[str | None, float] = {}
-        """When a bucket was looked for that was cut off, by its name."""
+        """Time of the last search for each bucket that was cut off."""
         self._timers = timers
         self._emit = emit
         self._asked_at = -math.inf
@@ -68,13 +69,13 @@ class Seeds:
         self._waiting: dict[Connection, None] = {}
         self._known: Sequence[Address] = ()
         self._all: tuple[Address, ...] = ()
-        """The seeds and the nodes that are known, each once."""
+        """Seeds and known nodes, without duplicates."""
         self._places: Mapping[Address, int] = {}
-        """Where each address stands in ``_all``."""
+        """Index of each address in ``_all``."""
         self._collect()
 
     def addresses(self, bucket: str | None) -> tuple[Address, ...]:
-        """Return where to look, best first: where the cluster was reached, its seeds, and the nodes that are known."""
+        """Return the addresses to try, in order: the address in use without a bucket, the seeds, the known nodes."""
         first = self._routes.get((None, None)) if bucket is not None else None
         if first is None or not first.is_in_use:
             return self._all
@@ -86,9 +87,9 @@ class Seeds:
         self._places = {address: place for place, address in enumerate(self._all)}
 
     def begin_search(self, bucket: str | None, now: float) -> bool:
-        """Return whether a bucket that is cut off should be looked for by one more connection, now.
+        """Return whether to open one more connection now, to look for a bucket that is cut off.
 
-        Not where its connections try all addresses already.
+        Return False if its connections try all addresses already.
         """
         if now - self._sought_at.get(bucket, -math.inf) < SEARCH_INTERVAL:
             return False
@@ -103,15 +104,15 @@ class Seeds:
         self._sought_at.pop(bucket, None)
 
     def know(self, nodes: Iterable[Address]) -> None:
-        """Record the nodes of the newest global config, so that the cluster is found when all seeds are gone."""
+        """Record the nodes of the newest global config, by which the client finds the cluster without its seeds."""
         self._known = tuple(nodes)
         self._collect()
 
     def look_up(self, now: float, *, again: bool) -> None:
-        """Have DNS asked for the seeds, if there is a name to ask for, and nobody asked a moment ago.
+        """Look up the seeds in DNS, if the connection string has a service name and the last lookup is not too recent.
 
         Args:
-            again: whether the cluster cannot be found at the seeds that are known.
+            again: whether the cluster cannot be found at the known seeds.
         """
         if self.service is None or (not again and self._asked_at > -math.inf) or now - self._asked_at < LOOKUP_INTERVAL:
             return
@@ -121,13 +122,13 @@ class Seeds:
         self._timer = self._timers.schedule(now + LOOKUP_SECONDS, TimerKind.SERVICE_LOOKUP, self)
 
     def wait(self, connection: Connection) -> bool:
-        """Return whether a connection has to wait until the seeds are known; ``answered`` or ``give_up`` returns it."""
+        """Return whether a connection must wait for the lookup. ``answered`` or ``give_up`` returns it later."""
         if self._timer is not None:
             self._waiting[connection] = None
         return self._timer is not None
 
     def stop_waiting(self, connection: Connection) -> bool:
-        """Let a connection wait no longer, and return whether it did."""
+        """Remove a connection from the waiting ones. Return whether it was among them."""
         return connection in self._waiting and self._waiting.pop(connection) is None
 
     def names(self, address: Address) -> bool:
@@ -135,10 +136,10 @@ class Seeds:
         return address in (self._listed or self._written)
 
     def answered(self, event: ServiceLookedUp) -> Sequence[Connection]:
-        """Take the answer, and return the connections that waited for it. One that was not asked for is ignored."""
+        """Process the result of a lookup. Return the connections that waited for it. Ignore an unsolicited one."""
         if self.service is None or event.service.removesuffix(".") != self.service.removesuffix("."):
             return ()
-        # SDK-RFC 0011: priorities and weights are not looked at; the name itself is no seed any more.
+        # SDK-RFC 0011: priorities and weights are ignored; the targets replace the name itself as seeds.
         targets = [Address(host.removesuffix("."), port) for host, port in event.targets[:NODES_MAX]]
         possible = {target: self._accepted.accepts(target.host) for target in targets if _is_possible(target)}
         listed = tuple(target for target, is_accepted in possible.items() if is_accepted)
@@ -174,7 +175,7 @@ class Seeds:
         )
 
     def give_up(self) -> Sequence[Connection]:
-        """Wait for the answer no longer, and return the connections that did."""
+        """Stop waiting for the lookup, and return the connections that waited."""
         self._timers.cancel(self._timer)
         self._timer = None
         waiting, self._waiting = self._waiting, {}

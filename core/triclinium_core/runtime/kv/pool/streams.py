@@ -1,6 +1,6 @@
 """Connections by their streams.
 
-A stream that the client closes is remembered with its requests until the driver has said how much of them had left.
+The requests of a stream that the client closes are kept until the driver reports how many bytes it has begun to send.
 
 Source: decision C24.
 """
@@ -19,7 +19,7 @@ from triclinium_core.runtime.kv.connection.in_flight import InFlightRequest, Own
 
 
 class LostRequest(NamedTuple):
-    """A request that will not be answered, and how much of it has left."""
+    """A request that will not be answered, and how much of it was sent."""
 
     owner: Owner
     handed_over: HandedOver
@@ -28,18 +28,18 @@ class LostRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClosedStream:
-    """A stream that the driver was told to close, and has not said yet how much it had handed over."""
+    """A stream that is being closed, until the driver reports how many bytes it has begun to send."""
 
     requests: Sequence[InFlightRequest]
     detail: str
 
     def lose(self, handed_over: int) -> list[LostRequest]:
-        """Return what became of each request, given how many bytes of the stream the driver had begun to hand over."""
+        """Return the lost requests, given how many bytes of the stream the driver had begun to send."""
         return [LostRequest(each.owner, each.handed_over(handed_over), self.detail) for each in self.requests]
 
 
 class Streams:
-    """The present stream of each connection; every one has a number of its own."""
+    """Current stream of each connection. Stream ids are unique in the client."""
 
     def __init__(self, emit: Callable[[Action], None], stream_ids: Callable[[], StreamId], *, tls: bool) -> None:
         self._emit = emit
@@ -51,15 +51,15 @@ class Streams:
         self._closed: dict[StreamId, ClosedStream] = {}
 
     def connection(self, stream: int | None) -> Connection | None:
-        """Return the connection that a stream belongs to, or None once it is lost."""
+        """Return the connection of a stream, or None if the stream is lost."""
         return None if stream is None else self.connections.get(StreamId(stream))
 
     def of(self, connection: Connection) -> StreamId | None:
-        """Return the present stream of a connection; None where it has none."""
+        """Return the current stream of a connection, or None."""
         return self._present.get(connection)
 
     def open(self, connection: Connection) -> StreamId:
-        """Order a stream to the address that a connection has chosen, and return it."""
+        """Order a stream to the address that a connection has chosen, and return its id."""
         stream = self._stream_ids()
         connection.in_flight.begin(stream)
         self.connections[stream] = connection
@@ -68,14 +68,14 @@ class Streams:
         return stream
 
     def forget(self, connection: Connection, stream: StreamId) -> None:
-        """Take the present stream from a connection."""
+        """Remove the current stream of a connection."""
         del self._present[connection], self.connections[stream]
 
     def keep(self, stream: StreamId, requests: Sequence[InFlightRequest], detail: str) -> None:
-        """Remember what travelled on a stream that is being closed: only the driver knows how much of it has left."""
+        """Keep the requests of a stream that is being closed, until the driver reports how much of them was sent."""
         if requests:
             self._closed[stream] = ClosedStream(requests, detail)
 
     def take(self, stream: StreamId) -> ClosedStream | None:
-        """Return what ``keep`` remembered, once."""
+        """Remove and return the stream that ``keep`` stored."""
         return self._closed.pop(stream, None)
