@@ -15,18 +15,18 @@ T = TypeVar("T")
 
 
 def encode_members(members: Mapping[str, object]) -> bytes:
-    """Return a JSON object of what was checked when it was given: strings and numbers may be of subclasses.
+    """Return a JSON object of members that were checked before. Strings and numbers may be of subclasses.
 
-    Attempts are encoded while the machine is at work, where nothing may raise.
+    The machine encodes attempts in event handlers, which must not raise.
     """
     return _ENCODER.encode(members)
 
 
 def _plain(value: object) -> object:
-    """Return a string or a number as its base has it, because the encoder knows no subclass.
+    """Convert an instance of a subclass to its base type, because the encoder does not support subclasses.
 
     Raises:
-        TypeError: it is neither; it was not checked, which is a mistake of ours.
+        TypeError: the value is neither a string nor a number. It was not checked, which is a bug in this library.
     """
     if isinstance(value, str):
         return str.__str__(value)
@@ -41,13 +41,15 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 
 
 def encode_json(value: object, parameter: str) -> bytes:
-    """Return ``value`` as JSON: anything that msgspec encodes, but for NaN, the infinities, and bytes as a whole.
+    """Return ``value`` as JSON: anything that msgspec encodes, except NaN, the infinities, and a value that is bytes.
 
     Args:
-        parameter: its name, for the error, which does not show the value: errors are logged, and it may be a secret.
+        value: value to encode.
+        parameter: name of the value in the error. The error does not show the value: errors are logged, and the value
+            may be a secret.
 
     Raises:
-        EncodingFailureException: it has no form in JSON.
+        EncodingFailureException: the value cannot be encoded as JSON.
     """
     kind = type(value).__name__
     try:
@@ -67,13 +69,15 @@ def encode_json(value: object, parameter: str) -> bytes:
 
 
 def decode_json(encoded: bytes, as_type: type[T], what: str) -> T:
-    """Return JSON of a service converted to ``as_type`` in one pass.
+    """Return JSON from a service, converted to ``as_type`` in one pass.
 
     Args:
-        what: the words for it in the error.
+        encoded: JSON text.
+        as_type: type of the result.
+        what: subject and verb of the error message.
 
     Raises:
-        DecodingFailureException: it does not fit, or it has more parts than are decoded into objects.
+        DecodingFailureException: the JSON does not fit the type, or exceeds the limits of ``check_decodable``.
     """
     try:
         check_decodable(encoded)
@@ -81,6 +85,6 @@ def decode_json(encoded: bytes, as_type: type[T], what: str) -> T:
     except TooManyParts as error:
         raise errors.DecodingFailureException(f"{what} too large: {error}; take the encoded text instead") from error
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-        # TypeError: msgspec knows no JSON for such a type.
+        # TypeError: msgspec does not support the type.
         name = getattr(as_type, "__name__", repr(as_type))
         raise errors.DecodingFailureException(f"{what} not {name} in JSON: {error}") from error

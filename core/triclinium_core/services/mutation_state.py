@@ -17,22 +17,23 @@ from triclinium_core.kv.operation.results import CounterResult, MutateInResult, 
 from triclinium_core.shown import shown, total_repr
 
 Mutation = MutationResult | CounterResult | MutateInResult | MutationToken
-"""What tells where a mutation stands in the history of its vbucket."""
+"""Result or token that identifies a mutation in the history of its vbucket."""
 
 Vectors = Mapping[str, Mapping[str, tuple[int, str]]]
-"""By bucket and vbucket: the sequence number, and the vbucket's UUID as text."""
+"""Sequence number and vbucket UUID (as text), by bucket and vbucket."""
 
 
 class MutationState:
-    """The newest mutation of each vbucket among those that were added.
+    """Newest mutation of each vbucket among those that were added.
 
-    Equal states stand for the same mutations. What a request was given stays as it was when more is added afterwards.
+    Equal states have the same mutations. Mutations that are added later do not affect requests that already have the
+    state.
 
     Args:
         mutations: results of mutations, or their tokens.
 
     Raises:
-        InvalidArgumentException: one is neither, has no token, as those of a plain memcached, or one that no server tells.
+        InvalidArgumentException: an argument is neither, has no token (as on a plain memcached), or has an invalid one.
     """
 
     __slots__ = ("_newest",)
@@ -43,10 +44,10 @@ class MutationState:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> MutationState:
-        """Return the state of which another client's ``to_json``, or one of another language, has told.
+        """Return the state that ``to_json`` of another client, also in another language, returned.
 
         Raises:
-            InvalidArgumentException: it is not a mutation state.
+            InvalidArgumentException: the text is not a mutation state.
         """
         try:
             vectors = msgspec.json.decode(text, type=dict[str, dict[int, tuple[int, str]]])
@@ -63,14 +64,14 @@ class MutationState:
 
     @property
     def tokens(self) -> tuple[MutationToken, ...]:
-        """One for each vbucket, by bucket and vbucket."""
+        """One token for each vbucket, sorted by bucket and vbucket."""
         return tuple(token for _, token in sorted(self._newest.items()))
 
     def add_results(self, *mutations: Mutation) -> None:
-        """Add mutations. Of those of one vbucket the one with the highest sequence number stays.
+        """Add mutations. Keep the one with the highest sequence number for each vbucket.
 
         Raises:
-            InvalidArgumentException: one is not a mutation, or has no token; nothing was added.
+            InvalidArgumentException: one is not a mutation, or has no valid token. Nothing was added.
         """
         for token in [_token_of(mutation) for mutation in mutations]:
             place = (token.bucket, token.vbucket)
@@ -79,7 +80,7 @@ class MutationState:
                 self._newest[place] = token
 
     def to_json(self) -> str:
-        """Return the state as clients of all languages exchange it."""
+        """Return the state as JSON, in the format that clients in all languages exchange."""
         return msgspec.json.encode(vectors_of(self.tokens)).decode()
 
     def __eq__(self, other: object) -> bool:
@@ -94,10 +95,10 @@ class MutationState:
 
 
 def tokens_of(consistent_with: MutationState | None) -> tuple[MutationToken, ...]:
-    """Return what an option has to be consistent with; nothing for None.
+    """Return the tokens of an option's mutation state. Empty for None.
 
     Raises:
-        InvalidArgumentException: it is no mutation state.
+        InvalidArgumentException: the option is not a mutation state.
     """
     if consistent_with is None:
         return ()
@@ -106,7 +107,7 @@ def tokens_of(consistent_with: MutationState | None) -> tuple[MutationToken, ...
 
 
 def vectors_of(tokens: Iterable[MutationToken]) -> Vectors:
-    """Return what services call scan vectors; ``tokens`` has one for each vbucket."""
+    """Return the scan vectors of services. ``tokens`` has at most one token for each vbucket."""
     vectors: dict[str, dict[str, tuple[int, str]]] = {}
     for token in tokens:
         of_bucket = vectors.setdefault(token.bucket, {})

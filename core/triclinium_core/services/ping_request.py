@@ -1,4 +1,4 @@
-"""The smallest request to each service, for pings.
+"""Smallest request to each service, for pings.
 
 Source: SDK-RFC 0061 "The ping Command".
 """
@@ -14,14 +14,14 @@ from triclinium_core.services.service_request import Acknowledged, HttpRequest, 
 
 
 class PingRequest(ServiceRequest, frozen=True, kw_only=True):
-    """Have one node's service answer, and change nothing."""
+    """Base of the requests that ping a service on one node."""
 
     name: ClassVar[str] = "ping"
     target: ClassVar[str] = "/"
 
     @property
     def idempotent(self) -> bool:
-        """It changes nothing."""
+        """True: a ping changes nothing."""
         return True
 
     def encode(self, remaining: float) -> HttpRequest:
@@ -29,39 +29,39 @@ class PingRequest(ServiceRequest, frozen=True, kw_only=True):
         return HttpRequest("GET", self.target, carries_credentials=False)
 
     def decode(self, answer: HttpResponse) -> Acknowledged:
-        """Return that it answered."""
+        """Return an acknowledgement. Ignore the body."""
         return Acknowledged()
 
 
 class PingQuery(PingRequest, frozen=True, kw_only=True):
-    """Ping the query service."""
+    """Ping of the query service."""
 
     service: ClassVar[Service] = Service.QUERY
     target: ClassVar[str] = "/admin/ping"
 
 
 class PingAnalytics(PingRequest, frozen=True, kw_only=True):
-    """Ping the analytics service."""
+    """Ping of the analytics service."""
 
     service: ClassVar[Service] = Service.ANALYTICS
     target: ClassVar[str] = "/admin/ping"
 
 
 class PingSearch(PingRequest, frozen=True, kw_only=True):
-    """Ping the search service."""
+    """Ping of the search service."""
 
     service: ClassVar[Service] = Service.SEARCH
     target: ClassVar[str] = "/api/ping"
 
 
 class PingViews(PingRequest, frozen=True, kw_only=True):
-    """Ping the views service."""
+    """Ping of the views service."""
 
     service: ClassVar[Service] = Service.VIEWS
 
 
 class PingManagement(PingRequest, frozen=True, kw_only=True):
-    """Ping the cluster manager, by what it tells everybody; ``/`` would lead to the web console."""
+    """Ping of the cluster manager, at a path that needs no credentials. ``/`` would be the web console."""
 
     service: ClassVar[Service] = Service.MANAGEMENT
     target: ClassVar[str] = "/pools"
@@ -70,12 +70,12 @@ class PingManagement(PingRequest, frozen=True, kw_only=True):
 PINGS: Mapping[Service, type[PingRequest]] = table_of(
     (ping.service, ping) for ping in (PingQuery, PingAnalytics, PingSearch, PingViews, PingManagement)
 )
-"""By service."""
+"""Class of the ping for each service."""
 
 
 class NoRetry:
-    """The strategy of pings: whatever goes wrong is what they are to tell."""
+    """Strategy of pings: never retry, because a ping reports the first failure."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Refuse, and call a terminal error by its name."""
+        """Refuse the retry, with the error of a terminal reason."""
         return RetryAction.no_retry(TERMINAL_ERRORS.get(reason))

@@ -1,4 +1,4 @@
-"""Readers of JSON from services, one member at a time, so that an unknown value is lost alone.
+"""Readers of JSON from services, one member at a time, so that an unknown value costs no other value.
 
 A newer server may send words, numbers and structures that this version does not know. The rule for all answers: keep a
 value as received if its type can hold it, else return None (or the value for "not sent"), and return the rest. Refuse
@@ -38,7 +38,7 @@ REFUSED_MAX = 1_000
 """Maximum number of refused rows. With more, the whole list is refused."""
 
 JSON_OBJECT = dict[str, object]
-"""The one type of members whose parts become objects, however many there are."""
+"""Type of members that become Python objects with all their parts. ``decoded`` first checks that they are decodable."""
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """Exceptions of the decoder for JSON that is invalid, nested too deeply, or of another type."""
@@ -172,7 +172,7 @@ def separated(
     """
     found, refused = [], []
     for row in rows:
-        # Before the row: a large one begins in an event that has done nothing else.
+        # Yield before the row, so that a large row can begin in a new event.
         yield LISTED_ROW_WORK + len(bytes(row)) // LISTED_BYTES_PER_UNIT
         try:
             found.append((yield from read(row)))

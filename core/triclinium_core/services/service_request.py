@@ -1,6 +1,6 @@
 """Base of all requests to services: values that encode themselves and decode their answers.
 
-Each service has its own requests, in a folder of its name. A request is checked when it is made.
+The folder of each service has its requests. A request is checked when it is created.
 
 Source: SDK-RFC 0059 "HTTP"; the RFCs of the services.
 """
@@ -20,11 +20,11 @@ from triclinium_core.shown import one_line, total_repr
 T = TypeVar("T")
 
 Steps = Generator[int, None, T]
-"""Decoding in steps: yields the units of work of the step that follows, and returns the value."""
+"""Decoding in steps. It yields the units of work of the next step, and returns the value."""
 
 
 def all_steps(steps: Steps[T]) -> T:
-    """Take all steps, and return the value."""
+    """Run all steps, and return the value."""
     while True:
         try:
             next(steps)
@@ -33,9 +33,9 @@ def all_steps(steps: Steps[T]) -> T:
 
 
 class HttpRequest(msgspec.Struct, frozen=True):
-    """One HTTP request, but for what belongs to the connection: host, credentials, length.
+    """HTTP request without the headers that the connection adds: host, credentials, length.
 
-    ``repr`` tells only how large the body is, which may hold parameters and passwords.
+    ``repr`` shows only the size of the body, which may contain parameters and passwords.
     """
 
     method: str
@@ -43,7 +43,7 @@ class HttpRequest(msgspec.Struct, frozen=True):
     """Path and query string, percent-encoded ASCII."""
     body: bytes = b""
     content_type: str = "application/json"
-    """Of the body; of no meaning without one."""
+    """Content type of the body. Unused without a body."""
     headers: tuple[tuple[str, str], ...] = ()
     carries_credentials: bool = True
     """Whether the connection adds its ``authorization`` header."""
@@ -54,21 +54,21 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
 
 Encoding = Callable[[Callable[[], HttpRequest]], tuple[HttpRequest, float]]
-"""Returns what its argument returns, which encodes a payload, and how many seconds that took."""
+"""Function that calls its argument, which encodes a payload, and returns the result and the duration in seconds."""
 
 
 class HttpResponse(msgspec.Struct, frozen=True):
-    """The answer to one HTTP request, whole."""
+    """Whole response to one HTTP request."""
 
     status: int
     body: bytes
-    """Without the rows of a request that has some: in their place stands an empty array."""
+    """Body. If the request has rows, an empty array replaces them."""
 
     def body_as(self, kind: type[T]) -> T:
-        """Return the body, which is JSON, as a value of ``kind``.
+        """Return the JSON body as a value of ``kind``.
 
         Raises:
-            MalformedAnswer: it cannot be read as one.
+            MalformedAnswer: the body cannot be converted to ``kind``.
         """
         try:
             return msgspec.json.decode(self.body, type=kind)
@@ -78,29 +78,29 @@ class HttpResponse(msgspec.Struct, frozen=True):
 
 
 class MalformedAnswer(ValueError):
-    """A service answered what it cannot mean; the text says what."""
+    """A service sent an invalid answer. The text describes it."""
 
 
 class ServiceResult(msgspec.Struct, frozen=True):
-    """Base of what requests come to."""
+    """Base of the results of requests."""
 
 
 class Listing(ServiceResult, frozen=True, kw_only=True):
     """Base of lists of rows that are read one by one."""
 
     unread: int = 0
-    """Number of rows that were left out because they cannot be read, for the log."""
+    """Number of rows that were left out because they are unreadable, for the log."""
 
 
 class Acknowledged(ServiceResult, frozen=True):
-    """Answer of a service that has done what was requested and returns nothing else."""
+    """Result of a request that succeeded and returns nothing."""
 
 
 class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all requests. Every one raises InvalidArgumentException when an argument is wrong.
+    """Base of all requests. Creating one raises InvalidArgumentException for an invalid argument.
 
-    ``name`` is the word for it in errors, reports and tables. ``rows_of`` is the key of the array in the answer whose
-    elements leave one by one; None where the answer is read whole.
+    ``name`` is the name of the request in errors, reports and tables. ``rows_of`` is the key of the array of rows in
+    the answer, which are returned as they arrive; None if the answer is read whole.
     """
 
     name: ClassVar[str] = ""
@@ -108,16 +108,16 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
     rows_of: ClassVar[str | None] = None
 
     client_context_id: str = ""
-    """What the server's logs call the request, where the service has such a name."""
+    """Name of the request in the server's logs, if the service supports one."""
 
     @property
     def idempotent(self) -> bool:
-        """Whether it may be sent again at any stage."""
+        """Whether the request may be sent again at any stage."""
         return False
 
     @property
     def has_body(self) -> bool:
-        """Whether ``encode`` has a payload to encode, and so takes a time that is worth telling."""
+        """Whether ``encode`` encodes a payload, so that its duration is worth reporting."""
         return False
 
     @property
@@ -127,34 +127,34 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bucket(self) -> str | None:
-        """Whose nodes alone can answer; None where any node with the service can."""
+        """Bucket whose nodes alone can process the request; None if any node with the service can."""
         return None
 
     @property
     def required_capabilities(self) -> frozenset[ClusterCapability]:
-        """What the cluster has to be able to do; without it the request raises FeatureNotAvailableException, unsent."""
+        """Capabilities that the cluster needs. Without them the request fails unsent: FeatureNotAvailableException."""
         return frozenset()
 
     def encode(self, remaining: float) -> HttpRequest:
-        """Return what one attempt sends.
+        """Return the HTTP request of one attempt.
 
         Args:
-            remaining: seconds that the request has left, ``inf`` for no limit; for the service's own timeout.
+            remaining: seconds until the deadline of the request, for the service's own timeout; ``inf`` for no limit.
         """
-        # Abstract: each request has its own, and the machine takes none without a name, as this base is.
+        # Abstract: each request defines its own. The machine accepts no request without a name, such as this base.
         raise NotImplementedError
 
     def decode(self, answer: HttpResponse) -> ServiceResult:
-        """Return what an answer without an error means.
+        """Return the result in an answer without an error.
 
         Raises:
-            MalformedAnswer: it is not what the service answers to this.
+            MalformedAnswer: it is not an answer of the service to this request.
         """
-        # Abstract: each request has its own, and the machine takes none without a name, as this base is.
+        # Abstract: each request defines its own. The machine accepts no request without a name, such as this base.
         raise NotImplementedError
 
     def decode_in_steps(self, answer: HttpResponse) -> Steps[ServiceResult]:
-        """Decode in steps, so that the event loop does not wait for the whole of a long list.
+        """Decode in steps, so that a long list does not block the event loop.
 
         Raises:
             MalformedAnswer: as ``decode``.
@@ -163,7 +163,7 @@ class ServiceRequest(msgspec.Struct, frozen=True, kw_only=True):
         return self.decode(answer)
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request."""
+        """Return the error context of the request."""
         return ErrorContext(service=str(self.service), operation=self.name, idempotent=self.idempotent)
 
 
@@ -171,7 +171,7 @@ class IdentifiedRequest(ServiceRequest, frozen=True, kw_only=True):
     """Base of requests whose answers repeat their client context id."""
 
     def encode(self, remaining: float, context_id: str = "") -> HttpRequest:
-        """Return the message of one attempt.
+        """Return the HTTP request of one attempt.
 
         Args:
             remaining: as in ``ServiceRequest``.

@@ -1,7 +1,7 @@
-"""Attributes of spans and tags of metrics: keys, values, and which span or metric has which.
+"""Attributes of spans and tags of metrics: keys, values, and the spans and metrics of each.
 
 Source: SDK-RFC 0067 "Attributes Common to all Spans", "Outer Request Span Attributes", "Dispatch Span Attributes",
-"Operations Value Recorder"; the keys are those of OpenTelemetry's stable conventions for databases, where there is one.
+"Operations Value Recorder". Keys come from OpenTelemetry's stable conventions for databases if they define one.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ OPERATION_ID = "couchbase.operation_id"
 SERVER_DURATION = "couchbase.server_duration"
 
 COUCHBASE = "couchbase"
-"""The value of ``db.system.name``."""
+"""Value of ``db.system.name``."""
 TCP = "tcp"
-"""The value of ``network.transport``."""
+"""Value of ``network.transport``."""
 OTHER_ERROR = "_OTHER"
-"""The value of ``error.type`` for what SDK-RFC 0058 has no name for."""
+"""Value of ``error.type`` for an error without a name in SDK-RFC 0058."""
 
 
 @unique
 class Bearer(Enum):
-    """What carries attributes."""
+    """Kind of span or metric that has attributes."""
 
     OUTER = "the span of an operation, or of a call that wraps several"
     ENCODING = "request_encoding"
@@ -56,12 +56,12 @@ class Bearer(Enum):
 
 
 class AttributeRow(NamedTuple):
-    """Where one attribute is found."""
+    """Bearers, types and condition of one attribute."""
 
     bearers: frozenset[Bearer]
     kinds: tuple[type[AttributeValue], ...]
     when: str
-    """On which of them, in the RFC's words; empty for all."""
+    """Condition under which a bearer has it, in the RFC's words; empty for always."""
 
 
 _OUTER, _METRIC = frozenset({Bearer.OUTER}), frozenset({Bearer.OUTER, Bearer.METRIC})
@@ -92,21 +92,22 @@ ATTRIBUTES: Mapping[str, AttributeRow] = table_of(
         (SERVER_DURATION, AttributeRow(_DISPATCH, (int,), "when it is reported by the server, in microseconds")),
     )
 )
-"""Every attribute by its key."""
+"""All attributes by key."""
 
 
 CLUSTER_LABEL_SIZE_MAX = 128
-"""Maximum length of a cluster's name or UUID in spans and metrics. A UUID has 32; metric systems refuse long tags."""
+"""Maximum length of a cluster's name or UUID in spans and metrics. A UUID has 32 characters. Metric systems refuse long
+tags."""
 
 
 NO_LABELS: Mapping[str, str] = {}
-"""The labels of a cluster before its first config. A cluster that has none has another empty mapping."""
+"""Labels of a cluster before its first config. A cluster without labels has a different empty mapping."""
 
 
 def cluster_attributes(uuid: str | None, name: str | None) -> Mapping[str, str]:
     """Return the attributes of the cluster in all spans and metrics (SDK-RFC 0067 "Cluster labels").
 
-    Each has at most ``CLUSTER_LABEL_SIZE_MAX`` printable characters. Leave out a label that has no printable character.
+    Each has at most ``CLUSTER_LABEL_SIZE_MAX`` printable characters. Omit a label without a printable character.
     """
     labels = ((CLUSTER_UUID, uuid), (CLUSTER_NAME, name))
     bounded = {key: one_line(value)[:CLUSTER_LABEL_SIZE_MAX].rstrip() for key, value in labels if value}
@@ -116,7 +117,7 @@ def cluster_attributes(uuid: str | None, name: str | None) -> Mapping[str, str]:
 def keyspace_attributes(
     bucket: str | None, scope: str | None = None, collection: str | None = None
 ) -> Mapping[str, AttributeValue]:
-    """Return what tells where a call works, as far as it keeps to a bucket, a scope or a collection."""
+    """Return the attributes for bucket, scope and collection of a call, omitting each that equals None."""
     names = ((NAMESPACE, bucket), (SCOPE_NAME, scope), (COLLECTION_NAME, collection))
     return {key: value for key, value in names if value is not None}
 
@@ -128,13 +129,13 @@ def dispatch_attributes(
     local_id: str | None = None,
     operation_id: int | str | None = None,
 ) -> Mapping[str, AttributeValue]:
-    """Return the attributes of the span of an attempt that are known before there is an answer.
+    """Return the attributes of an attempt's span that are known before the response.
 
     Args:
-        server: host and port of the node in its own network, whatever the address by which it is reached.
-        peer: the other end of the stream, ``address:port``; None where the driver did not tell.
-        local_id: of the connection, for key-value.
-        operation_id: the opaque, or the client context id of a statement.
+        server: canonical host and port of the node, even if the client uses another address.
+        peer: remote end of the stream, ``address:port``; None if the driver did not report it.
+        local_id: id of the connection, for key-value.
+        operation_id: opaque, or client context id of a statement.
     """
     told: dict[str, AttributeValue] = {
         NETWORK_TRANSPORT: TCP,
@@ -154,16 +155,16 @@ def dispatch_attributes(
 
 
 def answer_attributes(server_seconds: float | None) -> Mapping[str, AttributeValue]:
-    """Return the attributes of the span of an attempt that its answer has brought.
+    """Return the attributes of an attempt's span that come from the response.
 
     Args:
-        server_seconds: for how long the server says it has worked; None where it did not tell.
+        server_seconds: time that the server reports; None if it reports none.
     """
     return {} if server_seconds is None else {SERVER_DURATION: microseconds(server_seconds)}
 
 
 _WITHOUT_NAME = (errors.CouchbaseException, errors.KeyValueException, errors.InternalError)
-"""The base, a group, and a defect of ours: the RFC has no meaningful name for these."""
+"""Base class, group and internal defect, for which the RFC has no meaningful name."""
 
 
 def _is_named_by_the_rfc(kind: type[errors.CouchbaseException]) -> bool:
@@ -175,7 +176,7 @@ ERROR_TYPES: Mapping[type[errors.CouchbaseException], str] = {
     for kind in vars(errors).values()
     if isinstance(kind, type) and issubclass(kind, errors.CouchbaseException) and _is_named_by_the_rfc(kind)
 }
-"""The name of SDK-RFC 0058 of every error that has one, such as ``DocumentLocked``."""
+"""Names of SDK-RFC 0058, such as ``DocumentLocked``, by exception."""
 
 
 ANSWERS: frozenset[type[errors.CouchbaseException]] = frozenset(
@@ -188,15 +189,15 @@ ANSWERS: frozenset[type[errors.CouchbaseException]] = frozenset(
         errors.PathExistsException,
     }
 )
-"""Errors that say what the document is like. RFC 0067 "Request Span Status": an error means failure, and not an error
-code like "document not found", so the status of the span stays unset."""
+"""Errors that report the state of the document. RFC 0067 "Request Span Status": error means failure, not an error code
+like "document not found", so the status of the span stays unset."""
 
 
 def outer_status(error: BaseException | None) -> StatusCode:
     """Return the status of the outer span of a call.
 
     Args:
-        error: how the call ended; None for a result.
+        error: exception of the call; None for a result.
     """
     if error is None:
         return StatusCode.OK
@@ -204,10 +205,10 @@ def outer_status(error: BaseException | None) -> StatusCode:
 
 
 def tags_of(attributes: Mapping[str, AttributeValue]) -> Mapping[str, str]:
-    """Return those attributes of an outer span that are tags of its metric."""
+    """Return the attributes of an outer span that are also tags of its metric."""
     return {key: str(value) for key, value in attributes.items() if Bearer.METRIC in ATTRIBUTES[key].bearers}
 
 
 def error_type(error: BaseException) -> str:
-    """Return the value of ``error.type``: the name of the nearest kind of error that SDK-RFC 0058 knows, or ``_OTHER``."""
+    """Return the value of ``error.type``: the name of the nearest base class in SDK-RFC 0058, or ``_OTHER``."""
     return next((ERROR_TYPES[kind] for kind in type(error).__mro__ if kind in ERROR_TYPES), OTHER_ERROR)

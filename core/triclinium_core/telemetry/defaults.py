@@ -1,6 +1,6 @@
-"""Default telemetry: reports of slow operations, durations and late answers in the log.
+"""Default telemetry: reports of slow operations, durations and orphans in the log.
 
-They need no package and no set-up except a log. ``None`` in place of one turns it off.
+It needs no package and no set-up except a log. ``None`` instead of one of the classes turns it off.
 
 Source: SDK-RFC 0067 rev 27 "ThresholdLoggingTracer", "LoggingMeter", "Orphaned Response Reporting".
 """
@@ -14,15 +14,16 @@ from triclinium_core.checks import Duration, check_duration, check_integer
 from triclinium_core.retry.couchbase import Service
 
 INTERVAL_MAX = 1e9
-"""Seconds: thirty years."""
+"""Maximum interval in seconds: thirty years."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class ThresholdLoggingTracer:
-    """Have the slowest operations logged, as one line of JSON an interval in which there were any.
+    """Settings of the log of slow operations: one line of JSON per interval with at least one.
 
-    An operation counts from the encoding of its value to its end, with all its retries: a query until its answer is
-    whole, for the time of whoever reads its rows is not the query's. One that takes its threshold or longer is slow. Durations are kept as seconds.
+    The time of an operation runs from the encoding of its value to its end, including all retries. That of a query ends
+    with its complete response, because the time to read the rows belongs to the caller. An operation is slow if it
+    takes its threshold or longer. Durations are kept as seconds.
 
     Raises:
         InvalidArgumentException: a duration is not one or is below 0, or an interval or ``sample_size`` is not above 0.
@@ -36,11 +37,11 @@ class ThresholdLoggingTracer:
     search_threshold: float = 1.0
     analytics_threshold: float = 1.0
     management_threshold: float = 1.0
-    """Of the requests that manage a cluster; the RFC has none for them."""
+    """Threshold of management requests; the RFC defines none."""
     sample_size: int = 10
-    """Operations that are listed for each service; all of them are counted."""
+    """Maximum number of operations listed for each service; all of them are counted."""
     emit_interval: float = 10.0
-    """From the first slow operation to the line that lists it."""
+    """Seconds from the first slow operation to the line that lists it."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class ThresholdLoggingTracer:
 
     @property
     def thresholds(self) -> Mapping[Service, float]:
-        """The seconds from which an operation is slow, by its service."""
+        """Seconds from which an operation is slow, by service."""
         return {
             Service.KV: self.kv_threshold,
             Service.QUERY: self.query_threshold,
@@ -81,13 +82,13 @@ class ThresholdLoggingTracer:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class LoggingMeter:
-    """Have the durations of all operations logged, as one line of JSON an interval in which there were any.
+    """Settings of the log of durations: one line of JSON per interval with at least one operation.
 
-    The line has a count and five percentiles for each kind of operation. Its ``emit_interval_s`` is the true number of
-    seconds that it covers, also if the client closes early.
+    The line has a count and five percentiles for each kind of operation. Its ``emit_interval_s`` is the actual number
+    of seconds that it covers, even if the client closes early.
 
     Raises:
-        InvalidArgumentException: the interval is no duration, or not above 0.
+        InvalidArgumentException: the interval is not a duration, or not above 0.
 
     Source: SDK-RFC 0067 rev 27 "LoggingMeter".
     """
@@ -101,12 +102,12 @@ class LoggingMeter:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class OrphanReporter:
-    """Have answers logged for which nobody waited any more, as one line of JSON an interval in which there were any.
+    """Settings of the log of orphans, which are late responses: one line of JSON per interval with at least one.
 
-    They tell what a timeout cannot: that the node did answer, how late, and how long it had worked on it.
+    An orphan shows what a timeout does not: that the node did respond, how late, and how long it worked on the request.
 
     Raises:
-        InvalidArgumentException: the interval is no duration, or it or ``sample_size`` is not above 0.
+        InvalidArgumentException: the interval is not a duration, or it or ``sample_size`` is not above 0.
 
     Source: SDK-RFC 0067 rev 27 "Orphaned Response Reporting".
     """
@@ -114,7 +115,7 @@ class OrphanReporter:
     emit_interval: float = 10.0
     """Seconds from the first orphan to the line that lists it."""
     sample_size: int = 10
-    """Orphans that are listed for each service; all of them are counted."""
+    """Maximum number of orphans listed for each service; all of them are counted."""
 
     def __init__(self, *, emit_interval: Duration = 10.0, sample_size: int = 10) -> None:
         object.__setattr__(self, "emit_interval", _interval(emit_interval))

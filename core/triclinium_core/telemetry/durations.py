@@ -1,4 +1,4 @@
-"""The durations of all operations of an interval, by kind.
+"""Durations of all operations of an interval, by kind.
 
 Source: SDK-RFC 0067 "LoggingMeter".
 """
@@ -13,18 +13,18 @@ from triclinium_core.telemetry.facts import MICROSECONDS
 from triclinium_core.telemetry.histogram import Histogram
 
 INTERVAL_MIN_MS = 1
-"""Shortest interval in a report, in milliseconds: readers divide the counts by it."""
+"""Minimum interval in a report, in milliseconds. It is not 0, because readers divide the counts by it."""
 
 PERCENTILES: Mapping[str, float] = {"50.0": 50.0, "90.0": 90.0, "99.0": 99.0, "99.9": 99.9, "100.0": 100.0}
-"""What is told of each kind of operation, ascending, by the name in the JSON (RFC 0067 "Collected Percentiles")."""
+"""Reported percentiles, ascending, by the name in the JSON (RFC 0067 "Collected Percentiles")."""
 
 
 class OperationDurations:
     """A histogram of microseconds for each kind of operation.
 
-    An operation that ends costs one call: that of ``add`` of its histogram, which the caller finds in ``histograms``.
+    Counting an operation costs one call: the caller looks up its histogram in ``histograms`` and calls ``add``.
 
-    An interval begins with the start of its first operation, so that its length is that of the work that it counts.
+    An interval begins with the start of its first operation, so its length covers the counted work.
 
     Args:
         on_first: receives the instant at which an interval begins.
@@ -32,7 +32,7 @@ class OperationDurations:
 
     def __init__(self, on_first: Callable[[float], None]) -> None:
         self.histograms: dict[str, Histogram] = {}
-        """Of the present interval, by the name of the operation."""
+        """Histograms of the current interval, by the name of the operation."""
         self._services: dict[str, Service] = {}
         self._on_first = on_first
         self._began_at = 0.0
@@ -41,10 +41,10 @@ class OperationDurations:
         return bool(self.histograms)
 
     def begin(self, service: Service, operation: str, began_at: float) -> Histogram:
-        """Return the histogram of an operation that has none in this interval.
+        """Create and return the histogram of an operation that has none in this interval.
 
         Args:
-            began_at: when the operation began.
+            began_at: instant at which the operation began.
         """
         if not self.histograms:
             self._began_at = began_at
@@ -54,14 +54,14 @@ class OperationDurations:
         return histogram
 
     def count(self, service: Service, operation: str, seconds: float, now: float) -> None:
-        """Count an operation that is over, where an extra call does not matter."""
+        """Count an operation that has ended, if an extra call does not matter."""
         histogram = self.histograms.get(operation)
         if histogram is None:
             histogram = self.begin(service, operation, now - seconds)
         histogram.add(int(seconds * MICROSECONDS))
 
     def take(self, now: float) -> str:
-        """Return the counts and the true length of the interval that ends ``now`` as one line of JSON, and clear them."""
+        """Return counts and length of the interval that ends ``now`` as one line of JSON, and clear the counts."""
         operations: dict[str, dict[str, object]] = {}
         for operation, histogram in self.histograms.items():
             operations.setdefault(self._services[operation].value, {})[operation] = {

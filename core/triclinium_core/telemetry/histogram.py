@@ -1,4 +1,4 @@
-"""Histogram of durations: few numbers, and any percentile within 1.6 %."""
+"""Histogram of durations with few buckets, and percentiles within 1.6 %."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from math import ceil
 
 SIGNIFICANT_BITS = 7
-"""Bits of a duration that tell its bucket from others. A bucket is at most 1/64 as wide as the durations in it, so five
-minutes in microseconds make 1,500 buckets at the very most."""
+"""Number of leading bits that determine the bucket of a duration. A bucket is at most 1/64 as wide as the durations in
+it, so durations up to five minutes in microseconds need at most 1,500 buckets."""
 
 
 class Histogram:
-    """Counts whole numbers of at least 0, in buckets that grow with them."""
+    """Counts of integers >= 0, in buckets whose width grows with the numbers."""
 
     __slots__ = ("counts", "largest")
 
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}
-        """How many numbers there were, by the least one of their bucket."""
+        """Number of entries by the smallest number of their bucket."""
         self.largest: int = 0
 
     @property
     def total_count(self) -> int:
-        """How many numbers there were."""
+        """Number of entries."""
         return sum(self.counts.values())
 
     def add(self, number: int) -> None:
@@ -33,9 +33,9 @@ class Histogram:
         self.largest = max(self.largest, number)
 
     def percentiles(self, percents: Sequence[float]) -> list[int]:
-        """Return for each percentage a number that so many of the numbers do not exceed; 0 where there were none.
+        """Return for each percentage a number that this share of the entries does not exceed; 0 without entries.
 
-        It is the largest of its bucket, so that a percentile is never flattered, and no more than the largest number.
+        It is the largest number of its bucket, but at most the largest entry, so a percentile is never too low.
 
         Args:
             percents: from 0 to 100, ascending.
@@ -54,6 +54,6 @@ class Histogram:
 
 
 def _largest_beside(least: int) -> int:
-    """Return the largest number of the bucket that begins with ``least``."""
+    """Return the largest number of the bucket whose smallest is ``least``."""
     shift = max(0, least.bit_length() - SIGNIFICANT_BITS)
     return least + (1 << shift) - 1

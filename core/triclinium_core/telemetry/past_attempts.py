@@ -1,4 +1,4 @@
-"""Sum of the attempts of an operation or request that are over."""
+"""Durations of the ended attempts of an operation or request."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import msgspec
 
 
 class PastAttempts(msgspec.Struct, gc=False):
-    """How long they took. Durations are seconds; a server's are by its own clock, None where it has not told any."""
+    """Durations in seconds. Those of the server are by its clock, and None if it has not reported any."""
 
     last: float = 0.0
-    """The newest one."""
+    """Duration of the newest ended attempt."""
     total: float = 0.0
     last_server: float | None = None
     total_server: float | None = None
 
     def add(self, seconds: float, server_seconds: float | None) -> None:
-        """Add one that is over now."""
+        """Add an attempt that has just ended."""
         self.last, self.last_server = seconds, server_seconds
         self.total += seconds
         if server_seconds is not None:

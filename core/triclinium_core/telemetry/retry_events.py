@@ -1,6 +1,6 @@
 """Events of the outer span of a call: each retry and each refusal, with its reason.
 
-The SDK-RFC 0067 has only the number of retries. These events are ours alone, and so are their names.
+SDK-RFC 0067 has only the number of retries. These events and their names are specific to this client.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ REFUSAL = "triclinium.retry_refused"
 REASON = "triclinium.retry.reason"
 """Name of the ``RetryReason``."""
 CLAUSE = "triclinium.retry.clause"
-"""Where SDK-RFC 0049 names the reason."""
+"""Clause of SDK-RFC 0049 that lists the reason."""
 DELAY = "triclinium.retry.delay"
-"""Seconds until the call is sent again."""
+"""Seconds until the next attempt."""
 DISPATCHES = "triclinium.retry.dispatches"
-"""False where the delay was cut to a limit, so that nothing is sent again."""
+"""Whether another attempt follows; False if the delay was cut to a limit."""
 ERROR = "triclinium.retry.error"
 """Name of the exception that the caller gets instead of the retry."""
 
@@ -34,23 +34,23 @@ _LISTED: Mapping[couchbase.RetryReason, str] = {
         ]
     )
 }
-"""The first line of the RFC's list that has each reason."""
+"""First line of the RFC's list with each reason."""
 
 
 def clause_of(reason: couchbase.RetryReason) -> str:
-    """Return where the RFC says that a request may be retried for this."""
+    """Return the clause of the RFC that permits a retry for this reason."""
     return _LISTED.get(reason, f"SDK-RFC 0049 RetryReason, {reason}: {reason.meaning}")
 
 
 Event = tuple[str, Mapping[str, AttributeValue]]
-"""Its name and its attributes."""
+"""Name and attributes of an event."""
 
 
 def retry_event(reason: couchbase.RetryReason, delay: float, *, dispatches: bool) -> Event:
-    """Return what tells of a retry that was decided."""
+    """Return the event of a retry."""
     return RETRY, {REASON: str(reason), CLAUSE: clause_of(reason), DELAY: delay, DISPATCHES: dispatches}
 
 
 def refusal_event(reason: couchbase.RetryReason, error: str) -> Event:
-    """Return what tells of a retry that was refused."""
+    """Return the event of a refused retry."""
     return REFUSAL, {REASON: str(reason), CLAUSE: clause_of(reason), ERROR: error}

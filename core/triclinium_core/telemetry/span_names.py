@@ -1,6 +1,6 @@
-"""Names of spans: for each operation and request the identifier of SDK-RFC 0067.
+"""Names of spans: the identifier of SDK-RFC 0067 for each operation and request.
 
-Rows that the RFC does not have stand under "Additional Operations", as it calls them: they may change.
+Rows that are not in the RFC are "Additional Operations" in its terms: they may change.
 
 Source: SDK-RFC 0067 "Span Names".
 """
@@ -15,9 +15,9 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.retry.tables import table_of
 
 DISPATCH = "dispatch_to_server"
-"""One attempt, from the hand-over of its bytes to the answer."""
+"""Span of one attempt, from the hand-over of its bytes to the response."""
 ENCODING = "request_encoding"
-"""What the transcoder or the serializer takes."""
+"""Span of the transcoder or the serializer."""
 
 _KEY_VALUE = """
     get upsert replace insert remove get_and_lock get_and_touch exists touch unlock lookup_in mutate_in append prepend
@@ -25,12 +25,12 @@ _KEY_VALUE = """
 """
 _SERVICES = {"query": "query", "analytics_query": "analytics", "search": "search", "view_query": "views"}
 _REPLICAS = ("get_replica", "lookup_in_replica")
-"""RFC 0067 "Span Names": for any request touching a replica the identifier is get_replica."""
+"""Reads of replicas. RFC 0067 "Span Names": for any request touching a replica the identifier is get_replica."""
 _INDEX_STATEMENTS = """
     create_query_index create_primary_query_index drop_query_index drop_primary_query_index build_query_indexes
     get_all_query_indexes get_deferred_query_indexes
 """
-"""Queries, each inside the span of the manager's call: see ``WrappingCall``."""
+"""Queries of the index manager, each inside the span of its call: see ``WrappingCall``."""
 _BUCKET_MANAGER = "create_bucket drop_bucket flush_bucket get_all_buckets get_bucket update_bucket"
 _COLLECTION_MANAGER = "create_collection update_collection create_scope drop_collection drop_scope get_all_scopes"
 _SEARCH_MANAGER = {
@@ -61,7 +61,7 @@ _ADDITIONAL = {
     "get_collections_manifest": "get_collections_manifest",
     "change_password": "manager_users_change_password",
 }
-"""RFC 0067 "Additional Operations": what the RFC has no row for."""
+"""Operations that are not in the RFC (RFC 0067 "Additional Operations")."""
 
 
 def _rows() -> Iterator[tuple[str, str]]:
@@ -85,21 +85,21 @@ def _rows() -> Iterator[tuple[str, str]]:
 
 
 SPAN_NAMES: Mapping[str, str] = table_of(_rows())
-"""The identifier of each operation and request, by the name that errors and reports have for it."""
+"""Identifier of each operation and request, by its name in errors and reports."""
 
 
 @unique
 class WrappingCall(StrEnum):
-    """A call that takes several operations or requests, each with a span of its own inside the call's.
+    """A call of several operations or requests, each with a span inside that of the call.
 
-    Layout of a row: identifier, service. Those about copies and scans that the RFC does not have are additions.
+    Layout of a row: identifier, service. Some rows on copies and scans are additions to the RFC.
 
-    Source: SDK-RFC 0067 "Span Names": operations which perform multiple operations underneath, and management operations
-    that execute a query.
+    Source: SDK-RFC 0067 "Span Names": operations which perform multiple operations underneath, and management
+    operations that execute a query.
     """
 
     service: Service
-    """Where its operations go."""
+    """Service of its operations."""
 
     def __new__(cls, identifier: str, service: Service) -> Self:
         """Build one row; the enum machinery calls this."""

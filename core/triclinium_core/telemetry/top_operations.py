@@ -1,6 +1,6 @@
-"""The slowest operations of an interval, service by service, and how many there were in all.
+"""Slowest operations of an interval by service, and their total number.
 
-Source: SDK-RFC 0067 "JSON Output Format & Logging", twice: of slow operations and of orphans.
+Source: SDK-RFC 0067 "JSON Output Format & Logging", in two places: for slow operations and for orphans.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from triclinium_core.telemetry.facts import OperationFacts
 
 
 class TopOperations:
-    """Keeps the slowest operations of each service.
+    """The slowest operations of each service.
 
     Args:
-        sample_size: how many.
+        sample_size: number of operations to keep for each service.
     """
 
     def __init__(self, sample_size: int) -> None:
         self._sample_size = sample_size
         self._counts: dict[str, int] = {}
         self._slowest: dict[str, list[tuple[int, int, OperationFacts]]] = {}
-        """Heaps with the fastest first. Of two that took the same time the later one counts as faster."""
+        """Heaps by service, the fastest operation first. Of two with the same time, the later one counts as faster."""
 
     def __bool__(self) -> bool:
         return bool(self._counts)
 
     def add(self, operation: OperationFacts) -> None:
-        """Count an operation, and keep it if it is one of the slowest."""
+        """Count an operation. Keep it if it is one of the slowest."""
         service = operation.service.value
         count = self._counts[service] = self._counts.get(service, 0) + 1
         heap = self._slowest.setdefault(service, [])
@@ -39,7 +39,7 @@ class TopOperations:
             heappushpop(heap, entry)
 
     def take(self) -> str:
-        """Return what was kept as one line of JSON, the slowest first, and forget it."""
+        """Return the kept operations as one line of JSON, the slowest first, and clear them."""
         report = {
             service: {
                 "total_count": count,
@@ -52,6 +52,6 @@ class TopOperations:
 
 
 def _entry(operation: OperationFacts) -> dict[str, int | str]:
-    """Return what is known of an operation. What did not happen is left out; the service stands above."""
+    """Return the known facts of an operation, without the service, which is the key of its group."""
     names = (name for name in OperationFacts.__struct_fields__ if name != "service")
     return {name: value for name in names if (value := getattr(operation, name)) is not None}

@@ -1,7 +1,7 @@
 """Protocol of tracers and spans.
 
-A tracer belongs to a user. The client calls it from the task of the operation, or from its own tasks; none of these
-methods may block. What one of them raises is logged and passed over: no operation fails because of it.
+The user supplies the tracer. The client calls it from the task of the operation or from its background tasks; none of
+these methods may block. The client logs and suppresses their exceptions: no operation fails because of them.
 
 Source: SDK-RFC 0067 "Request Tracing".
 """
@@ -19,33 +19,33 @@ from triclinium_core.shown import shown
 T = TypeVar("T")
 
 AttributeValue = str | int | float | bool
-"""What an attribute may be."""
+"""Type of an attribute."""
 
 
 @unique
 class StatusCode(Enum):
-    """How a span ended."""
+    """Status of a span."""
 
     UNSET = "unset"
-    """Nothing was said about it."""
+    """No status was set."""
     OK = "ok"
     ERROR = "error"
 
 
 class RequestSpan(Protocol):
-    """One stretch of time, from ``request_span`` to ``end``, which is called exactly once.
+    """One period of time, from ``request_span`` to ``end``, which is called exactly once.
 
-    A tracer that knows no events, attributes or status ignores them.
+    A tracer without events, attributes or status ignores them.
     """
 
     def set_attribute(self, key: str, value: AttributeValue) -> None:
-        """Tell one fact about the span; a later value of the same key wins."""
+        """Set an attribute of the span; a later value of the same key wins."""
         ...
 
     def add_event(
         self, name: str, attributes: Mapping[str, AttributeValue] | None = None, timestamp: float | None = None
     ) -> None:
-        """Tell what happened meanwhile.
+        """Add an event that happened during the span.
 
         Args:
             timestamp: seconds since the epoch; None for now.
@@ -53,7 +53,7 @@ class RequestSpan(Protocol):
         ...
 
     def set_status(self, code: StatusCode) -> None:
-        """Tell how it ended."""
+        """Set the status of the span."""
         ...
 
     def end(self) -> None:
@@ -63,7 +63,7 @@ class RequestSpan(Protocol):
 
 @runtime_checkable
 class RequestTracer(Protocol):
-    """Makes spans.
+    """Factory of spans.
 
     If ``request_span`` has a parameter ``attributes``, it receives the attributes that are known when the span begins,
     for example for a sampler. They are not set again afterwards. Otherwise the client sets them on the new span.
@@ -73,8 +73,7 @@ class RequestTracer(Protocol):
         """Begin a span now.
 
         Args:
-            parent: the span that this one is a part of; None for the tracer's choice, such as the current span of the
-                calling task.
+            parent: parent span; None for the tracer's choice, such as the current span of the calling task.
         """
         ...
 
@@ -93,39 +92,39 @@ class AttributedTracer(Protocol):
 
 
 def takes_attributes(tracer: object) -> TypeGuard[AttributedTracer]:
-    """Return whether ``request_span`` of a tracer has a parameter called ``attributes``."""
+    """Return whether the tracer's ``request_span`` has a parameter named ``attributes``."""
     try:
         parameter = signature(tracer.request_span).parameters.get("attributes")  # type: ignore[attr-defined]
     except Exception:
-        # The tracer is the user's object: it may have no signature, or raise anything.
+        # The tracer is user code: its method may have no signature, or raise any exception.
         return False
     return parameter is not None and parameter.kind in _NAMED
 
 
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-"""Kinds of parameters that a call can name."""
+"""Kinds of parameters that can be passed by name."""
 
 
 SPAN_METHODS = ("set_attribute", "add_event", "set_status", "end")
-"""What a ``RequestSpan`` has."""
+"""Methods of a ``RequestSpan``."""
 
 
 def is_span(value: object) -> bool:
-    """Tell whether ``value`` is an object with the methods of a ``RequestSpan``."""
+    """Return whether ``value`` is an object with the methods of a ``RequestSpan``."""
     if isinstance(value, type):
         return False
     try:
         return all(callable(getattr(value, name, None)) for name in SPAN_METHODS)
     except Exception:
-        # A tracer's own object may raise anything, and a tracer breaks no operation: what has no method is no span.
+        # A tracer's object may raise any exception. Treat it as no span, so that the tracer breaks no operation.
         return False
 
 
 def check_parent(span: T) -> T:
-    """Return the span that a call is to be a part of; None where it names none.
+    """Return the parent span of a call, or None.
 
     Raises:
-        InvalidArgumentException: ``span`` is no ``RequestSpan``; the argument is called ``parent_span``.
+        InvalidArgumentException: ``span`` is not a ``RequestSpan``; the argument is called ``parent_span``.
     """
     if span is None or is_span(span):
         return span

@@ -1,4 +1,4 @@
-"""A query for analytics and its options.
+"""Analytics query and its options.
 
 Source: SDK-RFC 0057 "ICluster#AnalyticsQuery", "AnalyticsScanConsistency", "Priority"; SDK-RFC 0027 "Request Format".
 """
@@ -16,28 +16,28 @@ from triclinium_core.services.statement.identifiers import analytics_identifier
 from triclinium_core.services.statement.statement_request import StatementRequest
 
 PRIORITY = ("Analytics-Priority", "-1")
-"""Header of what goes before others: a lower number is a higher priority, and everything else has 0."""
+"""Header of a query with high priority. A lower number is a higher priority; queries without the header have 0."""
 
 
 @unique
 class AnalyticsScanConsistency(StrEnum):
-    """How new the datasets have to be that an analytics query reads."""
+    """Required freshness of the datasets that an analytics query reads."""
 
     NOT_BOUNDED = "not_bounded"
-    """As they are; what an analytics query does unless told otherwise."""
+    """Read the datasets as they are. The default."""
     REQUEST_PLUS = "request_plus"
-    """With all mutations from before the query; it waits until they have arrived."""
+    """Wait until the datasets contain all mutations from before the query."""
 
 
 class AnalyticsRequest(StatementRequest, frozen=True, kw_only=True):
-    """Run a statement in SQL++ for analytics."""
+    """SQL++ statement for the analytics service."""
 
     name: ClassVar[str] = "analytics_query"
     service: ClassVar[Service] = Service.ANALYTICS
     path: ClassVar[str] = "/analytics/service"
 
     priority: bool = False
-    """Whether it goes before those without."""
+    """Whether the query precedes queries without priority."""
     scan_consistency: AnalyticsScanConsistency | None = None
 
     def __post_init__(self) -> None:
@@ -51,16 +51,16 @@ class AnalyticsRequest(StatementRequest, frozen=True, kw_only=True):
         return analytics_identifier(name)
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return the priority, which stands in no body."""
+        """Return the header for the priority."""
         return (PRIORITY,) if self.priority else ()
 
     def options(self) -> dict[str, object]:
-        """Return the members of the request that stand for options; what is not set is left out."""
+        """Return the members of the request for its options. Omit options that are not set."""
         options = StatementRequest.options(self)
         if self.scan_consistency is AnalyticsScanConsistency.REQUEST_PLUS:
             options["scan_consistency"] = self.scan_consistency.value
         return options
 
     def decode(self, answer: HttpResponse) -> AnalyticsMetaData:
-        """Return what comes beside the rows."""
+        """Return the metadata."""
         return metadata_of(answer)

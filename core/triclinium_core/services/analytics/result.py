@@ -15,7 +15,7 @@ from triclinium_core.services.statement import answers
 
 @unique
 class AnalyticsStatus(StrEnum):
-    """How an analytics query ended; the value is the word of the service."""
+    """Status of an analytics query. The value is the word on the wire."""
 
     RUNNING = "running"
     SUCCESS = "success"
@@ -23,22 +23,22 @@ class AnalyticsStatus(StrEnum):
     FAILED = "failed"
     FATAL = "fatal"
     UNKNOWN = "unknown"
-    """Another word."""
+    """Any other word."""
 
 
 BROKEN_OFF = frozenset({AnalyticsStatus.TIMEOUT, AnalyticsStatus.FAILED, AnalyticsStatus.FATAL})
-"""Rows may be missing. The answer has an error, and is never read as a success."""
+"""Statuses with which rows may be missing. The answer has an error, and never counts as a success."""
 
 
 class AnalyticsWarning(msgspec.Struct, frozen=True):
-    """What the service would have the author of an analytics query know."""
+    """Warning of the service about an analytics query."""
 
     code: int
     message: str
 
 
 class AnalyticsMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """What an analytics query has cost."""
+    """Cost of an analytics query."""
 
     elapsed_time: float = 0.0
     """Seconds from the arrival of the query to the end of its answer."""
@@ -46,23 +46,23 @@ class AnalyticsMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds from the beginning of its execution."""
     result_count: int = 0
     result_size: int = 0
-    """Bytes."""
+    """Size of the rows in bytes."""
     error_count: int = 0
     processed_objects: int = 0
     warning_count: int = 0
 
 
 class AnalyticsMetaData(ServiceResult, frozen=True, kw_only=True):
-    """What the service tells of an analytics query whose rows have all come."""
+    """Metadata of an analytics query, which follows its rows."""
 
     request_id: str
-    """The service's name for the query."""
+    """Id of the query in the service."""
     client_context_id: str
     status: AnalyticsStatus
     warnings: tuple[AnalyticsWarning, ...] = ()
     metrics: AnalyticsMetrics = AnalyticsMetrics()
     signature: object = None
-    """The shape of the rows as JSON; None if not sent."""
+    """Signature of the rows as JSON; None if not sent."""
 
 
 class _Metrics(answers.AnsweredMetrics, frozen=True, kw_only=True):
@@ -74,10 +74,10 @@ class _Answer(answers.AnsweredParts, frozen=True, kw_only=True):
 
 
 def metadata_of(answer: HttpResponse) -> AnalyticsMetaData:
-    """Return what an answer without an error says.
+    """Return the metadata in an answer without an error.
 
     Raises:
-        MalformedAnswer: this is not how the service answers, or it broke off without an error.
+        MalformedAnswer: it is not an answer of the service, or its status is in ``BROKEN_OFF`` without an error.
     """
     answered = answers.read_parts(answer, _Answer, lambda found: {"metrics": answers.known_metrics(found, _Metrics)})
     return AnalyticsMetaData(

@@ -1,38 +1,38 @@
-"""Limits of JSON that is decoded into Python objects: the event loop waits while a decoder makes them.
+"""Limits of JSON that is decoded into Python objects: the event loop waits for the decoder.
 
-Each is a count of work, and JSON that is full up to all of them takes some fifty milliseconds (``python -m tests.bench
---only bounds``). Text that is not decoded has no limit here.
+Each limit bounds a kind of work. JSON at all limits takes some fifty milliseconds (``python -m tests.bench --only
+bounds``). Text that is not decoded has no limit here.
 """
 
 from __future__ import annotations
 
 UNCOUNTED_SIZE_BYTES_MAX = 256 * 1024
-"""Bytes of JSON whose parts are not counted: brackets alone, the costliest there are, take some thirty milliseconds."""
+"""Size in bytes up to which parts are not counted: brackets alone, the worst case, take some thirty milliseconds."""
 OBJECTS_SIZE_BYTES_MAX = 21 * 1024 * 1024
-"""Bytes of JSON that is decoded: a document has at most 20 MiB, and a row has names and metadata beside it."""
+"""Maximum size of decoded JSON: a document has at most 20 MiB, and a row adds names and metadata."""
 OBJECTS_PARTS_MAX = 100_000
-"""Objects, lists and the values that commas separate: a key takes 0.3 to 0.5 microseconds."""
+"""Maximum number of objects, lists and comma-separated values. A key takes 0.3 to 0.5 microseconds."""
 OBJECTS_BYTES_PER_PART = 512
-"""Bytes that take as long as one part. The more bytes there are, the fewer parts may they have."""
+"""Number of bytes that take as long as one part. Each such block lowers the maximum number of parts by one."""
 OBJECTS_ESCAPES_MAX = 500_000
-"""Backslashes: each takes some 0.02 microseconds, ten times as much as another character."""
+"""Maximum number of backslashes: each takes some 0.02 microseconds, ten times as much as another character."""
 
 _COUNTED_SIZE_BYTES = 4 * 1024 * 1024
-"""Bytes up to which each occurrence is counted in one call. Beyond that, searching and stopping early is cheaper."""
+"""Size in bytes up to which one call counts all occurrences. Above it, searching and stopping early is cheaper."""
 _BEGINNINGS = b",[{"
 
 
 class TooManyParts(ValueError):
-    """JSON is too large to be decoded; the text gives count and limit."""
+    """JSON is too large to be decoded. The text states the count and the limit."""
 
 
 def check_decodable(encoded: bytes) -> None:
     """Check that JSON can be decoded into objects without delaying the event loop.
 
-    Commas and brackets inside of texts count as well, so a count is never too small.
+    Commas and brackets inside strings count as well, so a count is never too small.
 
     Raises:
-        TooManyParts: it has too many bytes, parts or escapes.
+        TooManyParts: the JSON has too many bytes, parts or escapes.
     """
     size = len(encoded)
     if size <= UNCOUNTED_SIZE_BYTES_MAX:
@@ -50,7 +50,7 @@ def check_decodable(encoded: bytes) -> None:
 
 
 def _count(encoded: bytes, byte: int, most: int) -> int:
-    """Return how often a byte occurs; of large JSON at most ``most`` and one."""
+    """Return the number of occurrences of a byte. In large JSON, stop at ``most`` plus one."""
     if len(encoded) <= _COUNTED_SIZE_BYTES:
         return encoded.count(byte)
     count, at = 0, encoded.find(byte) if most >= 0 else -1

@@ -1,8 +1,8 @@
 """The answer to one request while it arrives: body or rows, their reader, and pauses of reading.
 
-An answer without rows is kept whole. Rows are handed out as soon as somebody waits for them; what comes before that is
-held, and from a bound on nothing more is to be read until it is taken. Behind the last row stands what the request comes
-to. Whoever has had rows may not get them a second time.
+An answer without rows is buffered whole. Rows are handed out as soon as a reader waits for them. Until then they are
+buffered, and above a limit reading pauses until the reader takes them. The outcome follows the last row. Once a reader
+has received rows, the request is not retried, because a retry would deliver rows twice.
 
 Source: decisions C22 and C24.
 """
@@ -23,9 +23,9 @@ from triclinium_core.work import BYTES_PER_UNIT, PARSED_BYTES_PER_UNIT, ROW_WORK
 HELD_SIZE_BYTES = 256 * 1024
 """Bytes of rows that are not requested yet; with more, reading pauses."""
 HELD_SIZE_BYTES_MAX = 16 * 1024 * 1024
-"""Where rows come although reading was to pause: a driver that ignores that gets the request failed here."""
+"""Bytes of rows that fail the request: they arrive only if the driver does not pause reading."""
 BODY_SIZE_BYTES_MAX = 32 * 1024 * 1024
-"""Of an answer that is read whole: ten times the largest configs and lists that services answer."""
+"""Maximum size of an answer that is read whole: ten times the largest configs and lists of services."""
 BODY_LIMITS = JsonLimits(size_bytes_max=BODY_SIZE_BYTES_MAX, objects_max=65_536, parts_max=524_288)
 """Limits of an answer that is read whole: lists of some thousand users or indexes, and thirty buckets with the maps of
 all vbuckets. Each object of a list takes 0.5 to 3 microseconds, so these limits permit more than 50 milliseconds: the
@@ -34,23 +34,23 @@ ROWS_AT_ONCE_MAX = 8192
 """Maximum number of rows that are handed out together. Their reader decodes them without a pause, at some microseconds
 each."""
 HTTP_OK = 200
-"""Rows of any other answer belong to an error."""
+"""The status of a success. Rows of an answer with another status belong to an error."""
 
 Outcome = ServiceResult | errors.CouchbaseException
-"""What a request comes to."""
+"""Outcome of a request: a result or an error."""
 
 
 class UnreadableAnswer(ValueError):
-    """What comes is not to be read on; the text says what the node did, as in "did not answer a list of rows"."""
+    """The rest of the answer is unreadable. The text is a predicate about the node: "did not answer a list of rows"."""
 
 
 class ForeignAnswer(ValueError):
-    """An answer to another request. The text says what the node did."""
+    """The answer belongs to another request. The text is a predicate about the node."""
 
 
 @unique
 class ReaderState(Enum):
-    """How whoever asked stands to the rows."""
+    """State of the reader of the rows."""
 
     NEW = "waits, and has had none"
     READING = "has some to read"
@@ -59,7 +59,7 @@ class ReaderState(Enum):
 
 @unique
 class ReaderEvent(Enum):
-    """What happens to a reader."""
+    """Event of a reader."""
 
     ROWS_GIVEN = "rows_given"
     ROWS_WANTED = "rows_wanted"
@@ -72,19 +72,19 @@ READER_TRANSITIONS: Mapping[ReaderState, Mapping[ReaderEvent, ReaderState]] = tr
         (ReaderState.WAITING, ReaderEvent.ROWS_GIVEN, ReaderState.READING),
     ]
 )
-"""The state that an event leads to. Whoever waits and asks again is as far as before."""
+"""Next state for each state and event. Any other event, such as a second request for rows, changes nothing."""
 
 
 class IncomingAnswer:
-    """What has come of the answer to the newest attempt, and is not handed out yet."""
+    """The received part of the answer to the newest attempt, without the rows that were handed out."""
 
     def __init__(self) -> None:
         self.status: int = 0
-        """HTTP status of the answer to the newest attempt; 0 before its head has come."""
+        """HTTP status of the answer to the newest attempt; 0 before its head arrives."""
         self.context_id: str | None = None
         """Client context id of the newest attempt, which its answer repeats. None if the service repeats no id."""
         self.outcome: Outcome | None = None
-        """What the request comes to, once that is known; the rows before it may still have to be taken."""
+        """Outcome of the request; None until it is known. Rows that precede it may still be buffered."""
         self._expected = b""
         """JSON text of the id as most services send it: not escaped, and not cut."""
         self._reader = ReaderState.NEW
@@ -98,7 +98,7 @@ class IncomingAnswer:
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether somebody waits for rows, or for the end."""
+        """Whether a reader waits for rows or for the outcome."""
         return self._reader is not ReaderState.READING
 
     @property
@@ -110,7 +110,8 @@ class IncomingAnswer:
         """Prepare for the body of an answer.
 
         Args:
-            rows_of: the key of its rows; None for an answer without rows.
+            status: HTTP status of the answer.
+            rows_of: key of the array of rows; None for an answer without rows.
         """
         self.status = status
         self._splitter = RowSplitter(rows_of) if rows_of is not None else None
@@ -124,7 +125,7 @@ class IncomingAnswer:
 
         Raises:
             ForeignAnswer: the answer names another request; its rows are dropped.
-            UnreadableAnswer: the answer is not a list of rows, or is too large to be read whole.
+            UnreadableAnswer: the answer is not a list of rows, or exceeds ``BODY_SIZE_BYTES_MAX``.
             DecoderFault: the decoder of rows, or of the client context id, failed.
         """
         self.work = len(data) // BYTES_PER_UNIT
@@ -147,7 +148,7 @@ class IncomingAnswer:
             self._check_noted(self._splitter)
         size = sum(map(len, rows))
         self.work += len(rows) * ROW_WORK + size // PARSED_BYTES_PER_UNIT
-        # Those of an error would be held until somebody wants them, and nobody ever does.
+        # No reader ever takes the rows of an error, so they are not buffered.
         if self.status == HTTP_OK:
             self._rows += rows
             self._rows_size += size
@@ -174,10 +175,10 @@ class IncomingAnswer:
             raise _foreign(found)
 
     def pauses(self) -> bool:
-        """Return whether reading is to pause from now on, for too much of what nobody has taken is held.
+        """Return whether reading must pause now, because too many bytes of rows are buffered.
 
         Raises:
-            UnreadableAnswer: it was to pause before, and far more came.
+            UnreadableAnswer: reading is paused already, and more than ``HELD_SIZE_BYTES_MAX`` bytes are buffered.
         """
         if self._rows_size >= HELD_SIZE_BYTES and not self._is_paused:
             self._is_paused = True
@@ -187,10 +188,10 @@ class IncomingAnswer:
         return False
 
     def resumes(self, *, is_whole: bool = False) -> bool:
-        """Return whether reading, which was to pause, is to go on from now on.
+        """Return whether paused reading must resume now.
 
         Args:
-            is_whole: whether the answer has ended, so that what comes next is not its own.
+            is_whole: whether the answer has ended, so that the next bytes are not part of it.
         """
         if self._is_paused and (is_whole or self._rows_size < HELD_SIZE_BYTES):
             self._is_paused = False
@@ -201,7 +202,7 @@ class IncomingAnswer:
         """Return the body of an answer that has ended, without its rows.
 
         Raises:
-            MalformedRows: it ended early, holds no list of rows, or has more parts than ``BODY_LIMITS`` permit.
+            MalformedRows: the body ended early, is malformed, or exceeds its limits.
             DecoderFault: the decoder of rows failed.
         """
         if self._splitter is None:
@@ -218,11 +219,11 @@ class IncomingAnswer:
             raise decoder_faults.unexpected(decoder_faults.Decoder.ROWS, error) from None
 
     def want(self) -> bool:
-        """Record that somebody wants more rows; return whether that is news."""
+        """Record that the reader waits for rows. Return False if it waited already."""
         return self._hear(ReaderEvent.ROWS_WANTED)
 
     def take(self) -> list[bytes] | Outcome | None:
-        """Return the received rows, each once, or else the end. None without a reader or without rows."""
+        """Return rows that were not returned before, or else the outcome. None without a waiting reader or either."""
         if not self.is_waited_for:
             return None
         if not self._rows:
@@ -244,10 +245,10 @@ class IncomingAnswer:
 
 
 def _compared(find: Callable[[str, bytes], str | None], ours: str, theirs: bytes) -> str | None:
-    """Return the foreign id that ``find`` finds.
+    """Return the foreign id that ``find`` finds, or None.
 
     Raises:
-        DecoderFault: it failed.
+        DecoderFault: ``find`` failed.
     """
     try:
         return find(ours, theirs)

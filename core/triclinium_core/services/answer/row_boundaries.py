@@ -1,6 +1,6 @@
-"""The text between two rows: a guess at where the rows of one answer end.
+"""Text between two rows: a guess at where the rows of one answer end.
 
-All rows of an answer are written by the same code, so the text between the first two is likely to be between all others.
+The same code writes all rows of an answer, so the text between the first two is likely to be between all others.
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ class RowBoundary(NamedTuple):
 
 
 def boundaries_between(encoded: bytearray, start: int, first: memoryview, second: memoryview) -> Sequence[RowBoundary]:
-    """Return what to look for between rows like these: a long text that seldom deceives, a short one that others have.
+    """Return two boundaries of such rows: a long text that rarely occurs in a row, and a short one that is more common.
 
     Args:
-        encoded: text that holds both rows.
-        start: offset of the first row in it.
+        encoded: text that contains both rows.
+        start: offset of the first row in ``encoded``.
+        first: first row.
+        second: row after it.
     """
     separator = _match_separator(encoded, start + len(first))
     assert separator is not None, "a separator is between two rows"
-    # Rows may be large: copies of whole ones would take longer than everything else.
+    # Rows may be large: copying whole rows would take longer than everything else.
     end, begin = bytes(first[-ROW_END_SIZE_BYTES:]), bytes(second[:ROW_END_SIZE_BYTES])
     brackets_at = len(end.rstrip(b"}]"))
     closing = end[brackets_at - (end[brackets_at - 1 : brackets_at] == b'"') :]

@@ -1,21 +1,23 @@
 """Splitter of rows in a streamed JSON document: bytes in any pieces in, whole rows out.
 
-Theory of operation. The document is an object; the elements of one array of its own are rows, and all else is kept.
-The end of a value is found by counting brackets and skipping strings (``ValueEnd``). Text that is not JSON may get an end
-as well: a decoder has to refuse it. Each byte is examined a bounded number of times: the patterns are possessive, so they
-never go back, and a bracket that closes too far away for them is stepped over alone. Two ways lead to the ends of rows:
+Theory of operation. The document is an object. The elements of one array among its members are rows; the rest is kept.
+``ValueEnd`` finds the end of a value by counting brackets and skipping strings. It may find an end in text that is not
+JSON, which the decoder then refuses. Each byte is examined a bounded number of times: the patterns are possessive, so
+they never backtrack, and a bracket that closes too far away for them is skipped by itself. Two methods find the ends of
+rows:
 
-- The exact way steps from value to value and hands whole rows to the decoder, which checks them.
-- The short way guesses. All rows of an answer are written by the same code, so what stood between the first two is
-  looked for from the end of a piece backwards, and everything in front of it is handed to the decoder at once. The
-  guess is right if and only if the decoder takes it: it began where a row begins, and a text that is a whole sequence
-  of JSON values, with a separator behind it, has no other end. Where the decoder refuses, the exact way is taken, and
-  no other guess is made before a row has ended, so no byte is handed to the decoder more than four times.
+- The exact method steps from value to value and passes whole rows to the decoder, which checks them.
+- The fast method guesses. The same code writes all rows of an answer, so the splitter searches each piece backwards for
+  the text between the first two rows, and passes everything before it to the decoder in one call. The guess is right if
+  and only if the decoder accepts it: the text starts where a row starts, and a whole sequence of JSON values with a
+  separator behind it has no other end. If the decoder refuses it, the splitter uses the exact method, and does not
+  guess again before a row ends. So no byte is passed to the decoder more than four times.
 
-A lone surrogate, which the decoder refuses although the grammar allows it, concerns only who decodes its row: on the
-exact way the decoder gets a text without it where it refused the row, and the row leaves as it came.
+The decoder refuses a lone surrogate although the grammar allows it. Only code that decodes the row needs to know. So if
+the exact method's decoder refuses a row, it gets a text without lone surrogates, and the row is returned as received.
 
-What follows the last row of a piece is always stepped through, so a row leaves with the piece in which it ends.
+The splitter always steps through the text after the last row of a piece, so each row is returned with the piece in
+which it ends.
 """
 
 from __future__ import annotations
@@ -33,19 +35,21 @@ from triclinium_core.services.answer.surrogates import first_lone_surrogate, wit
 from triclinium_core.work import MEMBER_WORK, STEP_WORK, STEPPED_BYTES_PER_UNIT
 
 ROW_SIZE_BYTES_MAX = 32 * 1024 * 1024
-"""Maximum size of a row: the largest document that Couchbase stores, 20 MiB, and half as much around it. The decoder
-checks a row in one call, at some two milliseconds for each MiB, and up to five if it has only brackets or escapes."""
+"""Maximum size of a row: 20 MiB for the largest document that Couchbase stores, and half as much for the rest. The
+decoder checks a row in one call, at some two milliseconds for each MiB, and up to five if it has only brackets or
+escapes."""
 
 REST_SIZE_BYTES_MAX = 4 * 1024 * 1024
-"""Far more than metrics, errors, facets and the profile of a large plan take."""
+"""Maximum size of the document without its rows: far more than metrics, errors, facets and the profile of a large plan
+take."""
 
 REST_LIMITS = JsonLimits(size_bytes_max=REST_SIZE_BYTES_MAX, objects_max=16_384, parts_max=40_000)
-"""Limits of the document without its rows. It is read in one event, up to three times: to check it, for errors, and for
-the result. Within these limits that takes less than 50 milliseconds of CPython 3.11 (``python -m tests.bench --only
-bounds``). The profile of a large plan has some thousand parts."""
+"""Limits of the document without its rows. It is read in one event, up to three times: for the check, for errors, and
+for the result. Within these limits that takes less than 50 milliseconds with CPython 3.11 (``python -m tests.bench
+--only bounds``). The profile of a large plan has some thousand parts."""
 
 MEMBERS_MAX = 1024
-"""Maximum number of members of the document itself. Services send a dozen; each takes several microseconds."""
+"""Maximum number of members of the document itself. Services send a dozen. Each takes several microseconds."""
 
 QUOTE = ord('"')
 BACKSLASH = ord("\\")
@@ -54,7 +58,7 @@ VALUE_STARTS = frozenset(b'{["-0123456789tfn')
 """Possible first bytes of a JSON value."""
 
 LEVELS_AT_ONCE = 3
-"""Levels of nesting that one match steps over. Those around them are counted in Python."""
+"""Number of nesting levels that one match skips. Python code counts the levels around them."""
 
 DEPTH_AT_ONCE_MIN = 16
 """Minimum nesting depth at which the brackets in that many bytes are counted together. A server may send 64 KiB of
@@ -63,12 +67,12 @@ brackets that do not close, and a single bracket takes a microsecond."""
 _PLAIN = rb'[^"{}\[\]]*+'
 _STRING_REST = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
 _STRING = rb'"(?:[^"]*+(?<!\\)"|(?=[^"]*+")' + _STRING_REST + rb'")'
-"""A quote without a backslash in front of it ends a string for sure, and a search for quotes alone is ten times as fast as
-one that looks at backslashes. That one is made only where a quote follows at all."""
+"""Pattern of a string. A quote that no backslash precedes always ends a string, and a search for quotes alone is ten
+times as fast as one that handles backslashes. The slow search runs only if a quote follows at all."""
 
 
 def _balanced(levels: int) -> bytes:
-    """Return a pattern of anything in which all strings end, and all brackets close within so many levels."""
+    """Return a pattern of text in which all strings end and all brackets close, nested at most ``levels`` deep."""
     parts = [_STRING]
     if levels:
         parts.append(rb"[{\[]" + _balanced(levels - 1) + rb"[}\]]")
@@ -76,7 +80,7 @@ def _balanced(levels: int) -> bytes:
 
 
 _Match = Callable[[bytes | bytearray, int], re.Match[bytes]]
-"""A pattern that matches at every position, if only an empty text."""
+"""Match function of a pattern that matches at every position, because it also matches an empty text."""
 
 _match_balanced = cast(_Match, re.compile(_balanced(LEVELS_AT_ONCE), re.DOTALL).match)
 _match_string_rest = cast(_Match, re.compile(_STRING_REST, re.DOTALL).match)
@@ -88,18 +92,17 @@ _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 _decode_name = msgspec.json.Decoder(str).decode
 
 _search_byte = re.compile(r" \(byte (\d+)\)$").search
-"""Where msgspec says in which byte it found an error."""
+"""Finds the byte offset in an error message of msgspec."""
 
 
 class MalformedRows(ValueError):
-    """A body is not JSON, was cut short, or has a part above its bound. The text says what is wrong, and at which byte."""
+    """A body is not JSON, was cut short, or exceeds a limit. The text names the fault and its byte offset."""
 
 
 class ValueEnd:
-    """Finds the end of one JSON value after the other, whose bytes arrive in any cut.
+    """Scanner that finds the ends of consecutive JSON values, which arrive in pieces of any size.
 
-    A number or a literal ends in front of the first byte that cannot belong to it, so its end is known with the next
-    byte.
+    A number or a literal ends before the first byte that cannot belong to it, so its end is known with the next byte.
     """
 
     __slots__ = ("_depth", "_escaped", "_in_string", "stepped_bytes", "steps")
@@ -114,13 +117,13 @@ class ValueEnd:
         self._escaped = False
 
     def begin(self, first: int) -> None:
-        """Begin with a value, whose first byte this is; ``go_on`` behind it."""
+        """Begin a value with its first byte. Call ``go_on`` with the position after that byte."""
         self._depth = 1 if first in OPENING else 0
         self._in_string = first == QUOTE
         self._escaped = False
 
     def go_on(self, data: bytes | bytearray, position: int = 0) -> int:
-        """Return the position behind the value; -1 where it goes on in the next piece."""
+        """Return the position after the value, or -1 if the value continues in the next piece."""
         size = len(data)
         while True:
             self.steps += 1
@@ -158,7 +161,7 @@ class ValueEnd:
         return end
 
     def _string_end(self, data: bytes | bytearray, position: int) -> int:
-        """Return the position behind the quote that ends the string; -1 where it goes on."""
+        """Return the position after the quote that ends the string, or -1 if the string continues."""
         if self._escaped and position < len(data):
             position += 1
             self._escaped = False
@@ -174,7 +177,7 @@ class ValueEnd:
         if position == len(data):
             return -1
         if data[position] != QUOTE:
-            # A backslash is the last byte; what it escapes comes with the next piece.
+            # The last byte is a backslash; the next piece begins with the byte that it escapes.
             self._escaped = True
             return -1
         self._in_string = False
@@ -183,7 +186,7 @@ class ValueEnd:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Place:
-    """Where in the document the next byte stands. Not an enum: to look up a member takes 300 ns in Python 3.11."""
+    """Place in the document's grammar. Not an enum: looking up a member takes 300 ns in Python 3.11."""
 
     text: str
 
@@ -221,28 +224,28 @@ _NEXT: Mapping[_Place, Mapping[int, _Place]] = {
         _END: {},
     }.items()
 }
-"""RFC 8259, sections 4 and 5: where each byte that may stand in a place leads to."""
+"""Next place for each place and each byte allowed there (RFC 8259, sections 4 and 5)."""
 
 
 _WORDS: Mapping[_Place, str] = {_NAME: "a name", _VALUE: "a value", _ROW: "a value"}
-"""What begins with a byte that leads there, in errors."""
+"""Words in errors for the part that begins at a place."""
 
 
 class RowSplitter:
-    """Cuts the rows out of a JSON document that is streamed.
+    """Splitter that takes the rows out of a streamed JSON document.
 
-    The document is an object. The elements of the array that it has under ``key`` are the rows. Without such a member,
-    or where its value is not an array, there are no rows, and the document is kept whole. The same key deeper within
-    does not count. A document that has the key twice is refused: nobody can say which of the two is meant. A body that
-    is not a JSON object, such as the page of a proxy, is kept as it came, up to the bound, so that it can be shown.
+    The document is an object. The rows are the elements of the array in its member ``key``. If there is no such member,
+    or its value is not an array, there are no rows, and the document is kept whole. The same key in a nested object
+    does not count. A document that has the key twice is ambiguous and is refused. A body that is not a JSON object,
+    such as the page of a proxy, is kept as received, up to the limit, so that errors can show it.
 
-    Once a body was refused, each further call raises the same. Rows in front of the fault that arrived in the same piece
-    are lost.
+    After a body is refused, each further call raises the same error. Rows that precede the fault in the same piece are
+    lost.
 
     Args:
-        key: of the array, decoded: the document may escape it as it likes.
-        row_size_bytes_max: bytes that a row may have.
-        rest_size_bytes_max: bytes that the document without its rows may have.
+        key: name of the array, decoded: the document may escape it in any form.
+        row_size_bytes_max: maximum size of a row.
+        rest_size_bytes_max: maximum size of the document without its rows.
     """
 
     def __init__(
@@ -263,13 +266,13 @@ class RowSplitter:
         self._value = ValueEnd()
         self._received = 0
         self._refusal: str | None = None
-        # The document without its rows, and where in it they stood.
+        # The document without its rows, and the offset of the rows in it.
         self._rest = bytearray()
         self._name_start = 0
         self._is_ours = self._seen = self._is_noted = False
         self._members = 0
         self._rows_at = self._rows_offset = self._rows_size = 0
-        # An opening bracket and the row that has begun, ready to be decoded with whatever follows.
+        # An opening bracket and the incomplete row, ready to be decoded together with the bytes that follow.
         self._row = bytearray(b"[")
         self._row_offset = 0
         self._boundaries: Sequence[RowBoundary] = ()
@@ -277,23 +280,23 @@ class RowSplitter:
 
     @property
     def work(self) -> int:
-        """Units of work so far, without those that are counted by bytes and rows."""
+        """Units of work so far, except those that are counted by bytes and rows."""
         value = self._value
         stepped = value.steps * STEP_WORK + value.stepped_bytes // STEPPED_BYTES_PER_UNIT
         return stepped + self._members * MEMBER_WORK
 
     @property
     def held(self) -> int:
-        """Bytes that are buffered: the row that has begun, and the document without its rows."""
+        """Number of buffered bytes: the incomplete row, and the document without its rows."""
         return len(self._row) - 1 + len(self._rest)
 
     def feed(self, data: bytes | bytearray) -> list[bytes]:
-        """Return the rows that are complete now, each the exact JSON text of one element: valid JSON in UTF-8.
+        """Return the rows that end in this piece, each the exact JSON text of one element: valid JSON in UTF-8.
 
         A number, true, false or null is complete with the byte that follows it.
 
         Raises:
-            MalformedRows: a JSON document does not go on like this, or a part of it is above its bound.
+            MalformedRows: the piece does not continue a JSON document, or a part of the document exceeds its limit.
         """
         if self._refusal is not None:
             raise MalformedRows(self._refusal)
@@ -348,7 +351,7 @@ class RowSplitter:
     # -- The document around the rows.
 
     def _keep_structure(self, data: bytes | bytearray, position: int) -> int:
-        """Step over whitespace and the one byte behind it, which says what comes next; return the new position."""
+        """Skip whitespace and the byte after it, which determines the next place. Return the new position."""
         at = _match_space(data, position).end()
         self._rest += data[position:at]
         if at == len(data):
@@ -371,7 +374,7 @@ class RowSplitter:
         return at + 1
 
     def _keep_value(self, data: bytes | bytearray, position: int) -> int:
-        """Keep a name or a value up to its end, or to that of the piece; return the new position."""
+        """Keep a name or a value up to its end or the end of the piece. Return the new position."""
         end = self._value.go_on(data, position)
         if end < 0:
             self._rest += data[position:]
@@ -403,9 +406,9 @@ class RowSplitter:
     # -- The rows.
 
     def _take_rows(self, data: bytes | bytearray, position: int, rows: list[bytes]) -> int:
-        """Add the rows that end in this piece, or, while nothing is known of them, the first two; return the position.
+        """Add the rows that end in this piece, but only the first two while no boundary is known. Return the position.
 
-        It is the end of the piece or of the array, or what follows the first two rows.
+        The position is the end of the piece, the end of the array, or the byte after the first two rows.
         """
         if self._place is _AFTER_ROW:
             position = self._after_row(data, position)
@@ -414,9 +417,9 @@ class RowSplitter:
         return self._step_through(data, position, rows)
 
     def _guess(self, data: bytes | bytearray, position: int, rows: list[bytes]) -> int:
-        """Add all rows in front of what looks like the last boundary, and return where the next row begins.
+        """Add all rows before the last text that looks like a boundary. Return the position of the next row.
 
-        Without one, or where the decoder refuses it, the position stays the same.
+        Return ``position`` if there is no such text or the decoder refuses the rows.
         """
         for boundary in self._boundaries:
             at = data.rfind(boundary.text, position)
@@ -442,7 +445,7 @@ class RowSplitter:
         return at + boundary.row_start
 
     def _step_through(self, data: bytes | bytearray, position: int, rows: list[bytes]) -> int:
-        """Go from row to row, to the end of the piece or of the array; while no boundary is known, up to the second."""
+        """Step from row to row to the end of the piece or array, or of the second row if no boundary is known."""
         size, first, latest, done = len(data), position, position, -1
         left = -1 if self._boundaries else 2
         while position < size and left:
@@ -478,7 +481,7 @@ class RowSplitter:
         return position
 
     def _begin_row(self, data: bytes | bytearray, position: int) -> int:
-        """Step over the first byte of a row, or over the bracket behind no row at all; return the new position."""
+        """Skip the first byte of a row, or the closing bracket of an empty array. Return the new position."""
         byte = data[position]
         if byte in VALUE_STARTS:
             self._place = _ROW
@@ -489,7 +492,7 @@ class RowSplitter:
         raise self._unexpected(data, position)
 
     def _after_row(self, data: bytes | bytearray, position: int) -> int:
-        """Step over whitespace and the comma or bracket behind it; return the new position."""
+        """Skip whitespace and the comma or bracket after it. Return the new position."""
         at = _match_space(data, position).end()
         if at == len(data):
             return at
@@ -507,7 +510,7 @@ class RowSplitter:
         return position + 1
 
     def _decode(self, rows: list[bytes]) -> None:
-        """Add the rows that are held, whole ones, and learn from them what stands between two."""
+        """Add the buffered rows, which are whole, and derive the boundaries from the first two."""
         self._row += b"]"
         found: Sequence[bytes]
         try:
@@ -522,7 +525,7 @@ class RowSplitter:
         self._hand_out(found, rows)
 
     def _with_lone_surrogates(self) -> Sequence[bytes]:
-        """Return the rows that are held as they came, if nothing but lone surrogates is wrong with them."""
+        """Return the buffered rows as received, if lone surrogates are their only fault."""
         try:
             found = _decode_rows(without_lone_surrogates(self._row))
         except (msgspec.DecodeError, RecursionError) as error:
@@ -534,20 +537,20 @@ class RowSplitter:
             start = _match_space(self._row, at).end()
             end = start + len(bytes(taken))
             rows.append(bytes(self._row[start:end]))
-            # Over the comma, or the last bracket.
+            # Skip the comma or the last bracket.
             at = _match_space(self._row, end).end() + 1
         return rows
 
     def _hand_out(self, found: Sequence[bytes], rows: list[bytes]) -> None:
-        """Add the rows that the decoder found in what is held, which it took as a whole."""
-        # The decoder does not look into strings that it need not decode.
+        """Add the rows that the decoder found in the buffer, all of which it accepted."""
+        # The decoder does not check the encoding of strings that it does not decode.
         if not self._row.isascii():
             try:
                 self._row.decode()
             except UnicodeDecodeError as error:
                 raise self._refuse(f"a row: {error.reason}", self._row_offset + error.start - 1) from None
-        # A Raw is a window into all that was decoded: one row that is kept would keep its whole piece in memory. So each
-        # is copied. With bytes() a row takes 17 % more instructions: 3500 for 3000 (``python -m tests.bench --only queries``).
+        # A Raw is a view of the whole decoded buffer, so one kept row would keep its whole piece in memory. Copy each.
+        # bytes() takes 17 % more instructions per row: 3500 instead of 3000 (``python -m tests.bench --only queries``).
         taken = [b"" + raw for raw in found]
         if len(self._row) > self._row_size_max:
             large = next((row for row in taken if len(row) > self._row_size_max), None)
@@ -568,17 +571,18 @@ class RowSplitter:
         return self._refuse(f"{what} has more than {most} bytes", offset)
 
     def _refuse(self, what: str, offset: int) -> MalformedRows:
-        """Return the error, and hold nothing any more."""
+        """Record the refusal, drop the buffers, and return the error."""
         self._refusal = f"byte {offset} of the body: {what}"
         self._row, self._rest = bytearray(b"["), bytearray()
         return MalformedRows(self._refusal)
 
 
 def _read(error: Exception, encoded: bytes | bytearray = b"") -> tuple[str, int]:
-    """Return what a decoder refuses, and at which byte of what it was given.
+    """Return the fault that a decoder found, and its byte offset in the decoder's input.
 
     Args:
-        encoded: what that was, if it may have lone surrogates, which the decoder calls by other names.
+        error: exception of the decoder.
+        encoded: input of the decoder, if it may contain lone surrogates, which the decoder reports as other faults.
     """
     lone = first_lone_surrogate(encoded)
     if lone is not None:

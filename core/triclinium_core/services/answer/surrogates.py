@@ -1,4 +1,6 @@
-r"""Escapes of lone surrogates: ``"\ud800"`` is a string by the grammar of JSON, stands for no character, and no decoder takes it.
+r"""Escapes of lone surrogates, such as ``"\ud800"``.
+
+By the grammar of JSON it is a string, but it represents no character, and no decoder accepts it.
 
 Source: RFC 8259, sections 7 and 8.2.
 """
@@ -26,10 +28,10 @@ _STAND_IN = rb"\ufffd"
 
 
 class LoneSurrogate(NamedTuple):
-    """The first one in a JSON text."""
+    """First lone surrogate in a JSON text."""
 
     offset: int
-    """In bytes."""
+    """Offset in bytes."""
     escape: str
 
     def __str__(self) -> str:

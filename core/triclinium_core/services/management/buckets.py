@@ -25,50 +25,50 @@ from triclinium_core.shown import one_line
 
 BUCKETS = ("pools", "default", "buckets")
 EXPIRY_SECONDS_MAX = 2**31 - 1
-"""What a server takes as the longest expiry."""
+"""Longest expiry that a server accepts, in seconds."""
 
 _MEBIBYTE = 1024 * 1024
 
 
 @unique
 class BucketType(StrEnum):
-    """What a bucket keeps its documents in; the value is the word that travels."""
+    """Type of a bucket. The value is the word on the wire."""
 
     COUCHBASE = "membase"
-    """Memory and disk."""
+    """Documents in memory and on disk."""
     MEMCACHED = "memcached"
     EPHEMERAL = "ephemeral"
-    """Memory alone."""
+    """Documents in memory only."""
 
 
 @unique
 class EvictionPolicy(StrEnum):
-    """What leaves the memory of a bucket that is full; the value is the word that travels."""
+    """Policy for what leaves the memory of a full bucket. The value is the word on the wire."""
 
     FULL = "fullEviction"
-    """Documents with their keys; for COUCHBASE."""
+    """Evict documents with their keys. For COUCHBASE."""
     VALUE_ONLY = "valueOnly"
-    """Documents, and their keys stay; for COUCHBASE."""
+    """Evict documents and keep their keys. For COUCHBASE."""
     NOT_RECENTLY_USED = "nruEviction"
-    """Documents that have not been used for long are dropped; for EPHEMERAL."""
+    """Drop documents that have not been used recently. For EPHEMERAL."""
     NO_EVICTION = "noEviction"
-    """Nothing: a full bucket takes no more; for EPHEMERAL."""
+    """Evict nothing: a full bucket accepts no more documents. For EPHEMERAL."""
 
 
 @unique
 class CompressionMode(StrEnum):
-    """Whether a bucket keeps documents compressed; the value is the word that travels."""
+    """Compression of stored documents. The value is the word on the wire."""
 
     OFF = "off"
     PASSIVE = "passive"
-    """Those that came compressed."""
+    """Keep compressed documents compressed."""
     ACTIVE = "active"
-    """All of them."""
+    """Compress all documents."""
 
 
 @unique
 class StorageBackend(StrEnum):
-    """How a bucket is stored on disk; the value is the word that travels."""
+    """Storage engine of a bucket on disk. The value is the word on the wire."""
 
     COUCHSTORE = "couchstore"
     MAGMA = "magma"
@@ -77,25 +77,25 @@ class StorageBackend(StrEnum):
 
 @unique
 class ConflictResolutionType(StrEnum):
-    """Which of two versions wins where clusters replicate to each other; the value is the word that travels."""
+    """Rule for which of two versions wins when clusters replicate to each other. The value is the word on the wire."""
 
     TIMESTAMP = "lww"
-    """The last write."""
+    """The last write wins."""
     SEQUENCE_NUMBER = "seqno"
-    """The version with more changes."""
+    """The version with more changes wins."""
     CUSTOM = "custom"
     """Volatile: only in the developer preview of server 7.1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketSettings:
-    """What a bucket is like. A setting that is None is not sent: the server chooses.
+    """Settings of a bucket. A setting of None is not sent, and the server chooses.
 
     Settings from the server may have values that this version does not know: a ``str`` instead of a member of an enum,
     or a number out of range. An update sends such a value as received. The caller cannot set one.
 
     Raises:
-        InvalidArgumentException: a setting is wrong by itself. The server judges whether they go together.
+        InvalidArgumentException: a setting is invalid by itself. The server checks whether the settings fit together.
 
     Source: SDK-RFC 0054 "BucketSettings".
     """
@@ -105,26 +105,26 @@ class BucketSettings:
     """Mebibytes of memory on each node. None only in received settings, if the server reports no quota."""
     flush_enabled: bool = False
     num_replicas: int | None = None
-    """How many copies there are of each document beside the active one."""
+    """Number of copies of each document besides the active one."""
     replica_indexes: bool | None = None
-    """Whether view indexes have copies. Settled when the bucket is made."""
+    """Whether view indexes have copies. Cannot change after the bucket is created."""
     bucket_type: BucketType | str | None = BucketType.COUCHBASE
-    """Settled when the bucket is made."""
+    """Cannot change after the bucket is created."""
     eviction_policy: EvictionPolicy | str | None = None
     max_expiry: checks.Duration | None = None
-    """How long documents live at most; 0 for no limit. A fraction of a second counts as a whole one."""
+    """Maximum lifetime of documents, rounded up to whole seconds; 0 for no limit."""
     compression_mode: CompressionMode | str | None = None
     minimum_durability_level: DurabilityLevel | str | None = None
-    """The least durability of every write."""
+    """Minimum durability of every write."""
     storage_backend: StorageBackend | str | None = None
     num_vbuckets: int | None = None
-    """Settled when the bucket is made."""
+    """Cannot change after the bucket is created."""
     history_retention_collection_default: bool | None = None
     """Whether new collections keep older versions of their documents. Only MAGMA has history."""
     history_retention_bytes: int | None = None
-    """How much disk space older versions may take."""
+    """Maximum disk space for older versions, in bytes."""
     history_retention_duration: checks.Duration | None = None
-    """For how long older versions are kept at most. A fraction of a second counts as a whole one."""
+    """Maximum age of older versions, rounded up to whole seconds."""
     received: Mapping[str, object] = field(default_factory=dict, repr=False, compare=False)
     """Settings as received from the server, by name. They are not checked. Empty for the caller's settings."""
 
@@ -139,14 +139,14 @@ class BucketSettings:
                 check(value, parameter)
 
     def _is_received(self, parameter: str, value: object) -> bool:
-        # 1 is not a flag, though it equals True.
+        # 1 is not a flag, although it equals True.
         known = self.received.get(parameter, self)
         return type(known) is type(value) and known == value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateBucketSettings(BucketSettings):
-    """What a new bucket is like, including what can never be changed.
+    """Settings of a new bucket, including those that can never change.
 
     Raises:
         InvalidArgumentException: as ``BucketSettings``.
@@ -190,7 +190,7 @@ _CHECKS: Mapping[str, Callable[[Any, str], object]] = {
     "history_retention_bytes": _integer(0, UINT64_MAX),
     "history_retention_duration": _expiry,
 }
-"""Check of each setting, for values of the caller."""
+"""Check of each setting, for values from the caller."""
 
 DURABILITY_WORDS: Mapping[DurabilityLevel, str] = {
     DurabilityLevel.NONE: "none",
@@ -198,7 +198,7 @@ DURABILITY_WORDS: Mapping[DurabilityLevel, str] = {
     DurabilityLevel.MAJORITY_AND_PERSIST_TO_ACTIVE: "majorityAndPersistActive",
     DurabilityLevel.PERSIST_TO_MAJORITY: "persistToMajority",
 }
-"""Levels as the management service calls them."""
+"""Names of the levels in the management service."""
 _LEVELS: Mapping[str, DurabilityLevel] = {word: level for level, word in DURABILITY_WORDS.items()}
 
 
@@ -215,18 +215,18 @@ def _level_word(level: DurabilityLevel | str) -> str:
 
 
 def whole_seconds(duration: checks.Duration) -> str:
-    """Return a duration as it travels: a fraction counts as a whole second, for 0 means something else."""
+    """Return a duration in whole seconds as text, rounded up because 0 has another meaning."""
     return str(math.ceil(checks.in_seconds(duration)))
 
 
 class _Field(msgspec.Struct, frozen=True):
-    """How a setting travels in the form."""
+    """Encoding of a setting in the form."""
 
     setting: str
     key: str
     text: Callable[..., str] = str
     is_settled: bool = False
-    """Whether it is chosen when the bucket is made, and never sent again."""
+    """Whether the setting is sent only when the bucket is created."""
 
 
 _FORM = (
@@ -257,27 +257,27 @@ def _form(settings: BucketSettings, *, is_new: bool) -> Mapping[str, str]:
 
 
 class BucketResult(ServiceResult, frozen=True):
-    """One bucket, as the management service knows it."""
+    """One bucket, as reported by the management service."""
 
     settings: BucketSettings
     nodes: tuple[tuple[str, str], ...] = ()
-    """Host and port of each of its nodes, and how the bucket is there, such as ``warmup`` or ``healthy``."""
+    """Host and port of each node of the bucket, with the bucket's state there, such as ``warmup`` or ``healthy``."""
     capabilities: frozenset[str] = frozenset()
-    """What it can do, by the names that configs have for it."""
+    """Capabilities of the bucket, by their names in cluster configs."""
 
     @property
     def is_healthy(self) -> bool:
-        """Whether all of its nodes are ready to serve it; one without nodes is not."""
+        """Whether the bucket has nodes, and all of them are ready to serve it."""
         return bool(self.nodes) and not self.unhealthy
 
     @property
     def unhealthy(self) -> tuple[str, ...]:
-        """In words, the nodes that are not ready to serve it."""
+        """Nodes that are not ready to serve the bucket, each with its state, for messages."""
         return tuple(f"{one_line(name)}: {one_line(state)}" for name, state in self.nodes if state != "healthy")
 
 
 class AllBucketsResult(Listing, frozen=True):
-    """All buckets that the user may see."""
+    """All buckets that are visible to the user."""
 
     buckets: tuple[BucketResult, ...]
 
@@ -328,16 +328,16 @@ class BucketRequest(ManagementRequest, frozen=True):
 
     @property
     def target(self) -> str:
-        """The bucket."""
+        """Path of the bucket."""
         return path(*BUCKETS, self.bucket_name)
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: also which bucket it is about."""
+        """Return the error context of the request, with its bucket."""
         return replace(ManagementRequest.error_context(self), bucket=self.bucket_name)
 
 
 class _WithSettings(ManagementRequest, frozen=True):
-    """Base of the requests that say what a bucket is to be like."""
+    """Base of the requests that set the settings of a bucket."""
 
     method: ClassVar[str] = "POST"
 
@@ -347,49 +347,49 @@ class _WithSettings(ManagementRequest, frozen=True):
         checks.check_type(self.settings, "settings", BucketSettings)
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: also which bucket it is about."""
+        """Return the error context of the request, with its bucket."""
         return replace(ManagementRequest.error_context(self), bucket=self.settings.name)
 
 
 class CreateBucket(_WithSettings, frozen=True):
-    """Make a bucket."""
+    """Request that creates a bucket."""
 
     name: ClassVar[str] = "create_bucket"
 
     @property
     def target(self) -> str:
-        """All buckets."""
+        """Path of all buckets."""
         return path(*BUCKETS)
 
     def form(self) -> Mapping[str, str]:
-        """Return all settings that are given."""
+        """Return all settings that are not None."""
         return _form(self.settings, is_new=True)
 
 
 class UpdateBucket(_WithSettings, frozen=True):
-    """Change a bucket. The server may reset settings that are not given."""
+    """Request that changes a bucket. The server may reset settings that are not sent."""
 
     name: ClassVar[str] = "update_bucket"
 
     @property
     def target(self) -> str:
-        """The bucket."""
+        """Path of the bucket."""
         return path(*BUCKETS, self.settings.name)
 
     def form(self) -> Mapping[str, str]:
-        """Return the settings that are given and can be changed."""
+        """Return the settings that are not None and can change."""
         return _form(self.settings, is_new=False)
 
 
 class DropBucket(BucketRequest, frozen=True):
-    """Remove a bucket with all that is in it."""
+    """Request that drops a bucket with all its data."""
 
     name: ClassVar[str] = "drop_bucket"
     method: ClassVar[str] = "DELETE"
 
 
 class GetBucket(BucketRequest, frozen=True):
-    """Read what a bucket is like."""
+    """Request for the settings and state of a bucket."""
 
     name: ClassVar[str] = "get_bucket"
 
@@ -399,13 +399,13 @@ class GetBucket(BucketRequest, frozen=True):
 
 
 class GetAllBuckets(ManagementRequest, frozen=True):
-    """Read what all buckets are like."""
+    """Request for the settings and state of all buckets."""
 
     name: ClassVar[str] = "get_all_buckets"
 
     @property
     def target(self) -> str:
-        """All buckets."""
+        """Path of all buckets."""
         return path(*BUCKETS)
 
     def decode(self, answer: HttpResponse) -> AllBucketsResult:
@@ -420,12 +420,12 @@ class GetAllBuckets(ManagementRequest, frozen=True):
 
 
 class FlushBucket(BucketRequest, frozen=True):
-    """Remove all documents of a bucket, whose settings must allow it."""
+    """Request that removes all documents of a bucket. The bucket's settings must allow it."""
 
     name: ClassVar[str] = "flush_bucket"
     method: ClassVar[str] = "POST"
 
     @property
     def target(self) -> str:
-        """Where the bucket is flushed."""
+        """Path of the command that flushes the bucket."""
         return path(*BUCKETS, self.bucket_name, "controller", "doFlush")

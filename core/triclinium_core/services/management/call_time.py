@@ -1,6 +1,6 @@
-"""Errors of a call of several requests when its time is over or its caller leaves.
+"""Errors of a call of several requests that times out or is cancelled.
 
-Source: SDK-RFC 0058 "Timeouts": what was changed decides whether the timeout is ambiguous; decision D60.
+Source: SDK-RFC 0058 "Timeouts": the timeout is ambiguous if something was or may have been changed; decision D60.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _LONGER = "see to what is named, or give it longer with TimeoutOptions(managemen
 
 
 class TimeIsUp(Exception):
-    """Thrown into a call that has to end.
+    """Exception that the driver throws into a call to end it.
 
     Args:
         elapsed: seconds since the call began.
-        timeout: seconds that it was given; None where its caller left.
-        given_up: what is known of the step that is given up; None during a pause.
-        is_ambiguous: whether that step may have been applied.
+        timeout: timeout of the call in seconds; None if its caller cancelled it.
+        given_up: error context of the abandoned step; None during a pause.
+        is_ambiguous: whether the abandoned step may have been applied.
     """
 
     def __init__(
@@ -36,25 +36,25 @@ class TimeIsUp(Exception):
 
 
 class Progress:
-    """How far a call has come."""
+    """Progress of a call."""
 
     def __init__(self) -> None:
         self.is_applied: bool = False
-        """Whether the change was made, so that the rest is waiting."""
+        """Whether the change was made, so that only waiting remains."""
         self.awaited: tuple[str, ...] = ()
-        """In words, what is still awaited."""
+        """Conditions that the call still waits for, for messages."""
 
 
 @contextmanager
 def progress_of(context: ErrorContext) -> Iterator[Progress]:
-    """Give the block a record for the progress of a call.
+    """Give the block a record of the progress of a call, and convert ``TimeIsUp`` into a timeout error.
 
     Args:
-        context: what errors tell of the call; its operation is the one that the user called.
+        context: error context of the call. Its operation is the one that the user called.
 
     Raises:
-        AmbiguousTimeoutException: time is up, and something was applied, or may have been.
-        UnambiguousTimeoutException: time is up, and nothing was applied.
+        AmbiguousTimeoutException: the call ended early, and something was or may have been applied.
+        UnambiguousTimeoutException: the call ended early, and nothing was applied.
     """
     progress = Progress()
     try:
@@ -64,7 +64,7 @@ def progress_of(context: ErrorContext) -> Iterator[Progress]:
 
 
 def _too_late(call: ErrorContext, progress: Progress, up: TimeIsUp) -> errors.TimeoutException:
-    """Return what a call ends with: what it was about, and what its last step has met."""
+    """Return the error of a call that ends early. Its context has the call's request and the last step's attempts."""
     known = up.given_up if up.given_up is not None else ErrorContext()
     context = replace(
         known,

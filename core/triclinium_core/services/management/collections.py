@@ -1,4 +1,4 @@
-"""The scopes and collections of a bucket: the requests that create, change, read and drop them.
+"""Scopes and collections of a bucket: the requests that create, change, read and drop them.
 
 Source: SDK-RFC 0054 "CollectionsManager".
 """
@@ -24,15 +24,15 @@ from triclinium_core.services.service_request import HttpResponse, MalformedAnsw
 from triclinium_core.shown import one_line
 
 NEVER_EXPIRES = -1
-"""As ``max_expiry``: documents of the collection never expire, whatever the bucket says."""
+"""Value of ``max_expiry`` with which documents of the collection never expire, even if the bucket has a maximum."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateCollectionSettings:
-    """What a new collection is like. A setting that is None is not sent: the server chooses.
+    """Settings of a new collection. A setting of None is not sent, and the server chooses.
 
     Raises:
-        InvalidArgumentException: a setting is wrong.
+        InvalidArgumentException: a setting is invalid.
 
     Source: SDK-RFC 0054 "CreateCollectionSettings".
     """
@@ -41,7 +41,7 @@ class CreateCollectionSettings:
     """Maximum lifetime of documents: a duration, rounded up to whole seconds; 0 for the maximum of the bucket,
     ``NEVER_EXPIRES`` (-1, or ``timedelta(seconds=-1)``) for no maximum."""
     history: bool | None = None
-    """Whether older versions of its documents are kept."""
+    """Whether the collection keeps older versions of its documents."""
 
     def __post_init__(self) -> None:
         if self.max_expiry is not None and in_seconds(self.max_expiry) != NEVER_EXPIRES:
@@ -52,10 +52,10 @@ class CreateCollectionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateCollectionSettings(CreateCollectionSettings):
-    """What a collection is to be like. A setting that is None stays as it is.
+    """New settings of a collection. A setting of None leaves the current one.
 
     Raises:
-        InvalidArgumentException: a setting is wrong.
+        InvalidArgumentException: a setting is invalid, or no setting is given.
 
     Source: SDK-RFC 0054 "UpdateCollectionSettings".
     """
@@ -69,14 +69,14 @@ class UpdateCollectionSettings(CreateCollectionSettings):
 
 
 class ManifestChanged(ServiceResult, frozen=True):
-    """The scopes and collections of a bucket were changed."""
+    """Result of a change to the scopes and collections of a bucket."""
 
     uid: int
-    """Of the manifest that has the change; every later one has a greater number."""
+    """Number of the manifest with the change. Every later manifest has a greater number."""
 
 
 class ScopesResult(ServiceResult, frozen=True):
-    """All scopes and collections of a bucket, as the management service knows them."""
+    """All scopes and collections of a bucket, as reported by the management service."""
 
     manifest: CollectionsManifest
 
@@ -90,12 +90,12 @@ class _ScopesRequest(BucketRequest, frozen=True):
 
     @property
     def target(self) -> str:
-        """All scopes."""
+        """Path of all scopes."""
         return path(*BUCKETS, self.bucket_name, "scopes")
 
 
 class GetAllScopes(_ScopesRequest, frozen=True):
-    """Read which scopes and collections a bucket has."""
+    """Request for the scopes and collections of a bucket."""
 
     name: ClassVar[str] = "get_all_scopes"
 
@@ -117,7 +117,7 @@ class ManifestChange(_ScopesRequest, frozen=True):
         check_name(self.scope_name, "scope_name")
 
     def decode(self, answer: HttpResponse) -> ManifestChanged:
-        """Return which manifest has the change."""
+        """Return the number of the manifest with the change."""
         digits = answer.body_as(_Uid).uid
         try:
             return ManifestChanged(parse_uid(digits))
@@ -125,12 +125,12 @@ class ManifestChange(_ScopesRequest, frozen=True):
             raise MalformedAnswer(f"the number of a manifest that cannot be: {one_line(str(error))}") from error
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: also what it is about."""
+        """Return the error context of the request, with its scope."""
         return replace(_ScopesRequest.error_context(self), scope=self.scope_name)
 
 
 class CreateScope(ManifestChange, frozen=True):
-    """Make a scope."""
+    """Request that creates a scope."""
 
     name: ClassVar[str] = "create_scope"
     method: ClassVar[str] = "POST"
@@ -141,14 +141,14 @@ class CreateScope(ManifestChange, frozen=True):
 
 
 class DropScope(ManifestChange, frozen=True):
-    """Remove a scope with all that is in it."""
+    """Request that drops a scope with all its data."""
 
     name: ClassVar[str] = "drop_scope"
     method: ClassVar[str] = "DELETE"
 
     @property
     def target(self) -> str:
-        """The scope."""
+        """Path of the scope."""
         return path(*BUCKETS, self.bucket_name, "scopes", self.scope_name)
 
 
@@ -163,16 +163,16 @@ class _OfCollection(ManifestChange, frozen=True):
 
     @property
     def target(self) -> str:
-        """The collection."""
+        """Path of the collection."""
         return path(*BUCKETS, self.bucket_name, "scopes", self.scope_name, "collections", self.collection_name)
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: also what it is about."""
+        """Return the error context of the request, with its collection."""
         return replace(ManifestChange.error_context(self), collection=self.collection_name)
 
 
 class CreateCollection(_OfCollection, frozen=True):
-    """Make a collection."""
+    """Request that creates a collection."""
 
     name: ClassVar[str] = "create_collection"
     method: ClassVar[str] = "POST"
@@ -185,16 +185,16 @@ class CreateCollection(_OfCollection, frozen=True):
 
     @property
     def target(self) -> str:
-        """All collections of the scope."""
+        """Path of all collections of the scope."""
         return path(*BUCKETS, self.bucket_name, "scopes", self.scope_name, "collections")
 
     def form(self) -> Mapping[str, str]:
-        """Return the name of the collection, and the settings that are given."""
+        """Return the name of the collection, and the settings that are not None."""
         return {"name": self.collection_name, **_form(self.settings)}
 
 
 class UpdateCollection(_OfCollection, frozen=True):
-    """Change a collection."""
+    """Request that changes a collection."""
 
     name: ClassVar[str] = "update_collection"
     method: ClassVar[str] = "PATCH"
@@ -206,12 +206,12 @@ class UpdateCollection(_OfCollection, frozen=True):
         check_type(self.settings, "settings", UpdateCollectionSettings)
 
     def form(self) -> Mapping[str, str]:
-        """Return the settings that are given."""
+        """Return the settings that are not None."""
         return _form(self.settings)
 
 
 class DropCollection(_OfCollection, frozen=True):
-    """Remove a collection with all that is in it."""
+    """Request that drops a collection with all its data."""
 
     name: ClassVar[str] = "drop_collection"
     method: ClassVar[str] = "DELETE"

@@ -1,4 +1,4 @@
-"""Common parts of management requests: a method, a path, a form, and an answer in JSON.
+"""Common parts of management requests: method, path, form, and JSON answer.
 
 Source: SDK-RFC 0054.
 """
@@ -22,44 +22,44 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class ManagementRequest(service_request.ServiceRequest, frozen=True, kw_only=True):
-    """Base of the requests that manage a cluster. Only those that read, by GET, may be sent again at any stage."""
+    """Base of the requests that manage a cluster. Only GET requests are idempotent."""
 
     method: ClassVar[str] = "GET"
     service: ClassVar[Service] = Service.MANAGEMENT
 
     @property
     def idempotent(self) -> bool:
-        """Whether it only reads (SDK-RFC 0049 "Idempotent Operation List")."""
+        """Whether the request only reads (SDK-RFC 0049 "Idempotent Operation List")."""
         return is_idempotent(Service.MANAGEMENT, self.name, method=self.method)
 
     @property
     def target(self) -> str:
         """Path and query string, percent-encoded."""
-        # Abstract: each request has its own, and the machine takes none without a name, as this base is.
+        # Abstract: each request defines its own. The machine accepts no request without a name, such as this base.
         raise NotImplementedError
 
     def form(self) -> Mapping[str, str]:
-        """Return the fields of the form that it sends; empty for no body."""
+        """Return the fields of the form in the body. An empty form sends no body."""
         return {}
 
     @property
     def has_body(self) -> bool:
-        """The form is the body, if it has fields."""
+        """Whether the form has fields: the form is the body."""
         return bool(self.form())
 
     def encode(self, remaining: float) -> service_request.HttpRequest:
-        """Return what one attempt sends; the service takes no timeout."""
+        """Return the HTTP request of one attempt. The service accepts no timeout."""
         form = self.form()
         if not form:
             return service_request.HttpRequest(self.method, self.target)
         return service_request.HttpRequest(self.method, self.target, urlencode(form).encode("ascii"), content_type=FORM)
 
     def decode(self, answer: service_request.HttpResponse) -> service_request.ServiceResult:
-        """Return that it was done; whatever the service says beyond that is of no use."""
+        """Return an acknowledgement. Ignore the body."""
         return service_request.Acknowledged()
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request."""
+        """Return the error context of the request, with its method and path."""
         return replace(
             service_request.ServiceRequest.error_context(self), http_method=self.method, http_path=self.target
         )
@@ -67,7 +67,7 @@ class ManagementRequest(service_request.ServiceRequest, frozen=True, kw_only=Tru
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Treat a value that the library refuses as a mistake of the service, which sent it.
+    """Convert InvalidArgumentException, raised for a value from the service, into MalformedAnswer.
 
     Raises:
         MalformedAnswer: the block raised InvalidArgumentException.
@@ -82,7 +82,7 @@ def check_bucket_name(value: object, parameter: str = "bucket_name") -> str:
     """Return the name of a bucket.
 
     Raises:
-        InvalidArgumentException: this cannot be the name of a bucket.
+        InvalidArgumentException: it is not a valid name of a bucket.
     """
     check_segment(value, parameter)
     return check_name(value, "bucket")
@@ -92,9 +92,9 @@ def check_password(value: object, parameter: str) -> str:
     """Return a password. No message shows it.
 
     Raises:
-        InvalidArgumentException: it is no string, is empty, or is not Unicode that UTF-8 can store.
+        InvalidArgumentException: it is not a string, is empty, or is not Unicode that UTF-8 can store.
     """
-    # An error of the codec would hold the password.
+    # An error of the codec would contain the password.
     if not isinstance(value, str) or not value or any("\ud800" <= character <= "\udfff" for character in value):
         raise errors.InvalidArgumentException(
             f"{parameter}, which is not shown, must be a string that is not empty, of Unicode that UTF-8 can store",

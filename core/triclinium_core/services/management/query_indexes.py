@@ -1,7 +1,7 @@
-"""Query indexes: their descriptions, and the statements that make, build, read and drop them.
+"""Query indexes: their descriptions, and the statements that create, build, read and drop them.
 
 Every name is an identifier between backticks, escaped for the query service, so no name can end its identifier. Rows
-are few and short, so an answer is read whole.
+are few and short, so each answer is read whole.
 
 Source: SDK-RFC 0054 "QueryIndexManager", "CollectionQueryIndexManager", "QueryIndex".
 """
@@ -30,19 +30,19 @@ from triclinium_core.services.statement.statement_request import QueryContext, S
 from triclinium_core.shown import shown
 
 ONLINE = "online"
-"""The state of an index that can be used."""
+"""State of an index that queries can use."""
 
 
 @unique
 class QueryIndexType(StrEnum):
-    """What keeps an index; the value is the word that travels."""
+    """Implementation of an index. The value is the word on the wire."""
 
     VIEW = "view"
     GSI = "gsi"
 
 
 class QueryIndex(msgspec.Struct, frozen=True, kw_only=True):
-    """One index; ``type`` says what keeps it.
+    """One index.
 
     Source: SDK-RFC 0054 "QueryIndex".
     """
@@ -52,26 +52,26 @@ class QueryIndex(msgspec.Struct, frozen=True, kw_only=True):
     type: QueryIndexType | str | None
     """A ``str`` is a type that this version does not know. None if the server reports no type."""
     state: str | None
-    """Such as ``deferred``, ``building`` or ``online``. None if the server reports no state."""
+    """State of the index, such as ``deferred``, ``building`` or ``online``. None if the server reports no state."""
     keyspace: str
-    """The collection, or the bucket where the server knows no collections for the index."""
+    """Name of the collection, or of the bucket if the server reports no collection for the index."""
     index_key: tuple[str, ...]
     """Expressions; empty for a primary index. An expression that is not a string is given as JSON."""
     condition: str | None
-    """The condition for documents to be in it; None for all documents."""
+    """Condition that indexed documents meet; None for all documents."""
     partition: str | None
-    """What it is partitioned by; None if it is not."""
+    """Expression that partitions the index; None without partitions."""
     bucket_name: str
     scope_name: str | None
-    """None, as ``collection_name``, where the server knows no collections for the index."""
+    """Name of the scope. None, like ``collection_name``, if the server reports no collection for the index."""
     collection_name: str | None
 
 
 class IndexKeyspace(msgspec.Struct, frozen=True):
-    """What an index is on: a bucket, which stands for its default collection, or a collection.
+    """Keyspace of an index: a collection, or a bucket, which means its default collection.
 
     Raises:
-        InvalidArgumentException: a name cannot be one, or there is a scope or a collection without the other.
+        InvalidArgumentException: a name is invalid, or only one of scope and collection is given.
     """
 
     bucket: str
@@ -94,18 +94,18 @@ class IndexKeyspace(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """What statements call it."""
+        """Name of the keyspace in statements, escaped."""
         return ".".join(identifier(name) for name in (self.bucket, self.scope, self.collection) if name is not None)
 
     @property
     def query_context(self) -> QueryContext | None:
-        """Where statements about it run."""
+        """Scope in which statements about the keyspace run; None for a bucket."""
         # RFC 0054 "CollectionQueryIndexManager": mandatory for collections.
         return QueryContext(self.bucket, self.scope) if self.scope is not None else None
 
 
 class IndexStatement(StatementRequest, frozen=True, kw_only=True):
-    """A statement about indexes; the functions of this module make them."""
+    """Statement about indexes. The functions of this module create them."""
 
     service: ClassVar[Service] = Service.QUERY
     rows_of: ClassVar[str | None] = None
@@ -113,59 +113,59 @@ class IndexStatement(StatementRequest, frozen=True, kw_only=True):
     members: ClassVar[Mapping[str, str]] = QueryRequest.members
 
     def decode(self, answer: service_request.HttpResponse) -> service_request.ServiceResult:
-        """Return that it was done.
+        """Return an acknowledgement.
 
         Raises:
-            MalformedAnswer: it is not an answer of the service.
+            MalformedAnswer: the body is not an answer of the query service.
         """
         metadata_of(answer)
         return service_request.Acknowledged()
 
 
 class CreateIndex(IndexStatement, frozen=True, kw_only=True):
-    """Make an index."""
+    """Statement that creates an index."""
 
     name: ClassVar[str] = "create_query_index"
 
 
 class CreatePrimaryIndex(IndexStatement, frozen=True, kw_only=True):
-    """Make a primary index."""
+    """Statement that creates a primary index."""
 
     name: ClassVar[str] = "create_primary_query_index"
 
 
 class DropIndex(IndexStatement, frozen=True, kw_only=True):
-    """Remove an index."""
+    """Statement that drops an index."""
 
     name: ClassVar[str] = "drop_query_index"
 
 
 class DropPrimaryIndex(IndexStatement, frozen=True, kw_only=True):
-    """Remove a primary index."""
+    """Statement that drops a primary index."""
 
     name: ClassVar[str] = "drop_primary_query_index"
 
 
 class BuildIndexes(IndexStatement, frozen=True, kw_only=True):
-    """Have indexes built; building goes on after the answer."""
+    """Statement that starts to build indexes. Building continues after the answer."""
 
     name: ClassVar[str] = "build_query_indexes"
 
 
 class QueryIndexesResult(service_request.Listing, frozen=True):
-    """All indexes that were asked for, primary ones first."""
+    """All requested indexes, primary ones first."""
 
     indexes: tuple[QueryIndex, ...]
 
 
 class IndexNamesResult(service_request.Listing, frozen=True):
-    """The names of the indexes that were asked for."""
+    """Names of the requested indexes."""
 
     names: tuple[str, ...]
 
 
 class GetAllIndexes(IndexStatement, frozen=True, kw_only=True):
-    """Read the indexes on something."""
+    """Request for the indexes of a bucket or collection."""
 
     name: ClassVar[str] = "get_all_query_indexes"
 
@@ -182,7 +182,7 @@ class GetAllIndexes(IndexStatement, frozen=True, kw_only=True):
 
 
 class GetDeferredIndexes(IndexStatement, frozen=True, kw_only=True):
-    """Read the names of the indexes that are not built."""
+    """Request for the names of the deferred indexes."""
 
     name: ClassVar[str] = "get_deferred_query_indexes"
 
@@ -223,18 +223,18 @@ def _index(found: Members) -> QueryIndex:
         ),
         condition=found.text("condition") or None,
         partition=found.text("partition") or None,
-        # RFC 0054 "QueryIndex": without collections the keyspace is the bucket.
+        # RFC 0054 "QueryIndex": without a collection the keyspace is the bucket.
         bucket_name=bucket if bucket is not None else keyspace,
         scope_name=found.get("scope_id", str),
         collection_name=keyspace if bucket is not None else None,
     )
 
 
-# -- The statements. Each function raises InvalidArgumentException for impossible arguments.
+# -- The statements. Each function raises InvalidArgumentException for invalid arguments.
 
 
 def all_indexes(keyspace: IndexKeyspace) -> GetAllIndexes:
-    """Return the request for the indexes on a collection, or on all that a bucket has."""
+    """Return the request for the indexes of a collection, or of all collections of a bucket."""
     return GetAllIndexes(
         statement=" ".join((_SELECT_ALL, _where(keyspace, _ANY_OF_BUCKET), _ONLY_GSI, _IN_ORDER)),
         parameters=_parameters(keyspace),
@@ -251,13 +251,13 @@ def create_index(
     num_replicas: int | None = None,
     deferred: bool | None = None,
 ) -> CreateIndex:
-    """Return the request for an index over these fields, each of which is one name."""
+    """Return the statement that creates an index over ``keys``, each the name of one field."""
     check_text(index_name, "index_name")
     if isinstance(keys, str) or not isinstance(keys, Sequence) or not keys:
         raise errors.InvalidArgumentException(f"keys={shown(keys)} must be a list of fields", parameter="keys")
     for key in keys:
         check_text(key, "keys")
-    # RFC 0054 "CreateIndex": each key is escaped by itself.
+    # RFC 0054 "CreateIndex": each key is escaped separately.
     fields = ", ".join(map(identifier, keys))
     options = _options(num_replicas, deferred)
     statement = f"CREATE INDEX {identifier(index_name)} ON {keyspace.path} ({fields}){options}"
@@ -271,19 +271,19 @@ def create_primary_index(
     num_replicas: int | None = None,
     deferred: bool | None = None,
 ) -> CreatePrimaryIndex:
-    """Return the request for an index over the ids of all documents, called ``#primary`` unless it has a name."""
+    """Return the statement that creates an index over all document ids. Its default name is ``#primary``."""
     name = f" {_index_identifier(index_name)}" if index_name is not None else ""
     statement = f"CREATE PRIMARY INDEX{name} ON {keyspace.path}{_options(num_replicas, deferred)}"
     return CreatePrimaryIndex(statement=statement, query_context=keyspace.query_context)
 
 
 def drop_index(keyspace: IndexKeyspace, index_name: str) -> DropIndex:
-    """Return the request that removes an index."""
+    """Return the statement that drops an index."""
     return DropIndex(statement=_drop(keyspace, index_name), query_context=keyspace.query_context)
 
 
 def drop_primary_index(keyspace: IndexKeyspace, *, index_name: str | None = None) -> DropPrimaryIndex:
-    """Return the request that removes the primary index: the one called ``#primary`` unless it has another name."""
+    """Return the statement that drops the primary index ``#primary``, or the one named ``index_name``."""
     statement = f"DROP PRIMARY INDEX ON {keyspace.path}" if index_name is None else _drop(keyspace, index_name)
     return DropPrimaryIndex(statement=statement, query_context=keyspace.query_context)
 
@@ -296,9 +296,9 @@ def _drop(keyspace: IndexKeyspace, index_name: str) -> str:
 
 
 def deferred_indexes(keyspace: IndexKeyspace) -> GetDeferredIndexes:
-    """Return the request for the names of the indexes that are not built."""
+    """Return the request for the names of the deferred indexes."""
     return GetDeferredIndexes(
-        # Of a bucket without collections, or of its default collection: BUILD INDEX takes no others.
+        # For a bucket, only indexes of the bucket or its default collection: BUILD INDEX accepts no others.
         statement=" ".join((_SELECT_NAMES, _where(keyspace, _OF_DEFAULT_COLLECTION), _ONLY_DEFERRED, _ONLY_GSI)),
         parameters=_parameters(
             IndexKeyspace(keyspace.bucket, keyspace.scope or DEFAULT_NAME, keyspace.collection or DEFAULT_NAME)
@@ -309,7 +309,7 @@ def deferred_indexes(keyspace: IndexKeyspace) -> GetDeferredIndexes:
 
 
 def build_indexes(keyspace: IndexKeyspace, index_names: Sequence[str]) -> BuildIndexes:
-    """Return the request that has these indexes built."""
+    """Return the statement that starts to build these indexes."""
     indexes = ", ".join(_index_identifier(name) for name in index_names)
     statement = f"BUILD INDEX ON {keyspace.path} ({indexes})"
     return BuildIndexes(statement=statement, query_context=keyspace.query_context)
@@ -322,7 +322,7 @@ def _index_identifier(index_name: object) -> str:
 _SELECT_ALL = "SELECT idx.* FROM system:indexes AS idx WHERE"
 _SELECT_NAMES = "SELECT RAW name FROM system:indexes WHERE"
 _OF_BUCKET = "(bucket_id IS MISSING AND keyspace_id = $bucketName)"
-"""Where the server knows no collections for the index."""
+"""Condition for an index without a collection."""
 _ANY_OF_BUCKET = f"({_OF_BUCKET} OR bucket_id = $bucketName)"
 _OF_COLLECTION = "(bucket_id = $bucketName AND scope_id = $scopeName AND keyspace_id = $collectionName)"
 _OF_DEFAULT_COLLECTION = f"({_OF_COLLECTION} OR {_OF_BUCKET})"
@@ -334,7 +334,7 @@ _IN_ORDER = "ORDER BY is_primary DESC, name ASC"
 def _where(keyspace: IndexKeyspace, of_bucket: str) -> str:
     if keyspace.scope is None:
         return of_bucket
-    # RFC 0054 "CollectionQueryIndexManager": an index of the bucket is one of its default collection.
+    # RFC 0054 "CollectionQueryIndexManager": an index of the bucket belongs to its default collection.
     is_default = keyspace.scope == DEFAULT_NAME and keyspace.collection == DEFAULT_NAME
     return _OF_DEFAULT_COLLECTION if is_default else _OF_COLLECTION
 

@@ -1,7 +1,7 @@
-"""Search indexes: their definitions, and the requests that make, change, read, control and drop them.
+"""Search indexes: their definitions, and the requests that create, change, read, control and drop them.
 
-The nodes with the search service are asked. An index belongs to the cluster, or to a scope: then its paths begin with
-that, and its name is the short one.
+The requests go to nodes with the search service. An index belongs to the cluster or to a scope. The paths of a scope's
+index begin with the scope, and its name excludes bucket and scope.
 
 Source: SDK-RFC 0054 "SearchIndexManager", "ScopeSearchIndexManager", "SearchIndex".
 """
@@ -28,37 +28,36 @@ from triclinium_core.services.service_request import HttpRequest, HttpResponse, 
 from triclinium_core.shown import shown
 
 JsonObject = Mapping[str, object]
-"""What JSON calls an object."""
+"""Object in JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchIndex:
-    """The definition of a search index. What the server's own documentation describes is passed on as it is.
+    """Definition of a search index. Its parameters, which the server's documentation describes, are sent unchanged.
 
     ``type`` is ``fulltext-index`` or ``fulltext-alias``.
 
     Raises:
-        InvalidArgumentException: a name is missing or impossible, or the parameters are not a mapping.
+        InvalidArgumentException: a name is missing or invalid, or the parameters are not a mapping.
 
     Source: SDK-RFC 0054 "SearchIndex".
     """
 
     name: str
     source_name: str | None = None
-    """Where its data comes from: a bucket."""
+    """Name of the source of the data: a bucket."""
     type: str | None = "fulltext-index"
-    """Type of the index. None, like that of ``source_type``, only in a received definition that has no readable
-    value."""
+    """Type of the index. None, like ``source_type``, only in a received definition without a readable value."""
     source_type: str | None = "couchbase"
-    """``nil`` for an alias."""
+    """Type of the source; ``nil`` for an alias."""
     uuid: str | None = None
-    """Of the definition that is to be changed: it must be the one that the server has. None to make an index."""
+    """UUID of the definition to change, which must be the server's current one. None to create an index."""
     params: JsonObject = field(default_factory=dict)
-    """Mappings and store."""
+    """Parameters of mappings and store."""
     source_uuid: str | None = None
     source_params: JsonObject = field(default_factory=dict)
     plan_params: JsonObject = field(default_factory=dict)
-    """Partitions and replicas."""
+    """Parameters of partitions and replicas."""
     unknown: tuple[str, ...] = ()
     """Parameters from the server in a form that this version does not know, as JSON of at most 300 characters each. The
     client does not write back an index with unknown parameters, because they would be lost; ``unknown=()`` drops
@@ -77,7 +76,7 @@ class SearchIndex:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether it indexes vectors, which needs server 7.6.
+        """Whether the index has vectors, which requires server 7.6.
 
         Source: SDK-RFC 0054 "Vector indexes".
         """
@@ -87,10 +86,10 @@ class SearchIndex:
         return any(_object(each).get("type") in _VECTOR_TYPES for each in fields)
 
     def to_json(self) -> bytes:
-        """Return the definition as it travels.
+        """Return the definition as JSON.
 
         Raises:
-            EncodingFailureException: the parameters have no form in JSON.
+            EncodingFailureException: the parameters cannot be encoded as JSON.
         """
         definition = {
             "name": self.name,
@@ -117,7 +116,7 @@ def _array(value: object) -> Sequence[object]:
     return value if isinstance(value, list | tuple) else ()
 
 
-# -- What the service answers.
+# -- Results.
 
 
 class SearchIndexResult(ServiceResult, frozen=True):
@@ -127,19 +126,19 @@ class SearchIndexResult(ServiceResult, frozen=True):
 
 
 class AllSearchIndexesResult(Listing, frozen=True):
-    """All indexes of the cluster, or of a scope."""
+    """All indexes of the cluster or of a scope."""
 
     indexes: tuple[SearchIndex, ...]
 
 
 class DocumentCount(ServiceResult, frozen=True):
-    """How many documents an index has."""
+    """Number of documents in an index."""
 
     count: int
 
 
 class AnalyzedDocument(ServiceResult, frozen=True):
-    """What an index makes of a document."""
+    """Analysis of a document by an index."""
 
     analyzed: tuple[JsonObject, ...]
 
@@ -184,10 +183,10 @@ def _index(found: received.Members, scope: SearchScope | None) -> SearchIndex:
 
 
 class SearchScope(msgspec.Struct, frozen=True):
-    """The scope that an index belongs to.
+    """Scope of an index.
 
     Raises:
-        InvalidArgumentException: a name cannot be one.
+        InvalidArgumentException: a name is invalid.
     """
 
     bucket_name: str
@@ -199,7 +198,7 @@ class SearchScope(msgspec.Struct, frozen=True):
 
 
 class _SearchRequest(ManagementRequest, frozen=True, kw_only=True):
-    """Base of all requests here; ``scope`` is None for the indexes of the cluster."""
+    """Base of all requests of this module. A ``scope`` of None means the indexes of the cluster."""
 
     service: ClassVar[Service] = Service.SEARCH
 
@@ -211,18 +210,18 @@ class _SearchRequest(ManagementRequest, frozen=True, kw_only=True):
 
     @property
     def required_capabilities(self) -> frozenset[ClusterCapability]:
-        """What the search service of all nodes must be able to do (SDK-RFC 0054 "FeatureNotAvailable handling")."""
+        """Capabilities that the request requires of the cluster (SDK-RFC 0054 "FeatureNotAvailable handling")."""
         return frozenset() if self.scope is None else frozenset({ClusterCapability.SCOPED_SEARCH_INDEX})
 
     @property
     def target(self) -> str:
-        """All indexes."""
+        """Path of all indexes."""
         if self.scope is None:
             return path("api", "index")
         return path("api", "bucket", self.scope.bucket_name, "scope", self.scope.scope_name, "index")
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: also whose indexes it is about."""
+        """Return the error context of the request, with its scope."""
         context = ManagementRequest.error_context(self)
         if self.scope is None:
             return context
@@ -230,7 +229,7 @@ class _SearchRequest(ManagementRequest, frozen=True, kw_only=True):
 
 
 class GetAllSearchIndexes(_SearchRequest, frozen=True):
-    """Read all indexes."""
+    """Request for all indexes."""
 
     name: ClassVar[str] = "get_all_search_indexes"
 
@@ -248,10 +247,10 @@ class GetAllSearchIndexes(_SearchRequest, frozen=True):
 
 
 class UpsertSearchIndex(_SearchRequest, frozen=True):
-    """Make an index, or change the existing one.
+    """Request that creates or changes an index.
 
     Raises:
-        EncodingFailureException: the definition has no form in JSON.
+        EncodingFailureException: the definition cannot be encoded as JSON.
     """
 
     name: ClassVar[str] = "upsert_search_index"
@@ -269,31 +268,31 @@ class UpsertSearchIndex(_SearchRequest, frozen=True):
                 f"{shown(self.index.unknown)}; pass unknown=() to drop them",
                 parameter="index",
             )
-        # Every attempt sends the definition as it was when the call was made.
+        # Encode once: every attempt sends the definition as of the call.
         msgspec.structs.force_setattr(self, "_body", self.index.to_json())
 
     @property
     def target(self) -> str:
-        """The index."""
+        """Path of the index."""
         return f"{super().target}{path(self.index.name)}"
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: also which index it is about."""
+        """Return the error context of the request, with its index."""
         return replace(super().error_context(), index=self.index.name)
 
     @property
     def required_capabilities(self) -> frozenset[ClusterCapability]:
-        """Those of all requests, and vectors where a scope's index has some."""
+        """Capabilities that all requests require, and that for vectors if a scope's index has any."""
         needed = super().required_capabilities
         return needed | {ClusterCapability.VECTOR_SEARCH} if needed and self.index.has_vectors else needed
 
     @property
     def has_body(self) -> bool:
-        """The definition is the body."""
+        """True: the definition is the body."""
         return True
 
     def encode(self, remaining: float) -> HttpRequest:
-        """Return what one attempt sends."""
+        """Return the HTTP request of one attempt."""
         # RFC 0054 "UpsertIndex".
         return HttpRequest(self.method, self.target, self._body, headers=(("cache-control", "no-cache"),))
 
@@ -302,7 +301,7 @@ class _OfIndex(_SearchRequest, frozen=True):
     """Base of the requests about one index."""
 
     step: ClassVar[tuple[str, ...]] = ()
-    """What follows the index in the path."""
+    """Segments after the index in the path."""
 
     index_name: str
 
@@ -312,16 +311,16 @@ class _OfIndex(_SearchRequest, frozen=True):
 
     @property
     def target(self) -> str:
-        """The index, and what is to be done with it."""
+        """Path of the index or of the command."""
         return f"{super().target}{path(self.index_name, *self.step)}"
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: also which index it is about."""
+        """Return the error context of the request, with its index."""
         return replace(super().error_context(), index=self.index_name)
 
 
 class GetSearchIndex(_OfIndex, frozen=True):
-    """Read the definition of an index."""
+    """Request for the definition of an index."""
 
     name: ClassVar[str] = "get_search_index"
 
@@ -331,14 +330,14 @@ class GetSearchIndex(_OfIndex, frozen=True):
 
 
 class DropSearchIndex(_OfIndex, frozen=True):
-    """Remove an index."""
+    """Request that drops an index."""
 
     name: ClassVar[str] = "drop_search_index"
     method: ClassVar[str] = "DELETE"
 
 
 class GetIndexedDocumentsCount(_OfIndex, frozen=True):
-    """Read how many documents an index has."""
+    """Request for the number of documents in an index."""
 
     name: ClassVar[str] = "get_indexed_documents_count"
     step: ClassVar[tuple[str, ...]] = ("count",)
@@ -349,58 +348,58 @@ class GetIndexedDocumentsCount(_OfIndex, frozen=True):
 
 
 class _ControlRequest(_OfIndex, frozen=True):
-    """Base of the requests that change what an index does."""
+    """Base of the requests that control an index."""
 
     method: ClassVar[str] = "POST"
 
 
 class PauseIngest(_ControlRequest, frozen=True):
-    """Have an index take no changes."""
+    """Request that stops an index from taking changes."""
 
     name: ClassVar[str] = "pause_ingest"
     step: ClassVar[tuple[str, ...]] = ("ingestControl", "pause")
 
 
 class ResumeIngest(_ControlRequest, frozen=True):
-    """Have an index take changes again."""
+    """Request that lets an index take changes again."""
 
     name: ClassVar[str] = "resume_ingest"
     step: ClassVar[tuple[str, ...]] = ("ingestControl", "resume")
 
 
 class AllowQuerying(_ControlRequest, frozen=True):
-    """Have an index answer searches again."""
+    """Request that lets an index answer searches again."""
 
     name: ClassVar[str] = "allow_querying"
     step: ClassVar[tuple[str, ...]] = ("queryControl", "allow")
 
 
 class DisallowQuerying(_ControlRequest, frozen=True):
-    """Have an index answer no searches."""
+    """Request that stops an index from answering searches."""
 
     name: ClassVar[str] = "disallow_querying"
     step: ClassVar[tuple[str, ...]] = ("queryControl", "disallow")
 
 
 class FreezePlan(_ControlRequest, frozen=True):
-    """Have the parts of an index stay on their nodes."""
+    """Request that keeps the partitions of an index on their nodes."""
 
     name: ClassVar[str] = "freeze_plan"
     step: ClassVar[tuple[str, ...]] = ("planFreezeControl", "freeze")
 
 
 class UnfreezePlan(_ControlRequest, frozen=True):
-    """Let the parts of an index move between nodes again."""
+    """Request that lets the partitions of an index move between nodes again."""
 
     name: ClassVar[str] = "unfreeze_plan"
     step: ClassVar[tuple[str, ...]] = ("planFreezeControl", "unfreeze")
 
 
 class AnalyzeDocument(_OfIndex, frozen=True):
-    """Ask what an index makes of a document, which it does not store.
+    """Request for the analysis of a document, which the index does not store.
 
     Raises:
-        EncodingFailureException: the document has no form in JSON.
+        EncodingFailureException: the document cannot be encoded as JSON.
     """
 
     name: ClassVar[str] = "analyze_document"
@@ -416,14 +415,14 @@ class AnalyzeDocument(_OfIndex, frozen=True):
 
     @property
     def has_body(self) -> bool:
-        """The document is the body."""
+        """True: the document is the body."""
         return True
 
     def encode(self, remaining: float) -> HttpRequest:
-        """Return what one attempt sends."""
+        """Return the HTTP request of one attempt."""
         return HttpRequest(self.method, self.target, self._body)
 
     def decode(self, answer: HttpResponse) -> AnalyzedDocument:
-        """Return what the service answers under ``analyzed``."""
+        """Return the objects in ``analyzed``."""
         items = received.body_members(answer).array("analyzed")
         return AnalyzedDocument(tuple(received.decoded(item, received.JSON_OBJECT) or {} for item in items))

@@ -2,17 +2,17 @@
 
 Each call is a generator. Its driver waits and sends, and decides nothing:
 
-1. ``next`` gives the first step. A ``Pause`` is slept; everything else is submitted.
-2. After a pause, ``send(None)`` gives the next step. After a request, ``send`` its result, or ``throw`` the
+1. ``next`` returns the first step. Sleep for a ``Pause``; submit everything else.
+2. After a pause, ``send(None)`` returns the next step. After a request, ``send`` its result, or ``throw`` the
    ``CouchbaseException`` that it failed with.
-3. ``StopIteration`` has the result of the call. Any other exception is what the call fails with.
-4. To stop, give up what was submitted; ``last_words`` returns what that comes to. What was made stays.
+3. ``StopIteration`` has the result of the call. Any other exception is the error of the call.
+4. To stop, abandon the submitted request, and get the error from ``last_words``. Applied changes stay.
 
-A call knows no time: its driver ends it after ``TimeoutOptions.management``, counted from its beginning, once its first
-request is answered. That request has a timeout of its own, and so has the wait for the key-value nodes.
-``watch_indexes`` alone goes on for as long as its caller lets it (decision D60).
+A call reads no clock. Its driver ends it after ``TimeoutOptions.management``, counted from the beginning of the call,
+but not before the response to its first request. That request and the wait for the key-value nodes have their own
+timeouts. Only ``watch_indexes`` has no timeout: it continues until its caller cancels it (decision D60).
 
-Source: SDK-RFC 0054; SDK-RFC 0049 "Controlled Backoff for Always Retry" for how often it asks.
+Source: SDK-RFC 0054; SDK-RFC 0049 "Controlled Backoff for Always Retry" for the pauses between requests.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from triclinium_core.services.service_request import ServiceRequest
 from triclinium_core.shown import shown
 
 REFUSALS_MAX = 5
-"""How often key-value may refuse a bucket whose nodes all have it ready: for two thirds of a second. Then it is not open
-to this user, who may make buckets and not use them."""
+"""Number of times that key-value may refuse a bucket that is ready on all its nodes, over two thirds of a second. After
+that, the user has no access to the bucket: the user may create buckets but not use them."""
 HEALTH_SECONDS_MAX = 10.0
-"""How long the service is asked whether the nodes of a new bucket are healthy, where key-value can be asked as well. A
-node that is down never is. Key-value's own wait then has a deadline, and names the node."""
+"""Maximum wait in seconds for the service to report all nodes of a new bucket healthy, if key-value can be asked as
+well. A node that is down never becomes healthy. The following wait for key-value has a deadline and names the node."""
 
 R = TypeVar("R")
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """Nothing is to be done for some seconds."""
+    """Step that waits for some seconds."""
 
     seconds: float
 
@@ -59,7 +59,7 @@ Steps = Generator[Step, object, R]
 
 
 def last_words(call: Steps[R], up: TimeIsUp) -> errors.TimeoutException | None:
-    """End a call whose time is up, and return what to say of it; None if the error of its step says everything."""
+    """End a call whose time is up. Return its error, or None if the error of its step is sufficient."""
     try:
         call.throw(up)
     except TimeIsUp:
@@ -70,7 +70,7 @@ def last_words(call: Steps[R], up: TimeIsUp) -> errors.TimeoutException | None:
 
 
 def create_bucket(settings: buckets.BucketSettings) -> Steps[None]:
-    """Make a bucket, and wait until all its nodes are healthy and key-value can select it on each of them."""
+    """Create a bucket, and wait until all its nodes are healthy and key-value can select it on each of them."""
     create = buckets.CreateBucket(settings)
     yield create
     with progress_of(create.error_context()) as progress:
@@ -85,7 +85,7 @@ def create_bucket(settings: buckets.BucketSettings) -> Steps[None]:
 
 
 def _wait_for_health(bucket: str, progress: Progress, *, seconds_max: float = math.inf) -> Steps[bool]:
-    """Return whether the service calls all nodes of a bucket healthy, after so many seconds of pauses at most."""
+    """Return whether the service reports all nodes of a bucket healthy within ``seconds_max`` seconds of pauses."""
     paused = 0.0
     for pause in _pauses():
         try:
@@ -94,7 +94,7 @@ def _wait_for_health(bucket: str, progress: Progress, *, seconds_max: float = ma
                 return True
             progress.awaited = found.unhealthy or (f"bucket {bucket!r} has no nodes yet",)
         except errors.BucketNotFoundException:
-            # The node that was asked has not heard of it.
+            # The node that responded does not know the bucket yet.
             progress.awaited = (f"bucket {bucket!r} is not known to the node that was asked",)
         if paused >= seconds_max:
             break
@@ -104,7 +104,7 @@ def _wait_for_health(bucket: str, progress: Progress, *, seconds_max: float = ma
 
 
 def _wait_for_key_value(create: buckets.CreateBucket) -> Steps[bool]:
-    """Return whether every key-value node serves a new bucket; False where it is not open to this user."""
+    """Wait until every key-value node serves a new bucket. Return False if the user has no access to the bucket."""
     for _, pause in zip(range(REFUSALS_MAX), _pauses(), strict=False):
         try:
             yield from _wait_for_nodes(WaitForNodes(create.settings.name), create)
@@ -115,9 +115,9 @@ def _wait_for_key_value(create: buckets.CreateBucket) -> Steps[bool]:
 
 
 def drop_bucket(name: str) -> Steps[None]:
-    """Remove a bucket, and wait until it is gone.
+    """Drop a bucket, and wait until the service no longer reports it.
 
-    The service answers the drop once the bucket is shut down on all nodes; the node that is asked next has forgotten it.
+    The service responds to the drop after the bucket is shut down on all nodes, so the first check normally succeeds.
     """
     drop = buckets.DropBucket(name)
     yield drop
@@ -133,7 +133,7 @@ def drop_bucket(name: str) -> Steps[None]:
 
 
 def change_manifest(change: collections.ManifestChange) -> Steps[None]:
-    """Change scopes or collections, and wait until every key-value node knows."""
+    """Change scopes or collections, and wait until every key-value node has the new manifest."""
     settings = (
         change.settings if isinstance(change, collections.CreateCollection | collections.UpdateCollection) else None
     )
@@ -145,7 +145,7 @@ def change_manifest(change: collections.ManifestChange) -> Steps[None]:
         try:
             yield from _wait_for_nodes(WaitForNodes(change.bucket_name, changed.uid), change)
         except errors.BucketAccessException:
-            # Its user may change collections and not use them.
+            # The user may change collections but not use them.
             return
 
 
@@ -153,7 +153,7 @@ def _wait_for_nodes(wait: WaitForNodes, change: ManagementRequest) -> Steps[None
     try:
         yield wait
     except errors.AmbiguousTimeoutException as error:
-        # The user knows the call by this name.
+        # Use the name of the call that the user made.
         text = f"{change.name}: done, but {error.message.removeprefix(f'{wait.name}: ')}"
         known = error.context
         context = replace(
@@ -163,7 +163,7 @@ def _wait_for_nodes(wait: WaitForNodes, change: ManagementRequest) -> Steps[None
 
 
 def _check_history(change: collections.ManifestChange) -> Steps[None]:
-    # RFC 0054 "CreateCollectionSettings": guarded by the capability of the bucket.
+    # RFC 0054 "CreateCollectionSettings": history requires a capability of the bucket.
     found = yield from _asked(buckets.GetBucket(change.bucket_name), buckets.BucketResult)
     if BucketCapability.NON_DEDUPED_HISTORY not in found.capabilities:
         text = f"{change.name}: bucket {change.bucket_name} keeps no history; it needs server 7.2 and storage MAGMA"
@@ -173,10 +173,11 @@ def _check_history(change: collections.ManifestChange) -> Steps[None]:
 def create_index(
     statement: query_indexes.CreateIndex | query_indexes.CreatePrimaryIndex, *, ignore_if_exists: bool
 ) -> Steps[None]:
-    """Make an index.
+    """Create an index.
 
     Args:
-        ignore_if_exists: whether an existing index will do.
+        statement: request that creates the index.
+        ignore_if_exists: whether an existing index counts as success.
     """
     check_flag(ignore_if_exists, "ignore_if_exists")
     try:
@@ -189,10 +190,11 @@ def create_index(
 def drop_index(
     statement: query_indexes.DropIndex | query_indexes.DropPrimaryIndex, *, ignore_if_not_exists: bool
 ) -> Steps[None]:
-    """Remove an index.
+    """Drop an index.
 
     Args:
-        ignore_if_not_exists: whether a missing index will do.
+        statement: request that drops the index.
+        ignore_if_not_exists: whether a missing index counts as success.
     """
     check_flag(ignore_if_not_exists, "ignore_if_not_exists")
     try:
@@ -208,11 +210,13 @@ def watch_indexes(
     """Wait until indexes are online.
 
     Args:
-        watch_primary: whether to wait for the primary index, too, whatever its name is.
+        keyspace: bucket or collection of the indexes.
+        index_names: names of the indexes.
+        watch_primary: whether to wait for the primary index as well, under any name.
 
     Raises:
-        InvalidArgumentException: a name cannot be one, or there is nothing to watch.
-        IndexNotFoundException: one does not exist, or no longer exists.
+        InvalidArgumentException: a name is invalid, or there is nothing to watch.
+        IndexNotFoundException: an index does not exist, or was dropped.
     """
     if isinstance(index_names, str) or not isinstance(index_names, Sequence):
         raise errors.InvalidArgumentException(
@@ -251,7 +255,7 @@ _WATCH = "watch_indexes"
 
 
 def _is_on(index: query_indexes.QueryIndex, keyspace: query_indexes.IndexKeyspace) -> bool:
-    # The answer about a bucket has the indexes of all its collections.
+    # The result for a bucket contains the indexes of all its collections.
     return keyspace.scope is not None or (index.scope_name, index.collection_name) in _OF_A_BUCKET
 
 
@@ -259,8 +263,8 @@ _OF_A_BUCKET = ((None, None), (DEFAULT_NAME, DEFAULT_NAME))
 
 
 def build_deferred_indexes(keyspace: query_indexes.IndexKeyspace) -> Steps[tuple[str, ...]]:
-    """Have all indexes built that are not, and return their names. Building goes on afterwards."""
-    # RFC 0054 "BuildDeferredIndexes": older servers lack the single statement that would do.
+    """Start to build all deferred indexes, and return their names. Building continues afterwards."""
+    # RFC 0054 "BuildDeferredIndexes": older servers lack a single statement for this.
     deferred = query_indexes.deferred_indexes(keyspace)
     call = replace(
         deferred.error_context(), operation="build_deferred_indexes", idempotent=False, statement=None, parameters=()

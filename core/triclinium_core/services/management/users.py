@@ -23,7 +23,7 @@ from triclinium_core.services.paths import check_segment, path
 from triclinium_core.shown import one_line, shown, total_repr
 
 ANY = "*"
-"""As the bucket of a role: all buckets."""
+"""Bucket of a role for all buckets."""
 
 _RBAC = ("settings", "rbac")
 _ROLE_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
@@ -31,20 +31,21 @@ _ROLE_NAME = re.compile(r"[A-Za-z0-9_]{1,100}")
 
 @unique
 class AuthDomain(StrEnum):
-    """Where a user is known; the value is the word that travels."""
+    """Directory that defines a user. The value is the word on the wire."""
 
     LOCAL = "local"
-    """In the cluster, with a password."""
+    """The cluster, with a password."""
     EXTERNAL = "external"
-    """Elsewhere, such as in LDAP."""
+    """An external directory, such as LDAP."""
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a user may do, and with which documents. A scope or collection ``*`` stands for all, and becomes None.
+    """Permission of a user, for all or some documents. A scope or collection ``*`` means all, and becomes None.
 
     Raises:
-        InvalidArgumentException: a name cannot be one, there is a collection without a scope, or a scope without a bucket.
+        InvalidArgumentException: a name is invalid, or there is a collection without a scope, or a scope without a
+            bucket.
 
     Source: SDK-RFC 0054 "Role".
     """
@@ -56,12 +57,12 @@ class Role:
     collection: str | None = None
 
     def __post_init__(self) -> None:
-        # The roles of a user travel as one text, in which commas and brackets mean something.
+        # The roles of a user are sent as one text, in which commas and brackets have a meaning.
         if not isinstance(self.name, str) or not _ROLE_NAME.fullmatch(self.name):
             raise errors.InvalidArgumentException(
                 f"name={shown(self.name)} must be 1 to 100 characters out of A-Z a-z 0-9 _", parameter="name"
             )
-        # RFC 0054 "GetUser", "UpsertUser": so it is the same with every version of the server.
+        # RFC 0054 "GetUser", "UpsertUser": this makes roles equal for all versions of the server.
         for part in ("scope", "collection"):
             if getattr(self, part) in (ANY, ""):
                 object.__setattr__(self, part, None)
@@ -82,7 +83,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class RoleAndDescription:
-    """A role that the server knows, and what it says about it."""
+    """Role that the server knows, with its description."""
 
     role: Role
     display_name: str
@@ -91,16 +92,16 @@ class RoleAndDescription:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Why a user has a role: ``type`` is ``user`` for a role of the user's own, ``group`` for one of a group."""
+    """Source of a user's role: ``type`` is ``user`` for a role assigned to the user, ``group`` for one of a group."""
 
     type: str
     name: str | None = None
-    """Of the group."""
+    """Name of the group."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleAndOrigins:
-    """A role that a user has, and why."""
+    """Role of a user, with its origins."""
 
     role: Role
     origins: tuple[Origin, ...]
@@ -108,10 +109,10 @@ class RoleAndOrigins:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """What can be changed about a user. ``repr`` does not show the password.
+    """User, with everything that can change. ``repr`` does not show the password.
 
     Raises:
-        InvalidArgumentException: a name or a role cannot be one.
+        InvalidArgumentException: a name, a role or the password is invalid.
 
     Source: SDK-RFC 0054 "User".
     """
@@ -119,9 +120,9 @@ class User:
     username: str
     display_name: str = ""
     groups: Collection[str] = frozenset()
-    """Names; kept as a frozenset."""
+    """Names of groups, stored as a frozenset."""
     roles: Collection[Role] = frozenset()
-    """The user's own roles, not those of groups; kept as a frozenset."""
+    """Roles assigned to the user, without those of groups. Stored as a frozenset."""
     password: str | None = field(default=None, repr=False)
     """A new password; None to leave it as it is. A server never reveals it."""
     unknown: tuple[str, ...] = ()
@@ -141,25 +142,25 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserAndMetadata:
-    """A user, and what follows from the groups that the user belongs to."""
+    """User, with the roles of the user's groups and other data from the server."""
 
     domain: AuthDomain | str
     """A ``str`` is a domain that this version does not know."""
     user: User
-    """Without a password; with the roles that are the user's own."""
+    """The user without a password, with the roles assigned to the user."""
     effective_roles: tuple[RoleAndOrigins, ...] = ()
-    """Of the user's own and of the groups."""
+    """Roles assigned to the user and roles of the user's groups."""
     password_changed: datetime | None = None
     external_groups: frozenset[str] = frozenset()
-    """Groups elsewhere, such as in LDAP."""
+    """Groups in an external directory, such as LDAP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Roles that several users have.
+    """Group of users, with common roles.
 
     Raises:
-        InvalidArgumentException: a name or a role cannot be one.
+        InvalidArgumentException: a name or a role is invalid.
 
     Source: SDK-RFC 0054 "Group".
     """
@@ -167,7 +168,7 @@ class Group:
     name: str
     description: str = ""
     roles: Collection[Role] = frozenset()
-    """Kept as a frozenset."""
+    """Roles of the group, stored as a frozenset."""
     ldap_group_reference: str | None = None
     unknown: tuple[str, ...] = ()
     """Roles from the server in a form that this version does not know, like ``User.unknown``."""
@@ -185,8 +186,8 @@ def check_group_name(value: object, parameter: str = "groups") -> str:
     """Return the name of a group.
 
     Raises:
-        InvalidArgumentException: this cannot be the name of a group: the groups of a user travel as one text, separated
-            by commas.
+        InvalidArgumentException: it is not a valid name. A comma is invalid because the groups of a user are sent as
+            one text, separated by commas.
     """
     name = check_segment(value, parameter)
     if "," in name:
@@ -195,7 +196,11 @@ def check_group_name(value: object, parameter: str = "groups") -> str:
 
 
 def _all(values: object, parameter: str) -> Collection[object]:
-    """Return what a collection has. A text does not count as one, although it has characters."""
+    """Return a collection, but refuse a string, which is a collection of characters.
+
+    Raises:
+        InvalidArgumentException: it is not a collection, or it is a string.
+    """
     if isinstance(values, str) or not isinstance(values, Collection):
         raise errors.InvalidArgumentException(f"{parameter}={shown(values)} must be a set of them", parameter=parameter)
     return values
@@ -214,7 +219,7 @@ def _joined(parts: Iterable[object]) -> str:
     return ",".join(sorted(map(str, parts)))
 
 
-# -- What the service answers.
+# -- Results.
 
 
 class UserResult(service_request.ServiceResult, frozen=True):
@@ -247,7 +252,7 @@ class AllGroupsResult(service_request.Listing, frozen=True):
     groups: tuple[Group, ...]
 
 
-# RFC 0054 "GetUser": a server before 6.5 sends no origins; the role is then the user's own.
+# RFC 0054 "GetUser": a server before 6.5 sends no origins. Its roles are all assigned to the user.
 _OWN = Origin("user")
 
 _ROLE_PARTS = frozenset({"bucket_name", "scope_name", "collection_name"})
@@ -345,7 +350,7 @@ def _check_written_back(value: User | Group, parameter: str) -> None:
 
 
 class GetAllUsers(ManagementRequest, frozen=True):
-    """Read all users of a domain."""
+    """Request for all users of a domain."""
 
     name: ClassVar[str] = "get_all_users"
 
@@ -356,7 +361,7 @@ class GetAllUsers(ManagementRequest, frozen=True):
 
     @property
     def target(self) -> str:
-        """The domain."""
+        """Path of the domain."""
         return path(*_RBAC, "users", self.domain)
 
     def decode(self, answer: service_request.HttpResponse) -> AllUsersResult:
@@ -382,12 +387,12 @@ class _OfUser(ManagementRequest, frozen=True):
 
     @property
     def target(self) -> str:
-        """The user."""
+        """Path of the user."""
         return path(*_RBAC, "users", self.domain, self.username)
 
 
 class GetUser(_OfUser, frozen=True):
-    """Read one user."""
+    """Request for one user."""
 
     name: ClassVar[str] = "get_user"
 
@@ -401,14 +406,14 @@ class GetUser(_OfUser, frozen=True):
 
 
 class DropUser(_OfUser, frozen=True):
-    """Remove a user."""
+    """Request that drops a user."""
 
     name: ClassVar[str] = "drop_user"
     method: ClassVar[str] = "DELETE"
 
 
 class UpsertUser(ManagementRequest, frozen=True):
-    """Make a user, or change the existing one."""
+    """Request that creates or changes a user."""
 
     name: ClassVar[str] = "upsert_user"
     method: ClassVar[str] = "PUT"
@@ -428,18 +433,18 @@ class UpsertUser(ManagementRequest, frozen=True):
 
     @property
     def target(self) -> str:
-        """The user."""
+        """Path of the user."""
         return path(*_RBAC, "users", self.domain, self.user.username)
 
     @property
     def passwords(self) -> tuple[str, ...]:
-        """The new password, if the request sets one."""
+        """New password, if the request sets one."""
         return () if self.user.password is None else (self.user.password,)
 
     def form(self) -> Mapping[str, str]:
-        """Return name and roles; groups and password if given."""
+        """Return the display name and roles, and the groups and password if there are any."""
         form = {"name": self.user.display_name, "roles": _joined(self.user.roles)}
-        # RFC 0054 "UpsertUser": older servers do not know groups, newer ones take what is missing for none.
+        # RFC 0054 "UpsertUser": older servers do not know groups. To newer ones, a missing field means no groups.
         if self.user.groups:
             form["groups"] = _joined(self.user.groups)
         if self.user.password is not None:
@@ -448,7 +453,7 @@ class UpsertUser(ManagementRequest, frozen=True):
 
 
 class ChangePassword(ManagementRequest, frozen=True):
-    """Change the password of the user who sends this. ``repr`` does not show it."""
+    """Request that changes the password of the user who sends it. ``repr`` does not show the password."""
 
     name: ClassVar[str] = "change_password"
     method: ClassVar[str] = "POST"
@@ -464,7 +469,7 @@ class ChangePassword(ManagementRequest, frozen=True):
 
     @property
     def target(self) -> str:
-        """Where passwords are changed."""
+        """Path of the command that changes passwords."""
         return path("controller", "changePassword")
 
     @property
@@ -478,13 +483,13 @@ class ChangePassword(ManagementRequest, frozen=True):
 
 
 class GetRoles(ManagementRequest, frozen=True):
-    """Read which roles the server knows."""
+    """Request for all roles that the server knows."""
 
     name: ClassVar[str] = "get_roles"
 
     @property
     def target(self) -> str:
-        """All roles."""
+        """Path of all roles."""
         return path(*_RBAC, "roles")
 
     def decode(self, answer: service_request.HttpResponse) -> RolesResult:
@@ -502,13 +507,13 @@ class GetRoles(ManagementRequest, frozen=True):
 
 
 class GetAllGroups(ManagementRequest, frozen=True):
-    """Read all groups."""
+    """Request for all groups."""
 
     name: ClassVar[str] = "get_all_groups"
 
     @property
     def target(self) -> str:
-        """All groups."""
+        """Path of all groups."""
         return path(*_RBAC, "groups")
 
     def decode(self, answer: service_request.HttpResponse) -> AllGroupsResult:
@@ -532,12 +537,12 @@ class _OfGroup(ManagementRequest, frozen=True):
 
     @property
     def target(self) -> str:
-        """The group."""
+        """Path of the group."""
         return path(*_RBAC, "groups", self.group_name)
 
 
 class GetGroup(_OfGroup, frozen=True):
-    """Read one group."""
+    """Request for one group."""
 
     name: ClassVar[str] = "get_group"
 
@@ -551,14 +556,14 @@ class GetGroup(_OfGroup, frozen=True):
 
 
 class DropGroup(_OfGroup, frozen=True):
-    """Remove a group."""
+    """Request that drops a group."""
 
     name: ClassVar[str] = "drop_group"
     method: ClassVar[str] = "DELETE"
 
 
 class UpsertGroup(ManagementRequest, frozen=True):
-    """Make a group, or change the existing one."""
+    """Request that creates or changes a group."""
 
     name: ClassVar[str] = "upsert_group"
     method: ClassVar[str] = "PUT"
@@ -571,11 +576,11 @@ class UpsertGroup(ManagementRequest, frozen=True):
 
     @property
     def target(self) -> str:
-        """The group."""
+        """Path of the group."""
         return path(*_RBAC, "groups", self.group.name)
 
     def form(self) -> Mapping[str, str]:
-        """Return what the group is like, without its name."""
+        """Return the description, roles and LDAP reference of the group. The path has its name."""
         form = {"description": self.group.description, "roles": _joined(self.group.roles)}
         if self.group.ldap_group_reference is not None:
             form["ldap_group_ref"] = self.group.ldap_group_reference

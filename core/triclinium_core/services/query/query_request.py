@@ -1,4 +1,4 @@
-"""A query and its options, the request that has it prepared, and the one that executes its plan.
+"""Query and its options, the request that prepares it, and the request that executes its plan.
 
 Source: SDK-RFC 0056 "ICluster#Query", "QueryProfile", "QueryScanConsistency"; SDK-RFC 0004 "Internal implementation".
 """
@@ -26,7 +26,7 @@ from triclinium_core.services.statement.statement_request import MEMBERS, Statem
 from triclinium_core.shown import total_repr
 
 NUMBERS = ("max_parallelism", "pipeline_batch", "pipeline_cap", "scan_cap")
-"""Options that travel under their own names, as texts (SDK-RFC 0056, revision 4)."""
+"""Options that are sent under their own names, as strings (SDK-RFC 0056, revision 4)."""
 
 QUERY_MEMBERS: Mapping[str, str] = {
     **MEMBERS,
@@ -46,31 +46,31 @@ QUERY_MEMBERS: Mapping[str, str] = {
 
 @unique
 class QueryScanConsistency(StrEnum):
-    """How new the indexes have to be that a query reads."""
+    """Required freshness of the indexes that a query reads."""
 
     NOT_BOUNDED = "not_bounded"
-    """As they are; the default."""
+    """Read the indexes as they are. The default."""
     REQUEST_PLUS = "request_plus"
-    """With all mutations from before the query; it waits until they are indexed."""
+    """Wait until the indexes contain all mutations from before the query."""
 
 
 @unique
 class QueryProfile(StrEnum):
-    """How much the service reports of its work on the query."""
+    """Amount of detail in the profile of a query."""
 
     OFF = "off"
     PHASES = "phases"
-    """How long each phase took."""
+    """Duration of each phase."""
     TIMINGS = "timings"
-    """Phases, and how long each part of the plan took."""
+    """Duration of each phase and of each part of the plan."""
 
 
 class PreparedPlan(service_request.ServiceResult, frozen=True):
-    """Plan of a statement, as a node has made it. ``repr`` shows only its name."""
+    """Plan of a statement, made by a node. ``repr`` shows only its name."""
 
     name: str
     encoded_plan: str | None = None
-    """Plan for nodes that do not know the name; None if the nodes ask each other."""
+    """Plan for nodes that do not know the name; None if nodes get plans from each other."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class PreparedPlan(service_request.ServiceResult, frozen=True):
 
 
 class PlanKey(NamedTuple):
-    """Everything on which a plan depends."""
+    """Key of a plan: everything on which it depends."""
 
     statement: str
     query_context: str
@@ -86,10 +86,10 @@ class PlanKey(NamedTuple):
 
 
 class QueryRequest(StatementRequest, frozen=True, kw_only=True):
-    """Run a statement in SQL++.
+    """SQL++ statement for the query service.
 
-    ``adhoc=False`` has the service plan it once: the first such request is preceded by its ``preparation``; all others
-    execute the plan that this returned (``with_plan``).
+    With ``adhoc=False`` the service plans the statement once. The first such request sends its ``preparation``, and the
+    others execute the plan that this returns (``with_plan``).
     """
 
     name: ClassVar[str] = "query"
@@ -104,25 +104,25 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     metrics: bool = False
     profile: QueryProfile = QueryProfile.OFF
     flex_index: bool = False
-    """Whether search indexes may serve the statement too."""
+    """Whether the statement may use search indexes."""
     preserve_expiry: bool = False
     """Whether documents that the statement changes keep their expiry."""
     use_replica: bool | None = None
-    """Whether documents are read from a replica where the active node is down; None for what the node is set to."""
+    """Whether the query reads from a replica if the active node is down. None uses the setting of the query node."""
     max_parallelism: int | None = None
-    """Cores at once; 0 for all of the node."""
+    """Maximum number of cores; 0 for all cores of the node."""
     pipeline_batch: int | None = None
-    """Documents that are fetched at once."""
+    """Number of documents per fetch."""
     pipeline_cap: int | None = None
-    """Documents between two parts of the plan."""
+    """Maximum number of documents between two parts of the plan."""
     scan_cap: int | None = None
-    """Entries between an index and the query."""
+    """Maximum number of entries between an index and the query."""
     scan_wait: float | None = None
-    """How many seconds the query waits for indexes to become consistent."""
+    """Maximum time in seconds that the query waits for consistent indexes."""
     plan: PreparedPlan | None = None
-    """What is executed; ``with_plan`` sets it."""
+    """Plan to execute; set by ``with_plan``."""
     auto_execute: bool = False
-    """Whether this is the preparation of the statement and its first execution; ``preparation`` sets it."""
+    """Whether the request prepares the statement and executes it; set by ``preparation``."""
 
     def __post_init__(self) -> None:
         StatementRequest.__post_init__(self)
@@ -152,22 +152,22 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
 
     @property
     def required_capabilities(self) -> frozenset[ClusterCapability]:
-        """``use_replica`` is for clusters that can read from replicas."""
+        """Capability to read from replicas, if ``use_replica`` is given."""
         return frozenset() if self.use_replica is None else frozenset({ClusterCapability.READ_FROM_REPLICA})
 
     @property
     def plan_key(self) -> PlanKey:
-        """The key under which its plan is remembered."""
+        """Key under which the plan is cached."""
         context = self.query_context.written(self.identifier) if self.query_context is not None else ""
         return PlanKey(self.statement, context, self.flex_index)
 
     def preparation(self, *, enhanced: bool) -> service_request.ServiceRequest:
-        """Return the request that has the statement prepared.
+        """Return the request that prepares the statement.
 
         Args:
-            enhanced: whether the cluster has ``ClusterCapability.ENHANCED_PREPARED_STATEMENTS``. Then the request
-                executes the statement as well, and its answer has the rows, and the plan for ``plan_of``. Otherwise the
-                answer decodes into the ``PreparedPlan`` that ``with_plan`` takes, and nothing else.
+            enhanced: whether the cluster has ``ClusterCapability.ENHANCED_PREPARED_STATEMENTS``. If so, the request
+                also executes the statement, and its answer has the rows and the plan for ``plan_of``. Otherwise the
+                answer has only the ``PreparedPlan`` for ``with_plan``.
         """
         if enhanced:
             return msgspec.structs.replace(self, auto_execute=True)
@@ -178,16 +178,16 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, plan=plan)
 
     def plan_of(self, answer: service_request.HttpResponse) -> PreparedPlan | None:
-        """Return the plan in the answer to an enhanced preparation; None if there is nothing to remember.
+        """Return the plan in the answer to an enhanced preparation, or None if the answer names no plan.
 
         Raises:
-            MalformedAnswer: it is not an answer of the service.
+            MalformedAnswer: the body is not an answer of the service.
         """
         name = answer.body_as(_Prepared).prepared
         return PreparedPlan(name) if isinstance(name, str) and name else None
 
     def said(self) -> dict[str, object]:
-        """Return statement or plan."""
+        """Return the members of the request for the statement or the plan."""
         if self.plan is not None:
             executed: dict[str, object] = {"prepared": self.plan.name}
             return executed | ({"encoded_plan": self.plan.encoded_plan} if self.plan.encoded_plan else {})
@@ -196,8 +196,8 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         return {"statement": self.statement}
 
     def options(self) -> dict[str, object]:
-        """Return the members of the request for its options; except for metrics, what is not set is left out."""
-        # The service would send metrics unless told not to.
+        """Return the members of the request for its options. Omit options that are not set, except ``metrics``."""
+        # The service sends metrics by default.
         options = {"metrics": self.metrics, **StatementRequest.options(self)}
         if self.scan_consistency is QueryScanConsistency.REQUEST_PLUS:
             options["scan_consistency"] = self.scan_consistency.value
@@ -217,12 +217,12 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         return options
 
     def decode(self, answer: service_request.HttpResponse) -> QueryMetaData:
-        """Return what comes beside the rows."""
+        """Return the metadata."""
         return metadata_of(answer)
 
 
 class PrepareRequest(service_request.IdentifiedRequest, frozen=True, kw_only=True):
-    """Have a statement planned, and nothing else done."""
+    """Request that plans a statement without executing it."""
 
     name: ClassVar[str] = "query"
     service: ClassVar[Service] = Service.QUERY
@@ -231,21 +231,25 @@ class PrepareRequest(service_request.IdentifiedRequest, frozen=True, kw_only=Tru
 
     @property
     def idempotent(self) -> bool:
-        """It changes no document."""
+        """True: a preparation changes no document."""
         return True
 
     @property
     def has_body(self) -> bool:
-        """The statement is the body."""
+        """True: the body contains the statement."""
         return True
 
     def encode(self, remaining: float, context_id: str = "") -> service_request.HttpRequest:
-        """Return the query with ``PREPARE`` before its statement."""
+        """Return the HTTP request of the query, with ``PREPARE`` before its statement."""
         statement = f"PREPARE {self.query.statement}"
         return msgspec.structs.replace(self.query, statement=statement, plan=None).encode(remaining, context_id)
 
     def decode(self, answer: service_request.HttpResponse) -> PreparedPlan:
-        """Return the one row, which is the plan."""
+        """Return the plan, which is the only row.
+
+        Raises:
+            MalformedAnswer: the answer does not have exactly one plan with a name.
+        """
         plans = answer.body_as(_Plans).results
         if len(plans) != 1 or not plans[0].name:
             raise service_request.MalformedAnswer(
@@ -254,7 +258,7 @@ class PrepareRequest(service_request.IdentifiedRequest, frozen=True, kw_only=Tru
         return PreparedPlan(plans[0].name, plans[0].encoded_plan)
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the query."""
+        """Return the error context of the query."""
         return self.query.error_context()
 
 

@@ -16,7 +16,7 @@ from triclinium_core.services.statement import answers
 
 @unique
 class QueryStatus(StrEnum):
-    """How a query ended; the value is the word of the service."""
+    """Status of a query. The value is the word on the wire."""
 
     RUNNING = "running"
     SUCCESS = "success"
@@ -28,7 +28,7 @@ class QueryStatus(StrEnum):
     FATAL = "fatal"
     ABORTED = "aborted"
     UNKNOWN = "unknown"
-    """Another word."""
+    """Any other word."""
 
 
 BROKEN_OFF = frozenset(
@@ -41,18 +41,18 @@ BROKEN_OFF = frozenset(
         QueryStatus.ABORTED,
     }
 )
-"""Rows may be missing. The answer has an error, and is never read as a success."""
+"""Statuses with which rows may be missing. The answer has an error, and never counts as a success."""
 
 
 class QueryWarning(msgspec.Struct, frozen=True):
-    """What the author of a query should know."""
+    """Warning of the service about a query."""
 
     code: int
     message: str
 
 
 class QueryMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """What a query has cost. Everything is 0 unless ``metrics`` was asked for."""
+    """Cost of a query. Everything is 0 unless ``metrics`` is requested."""
 
     elapsed_time: float = 0.0
     """Seconds from the arrival of the query to the end of its answer."""
@@ -61,25 +61,25 @@ class QueryMetrics(msgspec.Struct, frozen=True, kw_only=True):
     sort_count: int = 0
     result_count: int = 0
     result_size: int = 0
-    """Bytes."""
+    """Size of the rows in bytes."""
     mutation_count: int = 0
     error_count: int = 0
     warning_count: int = 0
 
 
 class QueryMetaData(ServiceResult, frozen=True, kw_only=True):
-    """What the service says of a query once all rows have come."""
+    """Metadata of a query, which follows its rows."""
 
     request_id: str
-    """The service's name for the query."""
+    """Id of the query in the service."""
     client_context_id: str
     status: QueryStatus
     warnings: tuple[QueryWarning, ...] = ()
     metrics: QueryMetrics = QueryMetrics()
     signature: object = None
-    """The shape of the rows as JSON, mostly an object of types by name; None if not sent."""
+    """Signature of the rows as JSON, mostly an object of types by name; None if not sent."""
     profile: Mapping[str, object] | None = None
-    """What was asked for with ``profile``, as JSON."""
+    """Profile as JSON, if requested."""
 
 
 class _Metrics(answers.AnsweredMetrics, frozen=True, kw_only=True):
@@ -93,10 +93,10 @@ class _Answer(answers.AnsweredParts, frozen=True, kw_only=True):
 
 
 def metadata_of(answer: HttpResponse) -> QueryMetaData:
-    """Return what an answer without an error says.
+    """Return the metadata in an answer without an error.
 
     Raises:
-        MalformedAnswer: this is not how the service answers, or it broke off without an error.
+        MalformedAnswer: it is not an answer of the service, or its status is in ``BROKEN_OFF`` without an error.
     """
     answered = answers.read_parts(
         answer,

@@ -1,4 +1,4 @@
-"""Facets: the counts of the documents found, by terms, numbers or dates.
+"""Facets: counts of the hits by terms, numbers or dates.
 
 Source: SDK-RFC 0052 "facets".
 """
@@ -15,14 +15,14 @@ from triclinium_core.services.search.parts import Reader, SearchPart, read_part,
 
 @dataclass(frozen=True, slots=True)
 class Facet(SearchPart):
-    """Base of all facets. They have in common:
+    """Base of all facets.
 
     Args:
-        field: whose values are counted.
-        limit: how many terms or ranges are returned, those with the most documents; the service's default unless given.
+        field: name of the field whose values are counted.
+        limit: maximum number of returned terms or ranges: those with the most documents. Default: that of the service.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+        InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
     """
 
     _JSON_NAMES: ClassVar[Mapping[str, str]] = {"limit": "size"}
@@ -34,20 +34,20 @@ class Facet(SearchPart):
 
 @dataclass(frozen=True, slots=True)
 class TermFacet(Facet):
-    """How many documents have each term."""
+    """Number of documents with each term."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumericRange(SearchPart):
-    """A range of numbers with a name. One end may be left open.
+    """Range of numbers with a name. One end may be left open.
 
     Args:
-        name: which the result has as well.
-        min: included.
-        max: not included.
+        name: name of the range in the result.
+        min: lower end, included.
+        max: upper end, excluded.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+        InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
     """
 
     name: str
@@ -61,15 +61,15 @@ class NumericRange(SearchPart):
 
 @dataclass(frozen=True, slots=True)
 class DateRange(SearchPart):
-    """A range of dates with a name. One end may be left open.
+    """Range of dates with a name. One end may be left open.
 
     Args:
-        name: which the result has as well.
-        start: a datetime with a time zone, or text for the parser of the index; included.
-        end: likewise; not included.
+        name: name of the range in the result.
+        start: a datetime with a time zone, or text for the parser of the index. Included.
+        end: like ``start``, but excluded.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+        InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
     """
 
     name: str
@@ -83,7 +83,7 @@ class DateRange(SearchPart):
 
 @dataclass(frozen=True, slots=True)
 class NumericFacet(Facet):
-    """How many documents have a number in each range.
+    """Number of documents with a number in each range.
 
     Args:
         ranges: one or more, with different names.
@@ -101,7 +101,7 @@ class NumericFacet(Facet):
 
 @dataclass(frozen=True, slots=True)
 class DateFacet(Facet):
-    """How many documents have a date in each range.
+    """Number of documents with a date in each range.
 
     Args:
         ranges: one or more, with different names.

@@ -1,6 +1,6 @@
-"""Base of the parts of a search: checked when they are made, and encoded as JSON.
+"""Base of the parts of a search: checked when they are created, and encoded as JSON.
 
-A field has the name that it has in JSON; what a field of that name may hold stands in ``READERS``.
+By default a field has the same name in JSON, and ``READERS`` checks its value by that name.
 
 Source: SDK-RFC 0052.
 """
@@ -25,31 +25,31 @@ from triclinium_core.services.json_values import encode_json
 from triclinium_core.shown import shown
 
 FLOAT32_MAX = 3.4028234663852886e38
-"""The largest number that the service can keep: its vectors are of 32 bits."""
+"""Largest number in a vector of the service, which has 32-bit floats."""
 
 DISTANCE = re.compile(
     r"[0-9]+(\.[0-9]+)?"
     r"(in|inch|yd|yards|ft|feet|m|meters|cm|centimeters|mm|millimeters|km|kilometers|mi|miles|nm|nauticalmiles)?"
 )
-"""What the service understands (bleve ``geo/geo_dist.go``); meters without a unit."""
+"""Distances that the service accepts (bleve ``geo/geo_dist.go``). The default unit is meters."""
 
 GeoPoint = tuple[float, float]
 """Longitude and latitude, in degrees, in this order."""
 
 Reader = Callable[[object, str], object]
-"""Takes a value and the name of its parameter; returns what is kept, or raises InvalidArgumentException."""
+"""Function of a value and its parameter's name that returns the value to store, or raises InvalidArgumentException."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPart:
-    """Base of all parts. A field that is None is not sent and has the service's default; equal parts compare equal."""
+    """Base of all parts. A field of None is not sent, and the service uses its default."""
 
     _OWN_READERS: ClassVar[Mapping[str, Reader]] = {}
-    """Fields that hold something different from the same field in other parts, or that no other part has."""
+    """Readers of fields that other parts lack or read differently."""
     _JSON_NAMES: ClassVar[Mapping[str, str]] = {}
-    """Fields that have another name in JSON."""
+    """Names in JSON of fields that have another name there."""
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {}
-    """What is in the JSON whatever the fields hold."""
+    """Members that the JSON always has."""
 
     def __post_init__(self) -> None:
         for spec in fields(self):
@@ -60,13 +60,13 @@ class SearchPart:
             object.__setattr__(self, spec.name, read(value, spec.name))
 
     def members(self) -> dict[str, object]:
-        """Return the members of the JSON object that it is in a request, made of what JSON has."""
+        """Return the members of the part's JSON object, of types that JSON has."""
         values = {self._JSON_NAMES.get(spec.name, spec.name): getattr(self, spec.name) for spec in fields(self)}
         return {**self._JSON_CONSTANTS, **{name: _form(value) for name, value in values.items() if value is not None}}
 
 
 def fill(part: SearchPart, **values: object) -> None:
-    """Give the fields their values, for a class whose arguments are not simply its fields, and check them."""
+    """Set and check the fields of a part whose constructor has other arguments than its fields."""
     for name, value in values.items():
         object.__setattr__(part, name, value)
     part.__post_init__()
@@ -90,14 +90,14 @@ def refused(value: object, parameter: str, wanted: str) -> errors.InvalidArgumen
 
 
 def require_one(part: SearchPart, *parameters: str) -> None:
-    """Raise if none of these fields has a value."""
+    """Raise InvalidArgumentException unless one of these fields has a value."""
     if all(getattr(part, parameter) is None for parameter in parameters):
         names = f"{', '.join(parameters[:-1])} or {parameters[-1]}"
         raise errors.InvalidArgumentException(f"{names} must be given", parameter=parameters[0])
 
 
 def read_text(value: object, parameter: str) -> str:
-    """Read a string, which may be empty: it is what people type."""
+    """Read a string. It may be empty, because it may be user input."""
     return check_text(value, parameter, empty=True)
 
 
@@ -117,7 +117,7 @@ def read_number(value: object, parameter: str) -> float:
 
 
 def read_boost(value: object, parameter: str) -> float:
-    """Read the weight of a clause: more than 1 gives it more, less than 1 less."""
+    """Read a weight, a finite number of at least 0."""
     return _number(value, parameter, 0, "a finite number of at least 0")
 
 
@@ -156,11 +156,11 @@ def read_distance(value: object, parameter: str) -> str:
 
 
 def read_vector(value: object, parameter: str) -> tuple[float, ...] | str:
-    """Read a vector: numbers, or the Base64 of their little-endian floats of 32 bits."""
+    """Read a vector: numbers, or the Base64 of little-endian 32-bit floats."""
     if isinstance(value, str):
         try:
             size = len(b64decode(value, validate=True))
-        except ValueError:  # also where it is not ASCII
+        except ValueError:  # also if the string is not ASCII
             size = 0
         if size == 0 or size % 4:
             raise refused(value, parameter, "Base64 of one or more floats of 32 bits")
@@ -174,7 +174,7 @@ def read_vector(value: object, parameter: str) -> tuple[float, ...] | str:
 
 
 def _float32(value: object, parameter: str) -> float:
-    # Numbers of numpy and the like convert to floats.
+    # Numbers of numpy and similar packages convert to floats.
     convert = None if isinstance(value, bool) else getattr(value, "__float__", None)
     try:
         number = math.nan if convert is None else float(convert())
@@ -186,10 +186,10 @@ def _float32(value: object, parameter: str) -> float:
 
 
 def read_json_object(value: object, parameter: str) -> dict[str, object]:
-    """Read a mapping that can be encoded as JSON; what is kept has JSON's own types.
+    """Read a mapping, and return it with the types of JSON.
 
     Raises:
-        EncodingFailureException: it cannot be.
+        EncodingFailureException: the mapping cannot be encoded as JSON.
     """
     if not isinstance(value, Mapping):
         raise refused(value, parameter, "a mapping")
@@ -198,7 +198,7 @@ def read_json_object(value: object, parameter: str) -> dict[str, object]:
 
 
 def read_choice(kind: type[Enum]) -> Reader:
-    """Return what reads a member of the enum."""
+    """Return a reader of members of the enum."""
 
     def read(value: object, parameter: str) -> object:
         check_choice(value, parameter, kind)
@@ -208,7 +208,7 @@ def read_choice(kind: type[Enum]) -> Reader:
 
 
 def read_word(*words: str) -> Reader:
-    """Return what reads one of these words."""
+    """Return a reader of these words."""
 
     def read(value: object, parameter: str) -> object:
         if value not in words or not isinstance(value, str):
@@ -219,7 +219,7 @@ def read_word(*words: str) -> Reader:
 
 
 def read_part(*kinds: type[SearchPart]) -> Reader:
-    """Return what reads a value of one of these classes."""
+    """Return a reader of instances of these classes."""
 
     def read(value: object, parameter: str) -> object:
         if not isinstance(value, kinds):
@@ -230,9 +230,9 @@ def read_part(*kinds: type[SearchPart]) -> Reader:
 
 
 def read_several(read_each: Reader, what: str, *, least: int = 1) -> Reader:
-    """Return what reads a list of at least so many values, each by ``read_each``; ``what`` is their plural.
+    """Return a reader of at least ``least`` values, each read by ``read_each``; ``what`` is their plural.
 
-    A lone string is refused: to Python it is a sequence of letters.
+    The reader refuses a single string, which in Python is a sequence of characters.
     """
 
     def read(value: object, parameter: str) -> object:
@@ -271,4 +271,4 @@ READERS: Mapping[str, Reader] = {
     "start": read_date,
     "top_left": read_point,
 }
-"""What a field may hold, by its name."""
+"""Reader of each field, by name."""

@@ -1,6 +1,6 @@
-"""Search queries: one class for each kind, each a value that can be part of others.
+"""Search queries: one class for each kind. Queries are values and can contain each other.
 
-Source: SDK-RFC 0052 "SearchQuery Implementations"; bleve ``search/query`` for the JSON that the service takes.
+Source: SDK-RFC 0052 "SearchQuery Implementations"; bleve ``search/query`` for the JSON that the service accepts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ POLYGON_POINTS_MIN = 3
 
 @unique
 class MatchOperator(Enum):
-    """How the terms of a match query are combined."""
+    """Combination of the terms of a match query."""
 
     OR = "or"
     AND = "and"
@@ -28,13 +28,13 @@ class MatchOperator(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery(parts.SearchPart):
-    """Base of all queries. They have in common:
+    """Base of all queries.
 
     Args:
-        boost: how much the query counts in the score compared to others: above 1 for more, below 1 for less.
+        boost: weight of the query in the score. A query above 1 counts more than others, below 1 less.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+        InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
     """
 
     _: KW_ONLY
@@ -46,7 +46,7 @@ class FieldQuery(SearchQuery):
     """Base of the queries about one field.
 
     Args:
-        field: which one, with dots on the way into objects; the default field of the index unless given.
+        field: name of the field, with dots before names in nested objects. Default: the default field of the index.
     """
 
     _: KW_ONLY
@@ -55,14 +55,14 @@ class FieldQuery(SearchQuery):
 
 @dataclass(frozen=True, slots=True)
 class MatchQuery(FieldQuery):
-    """Documents with the terms of a text, which is analyzed as the field was.
+    """Documents with the terms of a text. The text is analyzed like the field.
 
     Args:
         match: the text.
-        analyzer: by name, instead of that of the field.
-        fuzziness: how many characters of a term may differ.
-        prefix_length: how many characters at the beginning of a term may not.
-        operator: whether one of the terms is enough, or all are needed.
+        analyzer: name of the analyzer. Default: that of the field.
+        fuzziness: maximum number of characters of a term that may differ.
+        prefix_length: number of characters at the beginning of a term that must not differ.
+        operator: whether a document needs one of the terms or all.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
@@ -80,11 +80,11 @@ class MatchQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class MatchPhraseQuery(FieldQuery):
-    """Documents with the terms of a text in a row; the text is analyzed as the field was.
+    """Documents with the consecutive terms of a text. The text is analyzed like the field.
 
     Args:
         match_phrase: the text.
-        analyzer: by name, instead of that of the field.
+        analyzer: name of the analyzer. Default: that of the field.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"match_phrase": parts.read_text}
@@ -96,12 +96,12 @@ class MatchPhraseQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class TermQuery(FieldQuery):
-    """Documents with a term as it stands in the index: nothing is analyzed.
+    """Documents with an exact term of the index, without analysis.
 
     Args:
-        term: exactly as in the index, which may have ``program`` where the document says "programming".
-        fuzziness: how many characters may differ.
-        prefix_length: how many characters at the beginning may not.
+        term: the term as in the index, such as ``program`` for a document with the word "programming".
+        fuzziness: maximum number of characters that may differ.
+        prefix_length: number of characters at the beginning that must not differ.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"term": parts.read_text}
@@ -114,7 +114,7 @@ class TermQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True, init=False)
 class PhraseQuery(FieldQuery):
-    """Documents with several terms in a row, as they stand in the index: nothing is analyzed.
+    """Documents with several exact, consecutive terms of the index, without analysis.
 
     Args:
         terms: one or more.
@@ -130,7 +130,7 @@ class PhraseQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class PrefixQuery(FieldQuery):
-    """Documents with a term that begins with ``prefix``. Nothing is analyzed."""
+    """Documents with a term that begins with ``prefix``, without analysis."""
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"prefix": parts.read_text}
 
@@ -139,7 +139,7 @@ class PrefixQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class WildcardQuery(FieldQuery):
-    """Documents with a term of this form: ``*`` stands for any characters or none, ``?`` for one. Nothing is analyzed."""
+    """Documents with a term that matches a pattern, without analysis: ``*`` for any characters, ``?`` for one."""
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"wildcard": parts.read_text}
 
@@ -148,7 +148,7 @@ class WildcardQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class RegexpQuery(FieldQuery):
-    """Documents with a term that matches a regular expression as a whole, in the syntax of Go. Nothing is analyzed."""
+    """Documents with a term that a regular expression in Go's syntax matches as a whole, without analysis."""
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"regexp": parts.read_text}
 
@@ -157,10 +157,10 @@ class RegexpQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class QueryStringQuery(SearchQuery):
-    """Documents that fit a query in words, such as ``+room -breakfast name:Tokyo^2``.
+    """Documents that match a query string, such as ``+room -breakfast name:Tokyo^2``.
 
     Args:
-        query: in the syntax of Couchbase's query strings; the service reports what is wrong in it.
+        query: query in the syntax of Couchbase's query strings. The service reports errors in it.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"query": parts.read_text}
@@ -170,7 +170,7 @@ class QueryStringQuery(SearchQuery):
 
 @dataclass(frozen=True, slots=True)
 class DocIdQuery(SearchQuery):
-    """The documents with these ids, one or more."""
+    """Documents with one of the given ids, at least one."""
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"ids": parts.read_several(check_text, "document ids")}
 
@@ -179,7 +179,7 @@ class DocIdQuery(SearchQuery):
 
 @dataclass(frozen=True, slots=True)
 class BooleanFieldQuery(FieldQuery):
-    """Documents in which a field is True, or False."""
+    """Documents in which a field has the given boolean."""
 
     bool: builtins.bool
 
@@ -189,8 +189,8 @@ class NumericRangeQuery(FieldQuery):
     """Documents with a number in a range. One end may be left open.
 
     Args:
-        min: included unless ``inclusive_min`` is False.
-        max: not included unless ``inclusive_max`` is True.
+        min: lower end, included unless ``inclusive_min`` is False.
+        max: upper end, excluded unless ``inclusive_max`` is True.
     """
 
     min: float | None = None
@@ -206,11 +206,11 @@ class NumericRangeQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class TermRangeQuery(FieldQuery):
-    """Documents with a term between two others, by the order of their bytes. One end may be left open.
+    """Documents with a term between two others, in byte order. One end may be left open.
 
     Args:
-        min: included unless ``inclusive_min`` is False.
-        max: not included unless ``inclusive_max`` is True.
+        min: lower end, included unless ``inclusive_min`` is False.
+        max: upper end, excluded unless ``inclusive_max`` is True.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"min": check_text, "max": check_text}
@@ -231,9 +231,9 @@ class DateRangeQuery(FieldQuery):
     """Documents with a date in a range. One end may be left open.
 
     Args:
-        start: a datetime with a time zone, or text for the parser; included unless ``inclusive_start`` is False.
-        end: likewise; not included unless ``inclusive_end`` is True.
-        datetime_parser: by name, instead of that of the index.
+        start: a datetime with a time zone, or text for the parser. Included unless ``inclusive_start`` is False.
+        end: like ``start``, but excluded unless ``inclusive_end`` is True.
+        datetime_parser: name of the parser. Default: that of the index.
     """
 
     start: datetime | str | None = None
@@ -253,7 +253,7 @@ class GeoDistanceQuery(FieldQuery):
     """Documents with a place within a distance of another.
 
     Args:
-        distance: a number with its unit, such as ``11km``, ``3nm``, ``17mi`` or ``19m``; meters without one.
+        distance: a number with a unit, such as ``11km``, ``3nm``, ``17mi`` or ``19m``. The default unit is meters.
         location: longitude and latitude, in this order.
     """
 
@@ -266,8 +266,8 @@ class GeoBoundingBoxQuery(FieldQuery):
     """Documents with a place in a box.
 
     Args:
-        top_left: its corner in the north-west: longitude and latitude, in this order.
-        bottom_right: its corner in the south-east.
+        top_left: north-west corner of the box: longitude and latitude, in this order.
+        bottom_right: south-east corner of the box.
     """
 
     top_left: parts.GeoPoint
@@ -276,10 +276,10 @@ class GeoBoundingBoxQuery(FieldQuery):
 
 @dataclass(frozen=True, slots=True)
 class GeoPolygonQuery(FieldQuery):
-    """Documents with a place inside of a polygon.
+    """Documents with a place inside a polygon.
 
     Args:
-        polygon_points: three corners or more: longitude and latitude, in this order.
+        polygon_points: three or more corners, each longitude and latitude, in this order.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
@@ -295,7 +295,7 @@ _READ_QUERIES = parts.read_several(_READ_QUERY, "queries")
 
 @dataclass(frozen=True, slots=True, init=False)
 class ConjunctionQuery(SearchQuery):
-    """Documents that fit all of the given queries, of which there is at least one."""
+    """Documents that match all of the given queries, at least one."""
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"conjuncts": _READ_QUERIES}
 
@@ -307,11 +307,11 @@ class ConjunctionQuery(SearchQuery):
 
 @dataclass(frozen=True, slots=True, init=False)
 class DisjunctionQuery(SearchQuery):
-    """Documents that fit at least ``min`` of the queries.
+    """Documents that match at least ``min`` of the queries.
 
     Args:
-        disjuncts: as many as ``min``, or more.
-        min: how many of them, at least.
+        disjuncts: the queries, at least ``min``.
+        min: number of queries that a document must match.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"disjuncts": _READ_QUERIES, "min": parts.read_uint32}
@@ -327,16 +327,16 @@ class DisjunctionQuery(SearchQuery):
 
 @dataclass(frozen=True, slots=True)
 class BooleanQuery(SearchQuery):
-    """Documents that fit all queries of one list and none of another, and score higher for those of a third.
+    """Documents that match all queries of one list and none of another. Queries of a third list raise the score.
 
-    Each list is a query, a sequence of queries, or the query that the sequence would become: ``must`` a
-    ``ConjunctionQuery``, the others a ``DisjunctionQuery``, whose ``min`` says how many are needed. One of the three
+    Each list is a query, a sequence of queries, or the query that the sequence would become: a ``ConjunctionQuery`` for
+    ``must``, a ``DisjunctionQuery`` for the others, whose ``min`` is the required number of matches. At least one list
     must be given.
 
     Args:
-        must: all of these.
-        should: preferably; where there is no ``must``, one of these.
-        must_not: none of these.
+        must: documents must match all of these.
+        should: documents that match these have a higher score. Without ``must``, documents must match one of these.
+        must_not: documents must match none of these.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
@@ -371,20 +371,20 @@ class MatchAllQuery(SearchQuery):
 
 @dataclass(frozen=True, slots=True)
 class MatchNoneQuery(SearchQuery):
-    """No document."""
+    """No documents."""
 
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"match_none": None}
 
 
 @dataclass(frozen=True, slots=True)
 class RawQuery(SearchQuery):
-    """A query in JSON, for kinds without a class here. The service judges it.
+    """Query in JSON, for kinds without a class in this module. The service checks it.
 
     Args:
-        query: a mapping, as it should be in the request.
+        query: mapping that is sent unchanged.
 
     Raises:
-        EncodingFailureException: it has no form in JSON.
+        EncodingFailureException: the query cannot be encoded as JSON.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"query": parts.read_json_object}
@@ -392,6 +392,6 @@ class RawQuery(SearchQuery):
     query: Mapping[str, object]
 
     def members(self) -> dict[str, object]:
-        """Return the members of the JSON object that it is in a request."""
+        """Return the members of the query's JSON object."""
         boost = {} if self.boost is None else {"boost": self.boost}
         return {**self.query, **boost}

@@ -24,108 +24,108 @@ _NANOSECONDS = 1e9
 
 
 class SearchRowLocation(msgspec.Struct, frozen=True):
-    """Where a term was found in a document."""
+    """Location of a term in a document."""
 
     field: str
     term: str
     position: int
-    """Which term of the field it is, counted from 1."""
+    """Position among the terms of the field, counted from 1."""
     start: int
-    """Bytes from the beginning of the field."""
+    """Offset of the term in the field, in bytes."""
     end: int
-    """Bytes from the beginning of the field to the end of the term."""
+    """Offset of the end of the term in the field, in bytes."""
     array_positions: tuple[int, ...] | None = None
-    """For a field within arrays: the index in each of them, the outermost first."""
+    """Index in each array around the field, the outermost first; None outside arrays."""
 
 
 class SearchRowLocations(msgspec.Struct, frozen=True):
-    """Where the terms were found in a document."""
+    """Locations of the terms in a document."""
 
     locations: tuple[SearchRowLocation, ...]
 
     def get_all(self) -> tuple[SearchRowLocation, ...]:
-        """Return all of them."""
+        """Return all locations."""
         return self.locations
 
     def get(self, field: str, term: str | None = None) -> tuple[SearchRowLocation, ...]:
-        """Return those of a field, of one term in it, or of any."""
+        """Return the locations in a field, of one term or of all."""
         return tuple(each for each in self.locations if each.field == field and term in (None, each.term))
 
     def fields(self) -> tuple[str, ...]:
-        """Return the fields in which something was found, each once."""
+        """Return the fields with matching terms, each once."""
         return tuple(dict.fromkeys(each.field for each in self.locations))
 
     def terms(self) -> frozenset[str]:
-        """Return the terms that were found, in any field."""
+        """Return the matching terms of all fields."""
         return frozenset(each.term for each in self.locations)
 
     def terms_for(self, field: str) -> tuple[str, ...]:
-        """Return the terms that were found in a field, each once."""
+        """Return the matching terms of a field, each once."""
         return tuple(dict.fromkeys(each.term for each in self.get(field)))
 
 
 class SearchRow(msgspec.Struct, frozen=True):
-    """A hit."""
+    """Hit of a search."""
 
     index: str
-    """The part of the index that has it: a name that begins with that of the index."""
+    """Name of the index partition with the hit, which begins with the name of the index."""
     id: str
-    """Of the document."""
+    """Id of the document."""
     score: float = 0.0
-    """How well it fits; 0 where scoring is disabled."""
+    """Relevance of the document; 0 if scoring is disabled."""
     sort: tuple[str, ...] = ()
-    """What it was sorted by."""
+    """Values by which the hit is sorted."""
     explanation: Mapping[str, object] | None = None
-    """How the score was computed, if that was asked for."""
+    """Computation of the score, if requested."""
     locations: SearchRowLocations | None = None
-    """Where the terms were found, if that was asked for."""
+    """Locations of the terms, if requested."""
     fragments: Mapping[str, tuple[str, ...]] | None = None
-    """By field, pieces of text with the terms marked, if that was asked for."""
+    """Pieces of text with highlighted terms, by field, if requested."""
     encoded_fields: bytes | None = None
-    """The fields that were asked for, as a JSON object; None where the document has none of them."""
+    """Requested fields as a JSON object; None if the document has none of them."""
 
     @property
     def fields(self) -> Mapping[str, object] | None:
-        """The fields that were asked for, by name; None where the document has none of them."""
+        """Requested fields by name; None if the document has none of them."""
         return None if self.encoded_fields is None else self.fields_as(dict[str, object])
 
     def fields_as(self, as_type: type[T]) -> T:
-        """Return the fields that were asked for, converted to ``as_type`` in one pass.
+        """Return the requested fields, converted to ``as_type`` in one pass.
 
         Raises:
-            DecodingFailureException: they do not fit, or there are no fields.
+            DecodingFailureException: the fields do not fit the type.
         """
         return decode_json(self.encoded_fields or b"{}", as_type, f"the fields of {self.id!r} are")
 
 
 class SearchMetrics(msgspec.Struct, frozen=True):
-    """How much work a search was."""
+    """Metrics of a search."""
 
     took: float
-    """Seconds, by the clock of the server."""
+    """Duration in seconds, measured by the server."""
     total_rows: int
-    """How many documents fit, returned or not."""
+    """Number of matching documents, returned or not."""
     max_score: float
     success_partition_count: int
-    """How many parts of the index have answered."""
+    """Number of index partitions that returned their hits."""
     error_partition_count: int
-    """How many parts have not: hits may be missing."""
+    """Number of index partitions that failed. If there are any, hits may be missing."""
 
     @property
     def total_partition_count(self) -> int:
-        """How many parts the index has."""
+        """Number of partitions of the index."""
         return self.success_partition_count + self.error_partition_count
 
 
 class SearchTermFacet(msgspec.Struct, frozen=True):
-    """How many hits have a term."""
+    """Number of hits with a term."""
 
     term: str
     count: Count
 
 
 class SearchNumericRangeFacet(msgspec.Struct, frozen=True):
-    """How many hits have a number in a range."""
+    """Number of hits with a number in a range."""
 
     name: str
     count: Count
@@ -134,7 +134,7 @@ class SearchNumericRangeFacet(msgspec.Struct, frozen=True):
 
 
 class SearchDateRangeFacet(msgspec.Struct, frozen=True):
-    """How many hits have a date in a range."""
+    """Number of hits with a date in a range."""
 
     name: str
     count: Count
@@ -143,29 +143,29 @@ class SearchDateRangeFacet(msgspec.Struct, frozen=True):
 
 
 class SearchFacetResult(msgspec.Struct, frozen=True):
-    """The result of a facet."""
+    """Result of a facet."""
 
     name: str
     field: str
     total: int
-    """How many values were counted."""
+    """Number of counted values."""
     missing: int
-    """How many hits have none."""
+    """Number of hits without a value."""
     other: int
-    """How many values belong to terms or ranges that are not returned."""
+    """Number of values in terms or ranges that are not returned."""
     terms: tuple[SearchTermFacet, ...] = ()
     numeric_ranges: tuple[SearchNumericRangeFacet, ...] = ()
     date_ranges: tuple[SearchDateRangeFacet, ...] = ()
 
 
 class SearchMetaData(ServiceResult, frozen=True):
-    """What the service sends beside the hits, once all of them have come."""
+    """Metadata of a search, which follows the hits."""
 
     metrics: SearchMetrics
     errors: Mapping[str, str]
-    """By part of the index, why it has not answered: hits may be missing."""
+    """Error of each failed partition of the index. If there are any, hits may be missing."""
     facets: Mapping[str, SearchFacetResult]
-    """By the name under which each was asked for."""
+    """Result of each facet, by its name in the request."""
 
 
 class _Location(msgspec.Struct):
@@ -176,7 +176,7 @@ class _Location(msgspec.Struct):
 
 
 class _Hit(msgspec.Struct):
-    """A hit in the JSON of the service."""
+    """Hit in the JSON of the service."""
 
     index: str
     id: str
@@ -205,7 +205,7 @@ class _Facet(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    """The answer of the service, without its hits."""
+    """Answer of the service, without its hits."""
 
     status: _Status
     total_hits: Count = 0
@@ -215,7 +215,7 @@ class _Answer(msgspec.Struct):
 
 
 UNKNOWN_FORM_LIMITS = JsonLimits(size_bytes_max=OBJECTS_SIZE_BYTES_MAX, objects_max=4_096, parts_max=16_384)
-"""A hit or an answer of an unknown form: it is read part by part, at up to 10 microseconds for each object."""
+"""Limits of a hit or an answer of an unknown form, which is read part by part, at up to 10 microseconds per object."""
 
 _HITS = msgspec.json.Decoder(_Hit)
 
@@ -224,8 +224,8 @@ def decode_row(data: bytes) -> SearchRow:
     """Return a hit. Leave out parts of an unknown form.
 
     Raises:
-        MalformedAnswer: the hit is not an object, has no document id, or has an unknown form and more parts than the client
-            reads then.
+        MalformedAnswer: the hit is not an object, has no document id, or has an unknown form and exceeds
+            ``UNKNOWN_FORM_LIMITS``.
     """
     try:
         hit = _HITS.decode(data)
@@ -257,7 +257,11 @@ def _check_unknown_form(encoded: bytes) -> None:
 
 
 def _read_hit(found: Members) -> _Hit:
-    """Return a hit, read part by part."""
+    """Return a hit, read part by part.
+
+    Raises:
+        MalformedAnswer: the hit has no document id.
+    """
     key = found.get("id", str)
     if key is None:
         raise MalformedAnswer("a hit without the id of its document")
@@ -282,10 +286,10 @@ def _read_hit(found: Members) -> _Hit:
 
 
 def decode_meta_data(answer: HttpResponse) -> SearchMetaData:
-    """Return the parts of an answer other than the hits.
+    """Return the metadata in an answer.
 
     Raises:
-        MalformedAnswer: the body is not the answer to a search, or does not say whether hits are missing.
+        MalformedAnswer: the body is not the answer to a search, or does not state whether hits are missing.
     """
     try:
         answered = answer.body_as(_Answer)
@@ -301,7 +305,11 @@ def decode_meta_data(answer: HttpResponse) -> SearchMetaData:
 
 
 def _read_answer(found: Members) -> _Answer:
-    """Return an answer, read part by part."""
+    """Return an answer, read part by part.
+
+    Raises:
+        MalformedAnswer: the answer has no number of failed partitions.
+    """
     status = found.members("status")
     failed = status.integer("failed") if status.is_set("failed") else 0
     if found.get("status", dict[str, msgspec.Raw]) is None or failed is None or failed < 0:

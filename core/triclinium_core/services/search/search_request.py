@@ -1,4 +1,4 @@
-"""A search: its query, index and options.
+"""Search request: its query, index and options.
 
 Source: SDK-RFC 0052 "ICluster::SearchQuery", "IScope::Search", "SearchRequest".
 """
@@ -40,7 +40,7 @@ from triclinium_core.services.service_request import HttpRequest, HttpResponse, 
 from triclinium_core.shown import total_repr
 
 INDEX_NAME = re.compile(r"[A-Za-z0-9_.%-]+")
-"""The names that the service allows for an index, with ``bucket.scope.`` in front for an index of a scope."""
+"""Names that the service allows for an index, with the prefix ``bucket.scope.`` for an index of a scope."""
 
 MEMBERS: Mapping[str, str] = {
     "collections": "collections",
@@ -59,36 +59,36 @@ MEMBERS: Mapping[str, str] = {
     "size": "limit",
     "sort": "sort",
 }
-"""The members of requests, each with its option."""
+"""Members of requests, each with the option that sets it."""
 
 
 @unique
 class HighlightStyle(Enum):
-    """How the terms that were found are marked in fragments."""
+    """Markup of matching terms in fragments."""
 
     HTML = "html"
-    """By ``<mark>``."""
+    """The tag ``<mark>``."""
     ANSI = "ansi"
-    """By the escape sequences of terminals."""
+    """Escape sequences of terminals."""
 
 
 @unique
 class SearchScanConsistency(Enum):
-    """How new the index has to be."""
+    """Required freshness of the index."""
 
     NOT_BOUNDED = "not_bounded"
-    """As it is."""
+    """Search the index as it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What is searched for: a query, a vector search, or both; a hit of either is one.
+    """A query, a vector search, or both. With both, a hit of either is a hit.
 
-    ``SearchRequest.create(query)`` or ``SearchRequest.create(vector_search)`` makes one; the methods below add what is
-    missing, and return another request.
+    ``SearchRequest.create(query)`` or ``SearchRequest.create(vector_search)`` creates a request. The methods below
+    return another request that has the other part as well.
 
     Raises:
-        InvalidArgumentException: an argument is wrong, or there is neither.
+        InvalidArgumentException: an argument is invalid, or there is neither.
     """
 
     search_query: SearchQuery | None = None
@@ -114,7 +114,7 @@ class SearchRequest:
         """Return this request with a query.
 
         Raises:
-            InvalidArgumentException: it has one.
+            InvalidArgumentException: the request has a query already.
         """
         if self.search_query is not None:
             raise errors.InvalidArgumentException(
@@ -127,7 +127,7 @@ class SearchRequest:
         """Return this request with a vector search.
 
         Raises:
-            InvalidArgumentException: it has one.
+            InvalidArgumentException: the request has a vector search already.
         """
         if self.vector_search is not None:
             raise errors.InvalidArgumentException(
@@ -136,8 +136,8 @@ class SearchRequest:
         return replace(self, vector_search=vector_search)
 
     def members(self) -> dict[str, object]:
-        """Return the members of the JSON object that say what is searched for."""
-        # SDK-RFC 0052 "SearchRequest": the service wants a query, which must not add hits to those of the vectors.
+        """Return the members of the JSON object for the query and the vector search."""
+        # SDK-RFC 0052 "SearchRequest": the service requires a query. It must not add hits to those of the vectors.
         query = self.search_query if self.search_query is not None else MatchNoneQuery()
         vectors = self.vector_search.members() if self.vector_search is not None else {}
         return {"query": query.members(), **vectors}
@@ -174,28 +174,28 @@ _READ_NAMES = read_several(check_text, "names", least=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchOptions(SearchPart):
-    """What is asked for beside the query; the service chooses what is None.
+    """Options of a search. The service uses its default for an option of None.
 
     Args:
-        limit: how many hits at most; 10 unless given.
-        skip: how many hits are passed over first.
-        explain: whether hits tell how their scores were reached.
-        highlight_style: how terms are marked in fragments; hits have these if this or ``highlight_fields`` is given.
-        highlight_fields: fields to highlight; all in which terms were found unless given.
-        fields: fields whose values the hits contain, if the index stores them; ``*`` stands for all.
-        scan_consistency: how new the index has to be.
-        consistent_with: mutations that the index must have seen.
-        sort: names of fields, ``_score`` and ``_id`` included, with a ``-`` in front for descending order; or ``Sort``.
-            The best hits come first unless given.
-        facets: what to count hits by, each under a name that you choose.
-        collections: only hits in these collections, where the index has several.
-        include_locations: whether hits tell where the terms were found.
-        disable_scoring: whether to spare the work of scoring; all scores are 0 then.
-        raw: further members of the request in JSON, by name.
+        limit: maximum number of hits. Default: 10.
+        skip: number of hits to skip first.
+        explain: whether hits explain their scores.
+        highlight_style: markup of terms in fragments. Hits have fragments if this or ``highlight_fields`` is given.
+        highlight_fields: fields to highlight. Default: all fields with matching terms.
+        fields: fields whose values the hits contain, if the index stores them; ``*`` means all.
+        scan_consistency: required freshness of the index.
+        consistent_with: mutations that the index must contain.
+        sort: names of fields, including ``_score`` and ``_id``, each with the prefix ``-`` for descending order; or
+            ``Sort``. Default: best hits first.
+        facets: facets by which to count hits, by names that you choose.
+        collections: return only hits in these collections, if the index has several.
+        include_locations: whether hits have the locations of the terms.
+        disable_scoring: whether to skip scoring, which saves work. All scores are then 0.
+        raw: more members of the request in JSON, by name.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
-        EncodingFailureException: ``raw`` has no form in JSON.
+        InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
+        EncodingFailureException: ``raw`` cannot be encoded as JSON.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, Reader]] = {
@@ -237,7 +237,7 @@ class SearchOptions(SearchPart):
             )
 
     def members(self) -> dict[str, object]:
-        """Return the members of the request, without time limits and the mutations that it must have seen."""
+        """Return the members of the request, without the timeout and ``consistent_with``."""
         members: dict[str, object] = {
             "size": self.limit,
             "from": self.skip,
@@ -256,12 +256,12 @@ class SearchOptions(SearchPart):
         if self.highlight_style is None and self.highlight_fields is None:
             return None
         style = {"style": self.highlight_style.value} if self.highlight_style is not None else {}
-        # Without names the service marks whatever it has found.
+        # Without names the service highlights all fields with matching terms.
         return {**style, "fields": self.highlight_fields} if self.highlight_fields else {**style}
 
 
 class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
-    """A search by an index: one of the cluster's, or one of a scope's where bucket and scope are given.
+    """Search in an index of the cluster, or of a scope if bucket and scope are given.
 
     ``repr`` shows neither the query nor the options.
     """
@@ -292,19 +292,19 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
 
     @property
     def idempotent(self) -> bool:
-        """True: SDK-RFC 0049 "Idempotent Operation List" has all searches."""
+        """True: SDK-RFC 0049 "Idempotent Operation List" lists all searches."""
         return True
 
     @property
     def required_capabilities(self) -> frozenset[ClusterCapability]:
-        """What the nodes must be able to do (SDK-RFC 0052 "FeatureNotAvailable handling")."""
+        """Capabilities that the request requires of the cluster (SDK-RFC 0052 "FeatureNotAvailable handling")."""
         scoped = {ClusterCapability.SCOPED_SEARCH_INDEX} if self.scope_name is not None else set()
         vectors = {ClusterCapability.VECTOR_SEARCH} if self.search.vector_search is not None else set()
         return frozenset(scoped | vectors)
 
     @property
     def path(self) -> str:
-        """The path at which the index is searched."""
+        """Path of searches in the index."""
         parts = ["index", self.index]
         if self.bucket_name is not None and self.scope_name is not None:
             parts = ["bucket", self.bucket_name, "scope", self.scope_name, *parts]
@@ -312,11 +312,11 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
 
     @property
     def has_body(self) -> bool:
-        """The search is the body."""
+        """True: the search is the body."""
         return True
 
     def encode(self, remaining: float) -> HttpRequest:
-        """Return the request as one JSON object; the service gives up when ``remaining`` is over, as the client does."""
+        """Return the request as one JSON object. Its timeout is ``remaining``, so the service stops with the client."""
         members = {
             **self.search.members(),
             **self.options.members(),
@@ -329,7 +329,7 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
     def _control(self, remaining: float) -> dict[str, object]:
         control: dict[str, object] = {}
         if remaining < math.inf:
-            # 0 would be no limit to the service.
+            # To the service, 0 means no limit.
             control["timeout"] = max(1, math.ceil(remaining * 1000))
         tokens = self.options.consistent_with
         if tokens:
@@ -341,11 +341,11 @@ class SearchQueryRequest(ServiceRequest, frozen=True, kw_only=True):
         return control
 
     def decode(self, answer: HttpResponse) -> SearchMetaData:
-        """Return what the service sends beside the hits."""
+        """Return the metadata."""
         return decode_meta_data(answer)
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request."""
+        """Return the error context of the request."""
         return replace(
             ServiceRequest.error_context(self),
             bucket=self.bucket_name,

@@ -19,7 +19,7 @@ SortMissing = Literal["first", "last"]
 
 @unique
 class SearchGeoDistanceUnits(Enum):
-    """The units of distances."""
+    """Units of distances."""
 
     METERS = "meters"
     MILES = "miles"
@@ -34,13 +34,13 @@ class SearchGeoDistanceUnits(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sort(SearchPart):
-    """Base of all orders. They have in common:
+    """Base of all orders.
 
     Args:
-        desc: whether the largest comes first.
+        desc: whether the order is descending.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+        InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
     """
 
     _: KW_ONLY
@@ -49,27 +49,27 @@ class Sort(SearchPart):
 
 @dataclass(frozen=True, slots=True)
 class SortScore(Sort):
-    """By score; the best comes last unless ``desc`` is True."""
+    """Order by score. The best hit is last unless ``desc`` is True."""
 
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "score"}
 
 
 @dataclass(frozen=True, slots=True)
 class SortID(Sort):
-    """By document id."""
+    """Order by document id."""
 
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "id"}
 
 
 @dataclass(frozen=True, slots=True)
 class SortField(Sort):
-    """By a field of the index.
+    """Order by a field of the index.
 
     Args:
-        field: which one.
-        type: the type that its values are taken for.
-        mode: which of several values in one document counts.
-        missing: where documents without the field come.
+        field: name of the field.
+        type: type as which its values are compared.
+        mode: which of several values of a document to use.
+        missing: whether documents without the field are first or last.
     """
 
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "field"}
@@ -88,12 +88,12 @@ class SortField(Sort):
 
 @dataclass(frozen=True, slots=True)
 class SortGeoDistance(Sort):
-    """By the distance between a place of the document and another.
+    """Order by the distance between a place of the document and a given one.
 
     Args:
-        location: the other: longitude and latitude, in this order.
-        field: which holds the place.
-        unit: of the distance.
+        location: given place: longitude and latitude, in this order.
+        field: name of the field with the document's place.
+        unit: unit of the distance.
     """
 
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "geo_distance"}

@@ -1,4 +1,4 @@
-"""Vector search: the documents whose vectors are nearest to given ones.
+"""Vector search: documents whose vectors are nearest to given ones.
 
 Source: SDK-RFC 0052 "Vector search".
 """
@@ -15,12 +15,12 @@ from triclinium_core.services.search import parts
 from triclinium_core.services.search.queries import SearchQuery
 
 CANDIDATES_DEFAULT = 3
-"""SDK-RFC 0052 "VectorQuery"; the service has no default."""
+"""Default number of candidates (SDK-RFC 0052 "VectorQuery"). The service has no default."""
 
 
 @unique
 class VectorQueryCombination(Enum):
-    """How the vector queries of one search are combined."""
+    """Combination of the vector queries of one search."""
 
     AND = "and"
     OR = "or"
@@ -28,18 +28,18 @@ class VectorQueryCombination(Enum):
 
 @dataclass(frozen=True, slots=True)
 class VectorQuery(parts.SearchPart):
-    """The documents whose vectors are nearest to a given one.
+    """Documents whose vectors are nearest to a given one.
 
     Args:
-        vector_field_name: the field of the index that holds the vectors.
-        vector: one or more numbers, which travel as they are and are rounded to 32 bits by the service; or a string,
-            the Base64 of little-endian floats of 32 bits, which takes less room and needs Couchbase Server 7.6.2.
-        num_candidates: how many documents are found.
-        boost: how much the query counts in the score compared to others.
-        prefilter: only documents that match this query are considered.
+        vector_field_name: field of the index that has the vectors.
+        vector: one or more numbers, which are sent unchanged and which the service rounds to 32 bits; or a string, the
+            Base64 of little-endian 32-bit floats, which is shorter and requires Couchbase Server 7.6.2.
+        num_candidates: number of documents to find.
+        boost: weight of the query in the score.
+        prefilter: consider only documents that match this query.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+        InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
@@ -62,7 +62,7 @@ class VectorQuery(parts.SearchPart):
     prefilter: SearchQuery | None = None
 
     def members(self) -> dict[str, object]:
-        """Return the members of the JSON object that it is in a request."""
+        """Return the members of the query's JSON object."""
         members = parts.SearchPart.members(self)
         if isinstance(self.vector, str):
             members["vector_base64"] = members.pop("vector")
@@ -71,15 +71,15 @@ class VectorQuery(parts.SearchPart):
 
 @dataclass(frozen=True, slots=True)
 class VectorSearch(parts.SearchPart):
-    """One vector query, or several of them.
+    """One or more vector queries.
 
     Args:
         queries: a ``VectorQuery``, or a sequence of one or more.
-        vector_query_combination: whether a document has to be near to one of the vectors, or to all; the service's
-            default, which is ``OR``, unless given.
+        vector_query_combination: whether a document must be near one of the vectors or all. Default: that of the
+            service, which is ``OR``.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
+        InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {

@@ -1,7 +1,7 @@
 """Common parts of the answers of query and analytics, without the rows.
 
 An answer of the known form is decoded in one pass. Any other answer is read member by member, so that an unknown value
-is lost alone.
+costs no other value.
 
 Source: SDK-RFC 0056 "QueryResult"; SDK-RFC 0057 "AnalyticsResult".
 """
@@ -25,14 +25,14 @@ A = TypeVar("A", bound="AnsweredParts")
 
 
 class AnsweredWarning(msgspec.Struct, frozen=True):
-    """One of ``warnings``."""
+    """Item of ``warnings``."""
 
     code: int = 0
     msg: str = ""
 
 
 class AnsweredParts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The members of an answer that both services have."""
+    """Members that the answers of both services have."""
 
     request_id: str = msgspec.field(default="", name="requestID")
     client_context_id: str = msgspec.field(default="", name="clientContextID")
@@ -42,7 +42,7 @@ class AnsweredParts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AnsweredMetrics(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The members of ``metrics`` that both services have."""
+    """Members of ``metrics`` that both services have."""
 
     elapsed_time: str = "0"
     execution_time: str = "0"
@@ -56,7 +56,9 @@ def read_parts(answer: HttpResponse, kind: type[A], rest: Callable[[Members], di
     """Return the members of an answer. Use the default for a member of an unknown form.
 
     Args:
-        rest: reads the members of ``kind`` that ``AnsweredParts`` does not have.
+        answer: answer of the service.
+        kind: type of the result.
+        rest: reader of the members of ``kind`` that ``AnsweredParts`` does not have.
 
     Raises:
         MalformedAnswer: the answer is not an object, or has no status, so rows may be missing.
@@ -80,7 +82,7 @@ def read_parts(answer: HttpResponse, kind: type[A], rest: Callable[[Members], di
 
 
 def known_metrics(found: Members, kind: type[M]) -> M:
-    """Return the metrics that can be read, and 0 for the others."""
+    """Return the metrics, with 0 for each that is unreadable."""
     metrics = found.members("metrics")
     names = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
     return kind(
@@ -92,10 +94,10 @@ def known_metrics(found: Members, kind: type[M]) -> M:
 
 
 def read_status(word: str, kind: type[S], broken_off: Collection[S]) -> S:
-    """Return how a statement ended; UNKNOWN for a word that ``kind`` does not have.
+    """Return the status of a statement; UNKNOWN for a word that ``kind`` does not have.
 
     Raises:
-        MalformedAnswer: it broke off, and the answer has no error.
+        MalformedAnswer: the status is in ``broken_off``, but the answer has no error.
     """
     try:
         status = kind(word.lower())

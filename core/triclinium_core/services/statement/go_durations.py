@@ -1,4 +1,4 @@
-"""Lengths of time in the format of Go's ``time.Duration``, which query and analytics write and read: ``1m3.5s``, ``75000ms``.
+"""Durations in the format of Go's ``time.Duration``, such as ``1m3.5s``, for query and analytics.
 
 Source: SDK-RFC 0056 "ICluster#Query" ("go format"); the documentation of Go's ``time.ParseDuration``.
 """
@@ -19,27 +19,27 @@ SECONDS_OF_UNIT: Mapping[str, float] = {
     "m": 60.0,
     "h": 3600.0,
 }
-"""A microsecond is written with the micro sign, with the Greek letter, or with ``u``."""
+"""Seconds of each unit. The micro sign, the Greek letter mu and ``u`` all mean micro."""
 
 SECONDS_MAX = (2**63 - 1) / 1e9
-"""The longest that Go can count, in nanoseconds of 64 bits: 292 years."""
+"""Longest duration of Go, which counts nanoseconds in 64 bits: 292 years."""
 
 TEXT_SIZE_MAX = 64
-"""Characters; Go writes at most 28."""
+"""Maximum length of a duration in characters; Go writes at most 28."""
 
 _PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
 
 
 def go_duration(seconds: float) -> str | None:
-    """Return whole milliseconds, rounded up; None for more than Go can count, which means no limit."""
+    """Return a duration in milliseconds, rounded up. None, which means no limit, if it exceeds ``SECONDS_MAX``."""
     return f"{math.ceil(seconds * 1000)}ms" if seconds <= SECONDS_MAX else None
 
 
 def seconds_of(duration: str) -> float:
-    """Return the seconds of a duration as Go writes it.
+    """Return the number of seconds of a Go duration.
 
     Raises:
-        ValueError: it is not a duration.
+        ValueError: the text is not a duration.
     """
     sign, text = (-1.0, duration[1:]) if duration[:1] == "-" else (1.0, duration.removeprefix("+"))
     if text == "0":

@@ -1,6 +1,7 @@
 """Parameters of a statement, and raw options that triclinium does not know.
 
-What cannot be encoded raises at once, and later changes to a value have no effect. ``repr`` shows names only.
+Values are encoded immediately, so an invalid value raises, and later changes to a value have no effect. ``repr`` shows
+names only.
 
 Source: SDK-RFC 0056 and 0057, ``parameters`` and ``raw``.
 """
@@ -20,22 +21,22 @@ from triclinium_core.services.json_values import encode_json
 from triclinium_core.shown import total_repr
 
 PREFIX = "$"
-"""Begins the name of a parameter in a request."""
+"""Prefix of the name of a parameter in a request."""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Parameters:
-    """The values that a statement leaves open: positional ones, named ones, or both.
+    """Parameters of a statement: positional ones, named ones, or both.
 
     Args:
-        positional: for ``?`` or ``$1``, ``$2``, in their order.
-        named: by name, with or without the ``$``.
-        keywords: further ones by name.
+        positional: values for ``?`` or ``$1``, ``$2``, in order.
+        named: values by name, with or without the ``$``.
+        keywords: more values by name.
 
     Raises:
-        InvalidArgumentException: these are not a sequence and a mapping, or a name is not a string, is empty, or occurs
+        InvalidArgumentException: these are not a sequence and mappings, or a name is not a string, is empty, or occurs
             twice.
-        EncodingFailureException: a value has no form in JSON.
+        EncodingFailureException: a value cannot be encoded as JSON.
     """
 
     positional: tuple[bytes, ...]
@@ -64,12 +65,12 @@ class Parameters:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What errors and logs may show: ``$1``, ``$2`` for positional ones, then the names."""
+        """Names for errors and logs: ``$1``, ``$2`` for positional parameters, then the others."""
         places = (f"{PREFIX}{place}" for place in range(1, len(self.positional) + 1))
         return (*places, *(name for name, _ in self.named))
 
     def members(self) -> dict[str, object]:
-        """Return what stands for them in a request."""
+        """Return their members of the request."""
         members: dict[str, object] = {name: msgspec.Raw(value) for name, value in self.named}
         if self.positional:
             members["args"] = [msgspec.Raw(value) for value in self.positional]
@@ -99,11 +100,11 @@ def _encode_named(
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class RawOptions:
-    """Options of the service that triclinium does not know, by the names that they have in requests.
+    """Options of the service that triclinium does not know, by their names in requests.
 
     Raises:
-        InvalidArgumentException: this is not a mapping, or a name is not a string or is empty.
-        EncodingFailureException: a value has no form in JSON.
+        InvalidArgumentException: ``options`` is not a mapping, or a name is not a string or is empty.
+        EncodingFailureException: a value cannot be encoded as JSON.
     """
 
     options: tuple[tuple[str, bytes], ...]
@@ -120,13 +121,13 @@ class RawOptions:
         return f"RawOptions({', '.join(name for name, _ in self.options)})"
 
     def check_unknown(self, members: Mapping[str, str]) -> None:
-        """Raise if triclinium writes such a member itself.
+        """Raise if an option sets a member that triclinium writes itself.
 
         Args:
-            members: what it writes, each with the option that it stands for.
+            members: members that triclinium writes, each with the option that sets it.
 
         Raises:
-            InvalidArgumentException: an option is among them, or is a parameter of the statement.
+            InvalidArgumentException: an option is one of these members, or a parameter of the statement.
         """
         for name, _ in self.options:
             option = "named_parameters" if name.startswith(PREFIX) else members.get(name)
@@ -136,7 +137,7 @@ class RawOptions:
                 )
 
     def members(self) -> dict[str, object]:
-        """Return what stands for them in a request."""
+        """Return their members of the request."""
         return {name: msgspec.Raw(value) for name, value in self.options}
 
 
@@ -149,7 +150,7 @@ def check_names(values: object, parameter: str) -> None:
 
 
 def stands_in(statement: str, name: str) -> bool:
-    """Tell whether a statement has a parameter of this name, as ``$name`` or ``@name``, in a string or comment too."""
+    """Return whether ``$name`` or ``@name`` occurs in a statement, even in a string or comment."""
     return re.search(rf"[$@]{re.escape(name)}(?!\w)", statement) is not None
 
 
@@ -159,8 +160,9 @@ def check_keywords(statement: object, keywords: Collection[str], options: Collec
     A service ignores a parameter that its statement does not have, so a misspelt option would have no effect.
 
     Args:
-        statement: anything but a string is left to the check of the statement.
-        options: what the keyword may have been meant to be.
+        statement: the statement. If it is not a string, do nothing: the check of the statement reports that.
+        keywords: names of the parameters.
+        options: names of options, of which a keyword may be a misspelling.
 
     Raises:
         InvalidArgumentException: neither ``$keyword`` nor ``@keyword`` occurs in the statement.

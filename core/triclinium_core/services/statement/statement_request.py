@@ -30,14 +30,14 @@ MEMBERS: Mapping[str, str] = {
     "statement": "the statement",
     "timeout": "the timeout of the service, less what has passed,",
 }
-"""What requests of both services hold, each with the option that it stands for."""
+"""Members of the requests of both services, each with the option that sets it."""
 
 
 class QueryContext(msgspec.Struct, frozen=True):
-    """A scope, in which a statement finds collections by name alone.
+    """Scope in which a statement finds collections by name alone.
 
     Raises:
-        InvalidArgumentException: a name is impossible.
+        InvalidArgumentException: a name is invalid.
     """
 
     bucket: str
@@ -62,9 +62,9 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
     statement: str
     parameters: Parameters = Parameters()
     query_context: QueryContext | None = None
-    """The scope of the statement; None where it names buckets."""
+    """Scope of the statement; None if the statement names buckets."""
     readonly: bool = False
-    """Whether the service refuses a statement that changes anything; such a request may be sent again at any stage."""
+    """Whether the service refuses a statement that changes anything. A readonly request is idempotent."""
     raw: RawOptions = RawOptions()
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
 
     @property
     def idempotent(self) -> bool:
-        """Whether it is readonly."""
+        """Whether the request is readonly."""
         return self.readonly
 
     def identifier(self, name: str) -> str:
@@ -94,24 +94,24 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
         return query_identifier(name)
 
     def options(self) -> dict[str, object]:
-        """Return the members of the request that say how the statement is to be run; what is not set is left out."""
+        """Return the members of the request for its options. Omit options that are not set."""
         return {"readonly": True} if self.readonly else {}
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return the headers that the request has beside those of all requests."""
+        """Return the headers of the request besides those of all requests."""
         return ()
 
     def said(self) -> dict[str, object]:
-        """Return the members of the request that say what is to be run."""
+        """Return the members of the request that contain the statement."""
         return {"statement": self.statement}
 
     @property
     def has_body(self) -> bool:
-        """The statement is the body."""
+        """True: the body contains the statement."""
         return True
 
     def encode(self, remaining: float, context_id: str = "") -> HttpRequest:
-        """Return the request as one JSON object; the service gives up when ``remaining`` is over, as the client does."""
+        """Return the request as one JSON object. Its timeout is ``remaining``, so the service stops with the client."""
         members, options = self.said(), self.options()
         context_id = context_id or self.client_context_id
         if context_id:
@@ -125,7 +125,7 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
         return HttpRequest("POST", self.path, encode_members(members), headers=self.headers())
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: of its parameters, only the names."""
+        """Return the error context of the request, with only the names of its parameters."""
         return ErrorContext(
             service=str(self.service),
             operation=self.name,

@@ -1,4 +1,4 @@
-"""Options of a view query, checked and encoded when they are given.
+"""Options of a view query, checked and encoded when they are created.
 
 Source: SDK-RFC 0051 "IBucket::ViewQuery".
 """
@@ -18,19 +18,19 @@ from triclinium_core.shown import shown, total_repr
 
 @unique
 class ViewScanConsistency(Enum):
-    """How new the view has to be; the value travels as ``stale``."""
+    """Required freshness of the view. The value is sent as ``stale``."""
 
     NOT_BOUNDED = "ok"
-    """As it is."""
+    """Read the view as it is."""
     UPDATE_AFTER = "update_after"
-    """As it is, and it is brought up to date afterwards."""
+    """Read the view as it is, and update it afterwards."""
     REQUEST_PLUS = "false"
-    """It is brought up to date first."""
+    """Update the view first."""
 
 
 @unique
 class ViewOrdering(Enum):
-    """In which order rows come, by their keys; the value travels as ``descending``."""
+    """Order of the rows by their keys. The value is sent as ``descending``."""
 
     ASCENDING = "false"
     DESCENDING = "true"
@@ -38,17 +38,17 @@ class ViewOrdering(Enum):
 
 @unique
 class ViewErrorMode(Enum):
-    """What becomes of the rows when a node fails to give its own."""
+    """Reaction of the service if a node fails to return its rows."""
 
     CONTINUE = "continue"
-    """The others are told, and the metadata has the error."""
+    """Return the other rows, and the error in the metadata."""
     STOP = "stop"
-    """No more rows are told."""
+    """Return no more rows."""
 
 
 @unique
 class DesignDocumentNamespace(Enum):
-    """Which of two design documents of one name is meant; the value is what its name begins with on the server."""
+    """Namespace of a design document. The value is the prefix of its name on the server."""
 
     PRODUCTION = ""
     DEVELOPMENT = "dev_"
@@ -56,39 +56,39 @@ class DesignDocumentNamespace(Enum):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ViewOptions:
-    """Options of one question; what is None is left to the service.
+    """Options of one view query. The service uses its default for an option of None.
 
-    A key is any value that JSON can express. None is no key: the key ``null`` is ``raw={"key": "null"}``. What the caller
-    changes in a value afterwards changes nothing. ``repr`` tells names only.
+    A key is any value that JSON can express. None means no key; use ``raw={"key": "null"}`` for the key ``null``. Later
+    changes to a value have no effect. ``repr`` shows names only.
 
     Args:
-        limit: how many rows at most.
-        skip: how many rows are passed over first.
-        scan_consistency: how new the view has to be.
-        order: by key.
-        reduce: whether rows are reduced, where the view can reduce them.
-        group: whether those of each key are reduced by themselves.
-        group_level: how many elements of the keys, if they are arrays, count for that.
-        key: only rows with this key.
-        keys: only rows with one of these.
-        startkey: the rows begin there.
-        endkey: the rows end there.
-        startkey_docid: where several rows have ``startkey``, they begin with this document.
-        endkey_docid: where several rows have ``endkey``, they end with this document.
-        inclusive_end: whether the end belongs to it.
-        on_error: whether rows are told though those of a node are missing.
-        debug: whether the metadata tells how the answer came about.
-        raw: further options of the query string, by name.
+        limit: maximum number of rows.
+        skip: number of rows to skip first.
+        scan_consistency: required freshness of the view.
+        order: order of the rows by key.
+        reduce: whether to reduce the rows, if the view has a reduce function.
+        group: whether to reduce the rows of each key separately.
+        group_level: number of leading elements of array keys by which rows are grouped.
+        key: return only rows with this key.
+        keys: return only rows with one of these keys.
+        startkey: first key of the rows.
+        endkey: last key of the rows.
+        startkey_docid: first document id, if several rows have ``startkey``.
+        endkey_docid: last document id, if several rows have ``endkey``.
+        inclusive_end: whether rows with ``endkey`` are included.
+        on_error: whether to return rows if those of a node are missing.
+        debug: whether the metadata has debug information.
+        raw: more options of the query string, by name.
 
     Raises:
-        InvalidArgumentException: an argument is wrong; ``.parameter`` names it.
-        EncodingFailureException: a key has no form in JSON.
+        InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
+        EncodingFailureException: a key cannot be encoded as JSON.
     """
 
     parameters: tuple[tuple[str, str], ...]
     """Names and values of the query string."""
     keys: bytes | None
-    """A JSON array; it would be too long for a query string."""
+    """JSON array, which is sent in the body because it may be too long for a query string. None without keys."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Result of a view query: its rows, and the metadata besides them.
+"""Result of a view query: rows and metadata.
 
 Source: SDK-RFC 0051 "Return Types"; the answers of couchdb's ``couch_index_merger`` for errors of single nodes.
 """
@@ -19,30 +19,30 @@ T = TypeVar("T")
 
 
 class ViewRow(msgspec.Struct, frozen=True):
-    """A row of a view; key and value are decoded when they are asked for."""
+    """Row of a view. Its key and value are decoded on access."""
 
     encoded_key: bytes
-    """As JSON."""
+    """Key as JSON."""
     encoded_value: bytes
-    """As JSON."""
+    """Value as JSON."""
     id: str | None = None
-    """Of the document; None for what a reduction made of several."""
+    """Id of the document; None for a row that a reduction made from several."""
 
     @property
     def key(self) -> object:
-        """The key that the view emitted."""
+        """Key that the view emitted."""
         return self.key_as(object)
 
     @property
     def value(self) -> object:
-        """The value that the view emitted, or that its reduction made of several."""
+        """Value that the view emitted, or that its reduction made from several."""
         return self.value_as(object)
 
     def key_as(self, as_type: type[T]) -> T:
         """Return the key converted to ``as_type`` in one pass.
 
         Raises:
-            DecodingFailureException: it does not fit.
+            DecodingFailureException: the key does not fit the type.
         """
         return decode_json(self.encoded_key, as_type, "the key of a row is")
 
@@ -50,28 +50,28 @@ class ViewRow(msgspec.Struct, frozen=True):
         """Return the value converted to ``as_type`` in one pass.
 
         Raises:
-            DecodingFailureException: it does not fit.
+            DecodingFailureException: the value does not fit the type.
         """
         return decode_json(self.encoded_value, as_type, "the value of a row is")
 
 
 class ViewError(msgspec.Struct, frozen=True):
-    """Why a node has not given its rows."""
+    """Error of a node that did not return its rows."""
 
     source: str
-    """Which one."""
+    """Node, as named by the service."""
     reason: str
 
 
 class ViewMetaData(ServiceResult, frozen=True):
-    """What the service tells beside the rows, when it has told all of them."""
+    """Metadata of a view query, which follows its rows."""
 
     total_rows: int | None = None
-    """How many rows the view has in all; None where they are reduced."""
+    """Number of rows in the whole view; None for a reduction."""
     debug: Mapping[str, object] | None = None
-    """What was asked for with ``debug``, as JSON."""
+    """Debug information as JSON, if requested."""
     errors: tuple[ViewError, ...] = ()
-    """Nodes that have not given their rows: some are missing."""
+    """Errors of nodes that did not return their rows. If there are any, rows are missing."""
 
 
 class _Row(msgspec.Struct):
@@ -101,10 +101,10 @@ def decode_row(data: bytes) -> ViewRow:
 
 
 def decode_meta_data(answer: HttpResponse) -> ViewMetaData:
-    """Return what an answer tells beside the rows.
+    """Return the metadata in an answer.
 
     Raises:
-        MalformedAnswer: a view does not answer so.
+        MalformedAnswer: the answer is not a JSON object.
     """
     answered = body_members(answer)
     total = answered.integer("total_rows")

@@ -1,4 +1,4 @@
-"""A query of a view of a bucket.
+"""Query of a view of a bucket.
 
 Source: SDK-RFC 0051 "IBucket::ViewQuery".
 """
@@ -20,7 +20,7 @@ from triclinium_core.services.views.result import ViewMetaData, decode_meta_data
 
 
 class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
-    """Ask a view for its rows."""
+    """Request for rows of a view."""
 
     name: ClassVar[str] = "view_query"
     service: ClassVar[Service] = Service.VIEWS
@@ -28,7 +28,7 @@ class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
 
     bucket_name: str
     design_document: str
-    """Without the ``dev_`` of its namespace."""
+    """Name of the design document, without the prefix ``dev_`` of its namespace."""
     view_name: str
     namespace: DesignDocumentNamespace = DesignDocumentNamespace.PRODUCTION
     options: ViewOptions = ViewOptions()
@@ -43,28 +43,28 @@ class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
 
     @property
     def idempotent(self) -> bool:
-        """True: SDK-RFC 0049 "Idempotent Operation List" has all questions to views."""
+        """True: SDK-RFC 0049 "Idempotent Operation List" lists all view queries."""
         return True
 
     @property
     def bucket(self) -> str:
-        """The bucket of the view: its nodes alone have it."""
+        """Bucket of the view. Only the bucket's nodes have the view."""
         return self.bucket_name
 
     @property
     def path(self) -> str:
-        """Where the view is asked."""
+        """Path of the view."""
         design_document = self.namespace.value + self.design_document
         return path(self.bucket_name, "_design", design_document, "_view", self.view_name)
 
     @property
     def has_body(self) -> bool:
-        """The keys are one, where there are some."""
+        """Whether there are ``keys``, which are the body."""
         return self.options.keys is not None
 
     def encode(self, remaining: float) -> HttpRequest:
-        """Return a GET, or a POST where there are ``keys``. The service knows no timeout, so it is told of none."""
-        # The service reads a plus sign as one, not as a space.
+        """Return a GET, or a POST if there are ``keys``. The service supports no timeout, so none is sent."""
+        # The service reads a plus sign as itself, not as a space.
         query = urlencode(self.options.parameters, quote_via=quote, safe="")
         target = f"{self.path}?{query}" if query else self.path
         if self.options.keys is None:
@@ -72,11 +72,11 @@ class ViewRequest(ServiceRequest, frozen=True, kw_only=True):
         return HttpRequest("POST", target, b'{"keys":' + self.options.keys + b"}")
 
     def decode(self, answer: HttpResponse) -> ViewMetaData:
-        """Return what the service tells beside the rows."""
+        """Return the metadata."""
         return decode_meta_data(answer)
 
     def error_context(self) -> ErrorContext:
-        """Return what errors tell of the request: no key."""
+        """Return the error context of the request, without keys."""
         return replace(
             ServiceRequest.error_context(self),
             bucket=self.bucket_name,
