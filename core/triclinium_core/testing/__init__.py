@@ -1,6 +1,6 @@
-"""A node or a cluster inside the process, faults as values, and properties to hold a client against: public and documented.
+"""In-process node and cluster, faults as values, and property tests for a client: public and documented.
 
-The properties need Hypothesis, the extra ``testing``, and are imported by the name of their module::
+The properties need Hypothesis, the extra ``testing``. Import them from their own module::
 
     from triclinium_core.testing.state_machine import KVStateMachine
 """

@@ -45,7 +45,7 @@ RETRIED_BY_MAP: tuple[int, ...] = (
     0x7FF1,
     0x7FF2,
 )
-"""Statuses that a client retries because the error map says so."""
+"""Statuses that a client retries because of their error map entry."""
 
 HARMLESS_STATUSES: tuple[int, ...] = (
     *RETRIED_STATUSES,
@@ -56,15 +56,15 @@ HARMLESS_STATUSES: tuple[int, ...] = (
     Status.SYNC_WRITE_AMBIGUOUS,
     0x7ABC,
 )
-"""Statuses that say nothing about the document and leave the connection alone; the last one is in no table."""
+"""Statuses that reveal nothing about the document and keep the connection usable; the last one is in no table."""
 
 INVALIDATING_STATUSES: tuple[int, ...] = (Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED)
-"""Statuses after which the connection is of no more use."""
+"""Statuses after which the connection is unusable."""
 
 SHORT_ERROR_MAP = ErrorMapDocument(
     ERROR_MAP.revision, tuple(row for row in ERROR_MAP.rows if row.code in HARMLESS_STATUSES + INVALIDATING_STATUSES)
 )
-"""Says what the whole map says of these statuses. A history has many bootstraps, and each one parses it."""
+"""Error map with the rows for these statuses only. A history has many bootstraps, and each one parses it."""
 
 REPLY_FAULTS: Sequence[Sequence[faults.Fault]] = (
     (faults.temporary_failure(),),
@@ -76,7 +76,7 @@ REPLY_FAULTS: Sequence[Sequence[faults.Fault]] = (
     [faults.wrong_length(announced=size) for size in (100_000, UINT32_MAX, 100, 0, 10, 40)],
     [delay(seconds) for seconds in (0.001, 0.3, 2.5, 3.0)],
 )
-"""Faults that may strike any command, a kind a row: its answer is lost, late, broken, or a failure."""
+"""Faults that may strike any command, one kind per row: a lost, late or broken reply, or a failure."""
 
 DATA_FAULTS: Sequence[Sequence[faults.Fault]] = (
     *REPLY_FAULTS,
@@ -85,7 +85,7 @@ DATA_FAULTS: Sequence[Sequence[faults.Fault]] = (
     [faults.status(code) for code in HARMLESS_STATUSES],
     [faults.status(code) for code in INVALIDATING_STATUSES],
 )
-"""Faults that may strike a command on a document, a kind a row. None of them lies about the document."""
+"""Faults that may strike a command on a document, one kind per row. None misreports the state of the document."""
 
 SERVICE_FAULTS: Sequence[Sequence[faults.Fault]] = (
     (faults.drop_response(),),
@@ -109,7 +109,7 @@ SERVICE_FAULTS: Sequence[Sequence[faults.Fault]] = (
     [raw_answer(data) for data in (b"\x15\x03\x03\x00\x02\x02\x28", b"PRI * HTTP/2.0\r\n\r\n", b"HTTP/1.1 2")],
     [http_status(code) for code in (429, 500, 503)],
 )
-"""Faults that may strike any request to a service over HTTP, a kind a row. None of them lies about what was done."""
+"""Faults that may strike any HTTP request to a service, one kind per row. None misreports what was done."""
 
 OWN_OPCODES: Sequence[Opcode] = (
     Opcode.HELLO,
@@ -125,10 +125,10 @@ OWN_OPCODES: Sequence[Opcode] = (
 """Commands that the client sends for itself."""
 
 TIMES: Sequence[int] = (1, 1, 2, 5)
-"""How often a fault strikes."""
+"""Number of times that a fault strikes."""
 
 ANY_OPCODE: Sequence[int | None] = (None,)
-"""Any command on a document: the fault will hardly wait in vain."""
+"""Opcode that stands for any command on a document, so that the fault almost certainly strikes."""
 
 TARGETS: Sequence[tuple[int, tuple[Sequence[int | None], Sequence[Sequence[faults.Fault]]]]] = (
     (4, (ANY_OPCODE, REPLY_FAULTS)),

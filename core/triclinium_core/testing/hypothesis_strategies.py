@@ -1,6 +1,6 @@
 """Hypothesis strategies for histories of a key-value client: operations, faults, retry strategies, cuts.
 
-Needs the extra ``testing``. What is drawn is small values that read well in a failing example.
+Needs the extra ``testing``. Drawn values are small, so that a failing example is readable.
 """
 
 from __future__ import annotations
@@ -51,24 +51,24 @@ def _templates(name: str, places: st.SearchStrategy[Place]) -> st.SearchStrategy
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """A fault, and what it strikes."""
+    """A fault and its target."""
 
     opcode: int | None
     fault: Fault
     times: int = 1
 
     def arm(self, waiting: Faults) -> None:
-        """Let the fault wait for its commands."""
+        """Queue the fault for its commands."""
         waiting.next(self.opcode, self.fault, self.times)
 
 
 def data_faults() -> st.SearchStrategy[Fault]:
-    """Return faults for commands on documents; none of them lies about the document."""
+    """Return faults for commands on documents; none misreports the state of the document."""
     return st.one_of(*map(st.sampled_from, DATA_FAULTS))
 
 
 def strikes() -> st.SearchStrategy[Strike]:
-    """Return faults of every kind, on data commands, on the bootstrap and on our own requests."""
+    """Return faults of every kind, on data commands, on the bootstrap and on the client's own requests."""
     times = st.sampled_from(TIMES)
     return st.one_of(
         *(
@@ -99,7 +99,7 @@ RETRY_STRATEGIES: Mapping[str, CouchbaseStrategy | None] = {
     "raises": _Raises(),
     "asks": _Asks(),
 }
-"""Couchbase's strategies of an operation, by the name that stands in a failing example."""
+"""Couchbase retry strategies of an operation, by the name shown in a failing example."""
 
 
 class _LendsNothing(StandardRetryStrategy):
@@ -124,11 +124,11 @@ _LENDERS: Mapping[str, Callable[[CheckedStrategy, LoanBook], AnyRetryStrategy]] 
 
 
 def token_strategies(book: LoanBook, quota_capacity: int = 40) -> Mapping[str, AnyRetryStrategy]:
-    """Return token strategies of an operation, by name; those whose names speak of tokens share one with a quota.
+    """Return token strategies of an operation, by name. Those with "tokens" in the name share one that has a quota.
 
     Args:
-        book: takes down what they lend.
-        quota_capacity: of each scope; 40 permits two or three retries.
+        book: records the tokens that they issue.
+        quota_capacity: tokens of each scope; 40 permits two or three retries.
     """
     shared = CheckedStrategy(book, StandardRetryStrategy(rng=MIDPOINT, quota_capacity=quota_capacity))
     return {name: make(shared, book) for name, make in _LENDERS.items()}
@@ -140,5 +140,5 @@ def retry_strategies() -> st.SearchStrategy[str]:
 
 
 def cuts() -> st.SearchStrategy[int | None]:
-    """Return how many bytes move at once; None for all there are."""
+    """Return the number of bytes to move in one step; None moves all that are available."""
     return st.one_of(st.none(), st.integers(1, 120))

@@ -1,4 +1,4 @@
-"""Operations as a history draws them: of every kind that the model understands, with small values that read well."""
+"""Templates of operations of every kind that the model understands, with small, readable values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_UNDERSTOOD: tuple[type[document_operations.DocumentOperation], ...] = (
     LookupInReplica,
     MutateIn,
 )
-"""Operations on a document that the model knows nothing of: they read old versions, or its parts."""
+"""Document operations that the model does not cover: they read old versions, or parts of the document."""
 
 UNDERSTOOD: tuple[type[document_operations.DocumentOperation], ...] = tuple(
     kind
@@ -48,7 +48,7 @@ DURABLE_KINDS: tuple[str, ...] = tuple(
 )
 """Names of the operations that can be durable."""
 DURABILITY_LEVELS: tuple[DurabilityLevel, ...] = (*[DurabilityLevel.NONE] * 5, *DurabilityLevel)
-"""Levels as often as they are drawn."""
+"""Durability levels; each is repeated according to its weight."""
 
 _FLAGS = (False, True)
 _CAS = (None, 0, 0, 1)
@@ -66,26 +66,26 @@ _CHOICES: Mapping[type[document_operations.Operation], Mapping[str, Sequence[obj
     document_operations.GetAndTouch: {"expiry": _EXPIRIES},
     document_operations.GetAndLock: {"lock_time": (1, 15)},
 }
-"""What else is drawn for an operation of each kind, its bases included."""
+"""Further fields to draw for each kind of operation, including its base classes."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationTemplate:
-    """An operation but for what only the history tells: its value, and a CAS that was returned earlier."""
+    """An operation without the parts that depend on the history: its value, and a CAS returned earlier."""
 
     kind: str
     place: Place
     cas: int | None = None
-    """Which of the CAS values known, counted from the newest; None for none."""
+    """Index of a known CAS value, counted from the newest; None for no CAS."""
     expiry: int = 0
     lock_time: int = 1
     flag: bool = False
     """Whether a write preserves the expiry, or a count creates the document."""
     durability: DurabilityLevel = DurabilityLevel.NONE
-    """Of a write. Not drawn with the others: where nodes are lost it is an excuse that few histories know of."""
+    """Level of a write. Drawn separately: when nodes are lost it excuses results, and few histories should have it."""
 
     def make(self, model: Model) -> document_operations.DocumentOperation:
-        """Return the operation; a get where there is no CAS to unlock with, or no value to count with."""
+        """Return the operation, or a get if there is no CAS to unlock with or no value to count with."""
         known = model.known_cas(self.place)
         cas = known[-1 - self.cas % len(known)] if known and self.cas is not None else Cas(0)
         kind, values = _KINDS[self.kind], model.unique_values
@@ -111,13 +111,13 @@ class OperationTemplate:
 
 
 def draw_template(kind: str, place: Place, choose: Callable[[Sequence[object]], object]) -> OperationTemplate:
-    """Return a template of this kind, whose fields are what ``choose`` picks."""
+    """Return a template of this kind with fields picked by ``choose``."""
     make: Callable[..., OperationTemplate] = OperationTemplate
     return make(kind, place, **{parameter: choose(choices) for parameter, choices in choices_of(kind).items()})
 
 
 def choices_of(kind: str) -> Mapping[str, Sequence[object]]:
-    """Return what else is drawn for a ``OperationTemplate`` of this kind, by the name of its field."""
+    """Return the choices for the further fields of an ``OperationTemplate`` of this kind, by field name."""
     return {
         parameter: choices
         for base, of_base in _CHOICES.items()

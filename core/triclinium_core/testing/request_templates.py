@@ -1,6 +1,6 @@
 """Service requests that a history draws, each with its result in the absence of faults.
 
-Every request has a *mark*, which stands in its bytes: so streams and logs tell which request they are about.
+Every request contains a *mark* in its bytes, which identifies it on streams and in logs.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from triclinium_core.testing.fakes.services.script import FakeScript
 _MARK = re.compile(rb"request-\d{5}")
 
 PREPARED_STATEMENTS: Sequence[str] = ("SELECT plans of airlines", "SELECT plans of hotels")
-"""Statements that many requests share, so that they share a plan."""
+"""Statements that many requests use, so that they share a plan."""
 
 FEW_ROWS, MANY_ROWS = 7, 120
 FILLING = "x" * 4000
-"""What makes many rows more than a client keeps for a reader who does not want them yet."""
+"""Content of a row. Many such rows exceed what a client buffers for a reader that requests none."""
 
 INDEX_NOT_FOUND = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
-"""An answer that is retried, for nothing was done."""
+"""Response that the client retries, because nothing was done."""
 HALFWAY: Mapping[str, object] = {"code": 5001, "msg": "it broke down halfway"}
 
 
@@ -44,7 +44,7 @@ def _told(status: int, error: str, reason: str) -> FakeAnswer:
 
 
 VIEW_STATUSES: Sequence[int] = (300, 301, 302, 303, 307, 401, 408, 409, 412, 416, 417, 501, 502, 503, 504)
-"""Those after which a view is asked again, whatever stands in the body."""
+"""Statuses after which the client retries a view request, regardless of the body."""
 
 SERVICE_REFUSALS: Mapping[Service, Sequence[FakeAnswer]] = {
     Service.ANALYTICS: [
@@ -58,58 +58,58 @@ SERVICE_REFUSALS: Mapping[Service, Sequence[FakeAnswer]] = {
         _told(500, "error", "the index is being built"),
     ],
 }
-"""Answers that are retried, for nothing was done. Source: SDK-RFC 0049 "Response Code Retry List"."""
+"""Responses that the client retries, because nothing was done. Source: SDK-RFC 0049 "Response Code Retry List"."""
 
 VIEW_FAILURES: Sequence[tuple[FakeAnswer, type[errors.CouchbaseException]]] = (
     (_told(404, "not_found", "deleted"), errors.ViewNotFoundException),
     (_told(500, "error", "{not_found, missing_named_view}"), errors.ViewNotFoundException),
     (_told(500, "badarg", "a key is wrong"), errors.CouchbaseException),
 )
-"""Answers that are final, each with its error: what the list excludes."""
+"""Final responses, each with its error: those that the retry list excludes."""
 
 RequestKey = tuple[bytes, bytes]
-"""HTTP method and mark: a collection that was made under a mark is dropped under the same."""
+"""HTTP method and mark: a collection created under a mark is dropped under the same mark."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnRequest:
-    """One request, and what is expected of it."""
+    """One request and its expected result."""
 
     request: ServiceRequest
     key: RequestKey
     rows: Sequence[bytes] = ()
-    """The rows that its reader has to get, each once and in order."""
+    """Rows that its reader must get, each once and in order."""
     refusals: int = 0
-    """Answers before the last one, each of which permits another attempt."""
+    """Number of responses before the last one; each permits another attempt."""
     error: type[errors.CouchbaseException] | None = None
-    """What it fails with where nothing goes wrong; None where it succeeds."""
+    """Exception expected without faults; None if the request succeeds."""
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the service plans its statement first."""
+        """Whether the service plans the statement first."""
         return isinstance(self.request, QueryRequest) and not self.request.adhoc
 
 
 def key_of(method: bytes, text: bytes) -> RequestKey | None:
-    """Return which request bytes are about; None for one that a history has not drawn."""
+    """Return the key of the request in these bytes; None if the history did not draw it."""
     mark = _MARK.search(text)
     return (method, mark[0]) if mark is not None else None
 
 
 def is_preparation(text: bytes) -> bool:
-    """Tell whether a request only has a statement planned, and carries nothing out."""
+    """Return whether a request only prepares a statement, without executing it."""
     return b'"statement":"PREPARE ' in text and b'"auto_execute":true' not in text
 
 
 class RequestTemplates:
-    """Draws requests, and has the script of a cluster answer them.
+    """Source of drawn requests; it scripts the cluster's responses to them.
 
     Args:
-        script: of the cluster.
+        script: script of the cluster.
         choose: picks one of several.
-        bucket: in which collections are made and dropped, and whose views are asked.
-        scope: of that bucket.
-        asks_all: whether search, analytics and views are asked beside query and management.
+        bucket: bucket in which collections are created and dropped, and whose views are queried.
+        scope: scope in that bucket.
+        asks_all: whether to send requests to search, analytics and views in addition to query and management.
     """
 
     def __init__(
@@ -127,12 +127,12 @@ class RequestTemplates:
         self._kinds: Sequence[str] = (*_KINDS, *_FURTHER_KINDS) if asks_all else _KINDS
         self._drawn = 0
         self._made: list[str] = []
-        """Collections that are there, and that nobody was asked to drop."""
+        """Existing collections that no request has dropped yet."""
         for statement in PREPARED_STATEMENTS:
             script.answer(statement, _answer(statement, FEW_ROWS))
 
     def made(self, drawn: DrawnRequest) -> None:
-        """Record that a collection was made, so that it can be dropped."""
+        """Record that a collection was created, so that it can be dropped."""
         if isinstance(drawn.request, CreateCollection):
             self._made.append(drawn.request.collection_name)
 
@@ -166,7 +166,7 @@ class RequestTemplates:
         return DrawnRequest(asked(statement), key, _texts(answer), refusals, error)
 
     def _asked(self, service: Service, kind: str, mark: str) -> DrawnRequest:
-        """Return a request to one of the services beside query and management."""
+        """Return a request to one of the services other than query and management."""
         said, method, request = self._question(service, mark)
         key = (method, mark.encode())
         if kind == "view failed":
@@ -182,7 +182,7 @@ class RequestTemplates:
         return DrawnRequest(request, key, _texts(answer), len(refused))
 
     def _question(self, service: Service, mark: str) -> tuple[str, bytes, ServiceRequest]:
-        """Return what the script goes by, the HTTP method, and the request."""
+        """Return the key in the script, the HTTP method, and the request."""
         match service:
             case Service.SEARCH:
                 return mark, b"POST", SearchQueryRequest(index=mark, search=SearchRequest(TermQuery("inn")))
@@ -194,7 +194,7 @@ class RequestTemplates:
                 return statement, b"POST", AnalyticsRequest(statement=statement, readonly=readonly)
 
     def _place(self, count: int) -> int:
-        """Return one of so many places."""
+        """Return a random index below ``count``."""
         place = self._choose(range(count))
         assert isinstance(place, int)
         return place
@@ -230,10 +230,10 @@ _QUERIES: Mapping[str, Callable[[str], FakeAnswer]] = {
     "prepared": lambda mark: _answer(mark, FEW_ROWS),
     "misspelt": lambda mark: _answer(mark, 0),
 }
-"""What the query service answers, by the kind of a request."""
+"""Responses of the query service, by the kind of request."""
 
 _KINDS: Sequence[str] = (*_QUERIES, "few", "prepared", "prepared", "create", "create", "drop", "drop", "user")
-"""Kinds of requests as often as they are drawn."""
+"""Kinds of requests; each is repeated according to its weight."""
 
 _FURTHER: Mapping[str, Service] = {
     "search": Service.SEARCH,
@@ -248,7 +248,7 @@ _FURTHER: Mapping[str, Service] = {
 """Kinds of requests to further services."""
 
 _FURTHER_KINDS: Sequence[str] = (*_FURTHER, "search refused", "analytics refused", "view refused", "view refused")
-"""The same as often as they are drawn."""
+"""Kinds of requests to further services; each is repeated according to its weight."""
 
 
 def _texts(answer: FakeAnswer) -> Sequence[bytes]:

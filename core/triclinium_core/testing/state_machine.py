@@ -1,4 +1,4 @@
-"""A Hypothesis state machine that plays histories of a key-value client against a fake node, and holds it to its laws.
+"""Hypothesis state machine that runs a key-value client against a fake node and checks its laws.
 
 Needs the extra ``testing``.
 """
@@ -40,9 +40,9 @@ _positions = st.integers(0, 3)
 class KVStateMachine(RuleBasedStateMachine):
     """One client, one node, and everything that may happen between them.
 
-    It draws steps: operations are submitted and abandoned, streams open and are lost, bytes move in pieces, faults strike,
-    time passes; and it checks every one, as ``simulation.checked`` says. Now and then, and at the end of every run,
-    the faults are cleared, and the client has to recover and serve.
+    It draws steps: operations are submitted and abandoned, streams open and are lost, bytes move in pieces, faults
+    strike, time passes. It checks every step, as described in ``simulation.checked``. Occasionally, and at the end of
+    every run, it clears the faults, and the client must recover and complete its operations.
 
     Derive from it to add a rule or a law::
 
@@ -59,8 +59,8 @@ class KVStateMachine(RuleBasedStateMachine):
 
         TestLockedDocuments = LockedDocuments.TestCase
 
-    ``keys`` and ``counters`` draw keys, of documents of bytes and of counters. What a rule writes must come from
-    ``self.model.unique_values``, which makes every document tell who wrote it.
+    ``keys`` draws keys of documents of bytes, ``counters`` keys of counters. Rules must write values from
+    ``self.model.unique_values``, so that every document identifies its writer.
     """
 
     keys: ClassVar[st.SearchStrategy[str]] = st.sampled_from(("ada", "bob"))
@@ -82,49 +82,49 @@ class KVStateMachine(RuleBasedStateMachine):
         }
 
     def make_simulation(self) -> CheckedSimulation:
-        """Return a client and a node that have not met; override it for other options."""
+        """Return a client and a node that are not connected yet; override it for other options."""
         node = FakeNode(NODE_OPTIONS)
-        # So few that a short history opens it.
+        # Few enough that a short history opens the breaker.
         breaker = CircuitBreakerOptions(volume_threshold=3)
         options = replace(client_options(FakeNodes.around(node)), circuit_breaker=breaker)
         return CheckedSimulation(node, options, COLLECTION_IDS)
 
-    # For rules and laws.
+    # Interface for rules and laws.
 
     @property
     def node(self) -> FakeNode:
-        """The client's peer."""
+        """Node of the client."""
         return self.simulation.node
 
     @property
     def model(self) -> Model:
-        """What the callers know."""
+        """Model of the documents, as the callers know them."""
         self.simulation.model.now = self.simulation.now
         return self.simulation.model
 
     @property
     def now(self) -> float:
-        """The time in seconds."""
+        """Current time in seconds."""
         return self.simulation.now
 
     def submit(self, operation: Operation, *, retry_strategy: str = "default") -> Token:
         """Submit an operation now, and return its token.
 
         Args:
-            retry_strategy: a name in ``RETRY_STRATEGIES``, or of one of ``token_strategies``.
+            retry_strategy: a name in ``RETRY_STRATEGIES`` or ``token_strategies``.
         """
         return self.simulation.submit(operation, retry_strategy=self._strategies[retry_strategy])
 
     def document(self, place: Place) -> Document | None:
-        """Return the document as it is on the node now; None where there is none."""
+        """Return the current document on the node, or None if it does not exist."""
         self.node.time_passed(self.now)
         return self.node.documents.get(BUCKET, place.key, collection_id=COLLECTION_IDS[place.keyspace])
 
-    # What callers do.
+    # Steps of callers.
 
     @initialize(is_connected=st.booleans(), strike=st.none() | hypothesis_strategies.strikes())
     def begin(self, is_connected: bool, strike: hypothesis_strategies.Strike | None) -> None:
-        """Start the client: connected, or from the first byte on; with a fault that waits, or without."""
+        """Start the client, connected or from the first byte, with or without a pending fault."""
         self.simulation.tick()
         if is_connected:
             self.submit(Get(self.keyspace, "ada"))
@@ -139,7 +139,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     @rule(template=_templates, retry_strategy=hypothesis_strategies.retry_strategies())
     def exchange(self, template: OperationTemplate, retry_strategy: str) -> None:
-        """Submit an operation, and let everything move."""
+        """Submit an operation and let all bytes arrive."""
         self.submit(template.make(self.model), retry_strategy=retry_strategy)
         self.simulation.flow()
 
@@ -152,7 +152,7 @@ class KVStateMachine(RuleBasedStateMachine):
     def struck_exchange(
         self, template: OperationTemplate, retry_strategy: str, fault: Fault, is_for_question: bool
     ) -> None:
-        """Let a fault strike an operation, or the question for its collection; then read what is beside it."""
+        """Let a fault strike an operation or its collection id request, then read a document next to it."""
         operation = template.make(self.model)
         is_for_question = is_for_question and not operation.keyspace.is_default_collection
         self.node.faults.next(Opcode.GET_COLLECTION_ID if is_for_question else operation.opcode, fault)
@@ -163,7 +163,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     @rule(members=st.lists(_templates, min_size=1, max_size=5))
     def go_silent(self, members: list[OperationTemplate]) -> None:
-        """Let the node swallow its answers until several operations have timed out, and with luck the breaker opens."""
+        """Have the node drop its replies until several operations time out, which may open the circuit breaker."""
         self.node.faults.always(None, drop_response())
         self.simulation.submit_together([(template.make(self.model), None) for template in members])
         self.simulation.flow_for(self.simulation.options.timeouts.kv)
@@ -172,14 +172,14 @@ class KVStateMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.open)
     @rule(position=_positions)
     def abandon(self, position: int) -> None:
-        """Let a caller leave."""
+        """Have a caller abandon its operation."""
         submissions = self.model.open
         self.simulation.abandon(Token(submissions[position % len(submissions)].token))
 
     @precondition(lambda self: self.simulation.consulted)
     @rule(answer=st.sampled_from(("retry", "refuse", "raise", "nonsense")))
     def decide(self, answer: str) -> None:
-        """Answer for the oldest asynchronous strategy that was asked."""
+        """Feed the decision of the oldest consulted asynchronous strategy."""
         token = self.simulation.consulted.pop(0).token
         answers = {"retry": RetryAction.after(0.02), "refuse": RetryAction.no_retry()}
         raised = ZeroDivisionError("a strategy with a defect") if answer == "raise" else None
@@ -188,21 +188,21 @@ class KVStateMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.simulation.consultations.open)
     @rule(position=_positions)
     def go_on(self, position: int) -> None:
-        """Let an awaited token strategy go on with what it was asked; one that never does is called off in the end."""
+        """Let an awaited token strategy proceed with its call; one that never does is cancelled in the end."""
         thinking = self.simulation.consultations.open
         self.simulation.go_on(thinking[position % len(thinking)])
 
     @rule(finishes_late=st.booleans())
     def call_off(self, finishes_late: bool) -> None:
-        """Let token strategies that are called off answer all the same from now on, or fall silent."""
+        """Set whether cancelled token strategies still return a result or stay silent."""
         self.simulation.consultations.finishes_late = finishes_late
 
-    # What the network does.
+    # Steps of the network.
 
     @precondition(lambda self: self._moves())
     @rule(position=_positions, size=hypothesis_strategies.cuts())
     def move(self, position: int, size: int | None) -> None:
-        """Let a connect come to its end, or bytes of one stream arrive, in one direction."""
+        """Complete a connect, or deliver bytes of one stream in one direction."""
         moves = self._moves()
         moves[position % len(moves)](size)
 
@@ -213,7 +213,7 @@ class KVStateMachine(RuleBasedStateMachine):
         begun=st.integers(0, 100),
     )
     def lose_stream(self, position: int, cause: LossCause, begun: int) -> None:
-        """Break a stream, while the driver is busy with handing over the next ``begun`` bytes, which never arrive."""
+        """Break a stream while the driver is writing the next ``begun`` bytes, which never arrive."""
         streams = list(self.simulation.links)
         stream = streams[position % len(streams)]
         link = self.simulation.links[stream]
@@ -223,7 +223,7 @@ class KVStateMachine(RuleBasedStateMachine):
 
     @rule(strike=hypothesis_strategies.strikes(), is_standing=st.booleans())
     def strike(self, strike: hypothesis_strategies.Strike, is_standing: bool) -> None:
-        """Let a fault wait for its command; a refusal may stand until the next recovery."""
+        """Queue a fault for its command; a refusal may last until the next recovery."""
         strike.arm(self.node.faults)
         if is_standing and isinstance(strike.fault, RefuseConnection):
             self.node.faults.always(None, strike.fault)
@@ -238,17 +238,17 @@ class KVStateMachine(RuleBasedStateMachine):
         """Let time pass while everything moves."""
         self.simulation.flow_for(seconds)
 
-    # The liveness half.
+    # Liveness.
 
     @rule(is_busy=st.booleans())
     def recover(self, is_busy: bool) -> None:
-        """Clear all faults: the client becomes healthy again, whether it has work meanwhile or not, and then serves."""
+        """Clear all faults: the client recovers, with or without work in the meantime, and is usable again."""
         self.node.faults.clear()
         self.simulation.recover((lambda: self.submit(Get(self.keyspace, "ada"))) if is_busy else None)
         self._serve()
 
     def _serve(self) -> None:
-        """Write and read every kind of document; whatever is wrong now has no excuse."""
+        """Write and read every kind of document; without faults, no failure has an excuse."""
         for keyspace in self.keyspaces:
             self.submit(Upsert(keyspace, "ada", self.model.unique_values.fragment(), BINARY_FLAGS))
             self.submit(Get(keyspace, "ada"))
@@ -260,7 +260,7 @@ class KVStateMachine(RuleBasedStateMachine):
             self.recover(is_busy=True)
 
     def _moves(self) -> list[Callable[[int | None], None]]:
-        """Return what the network may do next, for each stream and direction."""
+        """Return the possible next steps of the network, for each stream and direction."""
         simulation = self.simulation
         moves: list[Callable[[int | None], None]] = []
         for stream, link in simulation.links.items():
@@ -275,12 +275,12 @@ class KVStateMachine(RuleBasedStateMachine):
 
 
 class TokenStateMachine(KVStateMachine):
-    """The same with a client whose own strategy hands out tokens: operations that bring no other one share a small quota."""
+    """A state machine whose client has a token strategy: operations without their own strategy share a small quota."""
 
     quota_capacity: ClassVar[int] = 40
 
     def make_simulation(self) -> CheckedSimulation:
-        """Return a client with a token strategy, and a node that have not met."""
+        """Return a client with a token strategy and a node that are not connected yet."""
         other = super().make_simulation()
         own = CheckedStrategy(other.loans, StandardRetryStrategy(rng=MIDPOINT, quota_capacity=self.quota_capacity))
         options = replace(other.options, retry_strategy=own)

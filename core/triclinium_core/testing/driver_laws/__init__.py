@@ -1,13 +1,12 @@
-"""The contract of a driver as laws that can be run: public, and for any event loop.
+"""Contract of a driver as executable laws: public, and for any event loop.
 
-Each law puts a driver on trial, with a machine of its own and sockets on loopback. ``LAWS`` are for drivers of the client
-machine::
+Each law runs a driver with its own machine and sockets on loopback. ``LAWS`` are for drivers of the client machine::
 
     @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
     async def test_the_driver_keeps(law: Law) -> None:
         await law(open_driver)
 
-``NEUTRAL_LAWS`` are those among them that a driver of any other machine keeps; a ``Bench`` has the words of its protocol.
+``NEUTRAL_LAWS`` is the subset that applies to a driver of any machine; a ``Bench`` adapts them to its protocol.
 """
 
 from triclinium_core.testing.driver_laws.couchbase.cluster_driver_under_test import (

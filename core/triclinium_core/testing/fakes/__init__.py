@@ -1,1 +1,1 @@
-"""The fake nodes: a cluster without a network, and faults on demand."""
+"""Fake nodes: a cluster without a network, and faults on demand."""

@@ -1,4 +1,4 @@
-"""Answers of commands of the fake node, and the exceptions of refused ones."""
+"""Replies to commands of the fake node, and the exception for refused commands."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from triclinium_core.retry.couchbase import Status
 class CommandAnswer(msgspec.Struct, frozen=True):
     """A reply before it is fitted to the features of its connection.
 
-    ``datatype`` says what the value is; bits that the connection has not been granted are left out. ``deflates_with``
-    is the feature that permits the value to travel deflated.
+    ``datatype`` describes the value; bits that the connection has not negotiated are omitted. ``deflates_with`` is the
+    feature that permits a deflated value.
     """
 
     status: int = Status.SUCCESS
@@ -24,13 +24,13 @@ class CommandAnswer(msgspec.Struct, frozen=True):
     datatype: int = Datatype.RAW
     deflates_with: HelloFeature | None = None
     before: tuple[CommandAnswer, ...] = ()
-    """What is answered before it, under the same opaque."""
+    """Replies sent before it, with the same opaque."""
 
 
 class CommandRefused(Exception):
-    """A command that is answered with a failure.
+    """A command that the node answers with a failure.
 
-    ``context`` is a line for people, which travels where XERROR is granted; ``body`` is JSON that travels whatever is granted.
+    ``context`` is a line for people, sent if XERROR is negotiated; ``body`` is JSON that is always sent.
     """
 
     def __init__(self, status: Status, context: str = "", *, body: bytes = b"") -> None:
@@ -40,7 +40,7 @@ class CommandRefused(Exception):
         self.body = body
 
     def answer(self, status: int, *, with_context: bool) -> CommandAnswer:
-        """Return the reply, with the status that the client can be told.
+        """Return the reply, with a status that the client understands.
 
         Source: kv_engine docs/BinaryProtocol.md, "Response" (extended error information).
         """
@@ -56,6 +56,6 @@ class CommandRefused(Exception):
 
 
 def error_body(context: str, **fields: object) -> bytes:
-    """Return the JSON that explains a failure, with further fields beside ``error``."""
+    """Return the JSON that explains a failure, with further fields next to ``error``."""
     document: Mapping[str, object] = {"error": {"context": context}, **fields}
     return msgspec.json.encode(document)

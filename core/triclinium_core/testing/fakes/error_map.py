@@ -1,4 +1,4 @@
-"""The error map of a fake node: that of a real one, with three more entries for retries.
+"""Error map of a fake node: that of a real one, with three more entries for retries.
 
 Source: kv_engine docs/ErrorMap.md and its error map of version 2, revision 9; SDK-RFC 0013 for ``retry``.
 """
@@ -14,15 +14,18 @@ from triclinium_core.checks import check_integer
 from triclinium_core.errors import InvalidArgumentException
 
 V1_REVISION_OFFSET = 4
-"""A map of version 1 is made from that of version 2; its revisions go on after the last of its own."""
+"""Offset of the revision of a version 1 map.
+
+Such maps are derived from version 2, and their revisions continue after the last original one.
+"""
 
 V2_ATTRIBUTES = frozenset({"no-retry", "rate-limit", "system-constraint"})
-"""What only an entry of version 2 may say."""
+"""Attributes that exist only in version 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorMapRow:
-    """One status. ``attributes`` are separated by blanks; ``retry`` is the plan of SDK-RFC 0013, in milliseconds."""
+    """One status. ``attributes`` are separated by spaces; ``retry`` is the plan of SDK-RFC 0013, in milliseconds."""
 
     code: int
     name: str
@@ -33,10 +36,10 @@ class ErrorMapRow:
 
 @dataclass(frozen=True, slots=True)
 class ErrorMapDocument:
-    """A map, before it is written in the version that a client asks for.
+    """A map, independent of the version that a client requests.
 
     Raises:
-        InvalidArgumentException: a status stands twice, or has more than 16 bits.
+        InvalidArgumentException: a status occurs twice, or has more than 16 bits.
     """
 
     revision: int
@@ -49,7 +52,7 @@ class ErrorMapDocument:
                 raise InvalidArgumentException(f"status 0x{code:02x} stands twice", parameter="rows")
 
     def encode(self, version: int) -> bytes:
-        """Return the map as JSON, in version 1 or 2; in 1 without the attributes that it lacks."""
+        """Return the map as JSON in version 1 or 2; version 1 omits the attributes that it lacks."""
         errors: dict[str, object] = {}
         for row in self.rows:
             attributes = [name for name in row.attributes.split() if version > 1 or name not in V2_ATTRIBUTES]
@@ -157,4 +160,4 @@ _ROWS = (
 # fmt: on
 
 ERROR_MAP = ErrorMapDocument(revision=9, rows=_ROWS)
-"""The map of a node unless it is told otherwise."""
+"""Default map of a node."""

@@ -1,4 +1,4 @@
-"""Every fault by the name of the function that makes it, as files and command lines have it."""
+"""Faults by the name of the function that creates them, for files and command lines."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from triclinium_core.testing.fakes.faults import Fault, ServiceFault
 from triclinium_core.testing.fakes.services import faults as http
 
 _KINDS = frozenset({"Fault", "HttpFault"})
-"""What modules call that which such a function returns."""
+"""Names of the return types of such functions."""
 
 
 def _makers(module: ModuleType) -> dict[str, Callable[..., Fault]]:
-    """Return the functions of a module that make a fault, as they say of themselves; others check what these are given."""
+    """Return the functions of a module that create a fault, according to their annotations."""
     return {
         name: found
         for name, found in vars(module).items()
@@ -30,7 +30,7 @@ def _makers(module: ModuleType) -> dict[str, Callable[..., Fault]]:
 
 
 FAULTS: Mapping[str, Callable[..., Fault]] = {**_makers(common), **_makers(http)}
-"""What makes each fault."""
+"""Functions that create the faults, by name."""
 
 MADE_BY: Mapping[type[Fault], Callable[..., Fault]] = {
     common.DropResponse: common.drop_response,
@@ -55,32 +55,32 @@ MADE_BY: Mapping[type[Fault], Callable[..., Fault]] = {
     http.CloseAnnounced: http.close_announced,
     http.AnswerTwice: http.answer_twice,
 }
-"""The function that can make any value of a class; its parameters are the fields. Others are shorter for some values."""
+"""Function that can create any value of each class, with its fields as parameters. Others are shorter for some."""
 
 REFUSAL = common.refuse_connection.__name__
-"""The one that strikes connections."""
+"""Name of the fault that strikes connections."""
 COMMAND_FAULTS = tuple(name for name in _makers(common) if name != REFUSAL)
-"""Names of those that strike a command of KV."""
+"""Names of the faults that strike a KV command."""
 SERVICE_FAULTS = tuple(
     name
     for name, make in FAULTS.items()
     if name in _makers(http) or any(MADE_BY[kind] is make for kind in get_args(ServiceFault))
 )
-"""Names of those that strike a request to a service over HTTP."""
+"""Names of the faults that strike an HTTP request to a service."""
 
 
 def spelled_call(name: str) -> str:
-    """Return how a fault is called, with the names of its arguments: ``delay(seconds)``; alone where it has none."""
+    """Return the call syntax of a fault with argument names: ``delay(seconds)``; only the name if it has none."""
     parameters = signature(FAULTS[name]).parameters.values()
     arguments = [each.name if each.default is each.empty else f"{each.name}={each.default!r}" for each in parameters]
     return f"{name}({', '.join(arguments)})" if arguments else name
 
 
 def make_fault(name: str, *given: object, **named: object) -> Fault:
-    """Return the fault that the function ``name`` of ``FAULTS`` makes; what it wants as bytes may be a string.
+    """Return the fault that the function ``name`` of ``FAULTS`` creates; bytes arguments may be strings.
 
     Raises:
-        InvalidArgumentException: arguments that the function does not have, or with values that it cannot take.
+        InvalidArgumentException: the arguments do not fit the function, or have invalid values.
     """
     make = FAULTS[name]
     shape = signature(make)
@@ -97,7 +97,7 @@ def make_fault(name: str, *given: object, **named: object) -> Fault:
 
 
 def described(fault: Fault) -> dict[str, object]:
-    """Return a fault as JSON can have it: its ``kind``, and the arguments that are not the usual ones."""
+    """Return a fault in JSON terms: its ``kind``, and the arguments that differ from the defaults."""
     found: dict[str, object] = {"kind": MADE_BY[type(fault)].__name__}
     for each in fields(fault):
         value = getattr(fault, each.name)
@@ -112,7 +112,7 @@ def described(fault: Fault) -> dict[str, object]:
 
 
 def spelled(fault: Fault) -> str:
-    """Return a fault as ``read_fault`` reads it: ``delay(seconds=0.4)``."""
+    """Return a fault in the syntax of ``read_fault``: ``delay(seconds=0.4)``."""
     arguments = described(fault)
     kind = arguments.pop("kind")
     written = ", ".join(f"{name}={value!r}" for name, value in arguments.items())

@@ -1,4 +1,4 @@
-"""The faults that wait for the command, the request or the connection that they strike."""
+"""Pending faults, by the command, request or connection that they strike."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from triclinium_core.testing.fakes.faults import CommandFault, Fault, RefuseConn
 from triclinium_core.testing.fakes.options import HTTP_SERVICES
 
 Target = int | Service | None
-"""An opcode, a service over HTTP, or None for any command on a document."""
+"""An opcode, an HTTP service, or None for any command on a document."""
 
 
 class Faults:
-    """The faults that wait for their command, or for their request."""
+    """Pending faults of one node."""
 
     def __init__(self) -> None:
         self._next: list[tuple[Target, CommandFault | ServiceFault]] = []
@@ -29,17 +29,17 @@ class Faults:
 
     @property
     def pending(self) -> int:
-        """How many faults of ``next`` have not struck yet."""
+        """Number of faults from ``next`` that have not struck yet."""
         return len(self._next) + self._next_refusals
 
     def next(self, opcode: Target, fault: Fault, times: int = 1) -> None:
-        """Let ``fault`` strike the next ``times`` commands with this opcode, after those asked for earlier.
+        """Have ``fault`` strike the next ``times`` commands with this opcode, after earlier such faults.
 
         Args:
-            opcode: None for any of ``DATA_OPCODES``; or a service over HTTP, ``Service.QUERY``, for requests to it.
+            opcode: None for any of ``DATA_OPCODES``; or an HTTP service such as ``Service.QUERY``, for requests to it.
 
         Raises:
-            InvalidArgumentException: ``fault`` is not a fault, or cannot strike that; ``opcode`` is not a byte,
+            InvalidArgumentException: ``fault`` is not a fault, or cannot strike the target; ``opcode`` is not a byte,
                 ``times`` is not positive, or a refusal has an opcode.
         """
         _check(opcode, fault)
@@ -50,14 +50,14 @@ class Faults:
             self._next += [(opcode, fault)] * times
 
     def always(self, opcode: Target, fault: Fault) -> None:
-        """Let ``fault`` strike every command with this opcode that no fault of ``next`` strikes, until ``clear``.
+        """Have ``fault`` strike every command with this opcode that no fault of ``next`` strikes, until ``clear``.
 
-        One fault stands for an opcode, or a service, a later one replaces it; one for the opcode itself goes before
-        one for None.
+        An opcode or a service has one such fault; a later one replaces it. A fault for the opcode itself takes
+        precedence over one for None.
 
         Raises:
-            InvalidArgumentException: ``fault`` is not a fault, or cannot strike that; ``opcode`` is not a byte, or a
-                refusal has an opcode.
+            InvalidArgumentException: ``fault`` is not a fault, or cannot strike the target; ``opcode`` is not a byte;
+                or a refusal has an opcode.
         """
         _check(opcode, fault)
         if isinstance(fault, RefuseConnection):
@@ -66,7 +66,7 @@ class Faults:
             self._always[opcode] = fault
 
     def clear(self) -> None:
-        """Forget all faults, refusals too."""
+        """Remove all faults, including refusals."""
         self._next.clear()
         self._always.clear()
         self._next_refusals = 0

@@ -1,11 +1,11 @@
-"""Faults as a command line has them: ``get: delay(0.4)``, ``query: http_status(503) x2``, ``set@1: hang_up always``.
+"""Faults in command line syntax: ``get: delay(0.4)``, ``query: http_status(503) x2``, ``set@1: hang_up always``.
 
-In front of the colon stands what is struck: a command of KV by its name in ``Opcode``, its number, or the operation that
-travels as it; a service over HTTP; or ``any`` for every command on a document, which may be left out. ``@`` and a number
-name one node. Then comes the fault, with its arguments in parentheses as in Python. At the end stands how often: ``x2``
-for the next two, ``always``, or nothing for the next one. Where no node is named, each node counts for itself.
+The part before the colon is the target: a KV command by its name in ``Opcode``, by its number, or by the operation that
+uses it; an HTTP service; or ``any`` for every command on a document, which is the default. ``@`` and a number name one
+node. Then comes the fault, with its arguments in parentheses as in Python. The suffix is the number of times: ``x2``
+for the next two, ``always``, or nothing for the next one. If no node is named, each node counts separately.
 
-Troubles of a whole node have neither what is struck nor how often: ``@1: learn_late(3)``.
+Troubles of a whole node have neither a target nor a number of times: ``@1: learn_late(3)``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from triclinium_core.testing.fakes.node_troubles import NODE_TROUBLES, NodeTroub
 from triclinium_core.testing.fakes.options import HTTP_SERVICES
 
 FAULT_GRAMMAR = "[TARGET[@NODE]:] FAULT [xTIMES | always]"
-"""The form, for people."""
+"""Syntax, for people."""
 
 ANY = "any"
 TARGETS: Mapping[str, Target] = {
@@ -37,10 +37,10 @@ TARGETS: Mapping[str, Target] = {
     **{opcode.name.lower(): opcode for opcode in Opcode},
     **{service.value: service for service in sorted(HTTP_SERVICES)},
 }
-"""What a fault can strike, by name."""
+"""Possible targets of a fault, by name."""
 
 TIMES_MAX = 100_000
-"""More are always, for a test; each of them is kept."""
+"""Maximum number of times, because each pending strike is stored; a test can use ``always`` instead."""
 
 _FRONT = re.compile(r"\s*(?P<target>[\w-]*)\s*(?:@\s*(?P<node>\w+))?\s*:(?P<rest>.*)", re.DOTALL)
 _TIMES = re.compile(r"(?P<rest>.*)\s+(?:x(?P<times>\d+)|(?P<always>always))\s*", re.DOTALL)
@@ -49,20 +49,20 @@ _NUMBER = re.compile(r"0x[0-9a-f]{1,2}|\d{1,3}")
 
 @dataclass(frozen=True, slots=True)
 class PlacedFault:
-    """A fault, what it strikes, where and how often."""
+    """A fault, its target, its node and its number of times."""
 
     fault: Fault
     target: Target = None
     node: int | None = None
-    """None for every node."""
+    """Index of the node; None for every node."""
     times: int | None = 1
-    """None for always."""
+    """Number of times; None for always."""
 
     def place(self, nodes: FakeNodes) -> None:
-        """Have the fault wait for what it strikes.
+        """Queue the fault for its target.
 
         Raises:
-            InvalidArgumentException: there is no such node, or a number of times that cannot be.
+            InvalidArgumentException: the node does not exist, or the number of times is invalid.
         """
         for node in (nodes[index] for index in indexes_of(nodes, self.node)):
             if self.times is None:
@@ -72,10 +72,10 @@ class PlacedFault:
 
 
 def read_fault(text: str) -> PlacedFault | NodeTrouble:
-    """Return the fault, or the trouble of a node, that a text means, see above.
+    """Return the fault, or the trouble of a node, that a text describes; the module has the syntax.
 
     Raises:
-        InvalidArgumentException: it means none; the message says which part is wrong, and what may stand there.
+        InvalidArgumentException: the text is invalid; the message names the invalid part and the valid choices.
     """
     front = _FRONT.fullmatch(text)
     word, node_word, rest = ("", None, text) if front is None else front.group("target", "node", "rest")
@@ -127,7 +127,7 @@ def _times(digits: str) -> int:
 
 
 def _call(text: str) -> tuple[str, Sequence[object], Mapping[str, object]]:
-    """Return the name in front of the parentheses, and what stands in them."""
+    """Return the name before the parentheses, and the arguments in them."""
     if re.fullmatch(r"\w+", text):
         return text, (), {}
     try:

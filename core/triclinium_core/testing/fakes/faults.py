@@ -1,8 +1,8 @@
 """Faults between a client and a node, as values.
 
-A fault strikes one command of KV or one request to a service over HTTP, before or after the node has applied it; one
-strikes a connection. Each constructor says what happens, and which defect of a client it shows; those that only an
-answer over HTTP can have stand in ``fakes.services.faults``.
+A fault strikes one KV command or one HTTP request to a service, before or after the node has applied it; one fault
+strikes a connection. Each constructor describes the effect, and the client defect that it finds. Faults that apply only
+to HTTP are in ``fakes.services.faults``.
 """
 
 from __future__ import annotations
@@ -81,42 +81,42 @@ class RefuseConnection:
 
 
 FaultBeforeApplying = AnswerStatus | AnswerNotMyVbucket | HangUpBeforeApplying
-"""The command is not applied."""
+"""Faults that prevent the command from being applied."""
 
 FaultAfterApplying = DropResponse | Delay | HangUpAfterApplying | HangUpMidReply | Garble | WrongLength
-"""The command is applied, and then the client does not learn of it, or late."""
+"""Faults after which the command is applied, but the client learns of it late or never."""
 
 CommandFault = FaultBeforeApplying | FaultAfterApplying
-"""What strikes a command."""
+"""Faults that strike a command."""
 
 ServiceFaultBeforeApplying = HangUpBeforeApplying | HttpFaultBeforeApplying
-"""The request to a service is not carried out."""
+"""Faults that prevent the request to a service from being carried out."""
 
 ServiceFaultAfterApplying = (
     DropResponse | Delay | HangUpAfterApplying | HangUpMidReply | Garble | HttpFaultAfterApplying
 )
-"""The request to a service is carried out, and then the client does not learn of it, or late."""
+"""Faults after which the request to a service is carried out, but the client learns of it late or never."""
 
 ServiceFault = ServiceFaultBeforeApplying | ServiceFaultAfterApplying
-"""What strikes a request to a service over HTTP."""
+"""Faults that strike an HTTP request to a service."""
 
 Fault = CommandFault | ServiceFault | RefuseConnection
-"""What strikes a command, a request or a connection: a value that one of the functions here returns."""
+"""Faults of a command, a request or a connection, as returned by the functions of this module."""
 
 
 def drop_response() -> Fault:
-    """Apply the command and never answer; the connection stays.
+    """Apply the command and send no reply; the connection stays open.
 
-    Finds a client that waits for ever, or calls the timeout of a write unambiguous.
+    Finds a client that waits forever, or calls the timeout of a write unambiguous.
     """
     return DropResponse()
 
 
 def delay(seconds: Duration) -> Fault:
-    """Apply the command at once and answer ``seconds`` later.
+    """Apply the command immediately and send the reply ``seconds`` later.
 
-    Without unordered execution, later answers on that connection wait behind it, as on a real node. Finds a client that
-    matches answers by their order, or takes a late answer to an abandoned request for that of another.
+    Without unordered execution, later replies on that connection wait behind it, as on a real node. Finds a client that
+    matches replies by their order, or mistakes a late reply to an abandoned request for that of another.
 
     Raises:
         InvalidArgumentException: ``seconds`` is not a duration, or is out of range.
@@ -125,13 +125,13 @@ def delay(seconds: Duration) -> Fault:
 
 
 def status(code: int, body: bytes = b"", datatype: int = 0) -> Fault:
-    """Answer with this status and body, exactly as given, instead of applying the command.
+    """Reply with exactly this status and body, instead of applying the command.
 
-    Finds a client that retries what it must not, gives up on what it must retry, or fails on a body that it did
-    not expect. With ``Status.SUCCESS`` it forges a reply.
+    Finds a client that retries statuses that it must not retry, gives up on retryable ones, or fails on an unexpected
+    body. With ``Status.SUCCESS`` it forges a reply.
 
     Raises:
-        InvalidArgumentException: a number does not fit its field, or the body is not bytes, or larger than any value.
+        InvalidArgumentException: a number does not fit its field, or the body is not bytes or exceeds the value limit.
     """
     check_integer(code, "code", 0, 0xFFFF)
     check_integer(datatype, "datatype", 0, 0xFF)
@@ -141,7 +141,7 @@ def status(code: int, body: bytes = b"", datatype: int = 0) -> Fault:
 
 
 def temporary_failure() -> Fault:
-    """Answer TEMPORARY_FAILURE instead of applying the command.
+    """Reply TEMPORARY_FAILURE instead of applying the command.
 
     Finds a client that does not back off, or never gives up.
     """
@@ -149,7 +149,7 @@ def temporary_failure() -> Fault:
 
 
 def locked() -> Fault:
-    """Answer LOCKED instead of applying the command.
+    """Reply LOCKED instead of applying the command.
 
     Finds a client that treats a lock as an error of the caller, or a failed unlock as a lock.
     """
@@ -157,9 +157,9 @@ def locked() -> Fault:
 
 
 def not_my_vbucket(with_config: bool = True) -> Fault:
-    """Answer NOT_MY_VBUCKET instead of applying the command, with the node's cluster config unless told otherwise.
+    """Reply NOT_MY_VBUCKET instead of applying the command, by default with the node's cluster config.
 
-    Finds a client that surfaces it, does not look into the body, or needs one.
+    Finds a client that surfaces it, ignores the body, or requires one.
 
     Raises:
         InvalidArgumentException: ``with_config`` is neither True nor False.
@@ -170,23 +170,23 @@ def not_my_vbucket(with_config: bool = True) -> Fault:
 def hang_up() -> Fault:
     """Close the connection instead of applying the command. Naming a bootstrap opcode makes the bootstrap fail there.
 
-    Finds a client that does not reconnect, or re-sends a write since nobody applied it: it cannot know.
+    Finds a client that does not reconnect, or re-sends a write because it was not applied: the client cannot know.
     """
     return HangUpBeforeApplying()
 
 
 def hang_up_after_applying() -> Fault:
-    """Apply the command and close the connection without an answer.
+    """Apply the command and close the connection without a reply.
 
-    Finds a client that re-sends a write whose connection was lost: the second time it is applied twice.
+    Finds a client that re-sends a write after a lost connection, so that it is applied twice.
     """
     return HangUpAfterApplying()
 
 
 def hang_up_mid_reply(*, bytes_sent: int = 12) -> Fault:
-    """Apply the command, send the first ``bytes_sent`` bytes of the reply (never the whole of it) and close.
+    """Apply the command, send the first ``bytes_sent`` bytes of the reply (never all of them) and close.
 
-    Finds a client that keeps half a frame across a reconnect, or counts it as an answer.
+    Finds a client that keeps half a frame across a reconnect, or counts it as a reply.
 
     Raises:
         InvalidArgumentException: ``bytes_sent`` is negative.
@@ -195,9 +195,9 @@ def hang_up_mid_reply(*, bytes_sent: int = 12) -> Fault:
 
 
 def garble() -> Fault:
-    """Apply the command and invert every bit of the reply; the connection stays.
+    """Apply the command and invert every bit of the reply; the connection stays open.
 
-    Finds a client that raises, hangs or goes on reading, instead of closing with a reason.
+    Finds a client that raises, hangs or reads on, instead of closing with a reason.
     """
     return Garble()
 
@@ -205,7 +205,7 @@ def garble() -> Fault:
 def wrong_length(*, announced: int = UINT32_MAX) -> Fault:
     """Apply the command and send its reply with a body length of ``announced`` bytes in the header.
 
-    Finds a client that allocates, or waits for, whatever a peer announces.
+    Finds a client that allocates, or waits for, any size that a node announces.
 
     Raises:
         InvalidArgumentException: ``announced`` has more than 32 bits.
@@ -214,7 +214,7 @@ def wrong_length(*, announced: int = UINT32_MAX) -> Fault:
 
 
 def refuse_connection() -> Fault:
-    """Refuse a connection; each ``FakeNode.accepts`` is one attempt. It goes with the opcode None only.
+    """Refuse a connection; each ``FakeNode.accepts`` is one attempt. Requires the opcode None.
 
     Finds a client that reconnects without backing off, or fails operations that have time left.
     """

@@ -1,6 +1,6 @@
 """Limits of the logs of a fake node, in entries and in bytes.
 
-A log is a plain list, which tests read and clear as they like.
+A log is a plain list, which tests may read and clear.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import Generic, TypeVar
 E = TypeVar("E")
 
 LOG_SIZE_BYTES_MAX = 16 * 1024 * 1024
-"""Maximum size of the keys, bodies and texts of a log: a few thousand large requests. Beyond that, the log keeps the newest
-half, and the newest entry whatever its size. A node that serves for days stays small."""
+"""Maximum size of the keys, bodies and texts of a log: a few thousand large requests.
+
+A larger log keeps the newest half, and always the newest entry. This bounds the memory of a node that runs for days.
+"""
 
 
 class LogLimit(Generic[E]):
@@ -20,7 +22,7 @@ class LogLimit(Generic[E]):
 
     Args:
         entries_max: maximum number of entries; a full log drops the older half.
-        size_of: returns the bytes of an entry that vary.
+        size_of: returns the bytes of the variable parts of an entry.
     """
 
     def __init__(self, entries_max: int, size_of: Callable[[E], int]) -> None:
@@ -30,7 +32,7 @@ class LogLimit(Generic[E]):
         """Upper bound of the size of the log; exact after ``_shorten``."""
 
     def add(self, log: list[E], entry: E) -> None:
-        """Append ``entry``, and drop the oldest entries of a log that is too large."""
+        """Append ``entry``, and drop the oldest entries if the log is too large."""
         if len(log) >= self._entries_max:
             del log[: self._entries_max // 2]
         log.append(entry)
@@ -39,7 +41,7 @@ class LogLimit(Generic[E]):
             self._size = self._shorten(log)
 
     def _shorten(self, log: list[E]) -> int:
-        """Drop all but the newest entries, and return the size of those that stay."""
+        """Drop all but the newest entries, and return the size of the remaining ones."""
         kept, size = 1, self._size_of(log[-1])
         for entry in reversed(log[:-1]):
             larger = size + self._size_of(entry)

@@ -1,4 +1,4 @@
-"""Troubles of whole nodes, by name, as command lines have them: they strike no command, begin at once, and last."""
+"""Troubles of whole nodes, by their command line names: they strike no command, begin immediately, and last."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ LASTING: Mapping[str, Callable[[FakeNodes, int], None]] = {
     FakeNodes.partition.__name__: FakeNodes.partition,
     FakeNodes.kill.__name__: FakeNodes.kill,
 }
-"""What a node is simply told."""
+"""Troubles without arguments."""
 TIMED: Mapping[str, Callable[[FakeNodes, int, Duration], None]] = {
     FakeNodes.learn_late.__name__: FakeNodes.learn_late,
     FakeNodes.slow_down.__name__: FakeNodes.slow_down,
 }
-"""What it is told with a number of seconds."""
+"""Troubles with a number of seconds."""
 NODE_TROUBLES: Sequence[str] = (*TIMED, *LASTING)
-"""Their names, which are those of the methods of ``FakeNodes``."""
+"""Names of all troubles, which are methods of ``FakeNodes``."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTrouble:
-    """A trouble, and where."""
+    """A trouble and its node."""
 
     name: str
     seconds: float | None = None
-    """None where it has no seconds."""
+    """Seconds; None for a trouble without an argument."""
     node: int | None = None
-    """None for every node."""
+    """Index of the node; None for every node."""
 
     def place(self, nodes: FakeNodes) -> None:
-        """Have the trouble begin.
+        """Start the trouble.
 
         Raises:
-            InvalidArgumentException: there is no such node.
+            InvalidArgumentException: the node does not exist.
         """
         for index in indexes_of(nodes, self.node):
             if self.seconds is None:
@@ -50,10 +50,10 @@ class NodeTrouble:
 
 
 def indexes_of(nodes: FakeNodes, node: int | None) -> Sequence[int]:
-    """Return the node that is meant, or all of them where none is named.
+    """Return the index of the named node, or of all nodes if none is named.
 
     Raises:
-        InvalidArgumentException: there is no such node.
+        InvalidArgumentException: the node does not exist.
     """
     if node is None:
         return range(len(nodes))
@@ -67,19 +67,19 @@ def indexes_of(nodes: FakeNodes, node: int | None) -> Sequence[int]:
 def make_trouble(
     name: str, given: Sequence[object], named: Mapping[str, object], node: int | None = None
 ) -> NodeTrouble:
-    """Return a trouble out of its arguments.
+    """Return the trouble with these arguments.
 
     Raises:
-        InvalidArgumentException: they are not the ones that it has.
+        InvalidArgumentException: the arguments do not fit the trouble.
     """
     arguments = [*given, *(value for key, value in named.items() if key == "seconds")]
     if len(arguments) != (name in TIMED) or set(named) - {"seconds"}:
         raise errors.InvalidArgumentException(f"{name} is called so: {spelled_trouble(name)}", parameter="fault")
-    # What is no number of seconds is refused there.
+    # The check refuses values that are not a number of seconds.
     seconds = check_duration(cast("float", arguments[0]), "seconds", most=SECONDS_MAX) if arguments else None
     return NodeTrouble(name, seconds, node)
 
 
 def spelled_trouble(name: str) -> str:
-    """Return how a trouble is called: ``slow_down(seconds)``, or ``kill``."""
+    """Return the call syntax of a trouble: ``slow_down(seconds)``, or ``kill``."""
     return f"{name}(seconds)" if name in TIMED else name

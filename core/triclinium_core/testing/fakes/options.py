@@ -27,16 +27,16 @@ IMPLEMENTED_FEATURES = frozenset(HelloFeature) - {
     HelloFeature.REPORT_UNIT_USAGE,
     HelloFeature.NON_BLOCKING_THROTTLING,
 }
-"""Features that the node can grant, since it does what they say."""
+"""Features that the node can grant, because it implements them."""
 
 VBUCKET_COUNTS = (128, 1024)
-"""How many vbuckets a bucket has: 128 with small-bucket storage."""
+"""Valid numbers of vbuckets of a bucket: 128 with small-bucket storage."""
 
 NODES_MAX = 128
-"""With more, some would have no vbucket where a bucket has 128."""
+"""Maximum number of nodes, so that each has a vbucket even of a bucket with 128."""
 
 PORT_STRIDE = 2
-"""From the KV port of one node to that of the next: a port for TLS fits between two others."""
+"""Distance of the KV ports of adjacent nodes: a TLS port fits between them."""
 
 SERVICE_PORTS: Mapping[Service, int] = {
     Service.MANAGEMENT: 8091,
@@ -45,67 +45,67 @@ SERVICE_PORTS: Mapping[Service, int] = {
     Service.SEARCH: 8094,
     Service.ANALYTICS: 8095,
 }
-"""Where a Couchbase node has its services, beside KV.
+"""Default ports of the services other than KV.
 
 Source: Couchbase Server documentation, "Couchbase Server Ports".
 """
 
 TLS_SERVICE_PORTS: Mapping[Service, int] = {service: port + 10_000 for service, port in SERVICE_PORTS.items()}
-"""The same over TLS."""
+"""Default ports of the services over TLS."""
 
 SERVICE_PORT_STRIDE = 10
-"""From these ports of one node to those of the next."""
+"""Distance of the service ports of adjacent nodes."""
 
 HTTP_SERVICES = frozenset(SERVICE_PORTS)
-"""All services but KV: those that speak HTTP."""
+"""All services except KV; they use HTTP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeNodeOptions:
-    """A node as it is when it starts. Times are seconds.
+    """Initial state of a node. Times are in seconds.
 
     Raises:
-        InvalidArgumentException: a value that no node can have; ``parameter`` names it.
+        InvalidArgumentException: a value is invalid; ``parameter`` names it.
     """
 
     host: str = "127.0.0.1"
-    """Under which the node stands in configs; ``$HOST`` leaves it to the client to put in the host it connected to."""
+    """Host of the node in configs; ``$HOST`` has the client substitute the host that it connected to."""
     port: int = 11210
-    """Under which the node stands in configs: the one that it is really served on."""
+    """Port of the node in configs: the one it is served on."""
     tls_port: int | None = None
     alternate_addresses: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    """Host and KV port in other networks, by their names, such as ``external``; with TLS and without.
+    """Host and KV port in other networks, by network name such as ``external``, with and without TLS.
 
     The other services have the same ports there.
     """
     services: frozenset[Service] = field(default_factory=lambda: frozenset(Service))
-    """Those that the node has; a service that is not among them has no port, and does not stand in configs."""
+    """Services of the node; a service that is not listed has no port and is not in configs."""
     service_ports: Mapping[Service, int] = field(default_factory=lambda: SERVICE_PORTS)
     tls_service_ports: Mapping[Service, int] = field(default_factory=lambda: TLS_SERVICE_PORTS)
-    """Of meaning only with a ``tls_port``: a node speaks TLS for all of its services, or for none."""
+    """Ports over TLS, used only with a ``tls_port``: a node offers TLS for all of its services or for none."""
     enhanced_prepared_statements: bool = True
     """Whether the query service prepares and executes a statement in one step; servers before 6.5 do not."""
     username: str = "Administrator"
     password: str = field(default="password", repr=False)
     tokens: tuple[str, ...] = field(default=(), repr=False)
-    """JSON Web Tokens that are accepted from anybody; OAUTHBEARER is offered where there are any."""
+    """JSON Web Tokens accepted from any client; OAUTHBEARER is offered if there are any."""
     certificate_users: tuple[str, ...] | None = None
-    """Names of which a client's certificate must have one, where TLS asks for it; None for any name."""
+    """User names, one of which a client's certificate must contain if TLS requests it; None for any name."""
     buckets: tuple[str, ...] = ("default",)
     memcached_buckets: tuple[str, ...] = ()
-    """Buckets of the type memcached: they can be selected, and have no cluster config."""
+    """Memcached buckets: they can be selected, and have no cluster config."""
     vbuckets: int = 1024
     replicas: int = 0
-    """How many replicas of each vbucket there are to be, 0 to 3; fewer where the nodes are too few."""
+    """Number of replicas of each vbucket, 0 to 3; fewer if there are too few nodes."""
     features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES
-    """What HELLO grants where a client asks for it."""
+    """Features that HELLO grants on request."""
     sasl_mechanisms: tuple[str, ...] = SASL_MECHANISMS
     scram_iterations: int = SCRAM_ITERATIONS_MIN
     """SCRAM iterations. Default: the fewest that clients accept. A process computes them once for each password."""
     error_map: ErrorMapDocument | None = ERROR_MAP
-    """None for a node that does not know GET_ERROR_MAP."""
+    """Error map; None for a node that does not support GET_ERROR_MAP."""
     cluster_uuid: str | None = None
-    """What configs call the cluster, as its name; None for a server before 7.6.4, which does not tell."""
+    """UUID of the cluster in configs; None, also for the name, for a server before 7.6.4, which sends neither."""
     cluster_name: str | None = None
     config_epoch: int = 1
     config_revision: int = 1
@@ -116,11 +116,11 @@ class FakeNodeOptions:
 
     @property
     def offered_mechanisms(self) -> tuple[str, ...]:
-        """What SASL_LIST_MECHS answers; a server lists OAUTHBEARER last."""
+        """Mechanisms in the reply to SASL_LIST_MECHS; a server lists OAUTHBEARER last."""
         return (*self.sasl_mechanisms, OAUTHBEARER) if self.tokens else self.sasl_mechanisms
 
     def ports(self, *, tls: bool) -> dict[Service, int]:
-        """Return the port of each service that the node has; none over TLS where it does not speak that."""
+        """Return the port of each service of the node; no ports over TLS if it does not support TLS."""
         if tls and self.tls_port is None:
             return {}
         kv_port = self.tls_port if tls else self.port
@@ -129,7 +129,7 @@ class FakeNodeOptions:
         return {service: port for service, port in ports.items() if service in self.services}
 
     def service_at(self, port: int, *, tls: bool) -> Service | None:
-        """Return which service a client reaches at a port of the node; None where there is none."""
+        """Return the service at a port of the node, or None if the port is unused."""
         return next((service for service, at in self.ports(tls=tls).items() if at == port), None)
 
     def __post_init__(self) -> None:
@@ -153,7 +153,7 @@ class FakeNodeOptions:
         check_integer(self.config_epoch, "config_epoch", 1, UINT32_MAX)
         check_integer(self.config_revision, "config_revision", 1, UINT32_MAX)
         for parameter, buckets in (("buckets", self.buckets), ("memcached_buckets", self.memcached_buckets)):
-            # A lone string is a tuple of letters to Python.
+            # Python treats a lone string as a sequence of letters.
             check_type(buckets, parameter, tuple)
             for bucket in buckets:
                 check_name(bucket, "bucket")
@@ -202,7 +202,7 @@ def _check_addresses(addresses: object) -> None:
 
 
 def _check_tokens(tokens: object) -> None:
-    # What was passed may be secrets, so the errors quote none.
+    # The values may be secrets, so the errors do not quote them.
     if not isinstance(tokens, tuple):
         raise errors.InvalidArgumentException("tokens must be a tuple of strings", parameter="tokens")
     for token in tokens:
@@ -223,11 +223,11 @@ def placed(options: FakeNodeOptions, nodes: int | Sequence[tuple[str, int]]) -> 
     """Return the options of each node.
 
     Args:
-        options: of the first, or of all but for where they stand.
-        nodes: how many there are, or host and port of each.
+        options: options of the first node, and of the others except for their addresses.
+        nodes: number of nodes, or host and port of each.
 
     Raises:
-        InvalidArgumentException: a number or an address that no node can have, or one that two would have.
+        InvalidArgumentException: a number or an address is invalid, or two nodes have the same address.
     """
     if isinstance(nodes, int):
         steps = range(0, check_integer(nodes, "nodes", 1, NODES_MAX) * PORT_STRIDE, PORT_STRIDE)

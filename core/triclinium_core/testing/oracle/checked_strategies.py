@@ -1,4 +1,4 @@
-"""Token strategies under test: each call is passed on and recorded, and the budget is checked."""
+"""Token strategies under test: they forward and record each call, and check the budget."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from triclinium_core.testing.oracle.loans import Loan, LoanBook, TokenEnd
 
 
 class CheckedStrategy:
-    """A strategy that answers at once.
+    """A synchronous strategy under test.
 
     Args:
-        book: takes down what is lent.
-        strategy: answers; what it lends has to be a ``SingleUseToken``.
+        book: records the issued tokens.
+        strategy: strategy under test; it must issue ``SingleUseToken``s.
     """
 
     def __init__(self, book: LoanBook, strategy: smithy.MinimalRetryStrategy) -> None:
@@ -26,18 +26,18 @@ class CheckedStrategy:
         self._left = _budget_of(strategy)
         self._capacity = self._left(None)
         self._taken: defaultdict[str | None, int] = defaultdict(int)
-        """By scope, what retries cost that nobody gave back."""
+        """Cost of retries that was not returned, by scope."""
 
     @total_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._strategy!r})"
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.RetryToken:
-        """Return the token of a first attempt; whatever the strategy raises passes."""
+        """Return the token of a first attempt; exceptions of the strategy propagate."""
         return self.acquire_for(self.book.begin(token_scope))
 
     def acquire_for(self, loan: Loan) -> smithy.RetryToken:
-        """Return the first token of a loan; whatever the strategy raises passes."""
+        """Return the first token of a loan; exceptions of the strategy propagate."""
         try:
             token = self._strategy.acquire_initial_retry_token(token_scope=loan.token_scope)
         except Exception as error:
@@ -52,7 +52,7 @@ class CheckedStrategy:
     def refresh_retry_token_for_retry(
         self, *, token_to_renew: smithy.RetryToken, error: Exception
     ) -> smithy.RetryToken:
-        """Return the token of the next attempt; whatever the strategy raises passes."""
+        """Return the token of the next attempt; exceptions of the strategy propagate."""
         loan = self.book.end(token_to_renew, TokenEnd.RENEWED)
         try:
             token = self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
@@ -66,14 +66,14 @@ class CheckedStrategy:
         return token
 
     def record_success(self, *, token: smithy.RetryToken) -> None:
-        """Take a token back, and with it what its attempt cost, or 1."""
+        """Take a token back, and return the cost of its attempt to the budget, or 1 if it had none."""
         loan = self.book.end(token, TokenEnd.RECORDED)
         self._strategy.record_success(token=token)
         if loan is not None:
             self._give_back(loan, _cost_of(token) or 1)
 
     def abandon(self, *, token: smithy.RetryToken) -> None:
-        """Take back a token whose attempt is not made, and with it what that was to cost."""
+        """Take back the token of an attempt that is not made, and return its cost to the budget."""
         loan = self.book.end(token, TokenEnd.GIVEN_BACK)
         take_back: Callable[..., None] | None = getattr(self._strategy, "abandon", None)
         if take_back is not None:
@@ -92,7 +92,7 @@ class CheckedStrategy:
         if not is_refusal(raised):
             loan.raised = raised
         elif isinstance(error, FailedAttemptError) and not loan.is_over:
-            # A refusal that nobody waits for any more refuses nothing.
+            # A refusal has no effect if its request is over.
             loan.refusals.add(error.reason)
         self._check_budget(loan.token_scope)
 
@@ -109,11 +109,11 @@ class CheckedStrategy:
 
 
 class AwaitedStrategy:
-    """The same in the shape that is awaited: it thinks before each answer, and may never come to one.
+    """An awaited strategy under test: it waits before each answer, and may never answer.
 
     Args:
-        strategy: answers in the end.
-        think: what it waits for.
+        strategy: strategy that gives the answers.
+        think: returns what to await before an answer.
     """
 
     def __init__(self, strategy: CheckedStrategy, think: Callable[[], Awaitable[None]]) -> None:
@@ -125,7 +125,7 @@ class AwaitedStrategy:
         return f"{type(self).__name__}({self._strategy!r})"
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.RetryToken:
-        """Return the token of a first attempt; whatever the strategy raises passes."""
+        """Return the token of a first attempt; exceptions of the strategy propagate."""
         loan = self._strategy.book.begin(token_scope)
         loan.was_held_back = True
         await self._think()
@@ -134,8 +134,8 @@ class AwaitedStrategy:
     async def refresh_retry_token_for_retry(
         self, *, token_to_renew: smithy.RetryToken, error: Exception
     ) -> smithy.RetryToken:
-        """Return the token of the next attempt; whatever the strategy raises passes."""
-        # Whoever is called off has the token all the same: it has served for a question.
+        """Return the token of the next attempt; exceptions of the strategy propagate."""
+        # A cancelled call consumes the token too: the strategy has used it.
         loan = self._strategy.book.end(token_to_renew, TokenEnd.ASKED)
         if loan is not None:
             loan.was_held_back = True
@@ -143,17 +143,17 @@ class AwaitedStrategy:
         return self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
 
     async def record_success(self, *, token: smithy.RetryToken) -> None:
-        """Take a token back, and think."""
+        """Take a token back, then wait."""
         self._strategy.record_success(token=token)
         await self._think()
 
     def abandon(self, *, token: smithy.RetryToken) -> None:
-        """Take back a token whose attempt is not made."""
+        """Take back the token of an attempt that is not made."""
         self._strategy.abandon(token=token)
 
 
 def _budget_of(strategy: smithy.MinimalRetryStrategy) -> Callable[[str | None], float]:
-    """Return what tells what is left of a strategy's budget for a scope; always 0 where it has none."""
+    """Return a function from a scope to the remaining budget of a strategy; always 0 if it has no budget."""
     if isinstance(strategy, smithy.StandardRetryStrategy):
         return strategy.available_quota
     if isinstance(strategy, smithy.BudgetRetryStrategy):

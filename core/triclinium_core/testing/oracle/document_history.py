@@ -1,6 +1,6 @@
 """Possible states of one document, checked against every result of a caller.
 
-A *reader* is an operation whose caller was told something, by a result or by an error; all times are those of ``Submission``.
+A *reader* is an operation whose caller got a result or an error; all times are those of ``Submission``.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from triclinium_core.testing.oracle.submissions import BEFORE_ALL, CHANGES_CAS, 
 
 
 class _Version(NamedTuple):
-    """What is known of a CAS."""
+    """Version of a document with a known CAS."""
 
     begin: Instant
-    """When an operation that returned it was submitted."""
+    """Submission time of an operation that returned it."""
     settled: Instant
-    """When a caller was told first."""
+    """Time at which a caller first got it."""
     data: bytes | None = None
     mutation: Submission | None = None
-    """Whose result it was, of the operations that change it."""
+    """The operation that returned it, if that changes the document."""
 
 
 class DocumentHistory:
-    """All operations on one document, in the order of their submission."""
+    """All operations on one document, in order of submission."""
 
     def __init__(self) -> None:
         self.submissions: list[Submission] = []
@@ -34,11 +34,11 @@ class DocumentHistory:
 
     @property
     def known_cas(self) -> Sequence[Cas]:
-        """The CAS values that results told, oldest first."""
+        """CAS values from results, oldest first."""
         return [Cas(cas) for cas in self._versions]
 
     def check_absent(self, reader: Submission) -> None:
-        """Raise ``Violation`` unless there may have been no document."""
+        """Raise ``Violation`` if the document certainly existed."""
         if not self._is_over(BEFORE_ALL, reader):
             return
         for other in self._others(reader):
@@ -50,12 +50,12 @@ class DocumentHistory:
         raise Violation(f"{reader} found no document, but one was certainly there")
 
     def check_present(self, reader: Submission) -> None:
-        """Raise ``Violation`` unless there may have been a document."""
+        """Raise ``Violation`` if the document certainly did not exist."""
         if not any(other.may_create and not self._is_over(other.over_by, reader) for other in self._others(reader)):
             raise Violation(f"{reader} found a document, but there certainly was none")
 
     def check_content(self, reader: Submission, root: Submission, parts: Iterable[Submission]) -> None:
-        """Raise ``Violation`` unless the document may be one that ``root`` created and then ``parts`` changed."""
+        """Raise ``Violation`` unless the document may have been created by ``root`` and then changed by ``parts``."""
         seen = {root, *parts}
         for writer in seen:
             if writer.is_void or writer.place != reader.place:
@@ -68,7 +68,7 @@ class DocumentHistory:
                 raise Violation(f"{reader} did not find {writer}, which was certainly applied")
 
     def check_cas_was_current(self, reader: Submission) -> None:
-        """Raise ``Violation`` unless the CAS that ``reader`` gave may have been the document's."""
+        """Raise ``Violation`` unless the CAS of ``reader`` may have been current."""
         version = self._versions.get(reader.cas)
         if version is None:
             return
@@ -78,7 +78,7 @@ class DocumentHistory:
                 raise Violation(f"{reader} succeeded with a CAS that {other} had replaced")
 
     def check_cas_is_outdated(self, reader: Submission) -> None:
-        """Raise ``Violation`` unless the CAS that ``reader`` gave may have been replaced."""
+        """Raise ``Violation`` unless the CAS of ``reader`` may have been replaced."""
         version = self._versions.get(reader.cas)
         if version is None:
             return
@@ -89,7 +89,7 @@ class DocumentHistory:
         raise Violation(f"{reader} was told that its CAS is outdated, but nobody changed the document")
 
     def learn_cas(self, reader: Submission, cas: int, data: bytes | None) -> None:
-        """Record a CAS that ``reader`` was told, and raise ``Violation`` where it is that of another version."""
+        """Record a CAS that ``reader`` got; raise ``Violation`` if it belongs to another version."""
         mutation = reader if isinstance(reader.operation, CHANGES_CAS) else None
         version = _Version(reader.begin, reader.settled, data, mutation)
         known = self._versions.get(cas)
@@ -104,7 +104,7 @@ class DocumentHistory:
         self._versions[cas] = version
 
     def may_be_locked(self, reader: Submission) -> bool:
-        """Tell whether somebody may hold a lock on the document while ``reader`` is open."""
+        """Return whether the document may be locked while ``reader`` is open."""
         return any(
             isinstance(other.operation, GetAndLock)
             and other.begin < reader.settled
@@ -113,7 +113,7 @@ class DocumentHistory:
         )
 
     def exists_until(self, since: Instant) -> float:
-        """Return until when a document that is there cannot expire, in seconds, unless somebody touches it."""
+        """Return the time in seconds until which an existing document cannot expire, unless it is touched."""
         expiries = [expiry for other in self.submissions if (expiry := other.expiry()) is not None]
         return min((begin[0] for begin, end in expiries if end > since), default=float("inf"))
 
@@ -121,7 +121,7 @@ class DocumentHistory:
         return (other for other in self.submissions if other is not reader and not other.is_void)
 
     def _is_over(self, instant: Instant, reader: Submission) -> bool:
-        """Tell whether what was the case until ``instant`` had certainly ended before ``reader`` began."""
+        """Return whether a state that lasted until ``instant`` had certainly ended before ``reader`` began."""
         return any(
             other.begin > instant and other.applied_by < reader.begin
             for other in self._others(reader)
@@ -132,7 +132,7 @@ class DocumentHistory:
         begin, end = expiry
         if begin > reader.settled or self._is_over(end, reader):
             return False
-        # Another write in between has given the document an expiry of its own, or none.
+        # A write in between has set another expiry, or none.
         return not any(
             other.begin > owner.over_by and other.applied_by < begin
             for other in self._others(reader)

@@ -1,8 +1,8 @@
 """Faults between clients and nodes, and their times: without one, an operation must succeed.
 
-A node is *out of order* while it is dead, cut off, slow, or knows an old map. A stream is *suspect* once a fault struck
-it, its bytes were withheld, or its node was out of order: the client may close it. It is *stuck* while what was
-delivered ends within a frame: the client waits for the rest, or closes it later.
+A node is *out of order* while it is dead, cut off, slow, or uses an old map. A stream is *suspect* once a fault struck
+it, its bytes were withheld, or its node was out of order: the client may close it. It is *stuck* while the delivered
+bytes end within a frame: the client waits for the rest, or closes it later.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ANSWERS = (
     errors.DocumentNotFoundException,
     errors.DocumentNotLockedException,
 )
-"""Failures that tell the caller about the document: they need no excuse, but a history."""
+"""Failures that describe the document: they need no excuse, but a possible history."""
 
 LONG_AGO: Instant = (-1.0, 0)
 
@@ -42,22 +42,22 @@ Revision = tuple[int, int]
 
 
 class Outset(NamedTuple):
-    """How things stood when an operation was submitted."""
+    """State at the submission of an operation."""
 
     ill: AbstractSet[int]
     """Nodes with a connection that was not ready."""
     known: Revision | None
-    """The config that the client had; None before it has one."""
+    """Config that the client had; None before its first config."""
     oldest: Revision
-    """The oldest config that the client may go by: the one that it had, or one that a node answers."""
+    """Oldest config that the client may use: the one it had, or one that a node sends."""
     is_patient: bool
-    """Whether its retry strategy gets over faults that permit a retry."""
+    """Whether its retry strategy survives faults that permit a retry."""
 
 
 class Excuses:
-    """The excuses of all clients of one cluster, from what callers know and what nodes were sent.
+    """Excuses of all clients of one cluster, from the knowledge of callers and the bytes sent to nodes.
 
-    Call ``look`` after each change of nodes or map, so that nothing passes unseen.
+    Call ``look`` after each change of nodes or map, so that no state is missed.
     """
 
     def __init__(self, nodes: FakeNodes, model: Model, ledger: Ledger, breaker: CircuitBreakerOptions) -> None:
@@ -65,24 +65,23 @@ class Excuses:
         self._model = model
         self._ledger = ledger
         self._timeouts_least = breaker.volume_threshold * breaker.error_threshold_percentage / 100
-        """Operations that have to time out before a breaker may open."""
+        """Number of operations that must time out before a breaker may open."""
         self._timeouts = 0
         self._outsets: dict[int, Outset] = {}
         self._maps: list[FakeMap] = [nodes.map]
-        """All maps that there were, oldest first."""
+        """All maps so far, oldest first."""
         self._out_of_order: frozenset[int] = frozenset()
         self._newest: dict[int | None, Instant] = {}
-        """When something went wrong last that an operation may notice although it was not struck itself, by node; None
-        for all of them."""
+        """Time of the last problem that may affect an operation without striking it, by node; None for all nodes."""
         self._dropped: dict[Keyspace, Instant] = {}
-        """Until when a collection was not there."""
+        """End of the absence of each dropped collection."""
         self._suspect: set[int] = set()
         self._received: defaultdict[int, bytearray] = defaultdict(bytearray)
-        """What came on each stream behind its last whole frame."""
+        """Bytes received on each stream after its last whole frame."""
         self._broken: set[int] = set()
         self._withholds = False
 
-    # What happens.
+    # Events.
 
     def submitted(
         self,
@@ -92,18 +91,18 @@ class Excuses:
         known: Revision | None = None,
         is_patient: bool = False,
     ) -> None:
-        """Record how things stand when an operation is submitted; see ``Outset``."""
+        """Record the state at the submission of an operation; see ``Outset``."""
         oldest = min(node.config_version for node in self._nodes) if known is None else known
         self._outsets[submission.token] = Outset(ill, known, oldest, is_patient)
 
     def struck(self, command: LoggedCommand, instant: Instant, node: int) -> None:
-        """Record a command that was struck by a fault, and the node that took it up."""
+        """Record a command that a fault struck, and its node."""
         if command.fault is None or command.opcode not in DATA_OPCODES or not _is_of_one_operation(command.fault):
             self._newest[node] = instant
             self._suspect.add(command.connection)
 
     def lost(self, instant: Instant, node: int | None) -> None:
-        """Record that a stream is gone, whoever ended it, and the node that it led to."""
+        """Record the loss of a stream by any cause, and its node."""
         self._newest[node] = instant
 
     def out_of_order(self, node: int, streams: Iterable[int], instant: Instant) -> None:
@@ -112,7 +111,7 @@ class Excuses:
         self._suspect.update(streams)
 
     def withholding(self, instant: Instant) -> None:
-        """Record that from now on time passes while bytes are withheld."""
+        """Record that time passes from now on while bytes are withheld."""
         self._newest[None] = instant
         self._withholds = True
 
@@ -123,7 +122,7 @@ class Excuses:
         self._suspect.update(streams)
 
     def delivered(self, stream: int, data: bytes, node: int, instant: Instant) -> None:
-        """Record bytes that the client received from a node. Those of a fault may come long after it struck."""
+        """Record bytes that the client received from a node. Those of a fault may arrive long after it struck."""
         received = self._received[stream]
         received += data
         try:
@@ -136,15 +135,15 @@ class Excuses:
             self._newest[node] = instant
 
     def dropped(self, keyspace: Keyspace) -> None:
-        """Record that a collection is gone."""
+        """Record that a collection was dropped."""
         self._dropped[keyspace] = NEVER
 
     def created(self, keyspace: Keyspace, instant: Instant) -> None:
-        """Record that a collection that was gone is there, and when all nodes will have heard of it."""
+        """Record that a dropped collection was created again, and the time at which all nodes know it."""
         self._dropped[keyspace] = instant
 
     def learned(self, instant: Instant) -> None:
-        """Record that all nodes know by now which collections there are."""
+        """Record that all nodes know the current collections."""
         for keyspace, until in self._dropped.items():
             if until != NEVER:
                 self._dropped[keyspace] = min(until, instant)
@@ -157,33 +156,33 @@ class Excuses:
         self._out_of_order = frozenset(index for index, node in enumerate(self._nodes) if self._is_wrong(node))
         return before | self._out_of_order
 
-    # What is known.
+    # Knowledge about nodes and streams.
 
     def newest_at(self, nodes: Iterable[int]) -> Instant:
-        """Return when something went wrong last at one of these nodes, or at all of them together."""
+        """Return the time of the last problem of one of these nodes, or of all nodes together."""
         return max(self._newest.get(node, LONG_AGO) for node in (None, *nodes))
 
     def is_out_of_order(self, index: int) -> bool:
-        """Tell whether a node was out of order at the last look."""
+        """Return whether a node was out of order at the last look."""
         return index in self._out_of_order
 
     def is_broken(self, stream: int) -> bool:
-        """Tell whether the client has received bytes that begin no frame."""
+        """Return whether the client has received bytes that do not start a frame."""
         return stream in self._broken
 
     def is_stuck(self, stream: int) -> bool:
-        """Tell whether the client has received part of a frame."""
+        """Return whether the client has received part of a frame."""
         return bool(self._received[stream])
 
-    # Whether it is an excuse.
+    # Checks for an excuse.
 
     def check_end(self, stream: int, reason: str) -> None:
-        """Raise ``Violation`` where a client closes, or a node hangs up, for no reason."""
+        """Raise ``Violation`` if a stream ends without an excuse."""
         if stream not in self._suspect and not self._withholds:
             raise Violation(f"stream {stream} was ended though nothing was wrong with it: {reason}")
 
     def check_failure(self, submission: Submission, error: errors.CouchbaseException) -> None:
-        """Raise ``Violation`` where an operation fails for no reason."""
+        """Raise ``Violation`` if an operation fails without an excuse."""
         self._timeouts += isinstance(error, errors.TimeoutException)
         if not isinstance(error, ANSWERS) and not self._is_excused(submission, error):
             raise Violation(f"{submission} failed though nothing was wrong: {type(error).__name__}: {error}")
@@ -204,14 +203,14 @@ class Excuses:
         )
 
     def nodes_asked(self, submission: Submission) -> AbstractSet[int]:
-        """Return the nodes that an operation has to do with: any may be asked for a map or for a collection's id."""
+        """Return the nodes that an operation depends on: any may be queried for a map or a collection id."""
         known = self._outsets[submission.token].known
         if known is None or not submission.place.keyspace.is_default_collection:
             return set(range(len(self._nodes)))
         return {owner for owner in self._owners(submission, known) if owner != NO_NODE}
 
     def had_no_node(self, submission: Submission) -> bool:
-        """Tell whether its client may have been told that the document has no node."""
+        """Return whether the client's map may have had no node for the document."""
         return NO_NODE in self._owners(submission, self._outsets[submission.token].oldest)
 
     def _owners(self, submission: Submission, known: Revision) -> list[int]:
@@ -224,7 +223,7 @@ class Excuses:
 
 
 def _is_of_one_operation(fault: CommandFault) -> bool:
-    """Tell whether a fault that strikes a command on a document leaves its connection, and all others on it, alone."""
+    """Return whether a fault on a document command spares its connection and the other commands on it."""
     if isinstance(fault, AnswerStatus):
         return fault.code in HARMLESS_STATUSES
     return isinstance(fault, Delay | DropResponse | AnswerNotMyVbucket)

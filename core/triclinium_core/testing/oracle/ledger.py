@@ -1,8 +1,8 @@
 """Comparison of a client's reports with the frames and commands that its node saw.
 
 A frame does not name its operation. Operations that look alike on the wire, such as two gets of one key, share one
-*account*: what is claimed of all of them must fit what was seen of all of them. A write has a value of its own, so it
-has an account of its own too.
+*account*: the reports about all of them must fit the observations of all of them. A write has a unique value, and
+therefore a separate account.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from triclinium_core.testing.fault_catalogue import RETRIED_BY_MAP, RETRIED_STAT
 from triclinium_core.testing.oracle.submissions import Instant, Submission, Violation, may_be_applied
 
 SURVIVABLE_DELAY = 0.5
-"""Seconds by which an answer may be late and still be in time."""
+"""Maximum delay in seconds after which a response is still in time."""
 
 SURVIVABLE_STRIKES = 5
-"""So many faults in a row leave time enough for an answer."""
+"""Maximum number of consecutive faults that leave enough time for a response."""
 
 NEEDS_A_FRAME = frozenset(
     reason
     for reason in RetryReason
     if reason.startswith("KV_") or reason in (RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, RetryReason.UNKNOWN)
 )
-"""Reasons that only an attempt that left the client can meet."""
+"""Reasons that require that the attempt left the client."""
 
 _DOCUMENT_EXTRAS = Struct(">II")
 """Flags, expiry."""
 
 
 class _Look(NamedTuple):
-    """What an operation looks like on the wire."""
+    """Features of an operation that are visible on the wire."""
 
     opcode: int
     collection_id: int
@@ -63,40 +63,40 @@ class _Account:
     operations: int = 0
     completed: int = 0
     void: int = 0
-    """Operations that are said not to have been applied."""
+    """Number of operations reported as not applied."""
     applied: int = 0
-    """Commands that the node applied."""
+    """Number of commands that the node applied."""
     strikes: list[tuple[Instant, bool]] = field(default_factory=list)
-    """When faults struck the commands, and whether a patient client gets over them."""
+    """Times at which faults struck the commands, and whether a patient client survives them."""
     forged_at: Instant = (-1.0, 0)
-    """When the length of a reply was forged last, so that it may be read as another."""
+    """Time at which the length of a reply was last forged, so that it may be read as another."""
     frames_left: int = 0
     frames_least: int = 0
-    """Frames that must have left the client, as far as results and reported retries tell."""
+    """Minimum number of frames that left the client, according to results and reported retries."""
     frames_most: int = 0
 
 
 @dataclass(slots=True)
 class _Stream:
-    """What was ordered for one stream."""
+    """Data that the client ordered to send on one stream."""
 
     frames: FrameBuffer = field(default_factory=lambda: FrameBuffer(SERVER_ACCEPTS))
     size: int = 0
     unsent: list[tuple[_Look, int]] = field(default_factory=list)
-    """Frames of data commands: what they look like, and where they begin."""
+    """Data command frames: their looks and offsets."""
     looks: dict[int, _Look] = field(default_factory=dict)
 
 
 class Ledger:
-    """The accounts of one client; what is recorded raises ``Violation`` where it contradicts them.
+    """Accounts of one client. Recording an event raises ``Violation`` if it contradicts them.
 
-    ``collection_ids`` are those of all collections that operations may name.
+    ``collection_ids`` covers all collections that operations may name.
     """
 
     def __init__(self, collection_ids: Mapping[Keyspace, int]) -> None:
         self._collection_ids = collection_ids
         self._first_ids: dict[int, int] = {}
-        """The first id of a collection, by its present id, where it was dropped and created again."""
+        """First id of each collection that was dropped and created again, by its current id."""
         self._accounts: defaultdict[_Look, _Account] = defaultdict(_Account)
         self._account_of: dict[int, _Account] = {}
         self._streams: defaultdict[int, _Stream] = defaultdict(_Stream)
@@ -105,7 +105,7 @@ class Ledger:
         self._has_error_map = True
 
     def submitted(self, submission: Submission, deadline: float) -> None:
-        """Open an account for an operation, or put it to those that look alike."""
+        """Open an account for an operation, or add it to the account of its look."""
         account = self._accounts[self._look_of(submission.operation)]
         account.operations += 1
         account.frames_most += 1
@@ -113,11 +113,11 @@ class Ledger:
         self._deadlines[submission.token] = deadline
 
     def renamed(self, keyspace: Keyspace, collection_id: int) -> None:
-        """Record that a collection was dropped and created again, under another id."""
+        """Record that a collection was dropped and created again with another id."""
         self._first_ids[collection_id] = self._collection_ids[keyspace]
 
     def ordered(self, stream: int, data: bytes) -> None:
-        """Record bytes that the client ordered to be sent."""
+        """Record bytes that the client ordered to send."""
         known = self._streams[stream]
         for frame in known.frames.receive(data):
             if frame.opcode in DATA_OPCODES:
@@ -128,7 +128,7 @@ class Ledger:
             raise Violation(f"stream {stream}: the client sent no frame: {known.frames.malformed}")
 
     def left(self, stream: int, handed_over: int) -> None:
-        """Record how many bytes of a stream have left the client, in all."""
+        """Record the total number of bytes of a stream that have left the client."""
         known = self._streams[stream]
         for look, offset in known.unsent:
             if offset < handed_over:
@@ -136,7 +136,7 @@ class Ledger:
         known.unsent = [(look, offset) for look, offset in known.unsent if offset >= handed_over]
 
     def commanded(self, command: LoggedCommand, instant: Instant) -> None:
-        """Record a command that the node took up: no write may be applied more often than asked for, or after it was denied."""
+        """Record a command at the node; raise ``Violation`` for a write applied too often, or after its denial."""
         if command.opcode == Opcode.GET_ERROR_MAP and command.fault is not None:
             self._has_error_map = False
         look = self._streams[command.connection].looks.get(command.opaque)
@@ -152,7 +152,7 @@ class Ledger:
             self._check_applied(account, f"{command.opcode!r} {command.key!r}")
 
     def retried(self, submission: Submission, report: ReportRetry, now: float) -> None:
-        """Record a reported retry, which the rules have to permit, and in time."""
+        """Record a reported retry; the rules must permit it, and it must be in time."""
         account, deadline = self._account_of[submission.token], self._deadlines[submission.token]
         if not submission.is_open:
             raise Violation(f"{submission} is retried after it was settled")
@@ -162,13 +162,13 @@ class Ledger:
         if due > deadline + RESOLUTION or (report.dispatches and due >= deadline):
             raise Violation(f"{submission} is to be sent again at {due:.6f} s, its deadline is {deadline:.6f} s")
         self._retries[submission.token].append(report)
-        # An answer to the question for a collection's id is a reason too, and no frame of the operation.
+        # A response to the collection id request is a reason too, without a frame of the operation.
         if report.reason in NEEDS_A_FRAME and submission.place.keyspace.is_default_collection:
             account.frames_least += 1
         account.frames_most += report.dispatches
 
     def completed(self, submission: Submission) -> None:
-        """Record a success, which the node has to have applied."""
+        """Record a success; the node must have applied the operation."""
         account = self._account_of[submission.token]
         account.completed += 1
         account.frames_least += 1
@@ -176,7 +176,7 @@ class Ledger:
             raise Violation(f"{submission} is acknowledged, but the node has not applied it")
 
     def failed(self, submission: Submission, error: errors.CouchbaseException) -> None:
-        """Record a failure, which has to tell how often it was retried, and whether it may have been applied."""
+        """Record a failure; it must report the number of retries, and whether it may have been applied."""
         account, reports = self._account_of[submission.token], self._retries[submission.token]
         ordered = sum(report.dispatches for report in reports)
         if error.context.retry_attempts != ordered:
@@ -187,16 +187,16 @@ class Ledger:
             self._void(submission)
 
     def abandoned(self, submission: Submission, *, ambiguous: bool) -> None:
-        """Record that a caller left; ``ambiguous`` is what the client said of the operation at that moment."""
+        """Record that a caller left; ``ambiguous`` is the client's report about the operation at that moment."""
         if not ambiguous:
             self._void(submission)
 
     def was_struck(self, submission: Submission) -> bool:
-        """Tell whether a fault struck a command that looks like this operation, since it was submitted."""
+        """Return whether a fault struck a command with the look of this operation since its submission."""
         return any(instant > submission.begin for instant, _ in self._account_of[submission.token].strikes)
 
     def is_struck_down(self, submission: Submission) -> bool:
-        """Tell whether such faults are more than a patient client has to get over."""
+        """Return whether these faults are more than a patient client must survive."""
         strikes = [
             survivable
             for instant, survivable in self._account_of[submission.token].strikes
@@ -205,11 +205,11 @@ class Ledger:
         return not all(strikes) or len(strikes) > SURVIVABLE_STRIKES
 
     def was_forged(self, submission: Submission) -> bool:
-        """Tell whether a reply to this operation may be read as another, so that its result means nothing."""
+        """Return whether a reply to this operation may be read as another, so that its result is meaningless."""
         return self._account_of[submission.token].forged_at > submission.begin
 
     def check_frames(self) -> None:
-        """Check, once nothing is under way, that each operation was sent as often as its retries tell."""
+        """Check, when nothing is in progress, that each operation was sent as often as its retries imply."""
         for look, account in self._accounts.items():
             if not account.frames_least <= account.frames_left <= account.frames_most:
                 raise Violation(
@@ -218,7 +218,7 @@ class Ledger:
                 )
 
     def _is_survivable(self, command: LoggedCommand, fault: CommandFault) -> bool:
-        """Tell whether a patient client gets its answer although ``fault`` strikes the command a few times."""
+        """Return whether a patient client gets its response even if ``fault`` strikes the command a few times."""
         match fault:
             case AnswerNotMyVbucket():
                 return True
@@ -258,7 +258,7 @@ class Ledger:
 
 
 def _needs_a_frame(error: errors.CouchbaseException) -> bool:
-    """Tell whether an error, beyond the retries before it, is one that only an answer can bring."""
+    """Return whether an error, apart from earlier retries, requires a response."""
     context = error.context
     if context.refused_reason is not None:
         return context.refused_reason in NEEDS_A_FRAME
@@ -266,5 +266,5 @@ def _needs_a_frame(error: errors.CouchbaseException) -> bool:
 
 
 def frame_size(frame: Frame) -> int:
-    """Return how many bytes a frame has on the wire."""
+    """Return the size in bytes of a frame on the wire."""
     return HEADER_SIZE + len(frame.framing_extras) + len(frame.extras) + len(frame.key) + len(frame.value)

@@ -1,11 +1,11 @@
 """Laws of token strategies: issued tokens, their ends, and their use by a client.
 
-*Safety*: a request asks for one first token. A token ends once: it is renewed or refused for an attempt that failed, recorded
-for a request that succeeded, or given back for an attempt that is not made. No attempt is made without one, or before its delay
-is over, unless the strategy has refused the first. A strategy is asked neither about terminal reasons, which are never retried,
-nor about those that are always retried. Its budget is never below zero nor above its capacity. *Liveness*: a request that is over
-has given back what was lent for an attempt that was not made; a success is recorded; a request whose retry is refused fails for
-that reason at once, and one whose retry is granted is retried.
+*Safety*: a request acquires one first token. A token ends once: it is renewed or refused after a failed attempt,
+recorded after a success, or released if its attempt is not made. No attempt is made without a token, or before its
+delay ends, unless the strategy refused the first token. A strategy is consulted neither about terminal reasons, which
+are never retried, nor about reasons that are always retried. Its budget is never negative nor above its capacity.
+*Liveness*: a finished request has released the token of an attempt that was not made; a success is recorded; a request
+whose retry is refused fails immediately with that reason, and one whose retry is granted is retried.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from triclinium_core.testing.oracle.submissions import Violation
 
 
 class TokenEnd(Enum):
-    """What becomes of a token."""
+    """End of a token."""
 
     ASKED = auto()
-    """The strategy has it, and has not answered for which of the next two."""
+    """Held by the strategy, which has not decided yet between the next two."""
     RENEWED = auto()
     REFUSED = auto()
     RECORDED = auto()
@@ -37,38 +37,38 @@ class TokenEnd(Enum):
 
 @dataclass(slots=True, eq=False)
 class LentToken:
-    """One token, from when it was lent."""
+    """One issued token."""
 
     token: RetryToken
     lent_at: float
     reason: RetryReason | None = None
-    """For which the attempt before failed; None for a first token."""
+    """Reason for which the previous attempt failed; None for a first token."""
     is_made: bool = False
-    """Whether its attempt was."""
+    """Whether its attempt was made."""
     end: TokenEnd | None = None
-    """None for one that nobody brought back yet."""
+    """End of the token; None while it is in use."""
     ended_at: int = 0
-    """The step at which it ended."""
+    """Step at which it ended."""
 
 
 @dataclass(slots=True, eq=False)
 class Loan:
-    """All that a strategy has lent one request."""
+    """All tokens that a strategy has issued to one request."""
 
     token_scope: str | None
     request: int | None = None
-    """Its token as an operation; None until it is known."""
+    """Token of the operation; None until it is known."""
     lent: list[LentToken] = field(default_factory=list)
-    """Oldest first."""
+    """Issued tokens, oldest first."""
     position: int = 0
-    """Which of them the client's reports are about."""
+    """Index of the token that the client's reports are about."""
     is_first_refused: bool = False
     refusals: set[RetryReason] = field(default_factory=set)
     """Reasons for which the strategy refused a retry."""
     raised: Exception | None = None
-    """What the strategy raised that was no refusal."""
+    """Exception of the strategy, if it was not a refusal."""
     was_held_back: bool = False
-    """Whether it had to wait for its strategy."""
+    """Whether the request had to wait for its strategy."""
     is_over: bool = False
 
     @total_repr
@@ -77,32 +77,32 @@ class Loan:
 
     @property
     def is_excuse(self) -> bool:
-        """Whether the request may fail because of its strategy, which let it wait, or raised."""
+        """Whether the request may fail because its strategy delayed it or raised."""
         return self.was_held_back or self.raised is not None
 
     @property
     def times_recorded(self) -> int:
-        """How many of its tokens were recorded as a success."""
+        """Number of its tokens that were recorded as a success."""
         return sum(lent.end is TokenEnd.RECORDED for lent in self.lent)
 
 
 class LoanBook:
-    """What all token strategies of one simulation have lent.
+    """All tokens that the token strategies of one simulation have issued.
 
-    Strategies are asked amid the work of a client, which survives whatever they raise. So what breaks a law is kept, and
-    ``check`` raises it. ``now`` is the time in seconds; its feeder keeps it.
+    Strategies are called in the middle of the client's work, and the client survives their exceptions. So breaches are
+    stored, and ``check`` raises them. The owner sets ``now`` to the time in seconds.
     """
 
     def __init__(self) -> None:
         self.now: float = 0.0
         self.asking: int | None = None
-        """The request whose awaited strategy is being asked for a first token; None while none is."""
+        """Request whose awaited strategy is being called for a first token; None otherwise."""
         self._loans: dict[int, Loan] = {}
         self._in_hand: dict[RetryToken, tuple[Loan, LentToken]] = {}
         self._unknown: list[Loan] = []
-        """Loans of requests that are being submitted, in the order in which their strategies were asked."""
+        """Loans of requests that are being submitted, in the order in which their strategies were called."""
         self._touched: list[Loan] = []
-        """Loans of which something has changed since they were checked last."""
+        """Loans that have changed since their last check."""
         self._step = 0
         self._broken: str | None = None
 
@@ -112,10 +112,10 @@ class LoanBook:
     def __getitem__(self, request: int) -> Loan:
         return self._loans[request]
 
-    # What strategies are asked.
+    # Calls of strategies.
 
     def begin(self, token_scope: str | None) -> Loan:
-        """Return the loan of a request that asks for its first token."""
+        """Return the loan of a request that acquires its first token."""
         loan = Loan(token_scope)
         if self.asking is None:
             self._unknown.append(loan)
@@ -124,7 +124,7 @@ class LoanBook:
         return loan
 
     def lend(self, loan: Loan, token: RetryToken, reason: RetryReason | None = None) -> None:
-        """Record that a token was handed out."""
+        """Record that a token was issued."""
         lent = LentToken(token, self.now, reason)
         loan.lent.append(lent)
         self._in_hand[token] = loan, lent
@@ -133,7 +133,7 @@ class LoanBook:
             loan.was_held_back = True
 
     def end(self, token: RetryToken, end: TokenEnd) -> Loan | None:
-        """Record that a token came back; return its loan, None where nobody had it."""
+        """Record the end of a token. Return its loan, or None if the token was not in use."""
         found = self._in_hand.pop(token, None)
         if found is None:
             self.breaks(f"a token comes back ({end.name}) that nobody has in hand: {token!r}")
@@ -146,7 +146,7 @@ class LoanBook:
         return loan
 
     def shown(self, loan: Loan, error: Exception) -> None:
-        """Record what a strategy is shown of a failed attempt."""
+        """Record the error of a failed attempt that a strategy gets."""
         if not isinstance(error, FailedAttemptError):
             self.breaks(f"{loan}: its strategy is shown {error!r}")
             return
@@ -157,13 +157,13 @@ class LoanBook:
             self.breaks(f"{loan}: its strategy is told that {reason} is safe, and it may have been applied")
 
     def breaks(self, law: str) -> None:
-        """Record that a law is broken, unless one was before."""
+        """Record a breach, unless there was one before."""
         self._broken = self._broken or law
 
-    # What clients do.
+    # Actions of clients.
 
     def submitted(self, requests: Sequence[int]) -> None:
-        """Record who was submitted, of those whose strategies answer at once, in the order in which a client takes them up."""
+        """Record the submitted requests with synchronous strategies, in the order in which a client processes them."""
         unknown, self._unknown = self._unknown, []
         if len(unknown) != len(requests):
             raise Violation(f"{len(unknown)} first tokens were asked for, for {len(requests)} requests")
@@ -171,7 +171,7 @@ class LoanBook:
             self._know(loan, request)
 
     def begun(self, request: int) -> None:
-        """Record that an attempt is made, which needs a token."""
+        """Record that an attempt is made, which requires a token."""
         loan = self._loans.get(request)
         if loan is None:
             raise Violation(f"operation {request} is sent before its strategy was asked for a token")
@@ -186,7 +186,7 @@ class LoanBook:
         self._touched.append(loan)
 
     def retried(self, report: ReportRetry) -> None:
-        """Record a reported retry, which has to be always retried or granted."""
+        """Record a reported retry, which must be granted unless its reason is always retried."""
         loan = self._loans[report.token]
         if report.reason.always_retry:
             return
@@ -200,7 +200,7 @@ class LoanBook:
             raise Violation(f"{loan} waits for {report.delay:g} s of the {granted.token.retry_delay:g} s of its token")
 
     def completed(self, request: int) -> None:
-        """Record a success, of which the strategy has to be told."""
+        """Record a success, which the strategy must have recorded."""
         loan = self._over(request)
         if loan.lent and loan.times_recorded != 1:
             raise Violation(f"{loan} succeeded, and its strategy was told of {loan.times_recorded} successes")
@@ -209,8 +209,8 @@ class LoanBook:
         """Record a failure.
 
         Args:
-            is_well: whether it is a final answer of a service that is well.
-            has_rows: whether rows were handed out before it.
+            is_well: whether the failure is a final response of a healthy service.
+            has_rows: whether the reader got rows before it.
         """
         loan = self._over(request)
         refused = error.context.refused_reason
@@ -225,13 +225,13 @@ class LoanBook:
             raise Violation(f"{loan} fails with {error!r}, and its strategy was told of a success")
 
     def abandoned(self, request: int, *, has_rows: bool) -> None:
-        """Record that a caller left, who may have got rows."""
+        """Record that a caller left. ``has_rows`` is whether it had got rows."""
         loan = self._over(request)
         if loan.times_recorded > has_rows:
             raise Violation(f"{loan} was left, and its strategy was told of a success")
 
     def check(self) -> None:
-        """Check, when a client has done all that followed from an event, that what was lent is where it should be."""
+        """Check the tokens after a client has finished its reaction to an event."""
         self._step += 1
         touched, self._touched = self._touched, []
         if self._broken is not None:
@@ -272,7 +272,7 @@ def _names(reasons: set[RetryReason]) -> str:
 
 
 def _was_late(error: errors.CouchbaseException) -> bool:
-    """Tell whether time was up, so that it does not matter what an awaited strategy answers (decision C23)."""
+    """Return whether the deadline was reached, so that an awaited strategy is irrelevant (decision C23)."""
     context = error.context
     if not isinstance(error, errors.TimeoutException) or context.elapsed is None or context.timeout is None:
         return False
@@ -280,15 +280,15 @@ def _was_late(error: errors.CouchbaseException) -> bool:
 
 
 def _may_be_refused(loan: Loan, reason: RetryReason, error: errors.CouchbaseException, *, has_rows: bool) -> bool:
-    """Tell whether a request may fail because it is not retried for a reason."""
+    """Return whether a request may fail because it is not retried for a reason."""
     return (
         reason in loan.refusals
         or reason in TERMINAL_ERRORS
         or loan.is_first_refused
         or loan.raised is not None
         or not (error.context.idempotent or reason.allows_non_idempotent_retry)
-        # The schedule of the node's error map may have come to its end.
+        # The schedule of the node's error map may be exhausted.
         or reason is RetryReason.KV_ERROR_MAP_RETRY_INDICATED
-        # No strategy decides once rows were handed out.
+        # No strategy is consulted after rows were handed out.
         or has_rows
     )

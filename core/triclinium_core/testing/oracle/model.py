@@ -1,12 +1,12 @@
 """Model of the documents: the results that callers may still receive.
 
-Theory of operation. An operation is applied, if at all, at one instant after its submission: before its settlement
-where it was acknowledged, at any time where nobody knows. So each is an interval, and a document's history is a set of
-intervals. A write that may have been applied widens the set of contents that a reader may find; one that certainly was,
-acknowledged or seen by a reader, takes out all that was over before it began. A caller who is told what is not in that
-set was lied to, and the model raises ``Violation``.
+Theory of operation. An operation is applied, if at all, at one instant after its submission: before its settlement if
+it was acknowledged, otherwise at any time. So each operation is an interval, and a document's history is a set of
+intervals. A write that may have been applied adds to the contents that a reader may find. One that was certainly
+applied, because it was acknowledged or seen by a reader, removes those that ended before it began. A result outside of
+that set is wrong, and the model raises ``Violation``.
 
-The model sees submissions and settlements, nothing of node or wire, so it fits any driver.
+The model sees only submissions and settlements, not nodes or bytes, so it fits any driver.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from triclinium_core.testing.oracle.document_history import DocumentHistory
 from triclinium_core.testing.oracle.submissions import Instant, Place, Submission, Violation, may_be_applied
 
 DROP = 0
-"""The token of a removal that nobody asked for: its collection was dropped."""
+"""Token of a removal without an operation: its collection was dropped."""
 
 
 class Lock(NamedTuple):
-    """A lock that a caller holds for certain: nobody else changes the document before ``until``, in seconds."""
+    """A lock that a caller certainly holds: no other caller changes the document before ``until``, in seconds."""
 
     cas: Cas
     until: float
 
 
 class Model:
-    """The history of all documents, as the callers of one client see it.
+    """History of all documents, as the callers of one client see it.
 
-    Feed it with what callers do and what they are told: ``Violation`` says that no history allows it. Values must come from
-    ``unique_values``, so that a document tells who wrote it, and nobody but these callers may write. ``now`` is the time in
-    seconds; its feeder keeps it.
+    Feed it the operations and results of callers: it raises ``Violation`` if no history allows a result. Values must
+    come from ``unique_values``, so that a document identifies its writers, and only these callers may write. The owner
+    sets ``now`` to the time in seconds.
     """
 
     def __init__(self) -> None:
@@ -54,12 +54,12 @@ class Model:
 
     @property
     def open(self) -> Sequence[Submission]:
-        """Operations whose callers wait, oldest first."""
+        """Operations with waiting callers, oldest first."""
         return [submission for submission in self.submissions.values() if submission.is_open]
 
     @property
     def locks(self) -> Mapping[Place, Lock]:
-        """Locks that are certainly held now."""
+        """Locks that are certainly held."""
         return {place: lock for place, lock in self._locks.items() if lock.until > self.now}
 
     def known_cas(self, place: Place) -> Sequence[Cas]:
@@ -67,11 +67,11 @@ class Model:
         return self._histories[place].known_cas
 
     def may_be_locked(self, submission: Submission) -> bool:
-        """Tell whether somebody may hold a lock on the document while this operation is open."""
+        """Return whether the document may be locked while this operation is open."""
         return self._histories[submission.place].may_be_locked(submission)
 
     def submitted(self, token: int, operation: document_operations.Operation) -> Submission | None:
-        """Record that a caller asked for something, with new values, and return it; None where it concerns no document."""
+        """Record a submission with new values, and return it; None if it concerns no document."""
         if not isinstance(operation, document_operations.DocumentOperation):
             return None
         submission = Submission(token, operation, self.instant())
@@ -80,12 +80,12 @@ class Model:
         self._histories[submission.place].submissions.append(submission)
         lock = self._locks.get(submission.place)
         if lock is not None and lock.cas == submission.cas:
-            # Its holder gives it up.
+            # The holder releases it.
             del self._locks[submission.place]
         return submission
 
     def completed(self, token: int, result: Result) -> None:
-        """Record that a caller was told of success."""
+        """Record a success."""
         submission = self.submissions.get(token)
         if submission is None:
             return
@@ -110,7 +110,7 @@ class Model:
             self._locks[submission.place] = Lock(result.cas, min(until, history.exists_until(submission.begin)))
 
     def failed(self, token: int, error: errors.CouchbaseException) -> None:
-        """Record that a caller was told of a failure."""
+        """Record a failure."""
         submission = self.submissions.get(token)
         if submission is None:
             return
@@ -129,7 +129,7 @@ class Model:
                 pass
 
     def abandoned(self, token: int, *, ambiguous: bool) -> None:
-        """Record that a caller left; ``ambiguous`` is what the client said of the operation at that moment."""
+        """Record that a caller left; ``ambiguous`` is the client's report about the operation at that moment."""
         submission = self.submissions.get(token)
         if submission is not None and submission.is_open:
             submission.settled = self.instant()
@@ -137,7 +137,7 @@ class Model:
                 _void(submission)
 
     def dropped(self, keyspace: document_operations.Keyspace) -> None:
-        """Record that a collection was dropped now: it is as if every document in it had been removed."""
+        """Record that a collection was dropped now, which removes every document in it."""
         for place, history in self._histories.items():
             if place.keyspace == keyspace:
                 removal = Submission(DROP, document_operations.Remove(place.keyspace, place.key), self.instant())
@@ -147,14 +147,14 @@ class Model:
                 self._locks.pop(place, None)
 
     def quieted(self) -> None:
-        """Record that nothing is under way: what was not applied to this moment, of the settled, never will be."""
+        """Record that nothing is in progress: settled operations that are not applied yet never will be."""
         instant = self.instant()
         for submission in self.submissions.values():
             if not submission.is_open:
                 submission.over_by = min(submission.over_by, instant)
 
     def instant(self) -> Instant:
-        """Return the present moment, later than every one returned before."""
+        """Return the current instant, later than all those returned before."""
         self._steps += 1
         return self.now, self._steps
 
@@ -176,7 +176,7 @@ class Model:
             self._histories[submission.place].learn_cas(submission, cas, data)
 
     def _take_content(self, reader: Submission, data: bytes) -> None:
-        """Check what a document holds, and record who is seen to have been applied."""
+        """Check the content of a document, and record that its writers were applied."""
         try:
             root, parts = self._read(data)
         except unique_values.Unreadable as error:
@@ -192,7 +192,7 @@ class Model:
             writer.was_applied(reader.settled)
 
     def _read(self, data: bytes) -> tuple[Submission, Sequence[Submission]]:
-        """Return who created a document with this content, and who changed it since; ``Unreadable`` where nobody can have."""
+        """Return the creator and the later writers of this content; raise ``Unreadable`` if it is impossible."""
         if data.isdigit():
             signs = [1 if isinstance(count.operation, document_operations.Increment) else -1 for count in self._counts]
             position, applied = unique_values.read_counter(int(data), signs)
@@ -210,7 +210,7 @@ class Model:
 
 
 def _check_existence(history: DocumentHistory, submission: Submission, result: Result) -> None:
-    """Check that the document was there where the operation needs one, and was not where it must not be."""
+    """Check that the document existed if the operation requires one, and did not exist if it must not."""
     operation = submission.operation
     if isinstance(operation, document_operations.Insert) or (isinstance(result, ExistsResult) and not result.exists):
         history.check_absent(submission)

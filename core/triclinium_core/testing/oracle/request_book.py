@@ -1,10 +1,10 @@
 """Laws of requests to services: results of their readers, and the number of attempts at a node.
 
-*Safety*: a request that must not be repeated leaves the client once, and again only after a service refused it; it is
-applied at most once, and not at all where its caller is told so. Its reader gets each row once, in order, and only when
-it asked; nothing after the end. What a client holds for a reader who does not ask is bounded. *Liveness*: a request
-fails only as it was drawn to, or because something went wrong that its strategy cannot get over, and a stream whose
-reader waits is read.
+*Safety*: a non-idempotent request leaves the client once, and again only after a service refused it; it is applied at
+most once, and never if its caller was informed that it was not. Its reader gets each row once, in order, only on
+request, and nothing after the end. The buffer for a reader that requests nothing is bounded. *Liveness*: a request
+fails only if it was drawn to, or because of a problem that its strategy cannot survive, and a stream with a waiting
+reader is read.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from triclinium_core.testing.oracle.submissions import Instant, Violation, may_b
 from triclinium_core.testing.request_templates import DrawnRequest, RequestKey, is_preparation, key_of
 
 SURVIVABLE_STRIKES = 3
-"""So many losses of connections leave time enough for an answer."""
+"""Maximum number of lost connections that leave enough time for a response."""
 
 READ_SIZE = 64 * 1024
-"""Bytes that a driver reads at once."""
+"""Number of bytes that a driver reads in one call."""
 HELD_SIZE_MAX = HELD_SIZE_BYTES + 3 * READ_SIZE
-"""Of an answer whose reader does not want it: until the pause, the read that led to it, and one that was under way."""
+"""Maximum number of unrequested bytes in a client: up to the pause, the read that caused it, and one in progress."""
 
 REFUSALS = frozenset(
     {
@@ -40,35 +40,35 @@ REFUSALS = frozenset(
         RetryReason.ANALYTICS_TEMPORARY_FAILURE,
     }
 )
-"""Reasons that an answer of the service gives: it says that nothing was done."""
+"""Reasons in a response of the service that imply that nothing was done."""
 
 
 @dataclass(slots=True, eq=False)
 class Asked:
-    """One request, from its submission on."""
+    """One submitted request."""
 
     token: int
     drawn: DrawnRequest
     begin: Instant
     is_patient: bool
-    """Whether its strategy gets over faults that permit a retry."""
+    """Whether its strategy survives faults that permit a retry."""
     was_ill: bool
-    """Whether its client was not ready when it was submitted."""
+    """Whether its client was not ready at the submission."""
     is_open: bool = True
     wants_rows: bool = True
     rows: list[bytes] = field(default_factory=list)
     times_sent: int = 0
-    """How often bytes of it left the client, preparations apart."""
+    """Number of times that bytes of it left the client, not counting preparations."""
     times_permitted: int = 1
     times_applied: int = 0
-    """Answers of nodes that carried it out."""
+    """Number of responses from nodes that carried it out."""
     retries: int = 0
     strikes: list[bool] = field(default_factory=list)
-    """What struck it, and whether a patient client gets over that."""
+    """For each fault that struck it, whether a patient client survives it."""
     is_forged: bool = False
-    """Whether it went on a connection whose node had sent what answers nothing, so that its answer means nothing."""
+    """Whether its connection had an unsolicited response before, so that its own response is meaningless."""
     is_void: bool = False
-    """Whether its caller was told that it is not applied."""
+    """Whether its caller was informed that it is not applied."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -81,25 +81,25 @@ class Asked:
 
 
 class RequestBook:
-    """All requests of the clients of one cluster; what is recorded raises ``Violation`` where it breaks a law."""
+    """All requests of the clients of one cluster. Recording an event raises ``Violation`` if it breaks a law."""
 
     def __init__(self, timeouts_least: float) -> None:
         self._timeouts_least = timeouts_least
-        """Requests that have to time out before a breaker may open."""
+        """Number of requests that must time out before a breaker may open."""
         self._timeouts = 0
         self._asked: dict[int, Asked] = {}
         self._by_key: dict[RequestKey, Asked] = {}
         self._ordered: defaultdict[int, int] = defaultdict(int)
-        """By stream, the bytes that were ordered."""
+        """Number of ordered bytes, by stream."""
         self._unsent: defaultdict[int, list[tuple[Asked, int]]] = defaultdict(list)
-        """By stream, the requests of which nothing has left, and where they begin."""
+        """Requests of which no byte has left, and their offsets, by stream."""
         self._carried: dict[int, Asked] = {}
-        """By stream, the request that it carried last."""
+        """Last request on each stream."""
         self._came: defaultdict[int, int] = defaultdict(int)
-        """By stream, the bytes that came since that."""
+        """Number of bytes received since then, by stream."""
         self._struck: set[int] = set()
         self._lost_at: Instant = (-1.0, 0)
-        """When a connection was lost, or refused, that carried nothing."""
+        """Time at which a connection without a request was last lost or refused."""
 
     def __contains__(self, token: int) -> bool:
         return token in self._asked
@@ -109,30 +109,30 @@ class RequestBook:
 
     @property
     def open(self) -> list[Asked]:
-        """Requests whose callers wait for them, or have rows in their hands, oldest first."""
+        """Requests with callers that wait or hold rows, oldest first."""
         return [asked for asked in self._asked.values() if asked.is_open]
 
-    # What callers do.
+    # Actions of callers.
 
     def submitted(self, token: int, drawn: DrawnRequest, begin: Instant, *, is_patient: bool, is_ill: bool) -> None:
         """Record that a request is about to be submitted."""
         self._asked[token] = self._by_key[drawn.key] = Asked(token, drawn, begin, is_patient, is_ill)
 
     def wanted(self, token: int) -> None:
-        """Record that a reader has taken its rows, and waits for more."""
+        """Record that a reader has taken its rows and waits for more."""
         self._asked[token].wants_rows = True
 
     def abandoned(self, token: int, *, ambiguous: bool) -> None:
-        """Record that a caller left; ``ambiguous`` is what the client said of the request at that moment."""
+        """Record that a caller left; ``ambiguous`` is the client's report about the request at that moment."""
         asked = self._asked[token]
         asked.is_open = False
         if not ambiguous:
             self._void(asked)
 
-    # What clients do.
+    # Actions of clients.
 
     def ordered(self, stream: int, data: bytes) -> None:
-        """Record bytes that a client ordered to be sent to a service: one request, whole."""
+        """Record bytes that a client ordered to send to a service: one whole request."""
         begin = self._ordered[stream]
         self._ordered[stream] += len(data)
         key = key_of(data.partition(b" ")[0], data)
@@ -149,7 +149,7 @@ class RequestBook:
             self._unsent[stream].append((asked, begin))
 
     def left(self, stream: int, handed_over: int) -> None:
-        """Record how many bytes of a stream have left the client, in all."""
+        """Record the total number of bytes of a stream that have left the client."""
         for asked, begin in self._unsent.pop(stream, []):
             if begin >= handed_over:
                 self._unsent[stream].append((asked, begin))
@@ -159,7 +159,7 @@ class RequestBook:
                 raise Violation(f"{asked} was sent {asked.times_sent} times, and may have been applied before")
 
     def retried(self, token: int, report: ReportRetry) -> None:
-        """Record a reported retry, which the rules have to permit."""
+        """Record a reported retry; the rules must permit it."""
         asked = self._asked[token]
         if not asked.is_open:
             raise Violation(f"{asked} is retried after it was settled")
@@ -171,7 +171,7 @@ class RequestBook:
         asked.times_permitted += report.reason in REFUSALS
 
     def handed_out(self, token: int, rows: Sequence[bytes]) -> None:
-        """Record rows that a reader gets: the next ones, and it has to wait for them."""
+        """Record rows for a reader: they must be the next ones, and the reader must be waiting."""
         asked = self._open(token, "gets rows")
         if not asked.wants_rows or not rows:
             raise Violation(f"{asked} hands out {len(rows)} rows, and its reader {_waits(asked)}")
@@ -181,7 +181,7 @@ class RequestBook:
             raise Violation(f"{asked} handed out rows {asked.rows!r}, which are not the first of its own")
 
     def completed(self, token: int) -> None:
-        """Record a success, which a node has to have applied, and behind which no row is missing."""
+        """Record a success; a node must have applied it, and no row may be missing."""
         asked = self._close(token)
         if asked.is_forged:
             return
@@ -195,11 +195,11 @@ class RequestBook:
     def failed(
         self, token: int, error: errors.CouchbaseException, troubled_at: Instant, *, was_held_back: bool = False
     ) -> None:
-        """Record a failure, which needs an excuse unless it was drawn.
+        """Record a failure, which requires an excuse unless it was drawn.
 
         Args:
-            troubled_at: when something was wrong last with any node.
-            was_held_back: whether its strategy let it wait, which is one.
+            troubled_at: time of the last problem of any node.
+            was_held_back: whether its strategy delayed it, which is an excuse.
         """
         asked = self._close(token)
         self._timeouts += isinstance(error, errors.TimeoutException)
@@ -215,10 +215,10 @@ class RequestBook:
         if not is_as_drawn and not was_held_back and not self._is_excused(asked, error, troubled_at):
             raise Violation(f"{asked} failed though nothing was wrong: {type(error).__name__}: {error}")
 
-    # What nodes do.
+    # Actions of nodes.
 
     def logged(self, entry: LoggedRequest) -> None:
-        """Record a request that a node has taken up, and the fault that struck it."""
+        """Record a request at a node, and the fault that struck it."""
         key = key_of(entry.method.encode(), entry.body + entry.target.encode())
         asked = self._by_key.get(key) if key is not None else None
         if entry.fault is not None:
@@ -232,7 +232,7 @@ class RequestBook:
             self._check_applied(asked)
 
     def delivered(self, stream: int, size: int, *, is_paused: bool) -> None:
-        """Record bytes that a client has read: not more than it may hold for a reader who does not want them."""
+        """Record bytes that a client has read, within the limit for a reader that does not request rows."""
         self._came[stream] += size
         asked = self._carried.get(stream)
         if asked is None or asked.wants_rows or asked.strikes or asked.is_forged:
@@ -242,7 +242,7 @@ class RequestBook:
             raise Violation(f"{asked} holds {held} bytes that its reader does not want, and reads on")
 
     def lost(self, stream: int, instant: Instant) -> None:
-        """Record that a stream is gone which the client did not close."""
+        """Record the loss of a stream that the client did not close."""
         asked = self._carried.pop(stream, None)
         if asked is not None and asked.is_open:
             asked.strikes.append(asked.is_idempotent)
@@ -250,11 +250,11 @@ class RequestBook:
             self._lost_at = instant
 
     def recovered(self) -> None:
-        """Record that nothing is wrong, and that no breaker has a reason to be open."""
+        """Record that there are no problems, and that no breaker has a reason to be open."""
         self._timeouts = 0
 
     def check_pauses(self, paused: Iterable[int]) -> None:
-        """Check that nobody waits for what comes on streams that are not read."""
+        """Check that no reader waits for a paused stream."""
         for stream in paused:
             asked = self._carried.get(stream)
             if asked is None or not asked.is_open or asked.wants_rows:
@@ -280,7 +280,7 @@ class RequestBook:
     def _check_applied(self, asked: Asked) -> None:
         if asked.is_idempotent:
             return
-        # An answer that was scripted to be an error counts as carried out, although nothing was done.
+        # A scripted error counts as carried out, although nothing was done.
         times = asked.times_applied - asked.drawn.refusals
         if times > 1:
             raise Violation(f"{asked} was applied {times} times")
@@ -306,7 +306,7 @@ def _waits(asked: Asked) -> str:
 
 
 def _is_survivable(fault: faults.ServiceFault, *, is_idempotent: bool) -> bool:
-    """Tell whether a patient client gets its answer although ``fault`` strikes a request a few times."""
+    """Return whether a patient client gets its response even if ``fault`` strikes a request a few times."""
     match fault:
         case faults.Delay(seconds):
             return seconds <= SURVIVABLE_DELAY

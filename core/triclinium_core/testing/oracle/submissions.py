@@ -14,7 +14,7 @@ from triclinium_core.shown import total_repr
 from triclinium_core.testing.fakes.commands.index import CHANGING_OPCODES
 
 Instant = tuple[float, int]
-"""Seconds, and a count that orders what happens within the same second."""
+"""Seconds, and a count that orders events at the same time."""
 
 NEVER: Instant = (math.inf, 0)
 BEFORE_ALL: Instant = (-math.inf, 0)
@@ -29,15 +29,15 @@ CHANGES_CAS = (
     document_operations.GetAndLock,
     MutateIn,
 )
-"""Operations that give a document another CAS."""
+"""Operations that change the CAS of a document."""
 
 
 class Violation(AssertionError):
-    """A client told its caller what no history allows, or did what it must not; the message says which."""
+    """A result that no history allows, or a forbidden action of a client; the message describes it."""
 
 
 class Place(NamedTuple):
-    """Where a document lives."""
+    """Keyspace and key of a document."""
 
     keyspace: document_operations.Keyspace
     key: str
@@ -54,15 +54,15 @@ class Submission:
         self.place: Place = Place(operation.keyspace, operation.key)
         self.begin: Instant = begin
         self.settled: Instant = NEVER
-        """When the caller was told, or left."""
+        """Time at which the caller got the outcome, or left."""
         self.applied_by: Instant = NEVER
-        """When it had certainly been applied."""
+        """Time by which it had certainly been applied."""
         self.over_by: Instant = NEVER
-        """When it had been applied, or would never be."""
+        """Time by which it had been applied, or never would be."""
         self.is_void: bool = False
         """Whether it has certainly not been applied and never will be."""
         self.created: bool = isinstance(operation, document_operations.Store)
-        """Whether, once applied, it has made the document that there is: for a count only its result tells."""
+        """Whether it created the current document once applied; for a count only its result shows it."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class Submission:
 
     @property
     def cas(self) -> int:
-        """The CAS that it was given; 0 for none."""
+        """CAS in the request; 0 for none."""
         operation = self.operation
         return (
             operation.cas
@@ -104,7 +104,7 @@ class Submission:
         )
 
     def expiry(self) -> tuple[Instant, Instant] | None:
-        """Return from when on the document may have expired because of it, and by when it has; None for never."""
+        """Return the times from which the document may have expired, and by which it has; None for never."""
         operation = self.operation
         if (
             not isinstance(
@@ -123,13 +123,13 @@ class Submission:
         return (self.begin[0] + operation.expiry, 0), (self.over_by[0] + operation.expiry, 0)
 
     def was_applied(self, instant: Instant) -> None:
-        """Record that it had certainly been applied by then."""
+        """Record that it had certainly been applied by ``instant``."""
         self.applied_by = min(self.applied_by, instant)
         self.over_by = min(self.over_by, instant)
 
 
 def may_be_applied(error: errors.CouchbaseException) -> bool:
-    """Tell whether an operation that failed with ``error`` may have been applied, as far as its caller is told."""
+    """Return whether an operation that failed with ``error`` may have been applied, according to the error."""
     if isinstance(
         error, errors.AmbiguousTimeoutException | errors.DurabilityAmbiguousException | errors.DecodingFailureException
     ):

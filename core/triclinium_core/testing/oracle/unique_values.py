@@ -1,7 +1,7 @@
 """Values that are written once, so that the content of a document identifies its writers.
 
-A document is a row of fragments, ``<7>``: that of the store, with those that were appended and prepended. A counter is a
-number whose upper bits say who created it and whose lower bits are digits to the base 4, one for each later count: a
+A document is a sequence of fragments, ``<7>``: that of the store, with appended and prepended ones. A counter is a
+number whose upper bits identify its creator and whose lower bits are digits to the base 4, one for each later count: a
 digit of 1 (or -1) is a count that was applied, 2 (or -2) one that was applied twice.
 """
 
@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 COUNTERS_MAX = 24
-"""Counts that can be told apart; a history that needs more is too long to be read."""
+"""Maximum number of distinguishable counts; a history that needs more is too long to read."""
 
 _DIGIT_BITS = 2
 _ROOT_SHIFT = COUNTERS_MAX * _DIGIT_BITS
@@ -19,11 +19,11 @@ _FRAGMENT = re.compile(rb"<\d+>")
 
 
 class Unreadable(ValueError):
-    """A document that no sequence of unique writes can have made; the message says why."""
+    """Content that no sequence of unique writes can produce; the message has the reason."""
 
 
 class UniqueValues:
-    """Gives out values, each once."""
+    """Source of unique values."""
 
     def __init__(self) -> None:
         self._fragments = 0
@@ -31,7 +31,7 @@ class UniqueValues:
 
     @property
     def has_counters(self) -> bool:
-        """Whether ``counter`` has another value to give."""
+        """Whether ``counter`` has another value."""
         return self._counters < COUNTERS_MAX
 
     def fragment(self) -> bytes:
@@ -40,7 +40,7 @@ class UniqueValues:
         return b"<%d>" % self._fragments
 
     def counter(self) -> tuple[int, int]:
-        """Return delta and initial value for a count; IndexError where ``has_counters`` is over."""
+        """Return delta and initial value for a count; raise IndexError if ``has_counters`` is false."""
         if not self.has_counters:
             raise IndexError(f"only {COUNTERS_MAX} counts can be told apart")
         position = self._counters
@@ -49,12 +49,12 @@ class UniqueValues:
 
 
 def is_fragment(value: bytes) -> bool:
-    """Tell whether ``value`` is one value, as ``UniqueValues.fragment`` makes them."""
+    """Return whether ``value`` is one value of ``UniqueValues.fragment``."""
     return _FRAGMENT.fullmatch(value) is not None
 
 
 def read_fragments(data: bytes) -> Sequence[bytes]:
-    """Return the values in a document, in their order; ``Unreadable`` for anything else in it, or a value twice."""
+    """Return the values in a document, in order; raise ``Unreadable`` for other content or a duplicate."""
     fragments = _FRAGMENT.findall(data)
     if b"".join(fragments) != data or not fragments:
         raise Unreadable(f"{data!r} is not what was written")
@@ -66,8 +66,8 @@ def read_fragments(data: bytes) -> Sequence[bytes]:
 def read_counter(number: int, signs: Sequence[int]) -> tuple[int, Sequence[int]]:
     """Return the position of the count that created a counter, and those of the counts applied to it since.
 
-    ``signs`` is by position 1 for a count that adds, -1 for one that subtracts. ``Unreadable`` where one was applied twice,
-    or the number cannot have come about by counting.
+    ``signs`` is, by position, 1 for a count that adds and -1 for one that subtracts. Raise ``Unreadable`` if a count
+    was applied twice, or if the number is not a result of counting.
     """
     rest, applied = number, []
     for position, sign in enumerate(signs):

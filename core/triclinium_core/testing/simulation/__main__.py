@@ -1,4 +1,4 @@
-"""Runs the simulation as a command: the one module of the core with a clock, a terminal and processes."""
+"""Command line entry of the simulation: the one module of the core with a clock, a terminal and processes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from triclinium_core.testing.simulation.history import SeedResult
 from triclinium_core.testing.simulation.simulation_command import Spread, main
 
 NOT_WRITTEN, NOBODY_READS = 74, 141
-"""Exit statuses where the output could not be written, as in sysexits.h, and where SIGPIPE would end a program."""
+"""Exit statuses for a failed write of the output (sysexits.h), and for a closed pipe (the status of SIGPIPE)."""
 
 
 def write(line: str) -> None:
-    """Print a line; where that is not possible the program ends, and says why unless somebody has read enough."""
+    """Print a line. If that fails, exit with a message, or silently if the reader has closed the pipe."""
     try:
         print(line, flush=True)
     except OSError as error:
-        # What the buffer holds must not fail once more at the end of the program.
+        # Flushing the buffer must not fail once more at the end of the program.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             sys.exit(NOBODY_READS)
@@ -30,7 +30,7 @@ def write(line: str) -> None:
 
 
 def spread(jobs: int) -> Spread:
-    """Return what plays histories in so many processes."""
+    """Return a function that runs histories in ``jobs`` processes."""
     return map if jobs == 1 else partial(_in_processes, jobs)
 
 

@@ -1,4 +1,4 @@
-"""Chance that a seed determines: the same draws on every machine and with every Python, so that a history can be replayed.
+"""Random draws that depend only on a seed, on every machine and Python, so that a history can be replayed.
 
 Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators" (SplitMix64).
 """
@@ -17,13 +17,13 @@ _FLOAT_BITS = 53
 
 
 class Chance:
-    """Draws that follow from ``seed`` alone; good enough for histories, useless for secrets."""
+    """Draws that depend only on ``seed``; good enough for histories, useless for secrets."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed & _MASK
 
     def fork(self) -> Chance:
-        """Return another source, whose draws do not shift these when there are more or fewer of them."""
+        """Return an independent source: the number of its draws does not affect the draws of this one."""
         return Chance(self._bits())
 
     def random(self) -> float:
@@ -35,15 +35,15 @@ class Chance:
         return least + int(self.random() * (most - least + 1))
 
     def happens(self, probability: float) -> bool:
-        """Tell whether something happens that does in this share of all cases."""
+        """Return True with this probability."""
         return self.random() < probability
 
     def choose(self, choices: Sequence[T]) -> T:
-        """Return one of several, each as likely."""
+        """Return one of several choices with equal probability."""
         return choices[self.between(0, len(choices) - 1)]
 
     def weigh(self, weighted: Iterable[tuple[int, T]]) -> T:
-        """Return one of several, each as likely as its weight says."""
+        """Return one of several choices with probability proportional to its weight."""
         rows = list(weighted)
         rest = self.random() * sum(weight for weight, _ in rows)
         for weight, choice in rows:
@@ -53,7 +53,7 @@ class Chance:
         return rows[-1][1]
 
     def sample(self, population: Iterable[T], size: int) -> list[T]:
-        """Return ``size`` different members, or all there are."""
+        """Return ``size`` different members, or all if there are fewer."""
         rest = list(population)
         return [rest.pop(self.between(0, len(rest) - 1)) for _ in range(min(size, len(rest)))]
 

@@ -15,34 +15,37 @@ from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 
 SLOWNESSES = (0.05, 0.4, 1.5, 4.0)
-"""Seconds: within all limits, within the caller's, and beyond."""
+"""Delays in seconds: within all limits, within the caller's limit, and beyond."""
 
 LATENESSES = (0.05, 0.6, 3.0, 10.0)
-"""Seconds until a node hears of a new collection: soon, within the time of an operation, and beyond."""
+"""Seconds until a node learns of a new collection: soon, within the time of an operation, and beyond."""
 LATE_SHARE = 0.5
-"""Of the histories in which nodes may hear of a collection late; of the collections in those; and of the nodes."""
+"""Share of the histories in which nodes may be late, of the collections in those, and of the nodes."""
 LATE_SALT = 104
-"""Makes other draws of a seed; by this one no regression of ``command`` has late nodes, as when it was found."""
+"""Salt of the seed for these draws.
+
+With this one, the regressions of ``simulation_command`` have no late nodes, as when they were found.
+"""
 
 
 def late_chance(seed: int) -> Chance | None:
-    """Return the chance of the nodes that are late, which leaves all other draws as they are; None where none is."""
+    """Return the source of draws for late nodes, which leaves all other draws unchanged; None if no node is late."""
     chance = Chance(seed ^ LATE_SALT)
     return chance if chance.happens(LATE_SHARE) else None
 
 
 Disruption = Callable[[], str | None]
-"""Something that happens, and says what; None where it cannot now."""
+"""Function that disrupts the cluster and returns a description, or None if it is impossible now."""
 
 
 class Chaos:
-    """All that happens to the nodes of one simulation, and to the collection that comes and goes.
+    """Disruptions of the nodes of one simulation, and of the collection that is dropped and created.
 
     Args:
-        simulation: of the nodes.
-        chance: draws what happens.
-        collection: comes and goes.
-        late: draws which nodes hear late that it came; None where all hear of it at once.
+        simulation: simulation of the nodes.
+        chance: source of the disruptions.
+        collection: collection to drop and create.
+        late: source of draws for nodes that learn late of the collection; None if no node is late.
     """
 
     def __init__(
@@ -75,15 +78,15 @@ class Chaos:
         )
 
     def strike(self) -> None:
-        """Let something happen, whatever it is."""
+        """Apply a random disruption."""
         self._happen(self._chance.weigh(self._stormy))
 
     def rearrange(self) -> None:
-        """Let the map change as an administrator changes it: nobody need notice."""
+        """Change the map as an administrator would, without any effect on clients."""
         self._happen(self._chance.weigh(self._peaceful))
 
     def calm_down(self) -> None:
-        """End all that is wrong: every node answers, knows the newest map, and every vbucket has one."""
+        """End all disruptions: every node responds and knows the newest map, and every vbucket has a node."""
         for index, node in enumerate(self._nodes):
             node.faults.clear()
             self._nodes.revive(index)
@@ -103,7 +106,7 @@ class Chaos:
             self._simulation.tell(f"-- {what}")
         self._simulation.look_around()
 
-    # The map.
+    # Changes of the map.
 
     def _changed(self, kind: str, what: str) -> str:
         self._changes[kind] += 1
@@ -139,7 +142,7 @@ class Chaos:
         return self._create(self._draw_late()) if self._is_dropped else self._drop()
 
     def _drop(self) -> str:
-        # A write to a collection that is gone, at a node that has not heard of it, would be lost, and rightly so.
+        # A write to a dropped collection would be lost at a node that has not learned of the drop, and that is correct.
         self._simulation.learn_at_once()
         self._simulation.drop_collection(self._collection)
         self._is_dropped = True
@@ -155,7 +158,7 @@ class Chaos:
         return f"collection {self._path} is created{words}"
 
     def _draw_late(self) -> Mapping[int, float]:
-        """Return the nodes that hear late of a new collection, and the seconds until they do."""
+        """Return the nodes that learn late of a new collection, and the seconds until they do."""
         late = self._late
         if late is None or not late.happens(LATE_SHARE):
             return {}
@@ -166,7 +169,7 @@ class Chaos:
     def _path(self) -> str:
         return f"{self._collection.scope}.{self._collection.collection}"
 
-    # The nodes.
+    # Disruptions of nodes.
 
     def _any(self) -> int:
         return self._chance.between(0, len(self._nodes) - 1)

@@ -1,12 +1,12 @@
-"""A simulation that checks every event and action against the laws of a client.
+"""Simulation that checks every event and action against the laws of a client.
 
-*Safety*: an operation settles exactly once, never after it was abandoned, and what its caller is told fits a history
-(``model``); nothing is applied twice, lost after it was acknowledged, applied after it was denied, or sent more often than
-reported (``ledger``). *Liveness*: nothing fails without an excuse (``excuses``): no timeout, no cancellation, no closed
-connection; after its deadline no operation is open, and time never stands still.
+*Safety*: an operation settles exactly once, never after it was abandoned, and its result fits a history (``model``);
+nothing is applied twice, lost after it was acknowledged, applied after it was denied, or sent more often than reported
+(``ledger``). *Liveness*: nothing fails without an excuse (``excuses``): no timeout, no cancellation, no closed
+connection; no operation is open after its deadline, and time never stands still.
 
-Requests to services have laws of the same kind (``requests``). Their streams are others, with rules of their own. Token
-strategies have laws as well (``loans``), where they are ``CheckedStrategy``.
+Requests to services have similar laws (``requests``), and separate streams with their own rules. Token strategies have
+laws too (``loans``) if they are ``CheckedStrategy``.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ from triclinium_core.testing.simulation.consultations import Consultations, Ques
 from triclinium_core.testing.simulation.simulation import MIDPOINT, Simulation
 
 TICKS_MAX = 1_000
-"""More ticks than this at one moment, and time stands still."""
+"""Maximum number of ticks at one moment; with more, time stands still."""
 
 RECOVERY_SECONDS = 60.0
-"""The longest chain of waits after the last fault: connect, silence, keep-alive, backoff, breaker, canary; and some more."""
+"""Longest chain of waits after the last fault: connect, silence, keep-alive, backoff, breaker, canary; and a margin."""
 RECOVERY_STEP = 0.5
 
 
 class CheckedSimulation(Simulation):
     """A ``Simulation`` that raises ``Violation`` as soon as the client breaks a law.
 
-    Nobody but its clients may change the documents; ``collection_ids`` are those of all collections that they will name.
-    ``loans`` is the book of the token strategies that its clients are given, which have to be checked ones.
+    Only its clients may change the documents; ``collection_ids`` must contain all collections that they name. ``loans``
+    is the book of the clients' token strategies, which must be checked ones.
     """
 
     def __init__(
@@ -83,40 +83,40 @@ class CheckedSimulation(Simulation):
         self.consultations: Consultations = Consultations(self.loans)
         self._timeouts_given = parse_connection_string(options.connection_string).timeouts(options.timeouts)
         self._deadlines: dict[int, float] = {}
-        """Of the operations that are open, by token."""
+        """Deadlines of the open operations, by token."""
         self.model: Model = Model()
         self.ledger: Ledger = Ledger(collection_ids)
         self.excuses: Excuses = Excuses(self.nodes, self.model, self.ledger, options.circuit_breaker)
         breaker = options.circuit_breaker
         self.requests: RequestBook = RequestBook(breaker.volume_threshold * breaker.error_threshold_percentage / 100)
         self._of_services: set[int] = set()
-        """Streams to services over HTTP."""
+        """Streams to HTTP services."""
         self._requests_read = [0] * len(self.nodes)
         self._node_of: dict[int, int] = {}
-        """By stream, the node that it leads to."""
+        """Node of each stream."""
         self._left: set[int] = set()
         """Streams to nodes that have left the map."""
         self._strategies: dict[int, AnyRetryStrategy] = {}
         self._borrowers: set[int] = set()
-        """Operations and requests under a token strategy that is checked."""
+        """Operations and requests with a checked token strategy."""
         self._commands_read = [0] * len(self.nodes)
         self._index_of = {id(node): index for index, node in enumerate(self.nodes)}
         self._index_at = {
             str(Address(node.options.host, node.options.port)): index for index, node in enumerate(self.nodes)
         }
         self._is_closing = False
-        """Whether the application closes a client just now."""
+        """Whether the application is closing a client."""
         self._ticks = 0
         self._ticked_at = -1.0
 
     @property
     def is_quiet(self) -> bool:
-        """Whether no byte is under way, and no stream."""
+        """Whether no byte and no connect is in transit."""
         return next(self._busy_links(), None) is None
 
     @property
     def is_healthy(self) -> bool:
-        """Whether every connection is ready to serve."""
+        """Whether every connection is ready."""
         if not self.is_quiet or any(self.excuses.is_stuck(stream) for stream in self.links):
             return False
         connections = self.machine.statistics().connections
@@ -125,30 +125,30 @@ class CheckedSimulation(Simulation):
         )
 
     def describe(self) -> str:
-        """Return what is not as it should be, for a failing example."""
+        """Return a description of all problems, for a failing example."""
         connections = self.machine.statistics().connections
         states = [f"{connection.bucket}: {connection.state}, {connection.last_error}" for connection in connections]
         stuck = [f"stream {stream} is within a frame" for stream in self.links if self.excuses.is_stuck(stream)]
         return "; ".join([*states, *map(str, _open_breakers(connections)), *stuck, *map(repr, self.model.open)])
 
     def look_around(self) -> None:
-        """Record how nodes and map are: after each change of them, and before anybody is blamed."""
+        """Record the state of nodes and map, after each change of them and before a failure is judged."""
         instant = self.model.instant()
         for index in self.excuses.look():
             streams = [stream for stream in self.links if self._node_of.get(stream) == index]
             self.excuses.out_of_order(index, streams, instant)
 
     def drop_collection(self, keyspace: Keyspace) -> None:
-        """Drop a collection, with all its documents."""
+        """Drop a collection with all its documents."""
         self.nodes.collections.drop(keyspace.scope, keyspace.collection)
         self.model.dropped(keyspace)
         self.excuses.dropped(keyspace)
 
     def create_collection(self, keyspace: Keyspace, late: Mapping[int, float] = MappingProxyType({})) -> None:
-        """Create a collection that was dropped; it is another one, and empty.
+        """Create a dropped collection again; it is a different one, and empty.
 
         Args:
-            late: by node, in how many seconds it hears of the collection; the others hear of it at once.
+            late: seconds until a node learns of the collection, by node; the others learn of it immediately.
         """
         for index, seconds in late.items():
             self.nodes.learn_late(index, seconds)
@@ -157,15 +157,15 @@ class CheckedSimulation(Simulation):
         self.excuses.created(keyspace, (now + max(late.values(), default=0.0), count))
 
     def learn_at_once(self) -> None:
-        """Have all nodes hear of all changes of collections: of those that there were, and of those to come."""
+        """Have all nodes learn of all changes of collections immediately, both past and future ones."""
         for index in range(len(self.nodes)):
             self.nodes.learn_late(index, 0)
         self.excuses.learned(self.model.instant())
 
     def close_client(self, index: int) -> None:
-        """Have an application close a client amid its work, as drivers do, and open another one in its place.
+        """Close a client during its work, as an application would, and open another one in its place.
 
-        Whoever waits leaves, and with that nothing may be open any more, nor be sent.
+        All waiting callers leave; after that nothing may be open any more, and nothing may be sent.
         """
         waiting = [*(each.token for each in self.model.open), *(each.token for each in self.requests.open)]
         self._is_closing = True
@@ -181,10 +181,10 @@ class CheckedSimulation(Simulation):
     def ask(
         self, drawn: DrawnRequest, *, retry_strategy: AnyRetryStrategy | None = None, reads_slowly: bool
     ) -> neutral.Token:
-        """Have a user ask a service, and return the request's token.
+        """Submit a service request for a user, and return its token.
 
         Args:
-            reads_slowly: whether the reader asks for more rows only where ``read_on`` does it.
+            reads_slowly: whether the reader requests more rows only by ``read_on``.
         """
         token = self._new_token()
         strategy = self.options.retry_strategy if retry_strategy is None else retry_strategy
@@ -199,21 +199,21 @@ class CheckedSimulation(Simulation):
         return token
 
     def go_on(self, token: neutral.Token) -> None:
-        """Let a strategy that was asked about an operation go on."""
+        """Let a strategy that was consulted about an operation proceed."""
         self.loans.now = self.now
         decided = self.consultations.go_on(token)
         if decided is not None:
             self.feed(decided)
 
     def open(self, stream: neutral.StreamId) -> None:
-        """Let a connect succeed or fail; one to a node that is not as it should be may be given up."""
+        """Let a connect succeed or fail; the client may abandon one to a node that is out of order."""
         index = self._node_of.get(stream)
         if index is not None and self.excuses.is_out_of_order(index):
             self.excuses.out_of_order(index, [stream], self.model.instant())
         super().open(stream)
 
     def hand_over(self, stream: neutral.StreamId, size: int | None = None) -> None:
-        """Let the node have bytes, and read what it notes of them."""
+        """Pass bytes to the node, and read its logs."""
         super().hand_over(stream, size)
         handed_over = self.links[stream].handed_over
         if stream in self._of_services:
@@ -223,8 +223,8 @@ class CheckedSimulation(Simulation):
         self._read_logs()
 
     def deliver(self, stream: neutral.StreamId, size: int | None = None) -> None:
-        """Let the client have bytes, and see whether they make whole frames."""
-        # A durable write that had to wait is logged when it is settled.
+        """Pass bytes to the client, and check whether they form whole frames."""
+        # A held durable write is logged when it is settled.
         self._read_logs()
         data = bytes(self.links[stream].incoming[:size])
         if stream in self._of_services:
@@ -237,7 +237,7 @@ class CheckedSimulation(Simulation):
             raise Violation(f"the client goes on reading stream {stream}, which has bytes that are no frame")
 
     def tick(self) -> None:
-        """Tell client and node what time it is, and check that this is the end of what was due."""
+        """Pass the time to client and nodes, and check that time does not stand still."""
         super().tick()
         self._read_logs()
         self._ticks = self._ticks + 1 if self._ticked_at == self.now else 0
@@ -257,7 +257,7 @@ class CheckedSimulation(Simulation):
         self.excuses.withheld((stream for stream, _ in self._busy_links()), self.model.instant())
 
     def flow_for(self, seconds: float) -> None:
-        """Let time pass while everything moves as soon as it can."""
+        """Let time pass while all bytes move as soon as possible."""
         end = self.now + seconds
         self.flow()
         while (instant := self.wakeup) <= end:
@@ -267,9 +267,9 @@ class CheckedSimulation(Simulation):
         self.model.now = end
 
     def recover(self, submit: Callable[[], object] | None) -> None:
-        """Let time pass until every client is healthy and every operation settled, and check the frames.
+        """Let time pass until every client is healthy and every operation is settled, and check the frames.
 
-        ``submit`` submits an operation: it is called for as long as a client is not healthy. It is None for clients without work.
+        ``submit`` submits an operation; it is called while a client is not healthy. None for clients without work.
         """
         give_up = self.now + RECOVERY_SECONDS
         self.flow()
@@ -282,12 +282,12 @@ class CheckedSimulation(Simulation):
         self.check_frames()
 
     def check_frames(self) -> None:
-        """Check, once nothing is under way, that frames, retries and results agree."""
+        """Check, when nothing is in progress, that frames, retries and results agree."""
         self.model.quieted()
         self.ledger.check_frames()
 
     def _handle(self, event: couchbase.Event) -> Sequence[couchbase.Action]:
-        """Feed an event to the client, carry out what it orders, and check both."""
+        """Feed an event to the client, carry out its actions, and check both."""
         self.model.now = self.loans.now = self.now
         match event:
             case couchbase.OperationSubmitted():
@@ -325,7 +325,7 @@ class CheckedSimulation(Simulation):
         return actions
 
     def _check_loans(self, event: couchbase.Event, actions: Sequence[couchbase.Action]) -> None:
-        """Check what clients have done with what token strategies lend."""
+        """Check how clients have used the tokens of token strategies."""
         for action in actions:
             self._check_loan(action)
         if isinstance(event, couchbase.OperationAbandoned) and event.token in self._borrowers:
@@ -333,13 +333,13 @@ class CheckedSimulation(Simulation):
             self.loans.abandoned(event.token, has_rows=bool(rows))
             self.consultations.call_off(event.token)
         if not self._answers:
-            # Else something follows at once, such as what a strategy has answered.
+            # Otherwise an event follows immediately, such as the answer of a strategy.
             self.loans.check()
 
     def _borrow(
         self, event: couchbase.OperationSubmitted | couchbase.OperationsSubmitted | couchbase.RequestSubmitted
     ) -> None:
-        """Record whose strategies were asked for a first token amid the event, in the order in which clients take them up."""
+        """Record the requests that acquired a first token in this event, in the order in which clients process them."""
         submitted = event.submissions if isinstance(event, couchbase.OperationsSubmitted) else [event]
         borrowers = [
             each.token for each in submitted if isinstance(_lender(self._strategies[each.token]), CheckedStrategy)
@@ -353,7 +353,7 @@ class CheckedSimulation(Simulation):
             self._borrowers.add(token)
 
     def _submitted_together(self, submissions: Sequence[couchbase.OperationSubmitted]) -> None:
-        # How things stand is the same for all of them, and takes a while to find out.
+        # The state is the same for all of them, and takes a while to compute.
         ill = self._ill_nodes()
         clients = {each.token % len(self.clients) for each in submissions}
         known = {client: self._revision_known(client) for client in clients}
@@ -451,7 +451,7 @@ class CheckedSimulation(Simulation):
             self._opened(action.stream)
 
     def _ask(self, action: neutral.ConsultStrategy | neutral.AcquirePermit | neutral.RecordSuccess) -> None:
-        """Have a strategy that is checked think, and others answered for."""
+        """Consult a checked strategy; leave others to the test."""
         match action:
             case neutral.AcquirePermit(token, AsyncPermit() as permit) if token in self._borrowers:
                 self._consult(token, permit.acquire())
@@ -465,7 +465,7 @@ class CheckedSimulation(Simulation):
                 super()._ask(action)
 
     def _consult(self, token: neutral.Token, question: Question) -> None:
-        """Have a strategy think of an operation; an answer that it has at once is fed when the client is done."""
+        """Start a call of a strategy; feed an immediate answer when the client is done."""
         decided = self.consultations.begin(token, question)
         if decided is not None:
             self._answers.append(decided)
@@ -523,7 +523,7 @@ class CheckedSimulation(Simulation):
             self.excuses.check_failure(submission, error)
 
     def _was_held_back(self, token: int) -> bool:
-        """Tell whether a strategy was in the way of an operation: it let it wait, or raised."""
+        """Return whether a strategy delayed an operation, or raised."""
         return token in self._borrowers and self.loans[token].is_excuse
 
     def _check_refusal(self, submission: Submission, refused: str | None) -> None:
@@ -543,7 +543,7 @@ class CheckedSimulation(Simulation):
         return next((each.config_revision for each in connections if each.bucket is not None), None)
 
     def _ill_nodes(self) -> AbstractSet[int]:
-        """Return the nodes to which some connection is not ready to serve."""
+        """Return the nodes to which some connection is not ready."""
         everywhere = set(range(len(self.nodes)))
         if len(self.nodes) == 1:
             return set() if self.is_healthy else everywhere
@@ -561,5 +561,5 @@ def _open_breakers(connections: Sequence[ConnectionStatistics]) -> list[BreakerS
 
 
 def _lender(strategy: AnyRetryStrategy) -> object:
-    """Return what hands out the tokens, where a strategy does; the strategy itself otherwise."""
+    """Return the strategy that issues the tokens, without a token scope around it."""
     return strategy.strategy if isinstance(strategy, TokenScope) else strategy

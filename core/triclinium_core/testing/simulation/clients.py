@@ -1,6 +1,6 @@
-"""Several clients of one cluster, where one is expected.
+"""Several clients of one cluster, with the interface of one.
 
-Streams and tokens are numbered for all of them together: their remainder by the number of clients names the client.
+They share one sequence of streams and tokens: the remainder by the number of clients identifies the client.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from triclinium_core.error_context import ErrorContext
 
 
 class Clients:
-    """Clients that know nothing of each other; it is handled like one ``ClientMachine``.
+    """Independent clients with the interface of one ``ClientMachine``.
 
     Args:
-        clients: all of them.
-        opened: how many streams a lone client has opened already.
+        clients: the clients.
+        opened: number of streams that a lone client has opened already.
     """
 
     def __init__(self, clients: Sequence[ClientMachine], *, opened: int = 0) -> None:
         self._clients = list(clients)
         self._opened = [opened] * len(self._clients)
-        """By client, how many streams were opened in its place."""
+        """Number of streams opened at each client's index."""
         self._before = [0] * len(self._clients)
-        """By client, how many of them those before it had opened."""
+        """Number of those that earlier clients had opened."""
 
     def replace(self, index: int, client: ClientMachine) -> None:
-        """Put a new client in the place of one that is fed no more; its streams are others."""
+        """Replace a client that receives no more events; the new one has other streams."""
         self._clients[index] = client
         self._before[index] = self._opened[index]
 
     @property
     def wakeup(self) -> float:
-        """When the first of the clients is due."""
+        """Time at which the first of the clients is due."""
         return min(client.wakeup for client in self._clients)
 
     def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
-        """Feed an event to its client, time to all clients that are due, and what concerns all to all; return their orders."""
+        """Feed an event to its client, the time to all due clients, or a global event to all; return their actions."""
         if isinstance(event, neutral.TimePassed):
             due = [index for index, client in enumerate(self._clients) if client.wakeup <= now]
             return [action for index in due for action in self._feed(index, event, now)]
@@ -61,20 +61,20 @@ class Clients:
                 if batch
                 for action in self._feed(index, couchbase.OperationsSubmitted(batch), now)
             ]
-        # The end of a call has no token; it only counts.
+        # The end of a call has no token; it only affects statistics.
         index = 0 if isinstance(event, couchbase.CallEnded) else event.token % len(self._clients)
         return self._feed(index, event, now)
 
     def is_ambiguous(self, token: neutral.Token) -> bool:
-        """Tell whether an operation, given up now, may still be applied or have been."""
+        """Return whether the operation, if abandoned now, may have been or may still be applied."""
         return self._client_of(token).is_ambiguous(token)
 
     def error_context(self, token: neutral.Token, now: float) -> ErrorContext | None:
-        """Return what an error can tell of an operation, given up now."""
+        """Return the error context of an operation, if it is abandoned now."""
         return self._client_of(token).error_context(token, now)
 
     def statistics(self) -> ClientStatistics:
-        """Return a snapshot of all of them: connections of one after those of another, numbers added up."""
+        """Return a snapshot of all clients: concatenated connections and summed numbers."""
         each = [client.statistics() for client in self._clients]
         reasons = {reason for one in each for reason in one.retries_by_reason}
         return ClientStatistics(

@@ -11,31 +11,31 @@ from triclinium_core.retry.couchbase import RetryAction
 from triclinium_core.testing.oracle.loans import LoanBook
 
 Question = Coroutine[Any, Any, RetryAction | None]
-"""A strategy at work: what it returns is its answer, None where it was told something."""
+"""Running call of a strategy. It returns the decision, or None for a recorded success."""
 
 
 class Consultations:
-    """The strategies that were asked and have not answered.
+    """Strategies that were consulted and have not answered.
 
     Args:
-        book: of what is lent; it has to know for whom a first token is.
+        book: records the issued tokens; it must know the request of a first token.
     """
 
     def __init__(self, book: LoanBook) -> None:
         self._book = book
         self._thinking: dict[Token, Question] = {}
         self.answers_at_once: bool = False
-        """Whether nobody thinks any longer than it must."""
+        """Whether strategies answer without waiting."""
         self.finishes_late: bool = False
-        """Whether a strategy that is called off is at its end already, so that its answer comes all the same."""
+        """Whether a cancelled strategy has already finished, so that its answer arrives anyway."""
 
     @property
     def open(self) -> list[Token]:
-        """Whose strategies are thinking, oldest first."""
+        """Tokens of operations whose strategies are running, oldest first."""
         return list(self._thinking)
 
     def begin(self, token: Token, question: Question) -> StrategyDecided | None:
-        """Have a strategy begin to think; return its answer where it has one at once."""
+        """Start a call of a strategy; return its decision if it has one immediately."""
         self._thinking[token] = question
         decided = self.go_on(token)
         while decided is None and self.answers_at_once:
@@ -43,7 +43,7 @@ class Consultations:
         return decided
 
     def go_on(self, token: Token) -> StrategyDecided | None:
-        """Let a strategy go on; return its answer where it has come to one."""
+        """Continue a call of a strategy; return its decision if it has one."""
         question = self._thinking[token]
         self._book.asking = token
         try:
@@ -59,7 +59,7 @@ class Consultations:
         return None
 
     def call_off(self, token: Token) -> None:
-        """Stop a strategy, whose request is over; its answer is for nobody."""
+        """Cancel the call for an operation that is over; drop its answer."""
         question = self._thinking.get(token)
         if question is None:
             return
@@ -71,7 +71,7 @@ class Consultations:
             question.close()
 
     def tell(self, told: Coroutine[Any, Any, None]) -> None:
-        """Have a strategy told of a success; what it thinks of it afterwards nobody waits for."""
+        """Notify a strategy of a success, without waiting for its end."""
         try:
             told.send(None)
         except StopIteration:
@@ -81,5 +81,5 @@ class Consultations:
 
 @types.coroutine
 def think() -> Generator[None, None, None]:
-    """Wait until whoever asked lets the strategy go on."""
+    """Suspend the strategy until the test continues it."""
     yield

@@ -1,4 +1,4 @@
-"""Applications that close their cluster while operations are under way, and open it again at once."""
+"""Applications that close their cluster while operations are in progress, and reopen it immediately."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 
 SHARE = 0.5
-"""Of the histories in which clients are closed."""
+"""Share of the histories in which clients are closed."""
 SALT = 18
-"""Makes other draws of a seed; by this one no regression of ``command`` has a client that is closed, as when it was found."""
+"""Salt of the seed for these draws.
+
+With this one, the regressions of ``simulation_command`` close no client, as when they were found.
+"""
 CLOSING_SHARE = 0.015
-"""Of the steps of a storm after which one is."""
+"""Probability that a client is closed after a step of a storm."""
 
 
 def endings_chance(seed: int) -> Chance:
-    """Return the chance of a history's endings, which leaves all its other draws as they are."""
+    """Return the source of draws for closing clients, which leaves all other draws unchanged."""
     return Chance(seed ^ SALT)
 
 
 def has_endings(seed: int) -> bool:
-    """Tell whether clients are closed in a history."""
+    """Return whether clients are closed in a history."""
     return endings_chance(seed).happens(SHARE)
 
 
 class Endings:
-    """All endings of one history.
+    """Closing of clients in one history.
 
     Args:
-        simulation: whose clients are closed.
-        chance: draws which, and when.
+        simulation: simulation of the clients.
+        chance: source of the draws.
     """
 
     def __init__(self, simulation: LoggedSimulation, chance: Chance) -> None:
@@ -36,6 +39,6 @@ class Endings:
         self._chance = chance
 
     def live_in_storm(self) -> None:
-        """Close a client and open another one in its place, or do nothing, as most of the time."""
+        """Replace a client by a new one, or in most cases do nothing."""
         if self._chance.happens(CLOSING_SHARE):
             self._simulation.close_client(self._chance.between(0, len(self._simulation.clients) - 1))

@@ -1,4 +1,4 @@
-"""Figures of a history, as numbers that can be added up."""
+"""Statistics of a history, as numbers that can be added up."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ Row = tuple[str, int]
 
 @dataclass(slots=True)
 class Figures:
-    """Of one history, or of many together."""
+    """Statistics of one history, or the sum of several."""
 
     operations: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
-    """How operations ended, in words."""
+    """Number of operations by outcome, in words."""
     faults: Counter[str] = field(default_factory=Counter)
-    """Faults that struck, by the words of their class, and what else went wrong."""
+    """Number of faults that struck, by the words of their class, and of other problems."""
     changes: Counter[str] = field(default_factory=Counter)
-    """Changes of map and collections."""
+    """Number of changes of map and collections."""
     virtual_seconds: float = 0.0
     requests: int = 0
-    """To services over HTTP."""
+    """Number of requests to HTTP services."""
     request_outcomes: Counter[str] = field(default_factory=Counter)
-    """How they ended, in words."""
+    """Number of requests by outcome, in words."""
     rows: int = 0
-    """That their readers got."""
+    """Number of rows received by readers."""
 
     def add(self, other: Figures) -> None:
         """Add the numbers of another history."""
@@ -44,7 +44,7 @@ class Figures:
         self.rows += other.rows
 
     def lines(self) -> list[str]:
-        """Return them as a table that is as wide as its words and numbers want it, and the time."""
+        """Return the lines of a table with aligned columns, and the time."""
         operations = _rows("operations", self.operations, self.outcomes)
         changes = _rows("changes", self.changes.total(), self.changes)
         requests = [*_rows("requests", self.requests, self.request_outcomes), ("rows", self.rows)]

@@ -1,13 +1,13 @@
-"""Several clients of several nodes, and a lot of trouble: one seed, one history, the same every time.
+"""Several clients of several nodes under faults: one reproducible history per seed.
 
-Theory of operation. A history is a few rounds, and each has three parts. In the *storm* operations are submitted and
-left, bytes move in pieces, faults strike, nodes die, are cut off, slow down, keep to an old map, join and leave, and
-the collection comes and goes; of a new one nodes may hear late. Then everything is put in order, and the clients have to *recover* in bounded time. In the
-*peace* after that only the map changes, as an administrator changes it, and every operation has to succeed: nothing is
-left to excuse a failure. All the while every law of ``CheckedSimulation`` holds.
+Theory of operation. A history consists of a few rounds of three parts each. In the *storm*, operations are submitted
+and abandoned, bytes move in pieces, faults strike, nodes die, are cut off, slow down, keep an old map, join and leave,
+and the collection is dropped and created; nodes may learn late of a new one. Then all faults end, and the clients must
+*recover* in bounded time. In the *peace* after that, only the map changes, as an administrator changes it, and every
+operation must succeed: no failure has an excuse. Every law of ``CheckedSimulation`` holds throughout.
 
-In most histories callers ask services beside that, and read their rows: ``readers``. In many clients and callers have
-token strategies: ``lenders``. In some applications close a client amid its work: ``endings``.
+In most histories callers also query services and read rows: ``readers``. In many, clients and callers have token
+strategies: ``lenders``. In some, applications close a client during its work: ``endings``.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ ROUNDS = 3
 STORM_STEPS = 90
 PEACE_STEPS = 15
 BURST_MOST = 5
-"""Operations that are submitted at one moment."""
+"""Maximum number of operations submitted at one moment."""
 FREQUENT_KINDS = ("get", "upsert", "append")
-"""What every document meets often enough, so that there is something to lose."""
+"""Kinds of operations that every document gets often, so that there is data to lose."""
 PIECES = (None, 1, 30)
-"""Bytes that move at once; None for all."""
+"""Numbers of bytes to move in one step; None for all."""
 PAUSES = ((6, 0.0), (6, 0.001), (6, 0.05), (5, 0.6), (4, 3.0), (1, 25.0))
-"""Seconds that pass at once, with their weights."""
+"""Seconds to pass in one step, with their weights."""
 STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
     (12, None),
     (4, couchbase.BestEffortRetryStrategy()),
@@ -60,7 +60,7 @@ STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
 """Retry strategies of an operation, with their weights; None for the client's own."""
 
 SERVICE_TIMEOUTS = TimeoutOptions(query=4.0, management=4.0, search=4.0, analytics=4.0, views=4.0)
-"""Short enough that a request which nobody answers is over when the storm is."""
+"""Short enough that an unanswered request ends before the storm does."""
 
 NODE_OPTIONS = FakeNodeOptions(
     buckets=(BUCKET,),
@@ -68,25 +68,25 @@ NODE_OPTIONS = FakeNodeOptions(
     vbuckets=128,
     error_map=SHORT_ERROR_MAP,
 )
-"""A small bucket and a short error map, since a history has many bootstraps."""
+"""Small bucket and short error map, because a history has many bootstraps."""
 
 MakeNodes = Callable[[FakeNodeOptions, int], FakeNodes]
-"""Makes a cluster of so many nodes: ``FakeNodes``, or one that lies."""
+"""Function that creates a cluster of this many nodes: ``FakeNodes``, or one that lies."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
-    """What came of one seed."""
+    """Result of one seed."""
 
     seed: int
     figures: Figures
     timeline: Sequence[str]
     law: str | None = None
-    """The law that was broken; None where all of them hold."""
+    """The broken law; None if all of them hold."""
 
 
 def play(seed: int, make_nodes: MakeNodes = FakeNodes) -> SeedResult:
-    """Return what comes of the history that a seed determines."""
+    """Run the history of a seed, and return its result."""
     history = ClusterHistory(seed, make_nodes)
     law = None
     try:
@@ -104,13 +104,13 @@ class ClusterHistory:
     def __init__(self, seed: int, make_nodes: MakeNodes = FakeNodes) -> None:
         self._chance = Chance(seed)
         options = replace(NODE_OPTIONS, replicas=self._chance.between(0, 1))
-        # Draws of their own, so that a history without readers is what it would be if nobody knew of services.
+        # Separate draws keep a history without readers independent of the code for services.
         chance = readers_chance(seed)
         reads = has_readers(seed)
         if reads:
             options = replace(options, enhanced_prepared_statements=chance.happens(0.5))
         self.nodes: FakeNodes = make_nodes(options, self._chance.between(3, 5))
-        # So few that a short history opens it.
+        # Few enough that a short history opens the breaker.
         breaker = couchbase.CircuitBreakerOptions(volume_threshold=5)
         client = replace(client_options(self.nodes), circuit_breaker=breaker)
         if reads:
@@ -151,7 +151,7 @@ class ClusterHistory:
         )
 
     def run(self) -> None:
-        """Live through it; ``Violation`` where a law is broken."""
+        """Run the history; raise ``Violation`` if a law is broken."""
         simulation = self.simulation
         simulation.tell(f"nodes: {len(self.nodes)}, clients: {len(simulation.clients)}")
         simulation.tick()
@@ -167,7 +167,7 @@ class ClusterHistory:
             self._live_in_peace()
 
     def _live_in_storm(self) -> None:
-        """Let everything happen."""
+        """Run the storm."""
         if self.lenders is not None:
             self.lenders.begin_storm(self.simulation.consultations)
         for _ in range(STORM_STEPS):
@@ -180,7 +180,7 @@ class ClusterHistory:
                 self.endings.live_in_storm()
 
     def figures(self) -> Figures:
-        """Return what it was like so far."""
+        """Return the statistics so far."""
         met = [command.fault for node in self.nodes for command in node.command_log]
         struck: list[object] = [fault for fault in met if fault is not None]
         struck += [entry.fault for node in self.nodes for entry in node.request_log if entry.fault is not None]
@@ -201,7 +201,7 @@ class ClusterHistory:
         return operation, self._brought(self._chance.weigh(STRATEGIES))
 
     def _brought(self, drawn: AnyRetryStrategy | None) -> AnyRetryStrategy | None:
-        """Return the strategy that a caller brings, given the one of Couchbase's that was drawn for it."""
+        """Return the retry strategy of a caller, given the Couchbase strategy that was drawn for it."""
         return drawn if self.lenders is None else self.lenders.strategy(drawn)
 
     def _leave(self) -> None:
@@ -221,19 +221,19 @@ class ClusterHistory:
                 move(stream, size)
 
     def _recover(self) -> None:
-        """See the clients become healthy, whether they have work meanwhile or not."""
+        """Wait until the clients are healthy, with or without work in the meantime."""
         self.simulation.recover(
             (lambda: self.simulation.submit_together([self._draw()])) if self._chance.happens(0.5) else None
         )
         if self.readers is not None:
-            # The breakers of services, too, have slept and sent their canaries by then.
+            # By then the breakers of services have slept and sent their canaries too.
             breaker = self.simulation.options.circuit_breaker
             self.simulation.flow_for(breaker.sleep_window + breaker.canary_timeout)
             self.simulation.requests.recovered()
         self.simulation.tell("everybody is served")
 
     def _live_in_peace(self) -> None:
-        """Work on while the map changes; then read everything back."""
+        """Work while the map changes, then read everything back."""
         for _ in range(PEACE_STEPS):
             self._ask()
             if self.readers is not None:
@@ -244,7 +244,7 @@ class ClusterHistory:
         self.simulation.submit_together([(Get(*place), None) for place in [*TEXTS, *COUNTERS]])
         self.simulation.flow_for(self.simulation.options.timeouts.kv)
         if self.simulation.requests.open:
-            # Their strategies may let them wait for longer than a document has time.
+            # Their strategies may wait longer than a document operation may take.
             self.simulation.flow_for(SERVICE_TIMEOUTS.query)
         if self.simulation.open_operations:
             raise Violation(f"{self.simulation.open_operations} operations are open after their deadlines")

@@ -1,4 +1,4 @@
-"""Token strategies in a history: one that all clients have, and others that callers bring; some of them have to be awaited."""
+"""Token strategies in a history: a shared one, and others that callers supply; some are asynchronous."""
 
 from __future__ import annotations
 
@@ -13,42 +13,45 @@ from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.simulation.consultations import Consultations, think
 
 SHARE = 0.5
-"""Of the histories that have token strategies."""
+"""Share of the histories that have token strategies."""
 SALT = 52
-"""Makes other draws of a seed; by this one no regression of ``command`` has token strategies, as when it was found."""
+"""Salt of the seed for these draws.
+
+With this one, the regressions of ``simulation_command`` have no token strategies, as when they were found.
+"""
 
 CAPACITIES = (0, 14, 40, 500)
-"""Of the quotas: for no retry, for one, for a few, and for more than a history needs."""
+"""Capacities of the quotas: for no retry, for one, for a few, and for more than a history needs."""
 OWN_SHARE = 0.7
-"""Of the histories with token strategies whose clients have one for all that nobody brings another one for."""
+"""Share of these histories whose clients have a token strategy for operations without their own."""
 BROUGHT_SHARE = 0.4
-"""Of the operations that bring one."""
+"""Share of the operations with their own token strategy."""
 
 
 def lenders_chance(seed: int) -> Chance:
-    """Return the chance of a history's token strategies, which leaves all its other draws as they are."""
+    """Return the source of draws for token strategies, which leaves all other draws unchanged."""
     return Chance(seed ^ SALT)
 
 
 def has_lenders(seed: int) -> bool:
-    """Tell whether a history has token strategies."""
+    """Return whether a history has token strategies."""
     return lenders_chance(seed).happens(SHARE)
 
 
 class Unwilling(smithy.StandardRetryStrategy):
-    """Has no token for anybody: what it decides about is sent once."""
+    """Strategy that issues no token: its operations are sent once."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.SingleUseToken:
-        """Refuse."""
+        """Refuse the token."""
         raise smithy.RetryError("it lends nothing")
 
 
 class Lenders:
-    """All token strategies of one history.
+    """Token strategies of one history.
 
     Args:
-        chance: draws them, and lets those that are awaited go on.
-        clock: tells the time in the history, in seconds.
+        chance: source of their draws, and of the continuation of awaited strategies.
+        clock: returns the time in the history, in seconds.
     """
 
     def __init__(self, chance: Chance, clock: Callable[[], float]) -> None:
@@ -59,7 +62,7 @@ class Lenders:
         awaited = AwaitedStrategy(shared, think)
         own: Sequence[AnyRetryStrategy] = (shared, awaited, TokenScope(shared, "cluster"))
         self.own: AnyRetryStrategy | None = chance.choose(own) if chance.happens(OWN_SHARE) else None
-        """That of the clients; None for one of Couchbase's."""
+        """Token strategy of the clients; None for a Couchbase strategy."""
         self._brought: Sequence[AnyRetryStrategy] = (
             shared,
             TokenScope(shared, "near"),
@@ -73,22 +76,22 @@ class Lenders:
         )
 
     def strategy(self, drawn: AnyRetryStrategy | None) -> AnyRetryStrategy | None:
-        """Return what a caller brings: a token strategy, or what was drawn otherwise."""
+        """Return the strategy of a caller: a token strategy, or ``drawn``."""
         return self._chance.choose(self._brought) if self._chance.happens(BROUGHT_SHARE) else drawn
 
     def begin_storm(self, consultations: Consultations) -> None:
-        """Let strategies take their time from now on."""
+        """Let strategies wait from now on."""
         consultations.answers_at_once = False
         consultations.finishes_late = self._chance.happens(0.5)
 
     def live_in_storm(self, simulation: CheckedSimulation) -> None:
-        """Let a strategy go on that was asked, or none; some never do."""
+        """Continue one pending strategy, or none; some never finish."""
         thinking = simulation.consultations.open
         if thinking and self._chance.happens(0.5):
             simulation.go_on(self._chance.choose(thinking))
 
     def finish(self, simulation: CheckedSimulation) -> None:
-        """Have every strategy answer, and answer at once from now on."""
+        """Have every strategy answer, immediately from now on."""
         simulation.consultations.answers_at_once = True
         for token in simulation.consultations.open:
             if token in simulation.consultations.open:

@@ -1,4 +1,4 @@
-"""A checked simulation that writes one line for each step, to show how a law was broken."""
+"""Checked simulation that writes one line for each step, to show how a law was broken."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium_core.testing.simulation.figures import Figures
 
 
 class LoggedSimulation(CheckedSimulation):
-    """``timeline`` is what happened, ``figures`` counts it; the rest is ``CheckedSimulation``."""
+    """``CheckedSimulation`` with a ``timeline`` of its steps and ``figures`` that count them."""
 
     def __init__(
         self,
@@ -39,18 +39,18 @@ class LoggedSimulation(CheckedSimulation):
         self.figures: Figures = Figures()
 
     def tell(self, what: str) -> None:
-        """Write down what happens now."""
+        """Add a line about the current step."""
         self.timeline.append(f"{self.now:10.3f}  {what}")
 
     def close_client(self, index: int) -> None:
-        """Count the clients that are closed, and what they had in hand."""
+        """Close a client, and count it and its open operations."""
         self.figures.changes["clients closed"] += 1
         self.tell(f"-- client {index} is closed amid {self.clients[index].statistics().open_operations} operations")
         super().close_client(index)
         self.tell(f"-- client {index} is another one now")
 
     def open(self, stream: StreamId) -> None:
-        """Count the connections that are refused."""
+        """Open a connection, and count it if it is refused."""
         node = self.links[stream].node
         super().open(stream)
         is_refused = stream not in self.links and node is not None and node.is_alive

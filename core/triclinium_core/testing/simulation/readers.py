@@ -1,4 +1,4 @@
-"""Callers that query services in a history, and read the rows fast, slowly, or not to the end."""
+"""Callers that query services in a history, and read rows fast, slowly, or partly."""
 
 from __future__ import annotations
 
@@ -14,19 +14,25 @@ from triclinium_core.testing.simulation.chance import Chance
 from triclinium_core.testing.simulation.logged import LoggedSimulation
 
 SHARE = 0.75
-"""Of the histories that have readers. The others are about documents alone, as nothing but a client of documents meets."""
+"""Share of the histories that have readers. The others cover only documents, like a client without services."""
 SALT = 57
-"""Makes other draws of a seed; by this one the regressions of ``command`` about documents are histories of documents alone."""
+"""Salt of the seed for these draws.
+
+With this one, the regressions of ``simulation_command`` that concern documents have no readers.
+"""
 
 ALL_SHARE = 0.5
-"""Of those, the histories in which search, analytics and views are asked beside query and management."""
+"""Share of those histories that use search, analytics and views in addition to query and management."""
 ALL_SALT = 54
-"""Makes other draws of a seed; by this one the regressions of ``command`` know query and management alone."""
+"""Salt of the seed for these draws.
+
+With this one, the regressions of ``simulation_command`` use no services other than query and management.
+"""
 
 BURST_MOST = 3
-"""Requests that are submitted at one moment."""
+"""Maximum number of requests submitted at one moment."""
 SLOW_SHARE = 0.4
-"""Of the readers who ask for more rows only now and then."""
+"""Share of the readers that request more rows only occasionally."""
 STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
     (8, None),
     (2, BestEffortRetryStrategy()),
@@ -36,37 +42,37 @@ STRATEGIES: Sequence[tuple[int, AnyRetryStrategy | None]] = (
 
 
 SERVICES: Sequence[Service] = (Service.QUERY, Service.QUERY, Service.MANAGEMENT)
-"""Whose requests faults strike, as often as they do."""
+"""Targets of faults; each service is repeated according to its weight."""
 ALL_SERVICES: Sequence[Service] = (*SERVICES, Service.SEARCH, Service.ANALYTICS, Service.VIEWS)
 
 Brought = Callable[[AnyRetryStrategy | None], AnyRetryStrategy | None]
 
 
 def readers_chance(seed: int) -> Chance:
-    """Return the chance of a history's readers, which leaves all its other draws as they are."""
+    """Return the source of draws for readers, which leaves all other draws unchanged."""
     return Chance(seed ^ SALT)
 
 
 def has_readers(seed: int) -> bool:
-    """Tell whether anybody asks services in a history."""
+    """Return whether a history has service requests."""
     return readers_chance(seed).happens(SHARE)
 
 
 def asks_all(seed: int) -> bool:
-    """Tell whether the readers of a history ask all services."""
+    """Return whether the readers of a history query all services."""
     return Chance(seed ^ ALL_SALT).happens(ALL_SHARE)
 
 
 class Readers:
-    """All callers of services in one simulation.
+    """Callers of services in one simulation.
 
     Args:
-        simulation: in which they ask.
-        chance: draws what they do.
-        brought: returns the strategy of a request, given the one that was drawn for it.
-        bucket: in which they manage collections.
-        scope: of that bucket.
-        asks_all: whether they ask search, analytics and views beside query and management.
+        simulation: simulation of the callers.
+        chance: source of their actions.
+        brought: returns the strategy of a request, given the one drawn for it.
+        bucket: bucket in which they manage collections.
+        scope: scope in that bucket.
+        asks_all: whether they query search, analytics and views in addition to query and management.
     """
 
     def __init__(
@@ -87,7 +93,7 @@ class Readers:
             simulation.nodes.script, chance.choose, bucket=bucket, scope=scope, asks_all=asks_all
         )
         self._waiting: dict[Token, DrawnRequest] = {}
-        """Requests that were not answered when it was looked last."""
+        """Requests without a response at the last check."""
         self._peace: Sequence[tuple[int, Callable[[], object]]] = (
             (6, self._ask),
             (4, self._read_on),
@@ -102,15 +108,15 @@ class Readers:
         )
 
     def live_in_storm(self) -> None:
-        """Let something happen while the cluster is in trouble."""
+        """Take a random step while the cluster is in trouble."""
         self._chance.weigh(self._storm)()
 
     def live_in_peace(self) -> None:
-        """Let something happen that every client gets over."""
+        """Take a random step that every client survives."""
         self._chance.weigh(self._peace)()
 
     def finish(self) -> None:
-        """Have everybody read to the end from now on."""
+        """Have all readers read to the end from now on."""
         self._simulation.slow_readers.clear()
         for token in self._holding():
             self._simulation.read_on(token)

@@ -1,8 +1,8 @@
-"""A client machine and a fake node or cluster in one process, joined by streams that a test controls byte by byte.
+"""Client machine and fake nodes in one process, joined by streams that a test controls byte by byte.
 
-Time is a number that only the simulation moves; nothing sleeps, nothing is random but what the ``rng`` gives. The driver
-rules are kept: actions are carried out in order, ``TimePassed`` comes at ``wakeup``, and of a closed stream the client
-hears only how much of it had been handed over.
+Only the simulation advances the time; nothing sleeps, and only ``rng`` is random. It follows the rules of drivers:
+actions are carried out in order, ``TimePassed`` comes at ``wakeup``, and the only event of a closed stream reports how
+many bytes were handed over.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, Sen
 from triclinium_core.testing.simulation.clients import Clients
 
 STEPS_MAX = 100_000
-"""More steps than this without an end are a livelock, not a test."""
+"""Maximum number of steps in a test; more are a livelock."""
 READ_SIZE = 64 * 1024
-"""Bytes that a driver reads at once."""
+"""Number of bytes that a driver reads in one call."""
 LIVELOCK = "client and node keep each other busy without time passing"
 
 
 def client_options(nodes: FakeNodes) -> ClientOptions:
-    """Return what a client of the nodes is told, everything else as by default."""
+    """Return default client options with the address and the credentials of the nodes."""
     connection_string, user = nodes.connection_string(), nodes[0].options
     assert connection_string is not None
     authenticator = PasswordAuthenticator(user.username, user.password)
@@ -46,43 +46,43 @@ def client_options(nodes: FakeNodes) -> ClientOptions:
 
 
 MIDPOINT = ConstantRandom(0.5)
-"""Draws in the middle of its range every time."""
+"""Random source that always returns the middle of its range."""
 
 
 @dataclass(slots=True)
 class SimulatedStream:
-    """One stream between client and node, as its two ends see it."""
+    """One stream between client and node, with the state of both ends."""
 
     port: NodePort | None = field(default=None, compare=False, repr=False)
-    """The port at the address that the client asked for."""
+    """Port at the address that the client requested."""
     is_open: bool = False
     outgoing: bytearray = field(default_factory=bytearray)
-    """Ordered by the client, not handed over yet."""
+    """Bytes that the client ordered to send and that are not handed over yet."""
     incoming: bytearray = field(default_factory=bytearray)
-    """Sent by the node, not delivered yet."""
+    """Bytes that the node sent and that are not delivered yet."""
     handed_over: int = 0
     is_paused: bool = False
-    """The client reads nothing, for now."""
+    """Whether the client has paused reading."""
     is_hung_up: bool = False
-    """The node has closed; the client hears of it once everything incoming is delivered."""
+    """Whether the node has closed; the client gets the loss after all incoming bytes."""
 
     @property
     def node(self) -> FakeNode | None:
-        """The node whose port it is; None where there is none."""
+        """Node of the port, or None if the address is unused."""
         return None if self.port is None else self.port.node
 
 
 class Simulation:
-    """One client, one node or several, and the streams between them.
+    """One or more clients, one or more nodes, and the streams between them.
 
     ``node`` is the first of ``nodes``. A lone node is reached at any address; one of several only at its own.
 
     Args:
-        node: the peer, or all nodes of a cluster; a new lone node unless given.
-        options: what the client is told; by default the credentials and addresses of the nodes.
+        node: the node, or all nodes of a cluster. Default: a new lone node.
+        options: options of the client. Default: the credentials and addresses of the nodes.
         rng: randomness of the client.
-        clients: how many there are, which know nothing of each other; ``machine`` is all of them.
-        is_traced: whether the client tells of the attempts of all that is submitted.
+        clients: number of independent clients; ``machine`` represents all of them.
+        is_traced: whether the client reports the attempts of all submissions.
     """
 
     def __init__(
@@ -103,56 +103,59 @@ class Simulation:
         self.machine: ClientMachine | Clients = self.clients[0] if clients == 1 else Clients(self.clients)
         self._options, self._rng = options, rng
         self._streams_opened = 0
-        """How many streams there were."""
+        """Number of streams opened so far."""
         self.is_traced: bool = is_traced
         self.now: float = 0.0
         self.links: dict[neutral.StreamId, SimulatedStream] = {}
         self.results: dict[neutral.Token, Result] = {}
         self.answers: dict[neutral.Token, ServiceResult] = {}
-        """What the services have answered, by request."""
+        """Results of the services, by request."""
         self.rows: dict[neutral.Token, list[bytes]] = {}
-        """The rows that came before that."""
+        """Rows received before the result."""
         self.takes_rows: bool = True
-        """Whether whoever was given rows asks for more at once."""
+        """Whether a reader requests more rows immediately after it gets some."""
         self.slow_readers: set[neutral.Token] = set()
-        """Those of them who do not: ``read_on`` does it for them."""
+        """Readers that do not; ``read_on`` requests rows for them."""
         self.errors: dict[neutral.Token, errors.CouchbaseException] = {}
         self.settled_at: dict[neutral.Token, float] = {}
         self.consulted: list[neutral.ConsultStrategy | neutral.AcquirePermit] = []
-        """What asynchronous strategies were asked, and nobody has answered for them."""
+        """Calls of asynchronous strategies that are not answered yet."""
         self.recorded: list[neutral.RecordSuccess] = []
-        """Successes that asynchronous token strategies were to be told."""
+        """Successes to record with asynchronous token strategies."""
         self.strategy_errors: list[neutral.ReportStrategyError] = []
         self.decoder_faults: list[neutral.ReportDecoderFault] = []
         self.retries: list[couchbase.ReportRetry] = []
         self.refusals: list[couchbase.ReportRefusal] = []
         self.log: list[str] = []
-        """What the client reported of its connections, oldest first."""
+        """Reports of the client about its connections, oldest first."""
         self.telemetry: list[couchbase.ReportTelemetry] = []
-        """What the client told of its operations, oldest first."""
+        """Reports of the client about its operations, oldest first."""
         self.lookups: list[str] = []
-        """The names that the client had looked up, oldest first."""
+        """Names that the client looked up, oldest first."""
         self.services: Mapping[str, tuple[tuple[str, int], ...]] | None = {}
-        """What DNS lists, by name; None while it does not answer."""
+        """DNS records by name; None if DNS does not respond."""
         self.attempts: dict[neutral.Token, set[neutral.StreamId]] = {}
-        """Whatever has attempts that were told and are not over, and the streams of these."""
+        """Streams of the reported attempts in progress, by operation or request."""
         self._answers: deque[
             neutral.StreamLost | couchbase.ServiceLookedUp | couchbase.RowsWanted | neutral.StrategyDecided
         ] = deque()
-        """Events that the client gets at once: the ends of streams that it closed, the answers of DNS, those of strategies, and
-        that whoever was given rows wants more."""
+        """Events that the client gets immediately.
+
+        They are losses of streams that it closed, responses of DNS, decisions of strategies, and row requests of
+        readers.
+        """
         self.changes: list[TopologyChange] = []
-        """What the client published of the cluster's topology, oldest first."""
+        """Topology changes that the client published, oldest first."""
         self._last_token = 0
 
     def request(self, request: ServiceRequest, *, retry_strategy: AnyRetryStrategy | None = None) -> neutral.Token:
-        """Have a user ask a service, read all its rows, and return the request's token."""
+        """Submit a service request for a user who reads all its rows, and return its token."""
         token = self._new_token()
         self.feed(couchbase.RequestSubmitted(token, request, retry_strategy, is_traced=self.is_traced))
         return token
 
     def read_on(self, token: neutral.Token) -> None:
-        """Have a reader who has taken all rows ask for more."""
+        """Request more rows for a reader that has taken all rows so far."""
         self.feed(couchbase.RowsWanted(token))
 
     def submit(
@@ -184,12 +187,12 @@ class Simulation:
         return token
 
     def abandon(self, token: neutral.Token) -> None:
-        """Let the caller of an operation, or of an inquiry, leave."""
+        """Have the caller of an operation or an inquiry leave."""
         self.attempts.pop(token, None)
         self.feed(couchbase.OperationAbandoned(token))
 
     def replace_client(self, index: int) -> None:
-        """Feed a client no more, cut its streams with all that is under way on them, and have a new one in its place."""
+        """Replace a client: cut its streams with all bytes in transit, and create a new one at its index."""
         for stream in [stream for stream in self.links if stream % len(self.clients) == index]:
             self._tell_of_loss(stream, self.links.pop(stream))
         if not isinstance(self.machine, Clients):
@@ -200,14 +203,14 @@ class Simulation:
         self.tick()
 
     def feed(self, event: couchbase.Event) -> Sequence[couchbase.Action]:
-        """Feed an event to the client, and what its orders lead to at once; carry all of these out, and return them."""
+        """Feed an event to the client, and the events that follow immediately. Carry out and return all actions."""
         actions = list(self._handle(event))
         while self._answers:
             actions += self._handle(self._answers.popleft())
         return actions
 
     def open(self, stream: neutral.StreamId) -> None:
-        """Let a connect succeed, or fail where the node refuses or nobody is there."""
+        """Let a connect succeed, or fail if the node refuses it or the address is unused."""
         link = self.links[stream]
         if link.port is None or not link.port.node.accepts(self.now):
             self.lose(stream, neutral.LossCause.REFUSED)
@@ -218,7 +221,7 @@ class Simulation:
         self.feed(neutral.StreamOpened(stream, f"nonce-of-stream-{stream:08d}"))
 
     def hand_over(self, stream: neutral.StreamId, size: int | None = None) -> None:
-        """Let the node have the next ``size`` bytes that the client ordered; all unless given."""
+        """Pass the next ``size`` bytes from the client to the node. Default: all."""
         link = self.links[stream]
         data = bytes(link.outgoing[:size])
         del link.outgoing[: len(data)]
@@ -227,7 +230,7 @@ class Simulation:
             self._answer(link.node.bytes_received(stream, data, self.now))
 
     def deliver(self, stream: neutral.StreamId, size: int | None = None) -> None:
-        """Let the client have the next ``size`` bytes that the node sent; then, where the node hung up, the end."""
+        """Pass the next ``size`` bytes from the node to the client, then the loss if the node has closed."""
         link = self.links[stream]
         data = bytes(link.incoming[:size])
         del link.incoming[: len(data)]
@@ -237,13 +240,13 @@ class Simulation:
             self.lose(stream, neutral.LossCause.END_OF_STREAM)
 
     def lose(self, stream: neutral.StreamId, cause: neutral.LossCause = neutral.LossCause.RESET) -> None:
-        """Break a stream: bytes under way are gone in both directions."""
+        """Break a stream: the bytes in transit are lost in both directions."""
         link = self.links.pop(stream)
         self._tell_of_loss(stream, link)
         self.feed(neutral.StreamLost(stream, cause, handed_over=link.handed_over))
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, stopping at every instant at which client or node have something to do."""
+        """Let time pass, with a stop at every moment at which client or node have something to do."""
         end = self.now + seconds
         steps = 0
         while (instant := self.wakeup) <= end:
@@ -255,7 +258,7 @@ class Simulation:
         self.now = end
 
     def tick(self) -> None:
-        """Tell client and nodes what time it is."""
+        """Pass the time to client and nodes."""
         for node in self.nodes:
             if node.wakeup <= self.now:
                 self._answer(node.time_passed(self.now))
@@ -263,7 +266,7 @@ class Simulation:
             self.feed(neutral.TimePassed())
 
     def flow(self) -> None:
-        """Let every stream connect and carry everything, both ways, until nothing moves; time stands still."""
+        """Let every stream connect and carry all bytes, both ways, until nothing moves; time stands still."""
         for _ in range(STEPS_MAX):
             if self.wakeup <= self.now:
                 self.tick()
@@ -280,7 +283,7 @@ class Simulation:
         raise AssertionError(LIVELOCK)
 
     def run(self, seconds: float = 60.0) -> None:
-        """Let everything flow and time pass until every operation is settled, or ``seconds`` are over."""
+        """Let bytes flow and time pass until every operation is settled, or for at most ``seconds``."""
         end = self.now + seconds
         self.flow()
         while self.open_operations and self.now < end:
@@ -292,12 +295,12 @@ class Simulation:
 
     @property
     def wakeup(self) -> float:
-        """When client or node has something to do."""
+        """Time at which client or node has something to do."""
         return min(self.machine.wakeup, self.nodes.wakeup)
 
     @property
     def open_operations(self) -> int:
-        """How many operations are not settled."""
+        """Number of operations that are not settled."""
         return self.machine.statistics().open_operations
 
     def _new_token(self) -> neutral.Token:
@@ -382,13 +385,13 @@ class Simulation:
                 assert_never(action)
 
     def _drop(self, stream: neutral.StreamId, cause: neutral.LossCause) -> None:
-        """Close a stream, and report its loss after the event that is being handled."""
+        """Close a stream, and report its loss after the current event."""
         link = self.links.pop(stream)
         self._tell_of_loss(stream, link)
         self._answers.append(neutral.StreamLost(stream, cause, handed_over=link.handed_over))
 
     def _ask(self, action: neutral.ConsultStrategy | neutral.AcquirePermit | neutral.RecordSuccess) -> None:
-        """Leave it to the test to ask an asynchronous strategy, and to answer for it."""
+        """Leave a call of an asynchronous strategy, and its answer, to the test."""
         if isinstance(action, neutral.RecordSuccess):
             self.recorded.append(action)
         else:
@@ -406,7 +409,7 @@ class Simulation:
     def _settle(self, token: neutral.Token) -> None:
         assert token not in self.settled_at, f"operation {token} was settled twice"
         self.settled_at[token] = self.now
-        # Whoever traces an operation ends its attempt with it.
+        # A tracer ends the attempt together with its operation.
         self.attempts.pop(token, None)
 
     def _answer(self, actions: Sequence[NodeAction]) -> None:

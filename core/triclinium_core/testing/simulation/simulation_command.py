@@ -1,6 +1,6 @@
-"""The command ``python -m triclinium_core.testing.simulation``: many histories, or one with all that happens in it.
+"""Command ``python -m triclinium_core.testing.simulation``: runs many histories, or one with all its steps.
 
-It touches neither clock nor terminal; its caller passes them in.
+It uses neither clock nor terminal; the caller passes them in.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ REGRESSIONS: Mapping[int, str] = {
     154_160_002: "a breaker whose canary was answered, though not as it should be, and that stayed open",
     182_691_722: "a service that refused connections beside a busy one, and was asked for them again without a pause",
 }
-"""By seed, what the history met that nothing had met before."""
+"""Regressions by seed, with the new condition that each history met."""
 
 
 PROGRAM = "python -m triclinium_core.testing.simulation"
 SEEDS_DEFAULT = 200
 DRAWN_SEED_MOST = 999_999_999
-"""What is drawn can be read out and typed again."""
+"""Drawn seeds are short enough to read out and type."""
 LAST_STEPS = 40
-"""Lines of the history that a failure shows; a replay shows all of them."""
+"""Number of lines of the history that a failure shows; a replay shows all of them."""
 PROGRESS_LINES = 10
 
 Spread = Callable[[Callable[[int], SeedResult], Iterable[int]], Iterable[SeedResult]]
-"""Calls a function for each seed, in order, and yields what it returns: ``map``, or one that uses several processes."""
+"""Function that calls another for each seed and yields the results in order: ``map``, or one with several processes."""
 
 
 def main(
@@ -44,14 +44,14 @@ def main(
     spread: Callable[[int], Spread] = lambda jobs: map,
     make_nodes: MakeNodes = FakeNodes,
 ) -> int:
-    """Play histories until one breaks a law, and return the exit status: 0, or 1 where one did.
+    """Run histories until one breaks a law, and return the exit status: 0, or 1 after a breach.
 
     Args:
-        arguments: those of the command line; a wrong one ends the program with a message and status 2.
-        clock: monotonic seconds.
-        write: takes what is printed, a line at a time.
-        spread: by the number of processes that it may use.
-        make_nodes: the cluster; a test gives one that lies.
+        arguments: command line arguments; an invalid one ends the program with a message and status 2.
+        clock: returns monotonic seconds.
+        write: prints a line.
+        spread: returns a ``Spread`` for a number of processes.
+        make_nodes: creates the cluster; a test passes one that lies.
     """
     options = _parser().parse_args(arguments)
     if options.seed is not None and options.seeds is None:
@@ -72,7 +72,7 @@ def main(
 
 
 def _chosen(options: argparse.Namespace) -> tuple[Sequence[int], str]:
-    """Return the seeds to play, and what they are called."""
+    """Return the seeds to run, and their title."""
     count = SEEDS_DEFAULT if options.seeds is None else options.seeds
     if options.draw is None:
         first = options.seed or 0
@@ -84,7 +84,7 @@ def _chosen(options: argparse.Namespace) -> tuple[Sequence[int], str]:
 
 def _play_on(make_nodes: MakeNodes, seed: int) -> SeedResult:
     outcome = play(seed, make_nodes)
-    # Nobody reads what went well, and it may have to travel from another process.
+    # Successful histories are not shown, and the result may be sent from another process.
     return outcome if outcome.law is not None else replace(outcome, timeline=())
 
 

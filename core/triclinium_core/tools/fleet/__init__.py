@@ -1,8 +1,8 @@
-"""A fleet of clients and the service that they ask, in virtual time: what a retry strategy does to an outage.
+"""Simulation of a fleet of clients and its service in virtual time, with an outage and retries.
 
-``simulate`` plays it with one of the core's strategies, and ``play`` with any other. They are driven as a client drives
-them, and nothing here repeats their rules. ``testing.simulation`` is something else: it looks for bugs in the client,
-joins real machines and fake nodes byte by byte, and has no load.
+``simulate`` runs it with a strategy of the core, and ``play`` with any other. It calls the strategies as a client does
+and does not repeat their rules. ``testing.simulation`` has another purpose: it searches for bugs in the client,
+connects real machines and fake nodes byte by byte, and simulates no load.
 """
 
 from triclinium_core.tools.fleet.demand import (

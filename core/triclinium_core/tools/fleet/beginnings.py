@@ -13,12 +13,12 @@ from triclinium_core.tools.fleet.scenario import Fleet
 
 
 class Beginnings:
-    """Instants and clients, in the order of time; of a closed loop only the first operation of each client.
+    """Start times and clients in chronological order; for a closed loop only the first operation of each client.
 
     Args:
-        fleet: who asks.
-        duration: no operation begins then or later.
-        rng: draws the phases of clients that are even, and all the rest of others.
+        fleet: the clients.
+        duration: instant from which no operation begins, in seconds.
+        rng: random source for the phases of even arrivals, and for all start times and clients of Poisson arrivals.
     """
 
     def __init__(self, fleet: Fleet, duration: float, rng: Random) -> None:
@@ -26,7 +26,7 @@ class Beginnings:
         self._duration = duration
         self._rng = rng
         self._clock = clock_of(fleet.trend)
-        # Each client has its share of the period, so that the demand is as even as clients can make it.
+        # Each client has its own part of the period, so that the demand is as even as possible.
         self._phases = (
             array("d", ((client + rng.random()) / fleet.demand for client in range(fleet.clients)))
             if isinstance(fleet.arrivals, EvenArrivals)
@@ -59,7 +59,7 @@ class Beginnings:
             start = periods * period
 
     def _poisson(self, *, at_once: bool) -> Iterator[tuple[float, int]]:
-        # Many independent clients are one stream of their sum, of which each operation is anybody's.
+        # Many independent clients are equivalent to one stream in which each operation belongs to a random client.
         clock, clients, draw, log = self._clock, self._fleet.clients, self._rng.random, math.log
         if at_once:
             yield from ((0.0, client) for client in range(clients))

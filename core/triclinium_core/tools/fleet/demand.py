@@ -1,7 +1,7 @@
 """Intervals between the operations of a client, and changes of the demand over time.
 
-The demand is counted in seconds of a fleet as it is at its usual demand. A trend says when such a second is over: after
-half a second of the clock where the demand has doubled.
+Demand is measured in seconds of the fleet's usual demand. A trend converts them to clock time: if the demand doubles,
+one such second takes half a second of the clock.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from triclinium_core.checks import check_flag, check_integer, check_number
 from triclinium_core.tools.fleet.times import SECONDS_MAX, FixedTime, RandomTime
 
 OPERATIONS_MAX = 20_000_000
-"""Operations that one simulation may begin: half an hour of work, and some gigabytes at the very worst."""
+"""Maximum number of operations of one simulation: half an hour of work, and some gigabytes in the worst case."""
 FACTOR_MAX = 1e6
-"""What the usual demand may be multiplied by."""
+"""Maximum multiple of the usual demand."""
 
 
 class EvenArrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="even"):
@@ -28,47 +28,47 @@ class EvenArrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class PoissonArrivals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="poisson"):
-    """Each client begins operations at random, one in a period on average, whatever it did before.
+    """Each client begins operations at random, one per period on average, independently of earlier ones.
 
     Raises:
         InvalidArgumentException: a value is of another type.
     """
 
     at_once: bool = False
-    """Whether each client begins one more at 0, as if it had been asked for when the simulation begins."""
+    """Whether each client begins one more operation at 0."""
 
     def __post_init__(self) -> None:
         check_flag(self.at_once, "at_once")
 
 
 class ClosedLoop(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="closed_loop"):
-    """Each client begins its next operation when the one before is over; the first ones begin at 0, all together.
+    """Each client begins its next operation after the previous one has ended. All first operations begin at 0.
 
-    The period of the fleet says nothing then.
+    The period of the fleet has no effect.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
     """
 
     operations: int = 1
-    """Of each client; it begins fewer where the duration is over before."""
+    """Number of operations of each client; fewer if the duration ends before."""
     pause: RandomTime = FixedTime(seconds=0.0)
-    """From the end of an operation to the beginning of the next."""
+    """Time from the end of an operation to the beginning of the next."""
 
     def __post_init__(self) -> None:
         check_integer(self.operations, "operations", 1, OPERATIONS_MAX)
 
 
 Arrivals = EvenArrivals | PoissonArrivals | ClosedLoop
-"""How clients space their operations."""
+"""Intervals between the operations of a client, of any kind."""
 
 
 class Steady(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="steady"):
-    """The usual demand, all the time."""
+    """Constant demand."""
 
 
 class Spike(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="spike"):
-    """The usual demand, but for a time.
+    """Usual demand, except between two instants.
 
     Raises:
         InvalidArgumentException: it does not end after its start, or a value is out of range or of another type.
@@ -77,7 +77,7 @@ class Spike(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="
     start: float
     end: float
     factor: float
-    """The demand between the two, as a multiple of the usual one; below 1 it is a lull."""
+    """Demand between the two, as a multiple of the usual one. It may be below 1."""
 
     def __post_init__(self) -> None:
         check_number(self.start, "start", 0.0, SECONDS_MAX)
@@ -90,7 +90,7 @@ class Spike(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="
 
 
 class Ramp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="ramp"):
-    """The demand rises and falls along straight lines; it stays what it is before the first point and after the last.
+    """Piecewise linear demand, constant before the first point and after the last.
 
     Raises:
         InvalidArgumentException: there is no point, their seconds do not grow, or a value is out of range or of another
@@ -98,7 +98,7 @@ class Ramp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="r
     """
 
     points: tuple[tuple[float, float], ...]
-    """Seconds, and the demand then as a multiple of the usual one."""
+    """Instants in seconds, each with the demand as a multiple of the usual one."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.points, tuple) or not all(
@@ -120,11 +120,11 @@ class Ramp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="r
 
 
 Trend = Steady | Spike | Ramp
-"""How the demand changes over time."""
+"""Changes of the demand over time, of any kind."""
 
 
 def corners(trend: Trend) -> Sequence[tuple[float, float]]:
-    """Return the demand as straight lines from 0 on: seconds, and the multiple of the usual demand then.
+    """Return the corners of the demand from 0 on: instants in seconds, each with a multiple of the usual demand.
 
     Two corners at the same instant are a step.
     """
@@ -140,7 +140,7 @@ def corners(trend: Trend) -> Sequence[tuple[float, float]]:
 
 
 def demanded(trend: Trend, duration: float) -> float:
-    """Return the demand of so many seconds of the clock, in seconds of the usual demand."""
+    """Return the demand of ``duration`` seconds of the clock, in seconds of the usual demand."""
     total = 0.0
     lines = corners(trend)
     for (start, low), (end, high) in zip(lines, (*lines[1:], (math.inf, lines[-1][1])), strict=True):
@@ -152,7 +152,7 @@ def demanded(trend: Trend, duration: float) -> float:
 
 
 def clock_of(trend: Trend) -> Callable[[float], float]:
-    """Return what tells when so many seconds of the usual demand have come: seconds of the clock, ``inf`` for never."""
+    """Return a function from seconds of the usual demand to seconds of the clock; ``inf`` if that is never reached."""
     if isinstance(trend, Steady):
         return lambda demand: demand
     lines = corners(trend)
@@ -166,7 +166,7 @@ def clock_of(trend: Trend) -> Callable[[float], float]:
         rest = demand - reached[line]
         if rest <= 0.0:
             return start
-        # rest = low * x + slope * x² / 2, solved so that nothing cancels out.
+        # rest = low * x + slope * x² / 2, solved without cancellation.
         speed = low + math.sqrt(max(low * low + 2.0 * slope * rest, 0.0))
         return start + 2.0 * rest / speed if speed > 0.0 else math.inf
 

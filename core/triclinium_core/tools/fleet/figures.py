@@ -1,4 +1,4 @@
-"""Figures of a fleet's outage: step by step, in total, and the time until recovery."""
+"""Figures of a simulation: by step, in total, and the time until recovery."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from itertools import accumulate
 from triclinium_core.tools.fleet.scenario import Outage, Scenario
 
 RECOVERED_SHARE = 0.95
-"""The service counts as recovered when this share of the operations that begin succeeds."""
+"""Share of the operations in a step that must succeed for the service to count as recovered."""
 
 PERCENTS = (50.0, 99.0)
 _FASTEST = 1e-6
 _STEPS_A_DECADE = 50
-"""Percentiles are told with steps of 4.7 %."""
+"""Resolution of percentiles: steps of 4.7 %."""
 _DECADES = 16
-"""From a microsecond to longer than any timeout."""
+"""Range of latencies: from a microsecond to more than any timeout."""
 
 COUNTS = ("begun", "sent", "succeeded", "failed", "fulfilled", "throttled", "wasted")
-"""What a bucket counts; the totals count all but what was fulfilled."""
+"""Counts of a bucket. The totals have all of them except ``fulfilled``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,58 +30,58 @@ class Totals:
     """Counts of all operations, each followed to its end."""
 
     begun: int
-    """Operations that began: the demand."""
+    """Number of operations that began: the demand."""
     sent: int
-    """Attempts, first ones and retries: the offered load."""
+    """Number of attempts, first ones and retries: the offered load."""
     succeeded: int
-    """Operations that ended with an answer in time: the goodput."""
+    """Number of operations that ended with an answer in time: the goodput."""
     failed: int
-    """Operations that ended otherwise."""
+    """Number of operations that ended otherwise."""
     throttled: int
-    """Attempts for which the service had no room."""
+    """Number of attempts that the service rejected for overload."""
     wasted: int
-    """Attempts that were served when their callers had left."""
+    """Number of attempts that were served after their callers had left."""
 
     @property
     def amplification(self) -> float | None:
-        """Attempts for each operation that began; None where none began."""
+        """Attempts per operation; None without operations."""
         return self.sent / self.begun if self.begun else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeStep(Totals):
-    """One step of the time line: the same, by the instant at which each thing happened."""
+    """Counts of one time step. Each event counts in the step in which it happened."""
 
     start: float
-    """Seconds since the beginning."""
+    """Start of the step in seconds."""
     fulfilled: int
-    """Operations that began here and succeeded, whenever that was."""
+    """Number of operations that began in this step and succeeded at any time."""
     queue: float
-    """The most requests that waited."""
+    """Maximum number of queued requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetFigures:
-    """What came of one strategy."""
+    """Figures of one strategy."""
 
     strategy: str
     buckets: Sequence[TimeStep]
-    """Up to the duration; what ended later is in the totals only."""
+    """Steps up to the duration. Later events count in the totals only."""
     totals: Totals
     peak_sent: float
-    """The largest offered load of a bucket, in attempts per second."""
+    """Largest offered load of a step, in attempts per second."""
     recovered_after: float | None
-    """Seconds from the end of the outage to the first bucket from which on ``RECOVERED_SHARE`` of the operations that
-    begin succeed, and it stays so; None where that never comes, or where there was no outage (decision F1)."""
+    """Seconds from the end of the outage to the first step from which on at least ``RECOVERED_SHARE`` of the operations
+    in every step succeed. None if there is no such step, or no outage (decision F1)."""
     latencies: Sequence[tuple[float, float]]
-    """Percentiles of the operations that succeeded, from their beginning to the answer, as (percent, seconds)."""
+    """Percentiles of the latency of successful operations, as (percent, seconds)."""
     latency_mean: float | None
-    """The mean of the same, in seconds, and as exact as a float; None where none succeeded."""
+    """Mean latency of successful operations in seconds, with the precision of a float. None if none succeeded."""
     finished_at: float
-    """Seconds from the beginning to the end of the last operation; 0 where there was none."""
+    """End of the last operation in seconds; 0 without operations."""
 
     def to_json(self) -> dict[str, object]:
-        """Return the figures as an object for JSON; seconds are rounded to microseconds."""
+        """Return the figures as an object for JSON, with seconds rounded to microseconds."""
         return {
             "strategy": self.strategy,
             "totals": {**asdict(self.totals), "amplification": _rounded(self.totals.amplification)},
@@ -107,7 +107,7 @@ def _rounded(number: float | None) -> float | None:
 
 
 def recovered_after(buckets: Sequence[TimeStep], outage: Outage | None) -> float | None:
-    """Return how long it took, as ``FleetFigures.recovered_after`` has it."""
+    """Return the time until recovery, as in ``FleetFigures.recovered_after``."""
     if outage is None:
         return None
     since: float | None = None
@@ -122,9 +122,9 @@ def recovered_after(buckets: Sequence[TimeStep], outage: Outage | None) -> float
 
 
 class Tally:
-    """Counts while a simulation runs, as large as its buckets are many.
+    """Counts of a running simulation. Its size is proportional to the number of buckets.
 
-    Whatever comes after the duration counts in the last bucket, which nobody is shown.
+    Events after the duration count in an extra bucket, which only the totals include.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -143,12 +143,12 @@ class Tally:
         self._counts[name][self._at(now)] += 1
 
     def waits(self, requests: float, now: float) -> None:
-        """Record how many requests wait."""
+        """Record the number of queued requests."""
         bucket = self._at(now)
         self._queue[bucket] = max(self._queue[bucket], requests)
 
     def success(self, began: float, now: float) -> None:
-        """Count an operation that ended well."""
+        """Count an operation that succeeded."""
         self.count("succeeded", now)
         self.count("fulfilled", began)
         self._finished_at = max(self._finished_at, now)
@@ -163,7 +163,7 @@ class Tally:
         self._finished_at = max(self._finished_at, now)
 
     def figures(self, strategy: str) -> FleetFigures:
-        """Return what was counted."""
+        """Return the figures of a strategy."""
         buckets = [
             TimeStep(
                 start=index * self._width,
@@ -177,7 +177,7 @@ class Tally:
             strategy=strategy,
             buckets=buckets,
             totals=totals,
-            # The last one may be cut short by the duration.
+            # The duration may end within the last bucket.
             peak_sent=max(bucket.sent / min(self._width, self._duration - bucket.start) for bucket in buckets),
             recovered_after=recovered_after(buckets, self._outage),
             latencies=[(percent, self._percentile(percent)) for percent in PERCENTS if totals.succeeded],

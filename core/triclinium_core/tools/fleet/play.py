@@ -1,7 +1,7 @@
-"""The simulation: one heap of events in virtual time.
+"""Simulation loop: one heap of events in virtual time.
 
-An attempt whose end is known, and that nobody else has to hear of, is settled at once: without trouble an operation
-costs no entry of the heap.
+An attempt whose end is known, and does not affect other operations, is completed immediately. So an operation without
+problems needs no entry in the heap.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from triclinium_core.tools.fleet.strategies import STRATEGIES, Call, MakeProcess
 from triclinium_core.tools.fleet.times import sampler
 
 _Entry = tuple[float, int, Call | None, AttemptOutcome | Later | int | None]
-"""When, a number that settles who is first at the same instant, whose operation, and what happens to it: an attempt ends,
-the service is asked about it, or with None the next one is due. With no operation a client begins one, told by its number,
-or the service is asked about a request whose client has left."""
+"""Instant, number that orders entries of the same instant, operation, and event of the operation: the end of an
+attempt, a call of the service about it, or None if the next attempt is due. Without an operation, the event is the
+number of a client that begins one, or a call of the service about a request whose client has left."""
 
 OnProgress = Callable[[float], None]
-"""Hears how far a simulation has come, in virtual seconds from 0 to its duration."""
+"""Callback for the progress of a simulation, in virtual seconds from 0 to its duration."""
 
 PROGRESS_STEPS = 200
-"""How often it hears so, at most."""
+"""Maximum number of calls of ``OnProgress``."""
 
 
 def simulate(scenario: Scenario, strategy: str, *, rng: Random, on_progress: OnProgress | None = None) -> FleetFigures:
-    """Return what the outage is like when all clients have the strategy of this name.
+    """Return the figures of a scenario if all clients have the strategy of this name.
 
     The same scenario, strategy and numbers of ``rng`` give the same figures.
 
     Args:
-        strategy: one of the scenario's own, or of ``STRATEGIES``.
-        rng: draws all that is left to chance: when clients begin, how long things take, the jitter of backoffs.
-        on_progress: hears how far the simulation has come, in virtual seconds.
+        scenario: clients, service and outage.
+        strategy: name of a strategy of the scenario or of ``STRATEGIES``.
+        rng: random source for start times, durations and jitter.
+        on_progress: callback for the progress in virtual seconds.
 
     Raises:
         InvalidArgumentException: there is no such strategy.
@@ -60,14 +61,14 @@ def simulate(scenario: Scenario, strategy: str, *, rng: Random, on_progress: OnP
 def play(
     scenario: Scenario, name: str, make_process: MakeProcess, rng: Random, on_progress: OnProgress | None = None
 ) -> FleetFigures:
-    """Return the same for a strategy of one's own, under the name that the figures shall have."""
+    """Return the figures of a scenario for a custom strategy, with ``name`` as its name in the figures."""
     player = _Player(scenario, make_process, rng)
     player.play(on_progress)
     return player.tally.figures(name)
 
 
 class _Player:
-    """Operations under way, and what happens next."""
+    """Running operations and future events."""
 
     def __init__(self, scenario: Scenario, make_process: MakeProcess, rng: Random) -> None:
         fleet = scenario.fleet
@@ -84,7 +85,7 @@ class _Player:
         self._processes: list[Process] = [make_process(fleet, rng) for _ in range(processes)]
 
     def play(self, on_progress: OnProgress | None) -> None:
-        """Let all operations begin, and follow each to its end."""
+        """Begin all operations, and follow each to its end."""
         heap, duration = self._heap, self._scenario.duration
         step = duration / PROGRESS_STEPS
         report_at = step if on_progress is not None else math.inf
@@ -102,7 +103,7 @@ class _Player:
 
     def _begin(self, client: int, now: float) -> None:
         self.tally.count("begun", now)
-        # Neighbours in time are in different processes.
+        # Put consecutive operations into different processes.
         call = self._processes[client % len(self._processes)](now, now + self._scenario.fleet.timeout)
         call.client = client
         resume_at = call.begin(now)
@@ -150,7 +151,7 @@ class _Player:
         self._follow(call, fate, at)
 
     def _follow(self, call: Call, fate: AttemptOutcome | Later, at: float) -> None:
-        """Have an attempt go on: its client hears of it, or leaves, or the service is asked again."""
+        """Continue an attempt: its client gets the outcome or leaves, or the service is called again."""
         gives_up_at = call.gives_up_at
         if at >= gives_up_at:
             if fate is AttemptOutcome.ANSWERED:
@@ -168,7 +169,7 @@ class _Player:
             self._push(at, call, fate)
 
     def _serve_nobody(self, later: Later, now: float) -> None:
-        """Have the service go on with a request whose client has left."""
+        """Let the service continue a request whose client has left."""
         fate, at = self._service.ask(later, now)
         if fate is AttemptOutcome.ANSWERED:
             self.tally.count("wasted", at)
@@ -186,7 +187,7 @@ class _Player:
             self._go_round(call.client, now)
 
     def _go_round(self, client: int, now: float) -> None:
-        """Have a client of a closed loop begin its next operation."""
+        """Schedule the next operation of a client in a closed loop."""
         assert self._pause is not None
         self._remaining[client] -= 1
         begin_at = now + self._pause()

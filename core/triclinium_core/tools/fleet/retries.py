@@ -1,6 +1,6 @@
 """Retries of the clients of a scenario, as values: a strategy of the core, with its numbers.
 
-``strategies`` makes the strategies; here is only what a scenario says of them. Seconds and attempts.
+This module has only the parameters, in seconds and attempts; ``strategies`` creates the strategies.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from triclinium_core.retry.smithy import Jitter
 from triclinium_core.tools.fleet.times import SECONDS_MAX
 
 ATTEMPTS_MAX = 10_000
-"""Attempts of one operation. A scenario whose attempts take no time comes to its end with a limit only."""
+"""Maximum number of attempts of one operation. Without it, a scenario whose attempts take no time would never end."""
 
 
 class NoDelay(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="none"):
-    """Retries come at once."""
+    """Immediate retries."""
 
 
 class ExponentialDelays(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="exponential"):
@@ -27,7 +27,7 @@ class ExponentialDelays(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """
 
     base: float
-    """Before the first retry, and before jitter."""
+    """Delay before the first retry, without jitter."""
     most: float
     jitter: Jitter = Jitter.FULL
 
@@ -38,7 +38,7 @@ class ExponentialDelays(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class DecorrelatedDelays(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="decorrelated"):
-    """Delays that are drawn between a base and three times the delay before, up to a ceiling.
+    """Delays that are drawn between a base and three times the previous delay, up to a ceiling.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
@@ -53,11 +53,11 @@ class DecorrelatedDelays(Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 Delays = NoDelay | ExponentialDelays | DecorrelatedDelays
-"""How long clients wait before a retry."""
+"""Delays before retries."""
 
 
 class CountedRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="counted"):
-    """A number of attempts, and nothing that operations share: ``SimpleRetryStrategy``.
+    """A limited number of attempts, without shared state: ``SimpleRetryStrategy``.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
@@ -65,7 +65,7 @@ class CountedRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     name: str
     max_attempts: int
-    """The first among them."""
+    """Maximum number of attempts, including the first."""
     delays: Delays = NoDelay()
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class CountedRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class QuotaRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="quota"):
-    """A number of attempts, while a quota lasts that successes refill: ``StandardRetryStrategy``.
+    """A limited number of attempts, and a quota that successes refill: ``StandardRetryStrategy``.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
@@ -83,7 +83,7 @@ class QuotaRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     name: str
     max_attempts: int = 3
     quota: int = 500
-    """What it begins with; a retry costs 14, and 5 after a throttling error."""
+    """Initial tokens. A retry costs 14, or 5 after a throttling error."""
     delays: Delays = ExponentialDelays(base=0.05, most=20.0)
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class QuotaRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class BudgetRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="budget"):
-    """Retries while a budget lasts that first attempts feed: ``BudgetRetryStrategy``.
+    """Retries within a budget to which first attempts contribute: ``BudgetRetryStrategy``.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
@@ -101,9 +101,9 @@ class BudgetRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     name: str
     capacity: float = 5.0
-    """Retries that the budget holds at most, and at first."""
+    """Maximum and initial number of retries in the budget."""
     deposit: float = 0.1
-    """What each first attempt adds."""
+    """Number of retries that each first attempt adds."""
     max_attempts: int = ATTEMPTS_MAX
     delays: Delays = NoDelay()
 
@@ -115,7 +115,7 @@ class BudgetRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class BreakerRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="breaker"):
-    """A number of attempts, while few fail: ``BreakerRetryStrategy``.
+    """A limited number of attempts, while few fail: ``BreakerRetryStrategy``.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
@@ -124,7 +124,7 @@ class BreakerRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     name: str
     max_attempts: int = 4
     failure_share: float = 0.1
-    """Attempts that failed, for each operation; above it nothing is retried."""
+    """Failed attempts per operation above which nothing is retried."""
     delays: Delays = NoDelay()
 
     def __post_init__(self) -> None:
@@ -134,7 +134,7 @@ class BreakerRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class CouchbaseRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="couchbase"):
-    """Retries until the deadline, as operations of a cluster do: ``BestEffortRetryStrategy``.
+    """Retries until the deadline: ``BestEffortRetryStrategy``.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
@@ -142,12 +142,12 @@ class CouchbaseRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     name: str
     first: float = 0.001
-    """The delay before the first retry, and before jitter."""
+    """Delay before the first retry, without jitter."""
     most: float = 0.5
     factor: float = 2.0
-    """What each delay is multiplied by for the next."""
+    """Ratio of each delay to the previous one."""
     jitter: float = 0.0
-    """The share of each delay that is random."""
+    """Random share of each delay."""
 
     def __post_init__(self) -> None:
         check_text(self.name, "name")
@@ -158,4 +158,4 @@ class CouchbaseRetries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 Retries = CountedRetries | QuotaRetries | BudgetRetries | BreakerRetries | CouchbaseRetries
-"""How clients retry."""
+"""Retries of clients, of any kind."""

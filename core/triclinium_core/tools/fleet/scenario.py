@@ -1,7 +1,7 @@
 """Scenario of a simulation: clients, service and outage. Durations and instants are seconds.
 
-All of it is checked when it is made, so that a simulation that has begun comes to its end. Every value can be read from
-TOML or JSON by ``msgspec.convert``; where one of several kinds may stand, the key ``type`` says which.
+All values are checked when they are created, so that every simulation ends. ``msgspec.convert`` can read each from TOML
+or JSON. If there are several kinds of a value, the key ``type`` selects one.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from triclinium_core.tools.fleet.retries import Retries
 from triclinium_core.tools.fleet.times import SECONDS_LEAST, SECONDS_MAX, FixedTime, RandomTime
 
 WAITING_MAX = 2_000_000
-"""Operations that may be under way at once; each is a few hundred bytes."""
+"""Maximum number of concurrent operations, of a few hundred bytes each."""
 BUCKETS_MAX = 100_000
 CLIENTS_MAX = 1_000_000
 
 
 @unique
 class OutageKind(StrEnum):
-    """What clients meet during the outage."""
+    """Behaviour of the service during an outage."""
 
     REFUSES = "refuses"
-    """Connections are refused, so that nothing is sent."""
+    """The service refuses connections, so nothing is sent."""
     CLOSES = "closes"
-    """Requests are taken, and the connection closes without an answer."""
+    """The service accepts requests, and closes the connection without an answer."""
     SILENT = "silent"
-    """Requests are taken, and nothing comes back."""
+    """The service accepts requests, and sends nothing."""
     DENIES = "denies"
-    """The credentials are refused."""
+    """The service refuses the credentials."""
 
 
 @unique
 class Overload(StrEnum):
-    """What becomes of a request for which there is no room in the queue."""
+    """Behaviour of the service when its queue is full."""
 
     THROTTLES = "throttles"
-    """It is answered at once: come back later."""
+    """The service answers immediately with a throttling error."""
     SILENT = "silent"
-    """It is dropped without an answer."""
+    """The service drops the request without an answer."""
 
 
 class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Clients that begin an operation every ``period``, evenly spread over it, whatever became of the one before.
+    """Clients of a service. By default each begins one operation per ``period``, at evenly spread instants.
 
-    That is what they do unless ``arrivals`` and ``trend`` say something else.
+    It does so independently of the results of earlier operations. ``arrivals`` and ``trend`` can change that.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
@@ -66,17 +66,17 @@ class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     clients: int = 1_000
     period: float = 10.0
     timeout: float = 2.5
-    """What an operation may take in all; then its caller leaves."""
+    """Timeout of an operation, after which its caller leaves."""
     attempt_timeout: float | None = None
-    """What one attempt may take, for strategies that retry timeouts; Couchbase's know no such thing."""
+    """Timeout of one attempt, for strategies that retry timeouts. Couchbase's strategies ignore it."""
     clients_per_process: int = 100
-    """How many clients share a strategy, and so its quota."""
+    """Number of clients that share a strategy and its quota."""
     idempotent: bool = True
     """Whether operations may be applied twice."""
     arrivals: Arrivals = EvenArrivals()
-    """How operations follow each other."""
+    """Intervals between the operations of a client."""
     trend: Trend = Steady()
-    """How the demand changes over time; in a closed loop it cannot."""
+    """Changes of the demand over time. A closed loop permits none."""
 
     def __post_init__(self) -> None:
         check_integer(self.clients, "clients", 1, CLIENTS_MAX)
@@ -95,11 +95,11 @@ class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def demand(self) -> float:
-        """Operations that begin in a second, at the usual demand."""
+        """Number of operations that begin per second at the usual demand."""
         return self.clients / self.period
 
     def operations(self, duration: float) -> float:
-        """Return how many operations begin in so many seconds, on average; in a closed loop, at most."""
+        """Return the mean number of operations in ``duration`` seconds; in a closed loop, the maximum."""
         if isinstance(self.arrivals, ClosedLoop):
             return float(self.clients * self.arrivals.operations)
         return self.demand * demanded(self.trend, duration)
@@ -107,32 +107,32 @@ class Fleet(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 @unique
 class Work(StrEnum):
-    """How long the worker of a service takes for a request."""
+    """Time that the worker of a service takes for a request."""
 
     CONSTANT = "constant"
-    """As long as for every other."""
+    """The same time for each request."""
     EXPONENTIAL = "exponential"
-    """A random time that is as long on average, and mostly shorter: the service of an M/M/1 queue."""
+    """An exponentially distributed time with the same mean: the service of an M/M/1 queue."""
 
 
 class SimulatedService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="queue"):
-    """One queue and one worker that takes ``1 / capacity`` for a request.
+    """Service with one queue and one worker that takes ``1 / capacity`` for a request.
 
-    It does not know who still waits: it works for callers who have left, too.
+    It also serves requests whose callers have left.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
     """
 
     capacity: float
-    """Requests that it serves in a second."""
+    """Number of requests that the service serves per second."""
     latency: float = 0.01
-    """From sending to the answer, beside the wait in the queue and the work."""
+    """Time from sending to the answer, besides the wait in the queue and the work."""
     queue: float = 1.0
-    """Seconds of work that may wait; what comes on top of it is overload."""
+    """Length of the queue in seconds of work. Requests beyond it are overload."""
     overload: Overload = Overload.THROTTLES
     rejection_cost: float = 0.1
-    """What turning a request away costs, as a share of what serving it would."""
+    """Cost of rejecting a request, as a share of the cost of serving it."""
     work: Work = Work.CONSTANT
 
     def __post_init__(self) -> None:
@@ -145,20 +145,20 @@ class SimulatedService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ParallelService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="parallel"):
-    """It serves all requests at the same time, and takes longer for each the more there are.
+    """Service that serves all requests concurrently. Each takes longer the more there are.
 
-    It does not know who still waits, and never turns anybody away.
+    It also serves requests whose callers have left, and rejects none.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
     """
 
     base: float = 0.0
-    """Seconds that a request takes in any case."""
+    """Minimum time of a request, in seconds."""
     growth: float = 0.0
-    """Seconds that it takes in addition for each request that is served when it begins, itself among them."""
+    """Additional seconds for each request in service when a request begins, including itself."""
     leg: RandomTime = FixedTime(seconds=0.005)
-    """The way of a request to the service, and again that of its answer."""
+    """Time of a request to the service, and of its answer back."""
 
     def __post_init__(self) -> None:
         check_number(self.base, "base", 0.0, SECONDS_MAX)
@@ -166,25 +166,25 @@ class ParallelService(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ContendedRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="contended_row"):
-    """One row that all clients update, with optimistic concurrency: an attempt reads its version and writes it back.
+    """Row that all clients update with optimistic concurrency: an attempt reads the version and writes it back.
 
-    The write is refused where another one came between the two; it takes the service no time. An attempt is one request
+    The write is refused if another write came between the two. Reads and writes take no time. An attempt is one request
     in the figures, and four legs long.
     """
 
     leg: RandomTime = FixedTime(seconds=0.005)
-    """The way of a read or a write to the row, and again that of its answer."""
+    """Time of a read or a write to the row, and of its answer back."""
 
 
 Service = SimulatedService | ParallelService | ContendedRow
-"""Who answers."""
+"""Service of any kind."""
 
 
 class Outage(Struct, frozen=True, forbid_unknown_fields=True):
-    """From ``start`` on, up to ``end``, nobody is served, and what waited in the queue is lost.
+    """Outage from ``start`` until ``end``. The service serves no requests, and queued requests are lost.
 
     Raises:
-        InvalidArgumentException: it does not end after its start, or a value is of another type.
+        InvalidArgumentException: the end is not after the start, or a value is of another type.
     """
 
     start: float
@@ -202,22 +202,22 @@ class Outage(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One simulation: operations begin from 0 up to ``duration``, and each is followed to its end.
+    """One simulation: operations begin from 0 until ``duration``, and each is followed to its end.
 
     Raises:
-        InvalidArgumentException: a value is out of range, or all of them together ask for too much.
+        InvalidArgumentException: a value is out of range, or the simulation would be too large.
     """
 
     fleet: Fleet
     service: Service
     outage: Outage | None = None
     failure_rate: float = 0.0
-    """The share of requests that the service answers with an error, each by chance; a retry may succeed."""
+    """Share of requests that the service answers with an error at random. A retry may succeed."""
     duration: float = 60.0
     bucket: float = 1.0
-    """Width of the steps in which figures are given."""
+    """Width of the steps of the figures, in seconds."""
     strategies: tuple[Retries, ...] = ()
-    """Strategies of one's own, beside those that everybody has; ``simulate`` finds them by their names."""
+    """Custom strategies besides ``STRATEGIES``; ``simulate`` finds them by name."""
 
     def __post_init__(self) -> None:
         check_number(self.failure_rate, "failure_rate", 0.0, 1.0)
@@ -235,7 +235,7 @@ class Scenario(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 f"strategies: two have the same name; the names are {', '.join(names)}", parameter="strategies"
             )
         operations = self.fleet.operations(self.duration)
-        # No more are under way than begin while one lasts; a trend may have all of them in one moment.
+        # At most as many operations are concurrent as begin within one timeout. A trend may begin all in one instant.
         waiting = min(self.fleet.demand * self.fleet.timeout, operations)
         for parameter, value, name, most, next_step in (
             ("duration", operations, "operations", OPERATIONS_MAX, "simulate fewer clients, or less time"),

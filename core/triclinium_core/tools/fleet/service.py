@@ -1,7 +1,7 @@
 """Services as pure machines: the result of each request, and its time.
 
-Where that cannot be known at once, because it depends on requests that will come before, the machine says when it has to
-be asked again. Since the outage is known from the start, nothing has to be taken back later.
+If the result depends on requests that arrive later, the machine returns the instant at which to ask it again. The
+outage is known from the start, so no result is revoked later.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from triclinium_core.tools.fleet.times import ExponentialTime, sampler
 
 @unique
 class AttemptOutcome(Enum):
-    """What a client hears of one attempt."""
+    """Outcome of one attempt for its client."""
 
     ANSWERED = "answered"
     THROTTLED = "throttled"
     FAILED = "failed"
-    """An error that says that a retry may succeed."""
+    """Error after which a retry may succeed."""
     CONFLICT = "conflict"
-    """Somebody else was faster."""
+    """Another client was faster."""
     REFUSED = "refused"
     CLOSED = "closed"
     DENIED = "denied"
     TIMED_OUT = "timed_out"
-    """Nothing, for as long as an attempt may take."""
+    """No response within the timeout of the attempt."""
 
 
 Later = Callable[[float], "Fate"]
-"""What to ask, with the present instant, for what becomes of a request."""
+"""Function of the current instant that returns the fate of a request."""
 Fate = tuple[Union[AttemptOutcome, "Later"], float]
-"""What becomes of a request, and the instant at which its client hears of it, ``inf`` for never; or whom to ask, and when."""
+"""Outcome of a request and the instant at which its client gets it (``inf``: never); or a function and its instant."""
 
 NOT_SENT = frozenset({AttemptOutcome.REFUSED, AttemptOutcome.DENIED})
-"""After these nothing of the request has left the client."""
+"""Outcomes of attempts that sent nothing."""
 
 _DURING: dict[OutageKind, AttemptOutcome] = {
     OutageKind.REFUSES: AttemptOutcome.REFUSED,
@@ -59,16 +59,16 @@ _DURING: dict[OutageKind, AttemptOutcome] = {
     OutageKind.DENIES: AttemptOutcome.DENIED,
     OutageKind.SILENT: AttemptOutcome.TIMED_OUT,
 }
-"""How requests end that come during an outage of this kind."""
+"""Outcome of requests that arrive during an outage of each kind."""
 
 
 class ServiceMachine(ABC):
-    """Feed it every request, oldest first, and ask it again when it says so.
+    """Base of the services. Pass it every request, oldest first, and call ``ask`` when it requests that.
 
     Args:
-        outage: when it serves nobody.
-        failure_rate: the share of requests that fail by chance.
-        rng: draws which.
+        outage: time in which the service serves no requests; None without an outage.
+        failure_rate: share of requests that fail at random.
+        rng: random source for failures.
     """
 
     def __init__(self, outage: Outage | None, failure_rate: float, rng: Random) -> None:
@@ -80,38 +80,38 @@ class ServiceMachine(ABC):
 
     @abstractmethod
     def waiting(self, now: float) -> float:
-        """Return how many requests are at the service."""
+        """Return the number of requests at the service."""
 
     def receive(self, now: float) -> Fate:
-        """Take a request that is sent now, and return what becomes of it."""
+        """Accept a request that is sent now, and return its fate."""
         if now >= self._start:
             if now < self._end:
                 outcome = _DURING[self._kind]
                 return outcome, math.inf if outcome is AttemptOutcome.TIMED_OUT else now + self._way()
             if not self._is_restarted:
-                # What waited was lost with the outage.
+                # Queued requests were lost in the outage.
                 self._is_restarted = True
                 self._restart(now)
         return self._lost_in_outage(now, self._take(now))
 
     def ask(self, later: Later, now: float) -> Fate:
-        """Return what becomes of a request of which ``later`` was all that was known."""
+        """Return the fate of a request for which ``later`` was returned."""
         return self._lost_in_outage(now, later(now))
 
     @abstractmethod
     def _take(self, now: float) -> Fate:
-        """Return what becomes of a request that is sent now, and that no outage meets."""
+        """Return the fate of a request that is sent now, without regard to an outage."""
 
     @abstractmethod
     def _way(self) -> float:
-        """Return how long it takes to hear that nobody serves."""
+        """Return the time until a client learns that the service is down."""
 
     @abstractmethod
     def _restart(self, now: float) -> None:
         """Forget all requests."""
 
     def _answer(self) -> AttemptOutcome:
-        """Return how a request ends that is served."""
+        """Return the outcome of a served request."""
         if self._failure_rate and self._rng.random() < self._failure_rate:
             return AttemptOutcome.FAILED
         return AttemptOutcome.ANSWERED
@@ -127,7 +127,7 @@ class ServiceMachine(ABC):
 
 
 class QueueMachine(ServiceMachine):
-    """One worker, first come, first served."""
+    """Service with one worker, first come, first served."""
 
     def __init__(
         self, service: SimulatedService, outage: Outage | None, *, failure_rate: float = 0.0, rng: Random
@@ -143,13 +143,13 @@ class QueueMachine(ServiceMachine):
         self._free_at = 0.0
 
     def waiting(self, now: float) -> float:
-        """Return how many requests wait, or what turning others away has put before them."""
+        """Return the queued work, including that for rejections, as a number of requests."""
         return max(self._free_at - now, 0.0) * self._capacity
 
     def _take(self, now: float) -> Fate:
         begin = max(self._free_at, now)
         if begin - now > self._queue:
-            # Decision F2: it takes time of the worker too, but no longer than another queue; what is more costs nothing.
+            # Decision F2: a rejection takes time of the worker, but all of them at most as much as another queue.
             self._free_at = max(self._free_at, min(self._free_at + self._rejection, now + 2 * self._queue))
             return AttemptOutcome.THROTTLED, now + self._latency if self._is_throttling else math.inf
         self._free_at = begin + (self._work if self._draw_work is None else self._draw_work())
@@ -163,7 +163,7 @@ class QueueMachine(ServiceMachine):
 
 
 class ParallelMachine(ServiceMachine):
-    """Everybody is served at the same time."""
+    """Service that serves all requests concurrently."""
 
     def __init__(
         self, service: ParallelService, outage: Outage | None, *, failure_rate: float = 0.0, rng: Random
@@ -175,7 +175,7 @@ class ParallelMachine(ServiceMachine):
         self._ends: list[float] = []
 
     def waiting(self, now: float) -> float:
-        """Return how many requests are served."""
+        """Return the number of requests in service."""
         ends = self._ends
         while ends and ends[0] <= now:
             heappop(ends)
@@ -201,7 +201,7 @@ class ParallelMachine(ServiceMachine):
 
 
 class RowMachine(ServiceMachine):
-    """One row and its version."""
+    """Service with one row and its version."""
 
     def __init__(self, service: ContendedRow, outage: Outage | None, *, failure_rate: float = 0.0, rng: Random) -> None:
         super().__init__(outage, failure_rate, rng)
@@ -209,7 +209,7 @@ class RowMachine(ServiceMachine):
         self._version = 0
 
     def waiting(self, now: float) -> float:
-        """Return 0: neither a read nor a write takes the row any time."""
+        """Return 0, because reads and writes take no time."""
         return 0.0
 
     def _take(self, now: float) -> Fate:
@@ -228,7 +228,7 @@ class RowMachine(ServiceMachine):
         return self._leg() + self._leg()
 
     def _restart(self, now: float) -> None:
-        # What was written is still there.
+        # Writes survive a restart.
         return
 
 

@@ -1,9 +1,8 @@
 """Retries of a fleet: operations of each tradition, and strategies by their names on the command line.
 
-Couchbase's operations retry through the retry machine of the core, made at the first failure. A circuit breaker belongs
-to a connection, and would stand between machine and service; it is left out, so that the figures show the strategy alone
-(decision F4). Smithy's retry as any function does, through the machine of a call and the tokens of a strategy that the
-clients of a process share.
+Couchbase operations use the retry machine of the core, which is created at the first failure. Circuit breakers, which
+belong to connections, are omitted, so that the figures show only the strategy (decision F4). Smithy operations use the
+machine of a call, and the tokens of a strategy that the clients of a process share.
 """
 
 from __future__ import annotations
@@ -36,54 +35,55 @@ from triclinium_core.tools.fleet.service import NOT_SENT, AttemptOutcome
 
 
 class Call:
-    """One operation, sent once: it knows no retries. Those that do extend it.
+    """One operation that is sent once, without retries. Subclasses add retries.
 
-    It ends once: with ``succeed``, with ``expire``, or when ``fail`` or ``resume`` says that it is over.
+    It ends once: with ``succeed``, with ``expire``, or when ``fail`` returns None or ``resume`` returns False.
     """
 
     __slots__ = ("began", "client", "deadline", "gives_up_at")
 
     hears_success: bool = False
-    """Whether ``succeed`` has to be called, in the order of time, because others profit from it."""
+    """Whether ``succeed`` must be called, in chronological order, because a success affects other operations."""
     attempt_timeout: float = math.inf
-    """Seconds that one attempt may take; ``inf`` where the strategy knows no such thing."""
+    """Timeout of one attempt in seconds; ``inf`` if the strategy supports none."""
 
     def __init__(self, began: float, deadline: float) -> None:
         self.began: float = began
         self.deadline: float = deadline
         self.client: int = 0
-        """Whose operation it is; ``play`` says so."""
+        """Number of the client; set by ``play``."""
         self.gives_up_at: float = deadline
-        """When nothing is expected of the present attempt any more; ``play`` says so."""
+        """Instant at which the current attempt times out; set by ``play``."""
 
     def begin(self, now: float) -> float | None:
-        """Return the instant at which to ``resume`` for the first attempt; None for sending it now."""
+        """Return the instant at which to call ``resume`` for the first attempt, or None to send it now."""
         return None
 
     def dispatch(self, outcome: AttemptOutcome | None, now: float) -> None:
-        """Record that an attempt is made.
+        """Record that an attempt begins.
 
         Args:
-            outcome: what will be heard of it, for it may be that nothing is sent; None where that is not known yet.
+            outcome: future outcome of the attempt, which may be that nothing is sent; None if it is not known yet.
+            now: current instant in seconds.
         """
 
     def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
-        """Record how an attempt ended, and return when to ``resume``; None where the operation is over."""
+        """Record the outcome of a failed attempt. Return when to call ``resume``, or None if the operation failed."""
         return None
 
     def resume(self, now: float) -> bool:
-        """Tell whether to send now; otherwise the operation is over."""
+        """Return whether to send now. Otherwise the operation has failed."""
         return False
 
     def succeed(self, now: float) -> None:
         """Record the answer."""
 
     def expire(self, now: float) -> None:
-        """Record that the deadline has passed, and that no answer came."""
+        """Record that the deadline passed without an answer."""
 
 
 Process = Callable[[float, float], Call]
-"""Clients that share a strategy: returns a new operation, given when it began and its deadline."""
+"""Clients that share a strategy: a function of start time and deadline that returns a new operation."""
 
 MakeProcess = Callable[[Fleet, Random], Process]
 
@@ -98,14 +98,14 @@ _EVENTS: dict[AttemptOutcome, couchbase.RequestEvent] = {
     AttemptOutcome.DENIED: couchbase.DispatchFailed(couchbase.RetryReason.AUTHENTICATION_ERROR),
     AttemptOutcome.CLOSED: couchbase.SocketClosed(couchbase.HandedOver.ALL),
 }
-"""What the client's machine hears of an attempt. There is none for a timeout: only the deadline ends an attempt."""
+"""Event for the client's machine for each outcome. A timeout has none: only the deadline ends an attempt."""
 
 _DISPATCHED = couchbase.Dispatched()
 _TIME_PASSED = couchbase.WakeupReached()
 
 
 def couchbase_clients(make_strategy: Callable[[], CouchbaseRetryStrategy]) -> MakeProcess:
-    """Return clients that retry as Couchbase's do, with what ``make_strategy`` returns for each process."""
+    """Return clients with Couchbase retries and a strategy of ``make_strategy`` for each process."""
 
     def make_process(fleet: Fleet, rng: Random) -> Process:
         machines, strategy = _Machines(fleet, rng), make_strategy()
@@ -115,7 +115,7 @@ def couchbase_clients(make_strategy: Callable[[], CouchbaseRetryStrategy]) -> Ma
 
 
 class _Machines:
-    """Makes the retry machines of the clients of one process."""
+    """Factory of the retry machines of the clients of one process."""
 
     def __init__(self, fleet: Fleet, rng: Random) -> None:
         self._idempotent = fleet.idempotent
@@ -135,7 +135,7 @@ class _Machines:
 
 
 class CouchbaseCall(Call):
-    """One operation; it has a machine from its first failure on."""
+    """One operation with Couchbase retries. It creates its machine at the first failure."""
 
     __slots__ = ("_machine", "_make_machine")
 
@@ -150,12 +150,12 @@ class CouchbaseCall(Call):
         self._machine: couchbase.RetryMachine | None = None
 
     def dispatch(self, outcome: AttemptOutcome | None, now: float) -> None:
-        """Tell the machine that a retry was sent."""
+        """Pass the dispatch of a retry to the machine."""
         if self._machine is not None and outcome not in NOT_SENT:
             self._machine.handle(_DISPATCHED, now)
 
     def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
-        """Return when the machine wants to be woken, where it retries or waits for the deadline."""
+        """Return the machine's wakeup if it retries or waits for the deadline, else None."""
         machine = self._machine
         if machine is None:
             state = couchbase.RetryState.PENDING if outcome in NOT_SENT else couchbase.RetryState.IN_FLIGHT
@@ -166,7 +166,7 @@ class CouchbaseCall(Call):
         return None
 
     def resume(self, now: float) -> bool:
-        """Tell whether the machine orders a dispatch."""
+        """Return whether the machine orders a dispatch."""
         machine = self._machine
         assert machine is not None
         return any(type(action) is couchbase.Dispatch for action in machine.handle(_TIME_PASSED, now))
@@ -178,11 +178,11 @@ class CouchbaseCall(Call):
 
 
 MakeStrategy = Callable[[Random, Callable[[], float]], smithy.MinimalRetryStrategy]
-"""Makes the strategy of one process, given its randomness and its clock."""
+"""Function of random source and clock that returns the strategy of one process."""
 
 
 def _infos(*, idempotent: bool) -> Mapping[AttemptOutcome, smithy.ErrorInfo]:
-    """Return what each outcome says of retries; what may have been applied is safe to retry if idempotent."""
+    """Return the error info of each outcome. If the attempt may have been applied, a retry is safe if idempotent."""
     return {
         AttemptOutcome.THROTTLED: smithy.ErrorInfo(is_retry_safe=True, is_throttling_error=True, fault="server"),
         AttemptOutcome.FAILED: smithy.ErrorInfo(is_retry_safe=True, fault="server"),
@@ -209,12 +209,12 @@ class SmithyProcess:
 
 
 def smithy_clients(make_strategy: MakeStrategy) -> MakeProcess:
-    """Return clients that retry as Smithy's do, with what ``make_strategy(rng, clock)`` returns for each process."""
+    """Return clients with Smithy retries and a strategy of ``make_strategy(rng, clock)`` for each process."""
     return lambda fleet, rng: partial(SmithyCall, SmithyProcess(make_strategy, fleet, rng))
 
 
 class SmithyCall(Call):
-    """One operation, and the token of its present attempt; it has a machine from its first failure on."""
+    """One operation with Smithy retries. It has a token, and creates its machine at the first failure."""
 
     __slots__ = ("_machine", "_process", "_token", "attempt_timeout")
     hears_success = True
@@ -228,12 +228,12 @@ class SmithyCall(Call):
         self._machine: CallMachine | None = None
 
     def begin(self, now: float) -> float | None:
-        """Wait where even a first attempt has to, but no longer than until the deadline."""
+        """Return the end of the first attempt's delay, at most the deadline, or None without a delay."""
         delay = self._token.retry_delay
         return min(now + delay, self.deadline) if delay > 0 else None
 
     def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
-        """Tell the machine; without another token, or without time for it, the operation is over at once (decision F6)."""
+        """Pass the failure to the machine. Return None immediately without a further token or time (decision F6)."""
         process, machine = self._process, self._machine
         process.now = now
         if machine is None:
@@ -243,7 +243,7 @@ class SmithyCall(Call):
         return now + decision.delay if isinstance(decision, Sleep) else None
 
     def resume(self, now: float) -> bool:
-        """Tell whether there is still time; a first attempt may have waited for too long."""
+        """Return whether the deadline is in the future. A first attempt may have waited for too long."""
         process, machine = self._process, self._machine
         if now < self.deadline:
             if machine is not None:
@@ -254,7 +254,7 @@ class SmithyCall(Call):
         return False
 
     def succeed(self, now: float) -> None:
-        """Give the token back."""
+        """Return the token to the strategy."""
         process, machine = self._process, self._machine
         process.now = now
         token = self._token if machine is None else machine.token
@@ -265,7 +265,7 @@ class SmithyCall(Call):
 
 
 def couchbase_token_clients(make_strategy: MakeStrategy) -> MakeProcess:
-    """Return clients that retry as Couchbase's do under a token strategy, which ``make_strategy(rng, clock)`` returns."""
+    """Return clients with Couchbase retries and a token strategy of ``make_strategy(rng, clock)`` for each process."""
 
     def make_process(fleet: Fleet, rng: Random) -> Process:
         return partial(CouchbaseTokenCall, SmithyProcess(make_strategy, fleet, rng), _Machines(fleet, rng))
@@ -274,7 +274,7 @@ def couchbase_token_clients(make_strategy: MakeStrategy) -> MakeProcess:
 
 
 class CouchbaseTokenCall(CouchbaseCall):
-    """One operation with the permit that a strategy lends it: the RFC's rules first, then the strategy's."""
+    """One operation with a permit of a token strategy. The RFC's rules apply first, then those of the strategy."""
 
     __slots__ = ("_delay", "_permit", "_process")
     hears_success = True
@@ -288,20 +288,20 @@ class CouchbaseTokenCall(CouchbaseCall):
         self._delay = permit.acquire()
 
     def begin(self, now: float) -> float | None:
-        """Wait where even a first attempt has to, but no longer than until the deadline."""
+        """Return the end of the first attempt's delay, at most the deadline, or None without a delay."""
         return min(now + self._delay, self.deadline) if self._delay > 0 else None
 
     def dispatch(self, outcome: AttemptOutcome | None, now: float) -> None:
-        """Tell the machine of a retry, and that the token is used."""
+        """Pass the dispatch of a retry to the machine, and mark the permit as used."""
         super().dispatch(outcome, now)
         if outcome not in NOT_SENT:
             self._permit.begin()
 
     def fail(self, outcome: AttemptOutcome, now: float) -> float | None:
-        """Return when the machine wants to be woken, where it retries or waits for the deadline."""
+        """Return the machine's wakeup if it retries or waits for the deadline, else None."""
         self._process.now = now
         resume_at = super().fail(outcome, now)
-        # Cut to the deadline, as it may be, nothing will be sent.
+        # If the delay is cut to the deadline, nothing is sent after it.
         if resume_at is None:
             self._permit.end(succeeded=False)
         elif resume_at >= self.deadline:
@@ -309,7 +309,7 @@ class CouchbaseTokenCall(CouchbaseCall):
         return resume_at
 
     def resume(self, now: float) -> bool:
-        """Tell whether to send now; a first attempt may have waited for too long."""
+        """Return whether to send now. A first attempt may have waited for too long."""
         self._process.now = now
         is_due = now < self.deadline if self._machine is None else super().resume(now)
         if not is_due:
@@ -317,7 +317,7 @@ class CouchbaseTokenCall(CouchbaseCall):
         return is_due
 
     def succeed(self, now: float) -> None:
-        """Give the token back."""
+        """Return the token to the strategy."""
         self._process.now = now
         self._permit.end(succeeded=True)
 
@@ -329,7 +329,7 @@ class CouchbaseTokenCall(CouchbaseCall):
 
 
 def clients_of(retries: Retries) -> MakeProcess:
-    """Return clients that retry as a scenario says: each kind of value is one of the core's strategies."""
+    """Return clients with the retries of a scenario. Each kind of value is one of the core's strategies."""
     match retries:
         case CouchbaseRetries(first=first, most=most, factor=factor, jitter=jitter):
             backoff = exponential(first=first, most=most, factor=factor, jitter=jitter)
@@ -380,11 +380,11 @@ def _backoff(delays: Delays, rng: Random) -> smithy.RetryBackoffStrategy:
 
 @dataclass(frozen=True, slots=True)
 class NamedStrategy:
-    """A strategy, and what it does in half a sentence."""
+    """Strategy with its description, the predicate of a sentence."""
 
     meaning: str
     make_process: MakeProcess
-    """Called once for each process of the fleet."""
+    """Factory of processes, called once for each process of the fleet."""
 
 
 STRATEGIES: Mapping[str, NamedStrategy] = {
@@ -427,4 +427,4 @@ STRATEGIES: Mapping[str, NamedStrategy] = {
         smithy_clients(lambda rng, clock: smithy.AdaptiveRetryStrategy(rng=rng, clock=clock)),
     ),
 }
-"""In the order in which they are shown."""
+"""Strategies by name, in the order of the help text."""

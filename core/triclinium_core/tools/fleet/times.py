@@ -1,6 +1,6 @@
 """Distributions of durations. Seconds.
 
-Each kind is a value that says what is drawn; ``sampler`` returns what draws it.
+Each kind is a value that describes a distribution; ``sampler`` returns a function that draws from it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from triclinium_core.checks import check_number
 from triclinium_core.retry.backoff import Random
 
 SECONDS_LEAST, SECONDS_MAX = 1e-9, 1e9
-"""A nanosecond to three decades: no sum of durations leaves what a float holds, nor is it lost beside another."""
+"""Range of durations, a nanosecond to three decades. Sums of durations within it neither overflow nor lose a term."""
 
 
 class FixedTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="fixed"):
-    """The same each time.
+    """The same duration each time.
 
     Raises:
         InvalidArgumentException: the value is out of range, or of another type.
@@ -33,7 +33,7 @@ class FixedTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, t
 
 
 class ExponentialTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="exponential"):
-    """Short ones are the most frequent, and how long it took so far says nothing about how long it will take.
+    """Exponentially distributed durations: memoryless, and short ones are the most frequent.
 
     Raises:
         InvalidArgumentException: the value is out of range, or of another type.
@@ -46,7 +46,7 @@ class ExponentialTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class NormalTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="normal"):
-    """Around a mean; a draw below zero counts without its sign.
+    """Normally distributed durations. A negative draw loses its sign.
 
     Raises:
         InvalidArgumentException: a value is out of range, or of another type.
@@ -54,7 +54,7 @@ class NormalTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
     mean: float
     deviation: float
-    """The standard deviation."""
+    """Standard deviation."""
 
     def __post_init__(self) -> None:
         check_number(self.mean, "mean", 0.0, SECONDS_MAX)
@@ -62,7 +62,7 @@ class NormalTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
 
 
 class UniformTime(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="uniform"):
-    """Any time between two limits, with equal chances.
+    """Uniformly distributed durations between two limits.
 
     Raises:
         InvalidArgumentException: a value is out of range or of another type, or the limits are in the wrong order.
@@ -84,11 +84,11 @@ RandomTime = Annotated[
     FixedTime | ExponentialTime | NormalTime | UniformTime,
     Meta(description="How long something takes: fixed, exponential, normal or uniform."),
 ]
-"""Any of them."""
+"""Any of these distributions."""
 
 
 def sampler(time: FixedTime | ExponentialTime | NormalTime | UniformTime, rng: Random) -> Callable[[], float]:
-    """Return what draws such a time, in seconds, each time it is called."""
+    """Return a function that draws a duration in seconds."""
     draw, log = rng.random, math.log
     match time:
         case FixedTime(seconds=seconds):

@@ -2,19 +2,19 @@
 
 ::
 
-    verdict     policy (default, downgrading), event, and what it brings along:
+    verdict     policy (default, downgrading), event, and the fields of the event:
                     read_timeout     cl, block_for, received, data_present
                     write_timeout    cl, write_type, block_for, received
                     unavailable      cl, required, alive
-                    request_aborted  error; one that is not known is any other
+                    request_aborted  error; an unknown name means any other error
                     error_response   error; the same
                 retry_count
-                -> decision, consistency; null where the request's own stays
+                -> decision, consistency; null if that of the request does not change
     request     idempotent, verdict, script (see ``cassandra_script``)
                 -> result ("rows" or "empty"), coordinator and errors, or error and execution_info_errors;
                    retry_count_used, speculative_count, successful_execution_index
 
-``verdict`` is what the policy answers whenever it is asked; null: it must not be asked.
+``verdict`` is the policy's answer to every question. If it is null, the policy must not be asked.
 
 Source: the retry page of the Cassandra Java driver; decisions A1 to A16.
 """
@@ -76,7 +76,7 @@ def _met(info: cassandra.ExecutionInfo) -> list[list[object]]:
 
 
 def _name(error: cassandra.CassandraError) -> str:
-    """Return what an answer calls an error: as the script does, but for two names of the protocol."""
+    """Return the name of an error in an answer: its name in the script, except for two names of the protocol."""
     (in_script,) = getattr(error, "__notes__", ("",))
     if not in_script or canonical(in_script) in {"invalid", "isbootstrapping"}:
         return type(error).__name__
@@ -130,7 +130,7 @@ EVENTS: Mapping[str, Callable[[Question], cassandra.CoordinatorError | cassandra
     "request_aborted": lambda question: aborted(question.text("error")),
     "error_response": lambda question: answered(question.text("error")),
 }
-"""What a policy is asked about, and how its error is read."""
+"""Reader of the error for each event on which a policy is asked."""
 
 ASKS: Mapping[str, Ask] = {"verdict": _answer_verdict, "request": _answer_request}
-"""All that may be asked."""
+"""Kinds of questions."""

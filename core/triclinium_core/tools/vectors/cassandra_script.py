@@ -1,20 +1,20 @@
-"""A request as a script: what each node answers in turn, played to the request machine.
+"""Request as a script: the answers of each node in turn, passed to the request machine.
 
 Layout of an answer, in any spelling that ``error_names`` knows::
 
     rows, empty                     a result, with and without rows
     ServerError, INVALID ...        an ERROR
-    WriteTimeout(SIMPLE)            an ERROR with the type of the write; SIMPLE where it is left out
-    Heartbeat(abort)                no answer came, and this is why; ClosedConnection and Heartbeat need not say (abort)
-    ClosedConnection(unsent)        the same, and nothing had been written
-    FrameTooLong                    the request or its answer fits no frame
+    WriteTimeout(SIMPLE)            an ERROR with the type of the write; default: SIMPLE
+    Heartbeat(abort)                the reason for a missing answer; ClosedConnection and Heartbeat may omit (abort)
+    ClosedConnection(unsent)        the same, before anything was written
+    FrameTooLong                    the request or its answer does not fit a frame
     Throttled                       the driver's own throttle refused the request
     NodeUnavailable                 there was no connection to the node
-    timeout                         nothing came until the client's own time was over
+    timeout                         no answer came before the client's own timeout
     prepared, prepared(other)       to a PREPARE: the statement has the same id again, or another one
     ServerError(prepare) ...        to a PREPARE: an ERROR
 
-A node that says ``UNPREPARED`` prepares the statement, unless its next answer is one to a PREPARE.
+After ``UNPREPARED`` a node prepares the statement, unless the script has an answer to a PREPARE next.
 
 Source: the retry page of the Cassandra Java driver.
 """
@@ -33,21 +33,21 @@ from triclinium_core.shown import printable
 from triclinium_core.tools.vectors.fields import quote
 
 RequestEnd = cassandra.Complete | cassandra.CompleteEmpty | cassandra.Fail
-"""How a request ends."""
+"""End of a request."""
 
 CassandraErrorT = TypeVar("CassandraErrorT", bound=cassandra.CassandraError)
 
 
 class UnusableScript(ValueError):
-    """An answer is not known, or a node is asked once more than it answers; the text says which."""
+    """An answer is unknown, or a node has no further answer. The text names it."""
 
 
 class AskedPolicy(Exception):
-    """A policy was asked that must not be."""
+    """A policy was asked although it must not be."""
 
 
 class FixedPolicy:
-    """Answers ``verdict``, whatever it is asked; where that is None, being asked raises AskedPolicy."""
+    """Policy that returns ``verdict`` to every question. With a verdict of None, every question raises AskedPolicy."""
 
     def __init__(self, verdict: cassandra.RetryVerdict | None) -> None:
         self.verdict: cassandra.RetryVerdict | None = verdict
@@ -65,11 +65,11 @@ class FixedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedAnswer:
-    """What a node answers.
+    """Answer of a node.
 
     Args:
-        text: as it stands in the script.
-        event: makes it of the number of the attempt, and the id of the statement that is being prepared.
+        text: text of the answer in the script.
+        event: function of attempt number and id of the prepared statement that returns the event.
         is_to_prepare: whether it answers a PREPARE.
     """
 
@@ -79,15 +79,15 @@ class ScriptedAnswer:
 
 
 def play(request: cassandra.CassandraRequest, script: Sequence[tuple[str, str]]) -> RequestEnd:
-    """Return how the request ends. The errors that it met carry the name that they have in the script as their note.
+    """Return the end of the request. Its errors have their names in the script as a note.
 
     Args:
-        request: what is fixed about it.
-        script: node and answer; the plan is the nodes in the order in which they first occur. Each node gives its
-            answers in order, and what is left in the end goes unused.
+        request: the request.
+        script: pairs of node and answer. The plan is the nodes in the order of their first occurrence. Each node gives
+            its answers in order. Answers that are left at the end are unused.
 
     Raises:
-        UnusableScript: an answer is not known, or one is missing.
+        UnusableScript: an answer is unknown or missing.
     """
     answers: dict[str, deque[ScriptedAnswer]] = {}
     for name, text in script:
@@ -121,10 +121,10 @@ def _next_answer(answers: dict[str, deque[ScriptedAnswer]], node: str, *, to_pre
 
 
 def read_answer(text: str) -> ScriptedAnswer:
-    """Return what ``text`` says.
+    """Return the answer that ``text`` describes.
 
     Raises:
-        UnusableScript: it is not known.
+        UnusableScript: the text is unknown.
     """
     parts = _TEXT.fullmatch(text)
     name, detail = (parts[1], canonical(parts[2] or "")) if parts else (text, "")
@@ -142,7 +142,7 @@ def read_answer(text: str) -> ScriptedAnswer:
         case (("timeout" | "drivertimeout"), ""):
             return ScriptedAnswer(text, lambda _, __: cassandra.TimerFired())
         case "frametoolong", ("" | "abort" | "unsent"):
-            # Sent or not: no other node takes it either (decision A9).
+            # Sent or not, no other node accepts it either (decision A9).
             too_long = _noted(cassandra.FrameTooLong(text), text)
             return ScriptedAnswer(text, lambda attempt, _: cassandra.AttemptAborted(attempt, too_long))
         case (("throttled" | "requestthrottled"), ("" | "unsent")):
@@ -179,7 +179,7 @@ _WRITE_TYPES = {canonical(write_type): write_type for write_type in cassandra.Wr
 
 
 def _error_answered(name: str, detail: str) -> cassandra.CoordinatorError | None:
-    """Return an ERROR, None for one that is not known. Its counts are those of two replicas of which one is missing."""
+    """Return an ERROR, or None for an unknown one. Its counts are for two replicas, one of which is missing."""
     level = cassandra.ConsistencyLevel.QUORUM
     match canonical(name), detail:
         case "readtimeout", "":
@@ -194,6 +194,6 @@ def _error_answered(name: str, detail: str) -> cassandra.CoordinatorError | None
 
 
 def _noted(error: CassandraErrorT, text: str) -> CassandraErrorT:
-    # A note stays with an error also where the machine hands on a copy.
+    # A note also stays with the error if the machine returns a copy.
     error.add_note(printable(text))
     return error

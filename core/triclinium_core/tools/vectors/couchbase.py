@@ -5,15 +5,15 @@
     idempotent  service, op, readonly?, method?
                 -> idempotent
     reason      service, op, and for kv: status ("0x86"), error_map_entry?; for the others: http_status, body
-                -> reason, null where the strategy is not asked
-    decide      strategy, idempotent, attempt, elapsed_ms, timeout_ms, and what happened to the request: reason,
-                error_map_entry?; or the answer, with the fields of the ask ``reason``; or handed_over ("nothing",
-                "part" or "all"), for a socket that closed
-                -> action "retry" with delay_ms and dispatches, where that is false with error too; action "fail" with
-                error; or action "complete"
+                -> reason, null if the strategy is not asked
+    decide      strategy, idempotent, attempt, elapsed_ms, timeout_ms, and the failure of the request: reason,
+                error_map_entry?; or the response, with the fields of the ask ``reason``; or handed_over ("nothing",
+                "part" or "all"), for a closed socket
+                -> action "retry" with delay_ms and dispatches, and with error if dispatches is false; action "fail"
+                with error; or action "complete"
     timeout     idempotent, on_the_wire, reason?
-                -> error: the deadline strikes while an attempt is on the wire without an answer, or while none is; the
-                reason is what an earlier attempt was retried for
+                -> error at the deadline, while an unanswered attempt is on the wire or while none is; reason is the
+                retry reason of an earlier attempt
     cap         requested_delay_ms, elapsed_ms, timeout_ms
                 -> delay_ms, dispatches
     terminal    events, op (see ``terminal_script``)
@@ -43,7 +43,7 @@ STRATEGIES: dict[str, couchbase.RetryStrategy] = {
     "fail_fast": couchbase.FailFastRetryStrategy(),
     "error_map": couchbase.ErrorMapRetryStrategy(),
 }
-"""The shipped strategies by the names that questions use; they keep no state."""
+"""Built-in strategies by their names in questions. They are stateless."""
 
 SERVICES: dict[str, couchbase.Service] = {str(service): service for service in couchbase.Service}
 REASONS: dict[str, couchbase.RetryReason] = {str(reason): reason for reason in couchbase.RetryReason}
@@ -80,7 +80,7 @@ def _answer_decide(question: Question) -> AnswerFields:
         return {"action": str(reaction.outcome), **_failed_with(reaction.error)}
     delay, dispatches = reaction.retry.delay, reaction.retry.dispatches
     if dispatches and recorded.delay is not None:
-        # Decision D11: the client waits a millisecond at least; asked for is what the strategy says.
+        # Decision D11: the client waits at least a millisecond. The question asks for the delay of the strategy.
         delay = recorded.delay
     return {
         "action": str(reaction.outcome),
@@ -108,7 +108,11 @@ def _answer_timeout(question: Question) -> AnswerFields:
 
 
 def _sent_again(annotation: couchbase.RequestAnnotation, reason: couchbase.RetryReason) -> couchbase.RetryMachine:
-    """Return the machine of a request that is about to be sent again."""
+    """Return the machine of a request whose retry is due.
+
+    Raises:
+        MalformedQuestion: the reason permits no retry of the request.
+    """
     service, happened = HAPPENINGS[reason]
     reaction = put_to_machine(happened, replace(annotation, service=service), 0.0, rng=LONGEST_DELAYS)
     if reaction.outcome is not Outcome.RETRY:
@@ -118,7 +122,7 @@ def _sent_again(annotation: couchbase.RequestAnnotation, reason: couchbase.Retry
 
 
 def _happened(question: Question) -> tuple[couchbase.Service, str, Happening]:
-    """Return service, operation, where it matters, and what happened to it."""
+    """Return the service, the operation (empty if it has no effect), and the failure."""
     if "reason" not in question and "service" in question:
         return _answered(question)
     if "reason" not in question and "handed_over" in question:
@@ -133,7 +137,7 @@ def _happened(question: Question) -> tuple[couchbase.Service, str, Happening]:
 
 
 def _answered(question: Question) -> tuple[couchbase.Service, str, Happening]:
-    """Return service, operation, and the answer that it got."""
+    """Return the service, the operation, and the response to it."""
     service, operation = question.choice("service", SERVICES), question.text("op")
     if service is couchbase.Service.KV:
         return service, operation, KvAnswer(parse_status(question.text("status"), "status"), _entry(question))
@@ -178,4 +182,4 @@ ASKS: Mapping[str, Ask] = {
     "cap": _answer_cap,
     "terminal": _answer_terminal,
 }
-"""All that may be asked."""
+"""Kinds of questions."""

@@ -1,4 +1,4 @@
-"""The fields of a question, each read with its type and range checked."""
+"""Fields of a question, each read with a check of its type and range."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.shown import in_json
 T = TypeVar("T")
 
 AnswerFields = dict[str, object]
-"""The answer to one question, as JSON values."""
+"""Answer to one question, as JSON values."""
 
 STATUS_MAX = 0xFFFF
 HTTP_STATUS_MIN, HTTP_STATUS_MAX = 100, 599
@@ -20,19 +20,19 @@ _QUOTED_LENGTH_MAX = 60
 
 
 class MalformedQuestion(ValueError):
-    """The question cannot be understood; the text says what is wrong, and where."""
+    """The question is invalid. The text names the field and its fault."""
 
 
 def quote(text: str) -> str:
-    """Return ``text`` in quotes, shortened where it is too long for a message."""
+    """Return ``text`` in quotes, shortened if it is too long for a message."""
     return repr(text) if len(text) <= _QUOTED_LENGTH_MAX else f"{text[:_QUOTED_LENGTH_MAX]!r}..."
 
 
 class Question(dict[str, object]):
-    """A question: its fields by name. Each method reads one, with its type and range checked.
+    """Question: its fields by name. Each method reads one, and checks its type and range.
 
     Raises:
-        MalformedQuestion: from every method, about a field that is missing, of another type or out of range.
+        MalformedQuestion: from every method, for a field that is missing, of another type or out of range.
     """
 
     def value(self, name: str) -> object:
@@ -49,7 +49,7 @@ class Question(dict[str, object]):
         return value
 
     def choice(self, name: str, choices: Mapping[str, T]) -> T:
-        """Return what a string stands for in ``choices``."""
+        """Return the value of a string in ``choices``."""
         value = self.text(name)
         if value not in choices:
             raise MalformedQuestion(f"{name} {quote(value)} is not known; expected one of {', '.join(choices)}")
@@ -94,8 +94,9 @@ class Question(dict[str, object]):
         """Return the items of an array.
 
         Args:
-            of: what should stand in it, for the message.
-            read: reads one item like a field, which is called ``name[0]``.
+            name: name of the field.
+            of: description of the items, for the message.
+            read: function that reads one item like a field, whose name is ``name[0]`` for the first.
         """
         value = self.value(name)
         if not isinstance(value, list):
@@ -104,14 +105,14 @@ class Question(dict[str, object]):
 
 
 Ask = Callable[[Question], AnswerFields]
-"""What answers one kind of question; MalformedQuestion says which field cannot be understood."""
+"""Function that answers one kind of question, or raises MalformedQuestion."""
 
 
 def parse_status(text: str, where: str) -> int:
-    """Return the KV status that ``text`` says in hexadecimal, as in "0x86".
+    """Return a KV status from hexadecimal text, such as "0x86".
 
     Raises:
-        MalformedQuestion: it is not hexadecimal, or has more than 16 bits; ``where`` stands in the text.
+        MalformedQuestion: it is not hexadecimal, or has more than 16 bits. The error text names ``where``.
     """
     digits = text[2:]
     if not text.lower().startswith("0x") or not digits or not _HEXADECIMAL_DIGITS.issuperset(digits):

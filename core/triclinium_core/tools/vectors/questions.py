@@ -1,7 +1,7 @@
 """Decisions as data: one question, as decoded JSON, and its answer.
 
-A question has a ``family`` and an ``ask``; the other fields depend on these, and stand in the module of the family.
-Every answer comes from the tables and objects that requests are decided by.
+A question has a ``family`` and an ``ask``. The other fields depend on these; the module of the family documents them.
+Every answer comes from the tables and objects that decide on requests.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ FAMILIES: Mapping[str, Mapping[str, Ask]] = {
     "cassandra": cassandra_questions.ASKS,
     "smithy": smithy_questions.ASKS,
 }
-"""The traditions, and what may be asked about each."""
+"""Kinds of questions of each tradition."""
 
 
 def answer(question: Mapping[str, object]) -> AnswerFields:
     """Return the answer to one question, as JSON values.
 
     Raises:
-        MalformedQuestion: the question cannot be understood; the text says what is wrong, and in which field.
+        MalformedQuestion: the question is invalid. The text names the field and its fault.
     """
     if not isinstance(question, Mapping):
         raise MalformedQuestion(f"a question is an object, not {in_json(question)}")
@@ -39,10 +39,10 @@ def answer(question: Mapping[str, object]) -> AnswerFields:
 
 
 def answer_lines(lines: Iterable[str | bytes]) -> Iterator[tuple[str, bool]]:
-    """Yield one line of JSON for every question in ``lines``, in their order, and whether it was understood.
+    """Yield one line of JSON for every question in ``lines``, in order, and whether the question was valid.
 
-    Layout: ``{"id": ..., <answer>}``, or ``{"id": ..., "error": "line 7: what is wrong"}``. The id is the question's,
-    a string or a whole number, else null. Blank lines are skipped, and so is a byte order mark. One line is held at a
+    Layout: ``{"id": ..., <answer>}``, or ``{"id": ..., "error": "line 7: fault"}``. The id is that of the question, a
+    string or a whole number, else null. Blank lines and a byte order mark are skipped. Only one line is in memory at a
     time.
     """
     for number, line in enumerate(lines, start=1):

@@ -8,8 +8,9 @@
                 operations: [{responses: [E, T, TO, N, ok]}]; simple has neither numbers nor quota
                 -> available at the end, operations: [{result, attempts, delays_s}]
 
-``random`` is what every draw gives, from 0 to 1. Operations come one after the other. ``result`` is the response that
-the caller gets, that of the last attempt; ``delays_s`` are the waits between attempts, so one less than attempts.
+``random`` is the value of every random number, from 0 to 1. Operations run one after the other. ``result`` is the
+response that the caller gets, that of the last attempt. ``delays_s`` are the delays between attempts, so there is one
+less than attempts.
 
 Source: the Smithy Python retry design; decisions S3 to S9 and S14.
 """
@@ -33,7 +34,7 @@ JITTERS: Mapping[str, smithy.Jitter] = {
     "FULL": smithy.Jitter.FULL,
     "DECORRELATED": smithy.Jitter.DECORRELATED,
 }
-"""The jitters; smithy-core calls the equal one DEFAULT."""
+"""Jitters by name. The name of the equal one in smithy-core is DEFAULT."""
 
 NUMBERS: Mapping[str, smithy.AwsRetryNumbers] = {
     "2020": smithy.AwsRetryNumbers.OF_2020,
@@ -42,7 +43,7 @@ NUMBERS: Mapping[str, smithy.AwsRetryNumbers] = {
 RESPONSES: Mapping[str, ScriptedResponse] = {response.value: response for response in ScriptedResponse}
 
 Quota = Callable[[], int | None]
-"""Tells what a strategy's quota has left; None where it has none."""
+"""Function that returns the number of tokens in a strategy's quota; None without a quota."""
 
 
 def _answer_backoff(question: Question) -> AnswerFields:
@@ -104,7 +105,7 @@ def _draws(question: Question) -> ConstantRandom:
 
 def _simple(question: Question, rng: Random, clock: ScriptedClock) -> tuple[smithy.RetryStrategy, Quota]:
     strategy = smithy.SimpleRetryStrategy(rng=rng, max_attempts=question.count("max_attempts"))
-    # It takes nothing from a quota, so that one that is there stays as it was.
+    # It uses no quota, so a given quota does not change.
     untouched = question.count("quota_capacity") if "quota_capacity" in question else None
     return strategy, lambda: untouched
 
@@ -128,7 +129,7 @@ STRATEGIES: Mapping[str, Callable[[Question, Random, ScriptedClock], tuple[smith
     "adaptive": lambda question, rng, clock: _with_quota(smithy.AdaptiveRetryStrategy, question, rng=rng, clock=clock),
     "simple": _simple,
 }
-"""What makes each strategy of a question."""
+"""Factory of each strategy of a question."""
 
 ASKS: Mapping[str, Ask] = {"backoff": _answer_backoff, "sequence": _answer_sequence}
-"""All that may be asked."""
+"""Kinds of questions."""

@@ -25,10 +25,10 @@ OPERATION_FORM = "kv_or_http, query, kv bucket B or kv S.C"
 
 
 def terminal_reason(events: Sequence[str], operation: str) -> RetryReason | None:
-    """Return the reason that ``operation`` is offered to its strategy with after ``events``, or None.
+    """Return the terminal reason for ``operation`` after ``events``, or None.
 
     Raises:
-        MalformedQuestion: an event or the operation is not one of those above; the text says which.
+        MalformedQuestion: an event or the operation is unknown. The text names it.
     """
     states = TerminalStates()
     for index, event in enumerate(events):
@@ -40,7 +40,7 @@ def terminal_reason(events: Sequence[str], operation: str) -> RetryReason | None
 
 
 def _find(rows: Sequence[tuple[str, T]], text: str, where: str, form: str) -> tuple[T, re.Match[str]]:
-    """Return what the first row that ``text`` fits stands for, with the match."""
+    """Return the meaning of the first row whose pattern matches ``text``, with the match."""
     for pattern, meaning in rows:
         match = re.fullmatch(pattern, text)
         if match is not None:
@@ -78,7 +78,7 @@ _EVENTS: tuple[tuple[str, Callable[[TerminalStates, re.Match[str], str], None]],
         rf"bucket:(?P<bucket>\S+) select_bucket {_OUTCOME}",
         lambda states, match, where: states.bucket_selected(match["bucket"], _status(match, where)),
     ),
-    # Without a manifest nobody knows what is missing.
+    # Without a manifest, missing scopes and collections are unknown.
     (r"no manifest fetched yet", lambda states, match, _: None),
     (rf"manifest fetched without scope {_SCOPE}", lambda states, match, _: states.scope_missing(None, match["scope"])),
     (

@@ -1,1 +1,1 @@
-"""The laws of operations, rows and look-ups, which a driver of the client machine keeps as well."""
+"""Laws of operations, rows and lookups, in addition to the neutral ones."""

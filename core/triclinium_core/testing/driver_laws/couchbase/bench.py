@@ -1,4 +1,4 @@
-"""The client machine on the bench of the laws."""
+"""Bench of the client machine for the neutral laws."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from triclinium_core.testing.driver_laws.couchbase.scripted_cluster_machine impo
 
 
 class CouchbaseBench:
-    """The client machine, whose operations are the submissions of the neutral laws.
+    """Bench of the client machine. Its operations are the submissions of the neutral laws.
 
     Args:
-        open_driver: gives a block a driver at work on a machine.
+        open_driver: context manager that yields a driver running a machine.
     """
 
     def __init__(self, open_driver: OpenDriver) -> None:
@@ -24,7 +24,7 @@ class CouchbaseBench:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[tuple[ScriptedClusterMachine, ClusterDriverUnderTest]]:
-        """Give the block a scripted machine and a driver at work on it."""
+        """Yield a scripted machine and a driver that runs it."""
         machine = ScriptedClusterMachine()
         async with self._open_driver(machine) as driver:
             yield machine, driver

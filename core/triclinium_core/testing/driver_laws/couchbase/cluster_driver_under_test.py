@@ -12,22 +12,22 @@ from triclinium_core.testing.driver_laws.couchbase.scripted_cluster_machine impo
 from triclinium_core.testing.driver_laws.neutral.driver_under_test import Caller, DriverUnderTest
 
 OPERATION = Get(Keyspace("travel"), "ada")
-"""Operation that ``submit`` has to perform; the machine never sends it."""
+"""Operation that ``submit`` performs; the machine never sends it."""
 
 REQUEST = QueryRequest(statement="SELECT airline.* FROM airline")
-"""Request that ``ask`` has to send; the machine never sends it."""
+"""Request that ``ask`` sends; the machine never sends it."""
 
 
 class Reader(Caller, Protocol):
-    """A task that asks a service and reads the rows, as the driver's users do; its outcome is the result after the rows."""
+    """A task that sends a service request and reads its rows, as users do; its outcome is the result after the rows."""
 
     @property
     def rows(self) -> Sequence[bytes]:
-        """All rows that it has got so far, oldest first."""
+        """All rows received so far, oldest first."""
         ...
 
     def read_on(self) -> None:
-        """Have it ask for more, once: it takes the first rows by itself, and then waits for this."""
+        """Request more rows, once. The task takes the first rows by itself and then waits for this call."""
         ...
 
 
@@ -35,10 +35,12 @@ class ClusterDriverUnderTest(DriverUnderTest, Protocol):
     """A driver of the client machine. Its ``submit`` performs ``OPERATION``."""
 
     def ask(self) -> Reader:
-        """Start a task that sends ``REQUEST`` and reads its rows piece by piece, and return at once."""
+        """Start a task that sends ``REQUEST`` and reads its rows piece by piece. Return immediately."""
         ...
 
 
 OpenDriver = Callable[[ScriptedClusterMachine], AbstractAsyncContextManager[ClusterDriverUnderTest]]
-"""Function that gives a block a driver at work on a machine, and closes it. Its resolver finds no service, and sends no
-query."""
+"""Function whose context manager yields a driver running a machine, and closes it.
+
+Its resolver finds no service and sends no query.
+"""

@@ -1,4 +1,4 @@
-"""The laws of operations, rows and look-ups, one function each; the docstring of each is the law."""
+"""Laws of operations, rows and lookups, one function each; the docstring of each is the law."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Law = Callable[[OpenDriver], Awaitable[None]]
 """Function that raises ``LawBroken`` if the driver does not keep a law."""
 
 METADATA = QueryMetaData(request_id="1", client_context_id="", status=QueryStatus.SUCCESS)
-"""Result that comes after rows."""
+"""Result that follows the rows."""
 
 
 async def look_ups_are_answered_once(open_driver: OpenDriver) -> None:
-    """``LookUpService`` is answered with one ``ServiceLookedUp``, also if there is no such service."""
+    """``LookUpService`` causes exactly one ``ServiceLookedUp``, even if the service does not exist."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         looked_up = couchbase.ServiceLookedUp("_couchbase._tcp.cluster.invalid")
         await trial.order(couchbase.LookUpService(looked_up.service))
@@ -32,7 +32,7 @@ async def look_ups_are_answered_once(open_driver: OpenDriver) -> None:
 
 
 async def readers_are_settled_at_the_close(open_driver: OpenDriver) -> None:
-    """When the driver is closed, a reader that reads on gets an error, and so does one that asks a service later."""
+    """When the driver closes, a reader that reads on gets an error, and so does a later request to a service."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         reader, _ = await ask(trial, lambda token: couchbase.RowsReceived(token, [b"1"]))
         await trial.until(lambda: bool(reader.rows), "RowsReceived was ordered, and its reader got nothing")
@@ -46,7 +46,7 @@ async def readers_are_settled_at_the_close(open_driver: OpenDriver) -> None:
 
 
 async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
-    """A reader gets the rows in order, and then the end; ``RowsWanted`` comes when it has taken them, once for each piece."""
+    """A reader gets the rows in order, then the end; ``RowsWanted`` is fed once per piece, after it is taken."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         reader, token = await ask(trial, lambda token: couchbase.RowsReceived(token, [b"1", b"2"]))
         wanted = couchbase.RowsWanted(token)
@@ -75,7 +75,7 @@ async def rows_come_as_they_are_wanted(open_driver: OpenDriver) -> None:
 
 
 async def a_reader_that_leaves_is_reported(open_driver: OpenDriver) -> None:
-    """A reader that leaves is reported with one ``OperationAbandoned``, whether it waits or has rows in its hands."""
+    """A reader that leaves causes exactly one ``OperationAbandoned``, whether it waits or holds rows."""
     async with on_trial(CouchbaseBench(open_driver)) as trial:
         waiting, first = await ask(
             trial,
@@ -90,7 +90,7 @@ async def a_reader_that_leaves_is_reported(open_driver: OpenDriver) -> None:
 
 
 def _of_the_client(law: NeutralLaw) -> Law:
-    """Return a neutral law for drivers of the client machine."""
+    """Return a neutral law as a law for drivers of the client machine."""
 
     @wraps(law)
     async def bound(open_driver: OpenDriver) -> None:

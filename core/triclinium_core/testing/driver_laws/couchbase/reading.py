@@ -14,12 +14,12 @@ ClusterTrial = Trial[Event, Action, ClusterDriverUnderTest]
 
 
 def requested(trial: ClusterTrial) -> list[RequestSubmitted]:
-    """Return the requests to services among the events."""
+    """Return the service requests among the events."""
     return [event for event in trial.machine.events if isinstance(event, RequestSubmitted)]
 
 
 async def ask(trial: ClusterTrial, *actions: Callable[[Token], Action]) -> tuple[Reader, Token]:
-    """Return a task that asks a service, and its token; the machine then orders the actions, made with the token."""
+    """Return a task that sends a service request, and its token, for which the machine orders the actions."""
 
     def answer(event: Event) -> Sequence[Action]:
         return [make(event.token) for make in actions] if isinstance(event, RequestSubmitted) else ()
@@ -33,14 +33,14 @@ async def ask(trial: ClusterTrial, *actions: Callable[[Token], Action]) -> tuple
 
 
 async def count_of(trial: ClusterTrial, event: Event, least: int, otherwise: str) -> int:
-    """Return how often an event is fed, at least so often; ``otherwise`` is the breach if it is not."""
+    """Wait until an event was fed ``least`` times, and return the count; ``otherwise`` describes the breach."""
     await trial.until(lambda: trial.machine.events.count(event) >= least, otherwise)
     await trial.quiet()
     return trial.machine.events.count(event)
 
 
 async def abandonments_of(trial: ClusterTrial, token: Token, otherwise: str) -> int:
-    """Return how many events report that a reader has left, at least one; ``otherwise`` is the breach without one."""
+    """Wait until a reader is reported as gone, and return how often; ``otherwise`` describes the breach."""
     await trial.until(lambda: trial.abandonments_of(token) > 0, otherwise)
     await trial.quiet()
     return trial.abandonments_of(token)

@@ -1,4 +1,4 @@
-"""A scripted machine with the surface of ``ClientMachine``."""
+"""Scripted machine with the interface of ``ClientMachine``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action])
     """Stand-in for the ``ClientMachine`` of a driver. It decides nothing.
 
     Args:
-        answer: the actions that follow from an event. It may be replaced, and ``wakeup`` be set, at any time.
+        answer: returns the actions for an event. It and ``wakeup`` may be replaced at any time.
     """
 
     def __init__(self, answer: Callable[[couchbase.Event], Sequence[couchbase.Action]] = nothing) -> None:
@@ -26,13 +26,13 @@ class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action])
         self.ambiguous: set[Token] = set()
         """Operations that may have been applied."""
         self.contexts: dict[Token, ErrorContext] = {}
-        """Contexts of operations that are given up."""
+        """Contexts of abandoned operations."""
         self.topologies: Sequence[Topology] = ()
         self.reports: Sequence[couchbase.ReportTelemetry] = ()
-        """Reports that are left at the end."""
+        """Reports that remain at the end."""
 
     def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
-        """Return what ``answer`` returns; for several submissions at once, for each of them, or nothing if one raises."""
+        """Return the result of ``answer``; for several submissions, all their results, or nothing if one raises."""
         if not isinstance(event, couchbase.OperationsSubmitted):
             return super().handle(event, now)
         self._begin(event, now)
@@ -45,18 +45,18 @@ class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action])
             self.is_busy = False
 
     def check_authenticator(self, authenticator: Authenticator) -> None:
-        """Mind nothing."""
+        """Accept any authenticator."""
 
     def is_ambiguous(self, token: Token) -> bool:
-        """Return what the test has said."""
+        """Return the value that the test has set."""
         return token in self.ambiguous
 
     def error_context(self, token: Token, now: float) -> ErrorContext | None:
-        """Return what the test has said."""
+        """Return the value that the test has set."""
         return self.contexts.get(token)
 
     def statistics(self) -> ClientStatistics:
-        """Return a snapshot that differs from others."""
+        """Return a recognizable snapshot."""
         return ClientStatistics(open_operations=42)
 
     def last_reports(self, now: float | None = None) -> Sequence[couchbase.ReportTelemetry]:
@@ -65,23 +65,23 @@ class ScriptedClusterMachine(ScriptedMachine[couchbase.Event, couchbase.Action])
         return reports
 
     def diagnostics(self, report_id: str, now: float) -> DiagnosticsResult:
-        """Return a report that differs from others."""
+        """Return a recognizable report."""
         return DiagnosticsResult(id=report_id, sdk=f"at {now:g}", state=ClusterState.DEGRADED, endpoints={})
 
     def vbucket_count(self, bucket: str | None) -> int:
-        """Return a number that differs from others."""
+        """Return a recognizable number."""
         return 4
 
     def replica_count(self, bucket: str | None) -> int | None:
-        """Return a number that differs from others."""
+        """Return a recognizable number."""
         return 2
 
     @property
     def submitted(self) -> list[couchbase.OperationSubmitted]:
-        """The submissions among the events."""
+        """Submissions among the events."""
         return [event for event in self.events if isinstance(event, couchbase.OperationSubmitted)]
 
     @property
     def requested(self) -> list[couchbase.RequestSubmitted]:
-        """The requests to services among the events."""
+        """Service requests among the events."""
         return [event for event in self.events if isinstance(event, couchbase.RequestSubmitted)]

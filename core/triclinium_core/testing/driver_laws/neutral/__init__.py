@@ -1,1 +1,1 @@
-"""The laws that a driver of any machine keeps: on streams, bytes, time, tasks that wait, and strategies."""
+"""Laws for a driver of any machine: streams, bytes, time, waiting tasks, and strategies."""

@@ -1,4 +1,4 @@
-"""Interface of a driver under test, of its event loop, and of the standard library's sockets; a driver's author writes it."""
+"""Interfaces of a driver under test, its event loop and sockets, which a driver's author implements."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ D_co = TypeVar("D_co", bound="DriverUnderTest", covariant=True)
 
 
 class Caller(Protocol):
-    """A task that submits something through the driver, as the driver's users do."""
+    """A task that submits something through the driver, as users do."""
 
     @property
     def outcome(self) -> object:
-        """Result, or the exception that was raised in the task; None while it waits."""
+        """Result, or the exception raised in the task; None while it waits."""
         ...
 
     def leave(self) -> None:
-        """Cancel it, as the event loop does that for users. It must not matter which task calls this, or when."""
+        """Cancel the task, as the event loop does for users. Any task may call this at any time."""
         ...
 
 
@@ -33,34 +33,34 @@ class _Socket(Protocol):
 
 
 class PeerSocket(_Socket, Protocol):
-    """The other end of a stream: what ``socket.accept`` returns."""
+    """The other end of a stream, as returned by ``socket.accept``."""
 
     def recv(self, size: int, /) -> bytes:
-        """Do as ``socket.socket`` does."""
+        """Behave like ``socket.socket.recv``."""
         ...
 
     def send(self, data: bytes, /) -> int:
-        """Do as ``socket.socket`` does."""
+        """Behave like ``socket.socket.send``."""
         ...
 
 
 class Listener(_Socket, Protocol):
-    """A listening socket: ``socket.create_server(("127.0.0.1", 0))`` returns one."""
+    """A listening socket, such as ``socket.create_server(("127.0.0.1", 0))`` returns."""
 
     def getsockname(self) -> tuple[str, int]:
-        """Do as ``socket.socket`` does, for IPv4."""
+        """Behave like ``socket.socket.getsockname`` for IPv4."""
         ...
 
     def accept(self) -> tuple[PeerSocket, object]:
-        """Do as ``socket.socket`` does."""
+        """Behave like ``socket.socket.accept``."""
         ...
 
 
 class DriverUnderTest(Protocol):
-    """A driver at work, and the event loop that it lives in."""
+    """A running driver and its event loop."""
 
     def submit(self) -> Caller:
-        """Start a task that submits something to the machine and waits for the outcome, and return at once."""
+        """Start a task that submits something to the machine and waits for the outcome. Return immediately."""
         ...
 
     def listen(self) -> Listener:
@@ -70,28 +70,28 @@ class DriverUnderTest(Protocol):
     async def turn(self) -> None:
         """Let the driver do its work: read, write, connect, run tasks.
 
-        Sleep for a real millisecond, blocking, so that the system gets its turn, then let the event loop go round a few
-        times. The driver's clock need not move meanwhile.
+        Sleep for a real millisecond, blocking, so that the system can run, then let the event loop run a few
+        iterations. The driver's clock need not advance meanwhile.
         """
         ...
 
     def pass_time(self, seconds: float) -> None:
-        """Have ``seconds`` pass on the driver's clock while nothing of the driver runs, as in a busy program.
+        """Advance the driver's clock by ``seconds`` without running the driver, as in a busy program.
 
-        It is a jump where the clock is virtual, else ``time.sleep``.
+        Jump if the clock is virtual, otherwise call ``time.sleep``.
         """
         ...
 
     async def close(self) -> None:
-        """Close the driver, while tasks still wait. It is closed once more when its block is left."""
+        """Close the driver while tasks still wait. Leaving its block closes it again."""
         ...
 
 
 class Bench(Protocol[E, A, D_co]):
-    """One protocol, with events ``E`` and actions ``A``, whose driver ``D_co`` is put on trial."""
+    """One protocol with events ``E`` and actions ``A``, and the driver ``D_co`` under test."""
 
     def open(self) -> AbstractAsyncContextManager[tuple[ScriptedMachine[E, A], D_co]]:
-        """Give the block a scripted machine and a driver at work on it, and close the driver."""
+        """Yield a scripted machine and a driver that runs it, then close the driver."""
         ...
 
     def submitted(self, event: E | NeutralEvent) -> Token | None:

@@ -1,6 +1,6 @@
-"""The laws that a driver of any machine keeps, one function each; the docstring of each is the law.
+"""Laws for a driver of any machine, one function each; the docstring of each is the law.
 
-A law awaits nothing but methods of the driver under test, so it runs on any event loop.
+A law awaits only methods of the driver under test, so it runs on any event loop.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class NeutralLaw(Protocol):
     __name__: str
 
     def __call__(self, bench: Bench[E, A, D], /) -> Awaitable[None]:
-        """Put a driver on trial."""
+        """Run the law on a driver."""
         ...
 
 
@@ -35,30 +35,30 @@ FIRST, SECOND, THIRD = neutral.StreamId(1), neutral.StreamId(2), neutral.StreamI
 
 FAR_SECONDS = 3600.0
 SOON_SECONDS = 0.05
-"""Short enough for a driver whose clock is the real one."""
+"""A delay in seconds that is short enough for a driver with a real clock."""
 
 MORE_THAN_BUFFERS = 16 << 20
-"""Bytes that no system keeps for a peer that does not read: Linux keeps 4 MiB to send and 6 MiB received, at most."""
+"""Number of bytes that no system buffers for a peer that does not read; Linux sends 4 MiB and receives 6 MiB at most.
+"""
 
 LARGE = 64 * 1024
-"""Bytes that a peer sends at once, and an event loop may read at once."""
+"""Number of bytes that a peer sends in one call, and that an event loop may read in one call."""
 
 TURNS_TO_CONNECT = 6
-"""A connect on loopback is called off at each of so many moments; it takes fewer."""
+"""Number of moments at which a connect on loopback is cancelled; it completes in fewer turns."""
 
 PIECES_MORE = 20
-"""Number of pieces that a driver may feed beyond the bound, because it may check the work once in a round of all
-streams."""
+"""Pieces that a driver may feed beyond the bound: it may check the work once per round of all streams."""
 
 ROUNDS = 20
-"""Event loops may run tasks in a random order, so what depends on it is tried so often."""
+"""Number of repetitions of a step whose result depends on task order, which an event loop may randomize."""
 
 ALARMS_MAX = 1000
-"""How often an alarm rings that stays due, before the machine has mercy."""
+"""Number of times that an overdue alarm rings before the machine resets it."""
 
 
 class Strategy:
-    """An asynchronous strategy that answers at once, or raises. It is a permit as well."""
+    """An asynchronous strategy that answers immediately, or raises. It is also a permit."""
 
     def __init__(self, answer: object) -> None:
         self._answer = answer
@@ -82,12 +82,12 @@ class Strategy:
 
 
 def writes(stream: neutral.StreamId, *pieces: bytes) -> Sequence[neutral.NeutralAction]:
-    """Return the orders to write pieces one after the other."""
+    """Return the actions that write pieces in order."""
     return [neutral.SendBytes(stream, piece) for piece in pieces]
 
 
 async def actions_are_carried_out_in_order(bench: Bench[E, A, D]) -> None:
-    """The actions of one event are carried out in the order given, after all earlier actions."""
+    """The driver carries out the actions of one event in the order given, after all earlier actions."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST, then=on(neutral.StreamOpened, *writes(FIRST, b"1", b"2", b"3")))
         await trial.order(*writes(FIRST, b"4", b"5"), then=on(neutral.BytesReceived, *writes(FIRST, b"6", b"7", b"8")))
@@ -98,7 +98,7 @@ async def actions_are_carried_out_in_order(bench: Bench[E, A, D]) -> None:
 
 
 async def an_earlier_alarm_rings(bench: Bench[E, A, D]) -> None:
-    """``TimePassed`` comes when ``wakeup`` has come, also where that was far away when the driver looked before."""
+    """The driver feeds ``TimePassed`` at ``wakeup``, even if ``wakeup`` was far in the future when it last looked."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         for _ in range(2):
@@ -111,7 +111,7 @@ async def an_earlier_alarm_rings(bench: Bench[E, A, D]) -> None:
 
 
 async def a_caller_that_leaves_spares_the_stream(bench: Bench[E, A, D]) -> None:
-    """A task that leaves while its bytes are being sent is reported once; the stream goes on, whole and in order."""
+    """A task that leaves while its bytes are being sent is reported once; the stream continues, whole and in order."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
         data = bytes(range(256)) * (MORE_THAN_BUFFERS // 256)
@@ -129,7 +129,7 @@ async def a_caller_that_leaves_spares_the_stream(bench: Bench[E, A, D]) -> None:
 
 
 async def a_connect_that_fails_is_a_loss(bench: Bench[E, A, D]) -> None:
-    """``StreamLost`` comes once for a stream that never opened: refused, not resolved, or called off at any moment."""
+    """The driver feeds ``StreamLost`` once for a stream that never opened: refused, not resolved, or cancelled."""
     async with on_trial(bench) as trial:
         with trial.listening() as listener:
             refused = open_stream(FIRST, listener)
@@ -139,7 +139,7 @@ async def a_connect_that_fails_is_a_loss(bench: Bench[E, A, D]) -> None:
             lost = await trial.loss_of(order.stream)
             ensure(lost.cause is cause, f"connecting to {order.host!r} failed with {lost.cause}, not {cause}")
         with trial.listening() as listener:
-            # In the same breath, and later: the connect may be anywhere by then.
+            # Immediately, and later: the connect may have reached any stage.
             called_off = [open_stream(neutral.StreamId(THIRD + turns), listener) for turns in range(TURNS_TO_CONNECT)]
             first, *others = called_off
             await trial.order(first, neutral.CloseStream(first.stream, "called off"))
@@ -153,7 +153,7 @@ async def a_connect_that_fails_is_a_loss(bench: Bench[E, A, D]) -> None:
 
 
 async def bytes_handed_over_are_never_fewer(bench: Bench[E, A, D]) -> None:
-    """``handed_over`` in ``StreamLost`` is the number of bytes that arrived, or more, or None, however the stream ends."""
+    """``handed_over`` in ``StreamLost`` is at least the number of bytes that arrived, or None, for every loss."""
     async with on_trial(bench) as trial:
 
         async def compare(stream: neutral.StreamId, came: bytes) -> None:
@@ -199,9 +199,9 @@ async def bytes_come_before_the_loss(bench: Bench[E, A, D]) -> None:
 
 
 async def tasks_that_wait_are_settled_at_the_close(bench: Bench[E, A, D]) -> None:
-    """When the driver is closed, a task that waits gets an error, and so does one that submits something later.
+    """When the driver closes, a waiting task gets an error, and so does one that submits something later.
 
-    The machine gets an event that the waiting task has left.
+    The driver feeds an event that reports that the waiting task has left.
     """
     async with on_trial(bench) as trial:
         waiting = [await trial.submit() for _ in range(2)]
@@ -217,13 +217,13 @@ async def tasks_that_wait_are_settled_at_the_close(bench: Bench[E, A, D]) -> Non
 
 
 async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
-    """An event that happens while another one is handled, or its actions are carried out, is fed after that."""
+    """An event that occurs while the machine handles another one, or during its actions, is fed afterwards."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
         caller, token = await trial.submit()
 
         def leave(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
-            # So does a retry strategy of the user's that cancels something.
+            # A user's retry strategy that cancels something does the same.
             if isinstance(event, neutral.BytesReceived):
                 caller.leave()
             return ()
@@ -245,7 +245,7 @@ async def the_machine_is_not_called_back(bench: Bench[E, A, D]) -> None:
 
 
 async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
-    """A wakeup that is due now rings now, though the clock stands still; one that stays due keeps no other event out."""
+    """A wakeup that is due rings now even if the clock stands still; one that stays due does not block other events."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         rung = 0
@@ -267,7 +267,7 @@ async def time_may_stand_still(bench: Bench[E, A, D]) -> None:
 
 
 async def arrived_bytes_come_before_the_time(bench: Bench[E, A, D]) -> None:
-    """Bytes that have arrived when ``wakeup`` comes are fed before ``TimePassed``: they may be the answer in time."""
+    """Bytes that have arrived by ``wakeup`` are fed before ``TimePassed``: they may be the response in time."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         peer = await trial.connect(FIRST)
@@ -288,7 +288,7 @@ async def arrived_bytes_come_before_the_time(bench: Bench[E, A, D]) -> None:
 async def a_peer_cannot_stop_the_time(bench: Bench[E, A, D]) -> None:
     """The driver feeds ``TimePassed`` even if there is always more to read: it stops reading at the bound on work.
 
-    It names each stream that it stopped reading in ``unread``, and no piece is larger than ``PIECE_SIZE_BYTES_MAX``.
+    ``unread`` names each stream that it stopped reading, and no piece is larger than ``PIECE_SIZE_BYTES_MAX``.
     """
     async with on_trial(bench) as trial:
         machine = trial.machine
@@ -323,7 +323,7 @@ async def a_peer_cannot_stop_the_time(bench: Bench[E, A, D]) -> None:
 
 
 async def unsent_bytes_are_named_with_the_time(bench: Bench[E, A, D]) -> None:
-    """``TimePassed`` names the streams on which bytes wait with the driver, and ``StreamLost`` does not contradict it."""
+    """``TimePassed`` names the streams with bytes waiting in the driver, and ``StreamLost`` does not contradict it."""
     async with on_trial(bench) as trial:
         machine = trial.machine
         await trial.connect(
@@ -345,7 +345,7 @@ async def unsent_bytes_are_named_with_the_time(bench: Bench[E, A, D]) -> None:
 
 
 async def strategies_are_asked_once(bench: Bench[E, A, D]) -> None:
-    """A strategy is asked once, and its answer is fed once, also if it raises; a success is recorded once."""
+    """A strategy is consulted once, and its answer is fed once, also if it raises; a success is recorded once."""
     async with on_trial(bench) as trial:
         answer, mistake = object(), ValueError("a strategy's own")
         for strategy, expected in ((Strategy(answer), (answer, None)), (Strategy(mistake), (None, mistake))):
@@ -372,7 +372,7 @@ async def strategies_are_asked_once(bench: Bench[E, A, D]) -> None:
 
 
 async def decisions_of(trial: Trial[E, A, D], token: neutral.Token) -> list[neutral.StrategyDecided]:
-    """Return every answer of a strategy about a token, at least one."""
+    """Wait for the answers of a strategy about a token, at least one, and return them."""
 
     def fed() -> list[neutral.StrategyDecided]:
         return [
@@ -387,7 +387,10 @@ async def decisions_of(trial: Trial[E, A, D], token: neutral.Token) -> list[neut
 
 
 async def a_mistake_reaches_its_caller_alone(bench: Bench[E, A, D]) -> None:
-    """An ArgumentError of ``handle`` at a submission is raised in that task, which is forgotten; no other task notices."""
+    """An ArgumentError that ``handle`` raises at a submission is raised in the submitting task only.
+
+    The driver forgets that task.
+    """
     async with on_trial(bench) as trial:
         other, token = await trial.submit()
         mistake = ArgumentError("a name is missing; give one", parameter="name")
@@ -407,7 +410,7 @@ async def a_mistake_reaches_its_caller_alone(bench: Bench[E, A, D]) -> None:
 
 
 async def a_pause_pauses(bench: Bench[E, A, D]) -> None:
-    """After ``PauseReading`` nothing is read but what was being read; other streams are, and the time goes on."""
+    """After ``PauseReading`` only a read in progress may complete; other streams are read, and time passes."""
     async with on_trial(bench) as trial:
         peer, other = await trial.connect(FIRST), await trial.connect(SECOND)
         await trial.order(neutral.PauseReading(FIRST))
@@ -427,7 +430,7 @@ async def a_pause_pauses(bench: Bench[E, A, D]) -> None:
 
 
 async def a_pause_loses_nothing(bench: Bench[E, A, D]) -> None:
-    """After ``ResumeReading`` all comes that the peer has sent meanwhile, in order, and then its end."""
+    """After ``ResumeReading`` the driver feeds all bytes that the peer has sent meanwhile, in order, then the end."""
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)
         expected = b"".join(b"row %d, " % number for number in range(ROUNDS))
@@ -447,9 +450,9 @@ async def a_pause_loses_nothing(bench: Bench[E, A, D]) -> None:
 
 
 async def nothing_is_sent_while_something_waits(bench: Bench[E, A, D]) -> None:
-    """With ``unless_readable``, the driver sends on a silent stream, and loses any other with nothing sent.
+    """With ``unless_readable``, the driver sends on a stream with nothing to read, and otherwise loses it unsent.
 
-    Something waits if the peer has sent bytes, or has closed, before the order.
+    There is something to read if the peer has sent bytes, or has closed, before the action.
     """
     async with on_trial(bench) as trial:
         peer = await trial.connect(FIRST)

@@ -1,4 +1,4 @@
-"""A machine that orders what a law has written down, and records every event."""
+"""Machine that orders the actions a law prescribes, and records every event."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ Answer = Callable[[E | neutral.NeutralEvent], Sequence[A | neutral.NeutralAction
 
 
 class LawBroken(AssertionError):
-    """A breach of the contract by a driver; the message has the part of the contract and the observation."""
+    """A breach of the contract by a driver; the message states the contract's clause and the observation."""
 
 
 def nothing(event: object) -> Sequence[neutral.NeutralAction]:
-    """Order nothing."""
+    """Return no actions."""
     return ()
 
 
 def on(kind: type, *actions: A) -> Callable[[object], Sequence[A]]:
-    """Return the answer that orders ``actions`` at every event of one kind."""
+    """Return an answer that orders ``actions`` at every event of one kind."""
     return lambda event: actions if isinstance(event, kind) else ()
 
 
 class ScriptedMachine(Generic[E, A]):
-    """Stand-in for the machine of a driver. It decides nothing. ``E`` and ``A`` are the protocol's own events and actions.
+    """Stand-in for the machine of a driver. It decides nothing. ``E`` and ``A`` are the protocol's events and actions.
 
     Args:
-        answer: the actions that follow from an event. It may be replaced, and ``wakeup`` be set, at any time.
+        answer: returns the actions for an event. It and ``wakeup`` may be replaced at any time.
     """
 
     def __init__(self, answer: Answer[E, A] = nothing) -> None:
@@ -43,26 +43,26 @@ class ScriptedMachine(Generic[E, A]):
         self.events: list[E | neutral.NeutralEvent] = []
         """All events, oldest first."""
         self.times: list[float] = []
-        """Instant of each event."""
+        """Time of each event."""
         self.works: list[int] = []
         """Units of work at each event."""
         self.wakeup: float = math.inf
         self.work: int = 0
-        """Units of work on received bytes: only for reading them, unless the test adds more."""
+        """Units of work on received bytes: only reading, unless the test adds more."""
         self.is_busy: bool = False
         """Whether ``handle`` is running."""
         self.broken: list[LawBroken] = []
-        """Calls that a driver must not make. They are kept, because a driver may swallow what ``handle`` raises."""
+        """Calls that a driver must not make. They are kept because a driver may swallow exceptions from ``handle``."""
 
     @total_repr
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self.events)} events>"
 
     def handle(self, event: E | neutral.NeutralEvent, now: float) -> Sequence[A | neutral.NeutralAction]:
-        """Return what ``answer`` returns.
+        """Return the result of ``answer``.
 
         Raises:
-            LawBroken: a call is under way, or the time went back.
+            LawBroken: another call is in progress, or the time went back.
         """
         self._begin(event, now)
         try:
@@ -90,12 +90,12 @@ class ScriptedMachine(Generic[E, A]):
 
     @property
     def now(self) -> float:
-        """Instant of the last event."""
+        """Time of the last event."""
         return self.times[-1]
 
     @property
     def later_events(self) -> list[E | neutral.NeutralEvent]:
-        """All events but the one that starts the machine."""
+        """All events except the one that starts the machine."""
         assert isinstance(self.events[0], neutral.TimePassed)
         return self.events[1:]
 

@@ -1,4 +1,4 @@
-"""A driver on trial: one driver around one scripted machine, with peers that it connects to."""
+"""Trial of one driver around one scripted machine, with the peers that it connects to."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ A = TypeVar("A")
 D = TypeVar("D", bound=driver_under_test.DriverUnderTest)
 
 TURNS_MAX = 500
-"""Number of turns, half a second at least, after which an event counts as missing."""
+"""Number of turns, at least half a second, after which an event counts as missing."""
 
 TURNS_OF_QUIET = 10
-"""Turns that are waited for what must not happen."""
+"""Number of turns to wait for an event that must not happen."""
 
 CHUNK = 1 << 20
-"""Bytes that a peer reads at once, at most."""
+"""Maximum number of bytes that a peer reads in one call."""
 
 
 class Peer:
@@ -39,7 +39,7 @@ class Peer:
         assert len(data) == sent, "the system's buffers are too small for a law"
 
     async def receive(self, size: int) -> bytes:
-        """Return the next ``size`` bytes; fewer where the stream ends before, or nothing more comes."""
+        """Return the next ``size`` bytes, or fewer if the stream ends before or no more arrive."""
         pieces: list[bytes] = []
         turns = 0
         while size > 0 and turns < TURNS_MAX:
@@ -64,7 +64,7 @@ class Peer:
 
 
 class Trial(Generic[E, A, D]):
-    """One driver at work."""
+    """One running driver."""
 
     def __init__(
         self, bench: driver_under_test.Bench[E, A, D], machine: ScriptedMachine[E, A], driver: D, cleanup: ExitStack
@@ -76,7 +76,7 @@ class Trial(Generic[E, A, D]):
 
     @property
     def submissions(self) -> list[neutral.Token]:
-        """Tokens that were submitted, oldest first."""
+        """Submitted tokens, oldest first."""
         return [token for event in self.machine.events if (token := self._bench.submitted(event)) is not None]
 
     def abandonments_of(self, token: neutral.Token) -> int:
@@ -88,12 +88,12 @@ class Trial(Generic[E, A, D]):
         return self._bench.completion(token)
 
     def on_submission(self, *actions: A | neutral.NeutralAction) -> Answer[E, A]:
-        """Return the answer that orders ``actions`` at every submission."""
+        """Return an answer that orders ``actions`` at every submission."""
         return lambda event: () if self._bench.submitted(event) is None else actions
 
     @contextmanager
     def listening(self) -> Iterator[driver_under_test.Listener]:
-        """Give the block a listening socket."""
+        """Yield a listening socket."""
         listener = self.driver.listen()
         try:
             listener.setblocking(False)
@@ -102,7 +102,7 @@ class Trial(Generic[E, A, D]):
             listener.close()
 
     async def order(self, *actions: A | neutral.NeutralAction, then: Answer[E, A] = nothing) -> None:
-        """Have the machine order ``actions`` in answer to one event, and ``then`` answer what follows."""
+        """Have the machine order ``actions`` in response to one event; ``then`` answers later events."""
         carried_out: list[neutral.Token] = []
 
         def answer(event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
@@ -118,7 +118,7 @@ class Trial(Generic[E, A, D]):
         await self.result_of(caller, carried_out[0], "a task that was completed at once has not returned")
 
     async def submit(self, *actions: A | neutral.NeutralAction) -> tuple[driver_under_test.Caller, neutral.Token]:
-        """Return a task that waits until the machine settles its token, and the token; ``actions`` are ordered then."""
+        """Return a waiting task and its token. The machine orders ``actions`` at the submission."""
         self.machine.answer = self.on_submission(*actions)
         count = len(self.submissions)
         caller = self.driver.submit()
@@ -127,7 +127,7 @@ class Trial(Generic[E, A, D]):
         return caller, self.submissions[-1]
 
     async def connect(self, stream: neutral.StreamId, *, then: Answer[E, A] = nothing) -> Peer:
-        """Have the machine open a stream; return its other end. ``then`` answers what follows, ``StreamOpened`` first."""
+        """Have the machine open a stream, and return its other end. ``then`` answers later events."""
         with self.listening() as listener:
             await self.order(open_stream(stream, listener), then=then)
             accepted: list[driver_under_test.PeerSocket] = []
@@ -148,7 +148,7 @@ class Trial(Generic[E, A, D]):
         return peer
 
     def ring_once(self, event: E | neutral.NeutralEvent) -> Sequence[A | neutral.NeutralAction]:
-        """Order nothing, and set no further alarm when one has rung: an answer of the machine."""
+        """Return no actions, and clear ``wakeup`` once it is reached: an answer of the machine."""
         if self.machine.now >= self.machine.wakeup:
             self.machine.wakeup = math.inf
         return ()
@@ -164,17 +164,17 @@ class Trial(Generic[E, A, D]):
         return fed()[0]
 
     async def outcome_of(self, caller: driver_under_test.Caller, otherwise: str) -> object:
-        """Wait for the outcome of a task; ``otherwise`` is the breach without one."""
+        """Wait for the outcome of a task and return it; ``otherwise`` describes the breach if it does not end."""
         await self.until(lambda: caller.outcome is not None, otherwise)
         return caller.outcome
 
     async def result_of(self, caller: driver_under_test.Caller, token: neutral.Token, otherwise: str) -> None:
-        """Wait until a task has returned the result of its token; ``otherwise`` is the breach if it does not end."""
+        """Wait until a task returns the result of its token; ``otherwise`` describes the breach if it does not end."""
         outcome, expected = await self.outcome_of(caller, otherwise), self._bench.result(token)
         ensure(outcome == expected, f"a task was completed with {expected!r} and ended with {outcome!r}")
 
     async def loss_of(self, stream: neutral.StreamId) -> neutral.StreamLost:
-        """Return the one report of the end of a stream."""
+        """Wait for the loss of a stream and return it; there must be exactly one."""
         await self.until(lambda: self.has_heard(neutral.StreamLost, stream), f"no StreamLost came for stream {stream}")
         await self.quiet()
         [first, *more] = self.machine.losses_of(stream)
@@ -182,7 +182,7 @@ class Trial(Generic[E, A, D]):
         return first
 
     def has_heard(self, kind: type, stream: neutral.StreamId) -> bool:
-        """Tell whether the machine got an event of this kind for a stream."""
+        """Return whether the machine got an event of this kind for a stream."""
         return any(
             isinstance(event, kind) and getattr(event, "stream", None) == stream for event in self.machine.events
         )
@@ -191,7 +191,7 @@ class Trial(Generic[E, A, D]):
         """Let the driver work until ``condition`` holds.
 
         Raises:
-            LawBroken: it never does, which means ``otherwise``; or the machine was called as it must not be.
+            LawBroken: it never holds, described by ``otherwise``, or the driver broke the machine's contract.
         """
         for _ in range(TURNS_MAX):
             self.look()
@@ -201,36 +201,36 @@ class Trial(Generic[E, A, D]):
         raise LawBroken(otherwise)
 
     async def quiet(self) -> None:
-        """Let the driver do what it still has to do, and what it must not."""
+        """Let the driver run until it has done all pending work, including work that it must not do."""
         for _ in range(TURNS_OF_QUIET):
             await self.driver.turn()
         self.look()
 
     def look(self) -> None:
-        """Raise what the machine has seen of the driver that is against the law."""
+        """Raise the first breach that the machine has recorded."""
         if self.machine.broken:
             raise self.machine.broken[0]
 
 
 def ensure(holds: bool, otherwise: str) -> None:
-    """Pass what holds.
+    """Check that ``holds`` is true.
 
     Raises:
-        LawBroken: it does not, which means ``otherwise``.
+        LawBroken: it is false; ``otherwise`` is the message.
     """
     if not holds:
         raise LawBroken(otherwise)
 
 
 def open_stream(stream: neutral.StreamId, listener: driver_under_test.Listener) -> neutral.OpenStream:
-    """Return the order to connect to a listening socket."""
+    """Return the action that connects to a listening socket."""
     host, port = listener.getsockname()
     return neutral.OpenStream(stream, host, port, tls=False)
 
 
 @asynccontextmanager
 async def on_trial(bench: driver_under_test.Bench[E, A, D]) -> AsyncIterator[Trial[E, A, D]]:
-    """Give the block a driver that has started."""
+    """Yield a started driver."""
     with ExitStack() as cleanup:
         async with bench.open() as (machine, driver):
             trial = Trial(bench, machine, driver, cleanup)

@@ -1,1 +1,1 @@
-"""The fake nodes themselves, alone or as a cluster: faults strike here, replies leave, and commands are logged."""
+"""Fake nodes, alone or as a cluster: the place of faults, replies and the command log."""

@@ -1,4 +1,4 @@
-"""The command log of a fake node: each command and its result, to compare with the client's reports."""
+"""Command log of a fake node: each command and its result, to compare with the client's reports."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ COMMAND_LOG_MAX = 100_000
 
 
 class LoggedCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """One command, in the order in which the node took them up; a durable write that has to wait, when it is settled.
+    """One command, in the order in which the node takes them up; a waiting durable write is logged when it is settled.
 
-    ``opcode`` is an ``Opcode`` where the protocol names it; ``key`` is without the collection's prefix; ``now`` is
-    when the command came. ``status`` is the one in a whole and readable reply, sent or still delayed, and None where
-    there is none. ``applied`` tells whether the store changed, by a lock or an expiry too.
+    ``opcode`` is an ``Opcode`` if the protocol defines it; ``key`` excludes the collection's prefix; ``now`` is the
+    time of arrival. ``status`` is that of a whole, readable reply, sent or still delayed, and None without one.
+    ``applied`` is whether the store changed; a lock or an expiry counts.
     """
 
     connection: int
@@ -61,7 +61,7 @@ def log_command(
         try:
             collection_id, key = split_key(connection, frame.key)
         except CommandRefused:
-            # The key as it came tells more than none.
+            # The key as received is more useful than none.
             pass
     logged = LoggedCommand(
         connection=connection.number,

@@ -1,18 +1,18 @@
-"""A Couchbase node without a network: bytes of its clients in, replies out, time and faults from its driver.
+"""Couchbase node without a network: client bytes in, replies out; the driver supplies time and faults.
 
-It has a port for KV and one for each service that speaks HTTP; who opens a connection says at which of them. What
-follows is about KV, ``fakes.services`` is about the others.
+It has a port for KV and one for each HTTP service; the caller that opens a connection names the service. The following
+covers KV; ``fakes.services`` covers the others.
 
-Theory of operation. The driver names each connection by a number and tells the node what happens to it; the node
-answers with actions, to be carried out in order. It keeps no clock: ``now`` comes with every call, in monotonic
-seconds, and never goes back. Whatever is due is sent first, then the new bytes are looked at.
+Theory of operation. The driver identifies each connection by a number and reports its events to the node; the node
+returns actions, to be carried out in order. It has no clock: ``now`` comes with every call, in monotonic seconds, and
+never goes back. Due replies are sent first, then the new bytes are read.
 
-A command goes through four stages: it is read from its frame, a fault is looked for, it is carried out unless the
-fault strikes before that, and its reply is sent, held back, destroyed or left out, as the fault says. Every command is
-logged. There is no randomness: the same calls give the same bytes.
+A command goes through four stages: the node parses it from its frame, looks for a fault, carries it out unless the
+fault strikes before that, and sends, delays, damages or omits its reply, depending on the fault. Every command is
+logged. There is no randomness: the same calls produce the same bytes.
 
-Commands are carried out in the order in which they come, also behind a reply that is held back; without unordered
-execution their replies wait behind that one.
+Commands are carried out in order of arrival, even behind a delayed reply. Without unordered execution, later replies
+wait for that reply.
 
 Example::
 
@@ -60,19 +60,19 @@ from triclinium_core.testing.fakes.store.documents import FakeDocuments
 from triclinium_core.testing.fakes.store.state import ClientConnection, ClusterStore, NodeState
 
 LogListener = Callable[[LoggedCommand | LoggedRequest], None]
-"""Is told what a node was asked, with what was answered."""
+"""Function that gets each logged command or request, with its result."""
 
 
 class FakeNode:
-    """One node: alone a whole cluster, or one of several in ``FakeNodes``.
+    """One node: a complete cluster, or one of several in ``FakeNodes``.
 
-    ``faults`` says what goes wrong, ``command_log`` and ``request_log`` what the node was asked, by KV and over HTTP,
-    ``documents`` what it stores; ``collections`` are the scopes and collections of all its buckets, ``network`` what
-    lies between it and its clients. ``script`` has what services answer because a test says so, ``plans`` the
-    statements that were prepared, and ``indexes`` those for queries; they belong to the cluster.
+    ``faults`` holds the faults to inject, ``command_log`` and ``request_log`` the received KV commands and HTTP
+    requests, ``documents`` the stored documents, ``collections`` the scopes and collections of all buckets, and
+    ``network`` the network between the node and its clients. ``script`` (scripted responses of services), ``plans``
+    (prepared statements) and ``indexes`` (query indexes) belong to the cluster.
 
-    Every method that takes ``now`` raises ValueError when it goes back. What is told of a connection that the node
-    does not know, or has hung up on, is ignored.
+    Every method that takes ``now`` raises ValueError when it goes back. Events of a connection that the node does not
+    know, or has closed, are ignored.
 
     Raises:
         InvalidArgumentException: ``options`` is of another type.
@@ -100,14 +100,14 @@ class FakeNode:
         self._outbox = Outbox()
         self.network: FakeNetwork = FakeNetwork()
         self._held: list[HeldCommand] = []
-        """Commands whose durable writes are not settled, in the order in which they came."""
+        """Commands whose durable writes are not settled, in order of arrival."""
         self._now = -math.inf
         self._known_drops = 0
-        """How many buckets had been dropped when clients of those that are gone were hung up on."""
+        """Number of dropped buckets when the node last closed the connections of clients of dropped buckets."""
         self._hung_up: list[int] = []
-        """Connections that ended when the node was killed; the driver has not heard of it yet."""
+        """Connections that ended when the node was killed and that the driver has not been notified of yet."""
         self._announced = state.map
-        """The map that clients were last notified of, or could fetch from the beginning."""
+        """Map that clients were last notified of, or could fetch from the beginning."""
         self.faults: Faults = Faults()
         self.command_log: list[LoggedCommand] = []
         self._command_log_limit = command_log_limit()
@@ -122,22 +122,22 @@ class FakeNode:
 
     @property
     def options(self) -> FakeNodeOptions:
-        """What the node was made with."""
+        """Options of the node."""
         return self._state.options
 
     @property
     def config_version(self) -> ConfigVersion:
-        """Version of the cluster config that the node answers now."""
+        """Version of the cluster config that the node currently sends."""
         return self._state.map.version
 
     @property
     def open_scans(self) -> int:
-        """How many range scans are open on the node."""
+        """Number of open range scans on the node."""
         return len(self._state.open_scans())
 
     @property
     def connections(self) -> int:
-        """How many connections there are, of KV and over HTTP."""
+        """Number of KV and HTTP connections."""
         return len(self._connections) + len(self._services)
 
     @property
@@ -147,15 +147,15 @@ class FakeNode:
 
     @property
     def cluster(self) -> ClusterStore:
-        """What the node shares with the others."""
+        """State that all nodes of the cluster share."""
         return self._state.cluster
 
     @property
     def wakeup(self) -> float:
-        """When ``time_passed`` is due.
+        """Time at which ``time_passed`` is due.
 
-        That is when the next delayed reply or the next piece of an answer is, or when a durable write has taken too
-        long; ``-inf`` when clients are to hear of a change or can be reached again, infinity for never.
+        That is when the next delayed reply or the next piece of a response is due, or when a durable write has taken
+        too long; ``-inf`` if clients are to be notified of a change or can be reached again, infinity for never.
         """
         state = self._state
         if self._hung_up or self._announced is not state.map:
@@ -168,9 +168,9 @@ class FakeNode:
         return min(self._outbox.due, self.network.wakeup, writes_due, self._services.due)
 
     def accepts(self, now: float) -> bool:
-        """Return whether a client that tries to connect gets a connection; each call is one attempt."""
+        """Return whether the node accepts a connection attempt; each call is one attempt."""
         self._see(now)
-        # From a node that nobody reaches no refusal comes either.
+        # A node that is cut from all clients cannot refuse either.
         return self.network.cuts_all or (self.is_alive and not self.faults.take_refusal())
 
     def connection_opened(
@@ -181,12 +181,12 @@ class FakeNode:
         service: Service = Service.KV,
         unsent_size_max: float = math.inf,
     ) -> Sequence[NodeAction]:
-        """Take up a connection under a number that no open one has.
+        """Open a connection with a number that no open connection has.
 
         Args:
-            service: the one whose port the client has reached.
-            unsent_size_max: bytes of replies from which on the client's commands wait until ``replies_written`` tells of
-                room. A single reply may be larger. Infinite for a driver that does not tell.
+            service: service whose port the client has reached.
+            unsent_size_max: bytes of unsent replies at which the client's commands wait until ``replies_written`` makes
+                room. A single reply may be larger. Infinite for a driver that never calls it.
 
         Raises:
             ValueError: the number is that of an open connection.
@@ -203,9 +203,9 @@ class FakeNode:
         return actions
 
     def certificate_shown(self, connection: int, names: Collection[str]) -> None:
-        """Record that the client of a new connection has a certificate, which TLS has verified.
+        """Record that the client of a new connection has presented a certificate, which TLS has verified.
 
-        If it has the name of a user, there is no SASL, and no request needs credentials.
+        If it contains the name of a user, there is no SASL, and no request needs credentials.
         """
         known, users = self._connections.get(connection), self.options.certificate_users
         if users is not None and set(users).isdisjoint(names):
@@ -216,7 +216,7 @@ class FakeNode:
             self._services.certificate_shown(connection)
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
-        """Take up what a client sent, in any cut."""
+        """Process bytes from a client, split at any position."""
         actions = self._see_and_send(now)
         if not self.network.holds(connection, data):
             actions += self.network.let_through(self._take_bytes(connection, data))
@@ -228,7 +228,7 @@ class FakeNode:
         known = self._connections.get(connection)
         if known is None:
             return []
-        # A client's answer to a notification is dropped, as by a real node.
+        # A client's response to a notification is dropped, as by a real node.
         known.backlog += (frame for frame in known.frames.receive(data) if frame.magic != Magic.SERVER_RESPONSE)
         actions = self._work_off(known)
         if known.frames.malformed is not None and self._is_connected(known):
@@ -236,14 +236,14 @@ class FakeNode:
         return actions
 
     def has_room(self, connection: int) -> bool:
-        """Tell whether more of what a client sends can be taken up; where not, it stays unread until replies are written."""
+        """Return whether the node accepts more bytes of a client; if not, read no more until replies are written."""
         if connection in self._services:
             return self._services.may_be_read(connection)
         known = self._connections.get(connection)
         return known is None or known.has_room
 
     def replies_written(self, connection: int, size: int, now: float) -> Sequence[NodeAction]:
-        """Record that so many bytes of replies were written, and carry out the commands that waited for that."""
+        """Record that ``size`` bytes of replies were written, and carry out the commands that waited for room."""
         actions = self._see_and_send(now)
         known = self._connections.get(connection)
         if known is not None:
@@ -254,7 +254,7 @@ class FakeNode:
         return actions
 
     def connection_lost(self, connection: int, now: float) -> None:
-        """Forget a connection that its client closed or lost, with the replies that it was still due."""
+        """Forget a connection that its client closed or lost, with its pending replies."""
         self._see(now)
         self.network.lost(connection)
         known = self._connections.get(connection)
@@ -266,16 +266,16 @@ class FakeNode:
             self._hung_up.remove(connection)
 
     def time_passed(self, now: float) -> Sequence[NodeAction]:
-        """Return the delayed replies that are due, and what clients are to hear of changes."""
+        """Return the delayed replies that are due, and notifications of changes."""
         return self._see_and_send(now)
 
     def set_config_revision(self, revision: int, now: float, *, epoch: int | None = None) -> Sequence[NodeAction]:
-        """Give all configs another version, and return the notifications to the connections that asked for them.
+        """Set the version of all configs, and return the notifications to the connections that subscribed.
 
-        In a cluster every node has that version then; the others' clients hear of it when their time has passed.
+        In a cluster every node then has that version; other nodes notify their clients at the next ``time_passed``.
 
         Raises:
-            InvalidArgumentException: a revision or an epoch that no config has.
+            InvalidArgumentException: the revision or the epoch is invalid.
         """
         self._state.cluster.set_version(revision, epoch)
         return self._see_and_send(now)
@@ -288,16 +288,16 @@ class FakeNode:
         services: Mapping[Service, int] | None = None,
         tls_services: Mapping[Service, int] | None = None,
     ) -> None:
-        """Have the node stand in configs under the ports that it is really served on, before clients connect.
+        """Set the ports by which configs list the node to the ones it is served on, before clients connect.
 
         Args:
-            port: of KV.
-            tls_port: of KV over TLS; None where the node speaks no TLS.
-            services: ports of the others; those that they have stay unless given.
-            tls_services: the same over TLS.
+            port: port of KV.
+            tls_port: port of KV over TLS; None if the node does not support TLS.
+            services: ports of the other services; unlisted ones stay unchanged.
+            tls_services: ports of the other services over TLS.
 
         Raises:
-            InvalidArgumentException: a port that there is not.
+            InvalidArgumentException: a port is invalid.
         """
         options = self.options
         self.cluster.nodes[self._state.index] = replace(
@@ -309,12 +309,12 @@ class FakeNode:
         )
 
     def set_services(self, services: Collection[Service]) -> None:
-        """Offer these services and no others; clients of those that the node had lose their connections.
+        """Offer exactly these services. Clients of removed services lose their connections.
 
-        Configs tell when the map changes next, see ``FakeNodes.set_services``.
+        Configs reflect this from the next change of the map, see ``FakeNodes.set_services``.
 
         Raises:
-            InvalidArgumentException: a service that there is not.
+            InvalidArgumentException: a service is unknown.
         """
         lost = self.options.services.difference(services)
         self.cluster.nodes[self._state.index] = replace(self.options, services=frozenset(services))
@@ -323,9 +323,9 @@ class FakeNode:
             self._hang_up_on_everybody()
 
     def kill(self) -> None:
-        """Hang up on all clients, without the replies that they were due, and let nobody connect until ``revive``.
+        """Close all client connections without their pending replies, and accept none until ``revive``.
 
-        What the node stores outlives this, and so does its place in the map.
+        The node keeps its stored data and its place in the map.
         """
         self._state.cluster.dead.add(self._state.index)
         self._hung_up += self._services.hang_up(HTTP_SERVICES)
@@ -339,11 +339,11 @@ class FakeNode:
         self._state.cluster.ring()
 
     def set_log_listener(self, listener: LogListener | None) -> None:
-        """Have ``listener`` called with each command and each request as soon as it is logged; None for nobody."""
+        """Call ``listener`` with each command and each request as soon as it is logged; None removes the listener."""
         self._listener = self._services.listener = listener
 
     def hold_config(self) -> None:
-        """Keep to the map as it is: answer that config and for those vbuckets, whatever becomes of the cluster."""
+        """Freeze the map: send that config and serve those vbuckets, regardless of changes to the cluster."""
         self._state.held_map = self._state.map
 
     def release_config(self) -> None:
@@ -405,7 +405,7 @@ class FakeNode:
     def _is_connected(self, connection: ClientConnection) -> bool:
         return self._connections.get(connection.number) is connection
 
-    # One command.
+    # Single commands.
 
     def _work_off(self, connection: ClientConnection) -> list[NodeAction]:
         actions: list[NodeAction] = []
@@ -455,7 +455,7 @@ class FakeNode:
             if isinstance(fault, faults.FaultBeforeApplying)
             else self._reply(connection, frame, fault, lambda: self._carry_out(connection, frame, fault))
         )
-        # What is held is logged when it is known how it ends.
+        # A held command is logged once its result is known.
         if connection.held_commands == held:
             self._log(
                 connection,
@@ -497,7 +497,7 @@ class FakeNode:
         fault: faults.FaultAfterApplying | None,
         carry_out: Callable[[], CommandAnswer | None],
     ) -> Delivery:
-        """Return what comes of a command, which answers or is refused; nothing yet where it has no answer."""
+        """Return the reply or the refusal of a command; nothing yet if it has no answer."""
         try:
             answer = carry_out()
         except CommandRefused as refusal:
@@ -514,7 +514,7 @@ class FakeNode:
     def _carry_out(
         self, connection: ClientConnection, frame: Frame, fault: faults.FaultAfterApplying | None
     ) -> CommandAnswer | None:
-        """Return the answer; None where it has to wait for a durable write."""
+        """Return the reply; None if it has to wait for a durable write."""
         command = COMMANDS.get(frame.opcode)
         if command is None:
             raise CommandRefused(Status.UNKNOWN_COMMAND, f"the opcode 0x{frame.opcode:02x} is not known")

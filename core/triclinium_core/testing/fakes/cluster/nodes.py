@@ -1,20 +1,20 @@
 """Several fake nodes with one map: a cluster without a network.
 
-Theory of operation. The nodes share documents, collections and the map, and each answers only for the vbuckets that
-the map gives it; to any other request on a document it says that the vbucket is not its own, with the newest config.
-A change of the map takes effect at once, and makes a config of the next revision. The clients that asked for it are
-notified when their node is driven next: its ``wakeup`` says that it is due. A driver that sleeps is woken by the alarm
-that it has set. All nodes are driven by one clock, and the numbers of connections are unique in the cluster.
+Theory of operation. The nodes share documents, collections and the map, and each serves only the vbuckets that the map
+assigns to it; it answers any other request on a document with NOT_MY_VBUCKET and the newest config. A change of the map
+takes effect immediately and creates a config of the next revision. The clients that subscribed are notified when their
+node is next driven: its ``wakeup`` is then due. The alarm wakes a driver that sleeps. All nodes are driven by one
+clock, and connection numbers are unique in the cluster.
 
-Documents belong to the cluster: whatever becomes of a node, the vbuckets that another one takes over bring theirs
-along. So replicas are never behind, unless replication to their node is held back; readers there find what was
-written before. If that node then takes over from one that is failed over, what was written since is lost. The vbuckets
-of a node that fails have no node where they have no replica, until the cluster is rebalanced.
+Documents belong to the cluster: when a node takes over vbuckets, it gets their documents, regardless of the state of
+the former node. So replicas are never behind, unless replication to their node is held back; reads from them then find
+the older documents. If that node takes over from one that is failed over, all later writes are lost. If a failed node's
+vbucket has no replica, no node has it until a rebalance.
 
-A durable write is seen and acknowledged when most copies of its vbucket have it: at once, unless replicas are dead or
-replication to them is held back. What was acknowledged outlives the failover of any one node.
+A durable write becomes visible and is acknowledged when the majority of the copies of its vbucket have it: immediately,
+unless replicas are dead or replication to them is held back. Acknowledged writes survive the failover of any one node.
 
-A node is named by its place, whether it is in the cluster or not.
+A node is identified by its index, whether it is in the cluster or not.
 
 Example::
 
@@ -60,22 +60,22 @@ class NodePort(NamedTuple):
 
 
 class FakeNodes:
-    """All nodes of a cluster; ``nodes[0]`` is the first, ``len(nodes)`` how many there are.
+    """All nodes of a cluster; ``nodes[0]`` is the first, ``len(nodes)`` their number.
 
-    ``documents`` is what they store, in ``collections``; ``script`` has what services answer because a test says so, and
-    ``plans`` the statements that were prepared, ``indexes`` those for queries. Every method raises InvalidArgumentException for a node, a vbucket
-    or a value that it cannot take.
+    ``documents`` holds the stored documents, and ``collections`` their scopes and collections; ``script`` holds the
+    scripted responses of services, ``plans`` the prepared statements, ``indexes`` the query indexes. Every method
+    raises InvalidArgumentException for an invalid node, vbucket or value.
 
     Args:
-        options: of every node; the first stands under their host and ports.
-        nodes: how many there are, with the ports of the others two apart; or host and port of each.
+        options: options of every node; the first node uses their host and ports.
+        nodes: number of nodes, whose ports are two apart, or the host and port of each.
 
     Raises:
-        InvalidArgumentException: a number or an address that no node can have, or one that two would have.
+        InvalidArgumentException: a number or an address is invalid, or two nodes have the same address.
     """
 
     node_type: ClassVar[type[FakeNode]] = FakeNode
-    """What its nodes are: a derived cluster may have others."""
+    """Class of the nodes; a derived cluster may use another."""
 
     def __init__(self, options: FakeNodeOptions | None = None, nodes: int | Sequence[tuple[str, int]] = 3) -> None:
         options = FakeNodeOptions() if options is None else options
@@ -86,10 +86,10 @@ class FakeNodes:
 
     @classmethod
     def around(cls, node: FakeNode) -> FakeNodes:
-        """Return the cluster of a node that is alone in it.
+        """Return the cluster of a node that is its only node.
 
         Raises:
-            InvalidArgumentException: it is one of several.
+            InvalidArgumentException: the node is one of several.
         """
         if len(node.cluster.nodes) != 1:
             raise errors.InvalidArgumentException(
@@ -121,34 +121,34 @@ class FakeNodes:
     def __iter__(self) -> Iterator[FakeNode]:
         return iter(self._nodes)
 
-    # How things are.
+    # State of the cluster.
 
     @property
     def map(self) -> cluster_map.FakeMap:
-        """The newest map: its version, the nodes that are in, and the nodes of each vbucket and of its replicas."""
+        """Newest map: its version, the member nodes, and the nodes of each vbucket and its replicas."""
         return self._cluster.map
 
     @property
     def wakeup(self) -> float:
-        """When the first of the nodes has something to do."""
+        """Time at which the first of the nodes has something to do."""
         return min(node.wakeup for node in self._nodes)
 
     def owner_of(self, key: str | bytes) -> int | None:
-        """Return the node that has the vbucket of a key; None where no node has it."""
+        """Return the node that has the vbucket of a key; None if no node has it."""
         owner = self.map.owners[self._vbucket_of(key)]
         return None if owner == cluster_map.NO_NODE else owner
 
     def vbuckets_of(self, index: int) -> tuple[int, ...]:
-        """Return the vbuckets that a node has; its replicas of others do not count."""
+        """Return the active vbuckets of a node, without replicas."""
         self._check(index)
         return tuple(vbucket for vbucket, owner in enumerate(self.map.owners) if owner == index)
 
     def replica_holders_of(self, key: str | bytes) -> tuple[int, ...]:
-        """Return the nodes that have a replica of the vbucket of a key, the first replica's first."""
+        """Return the nodes that have a replica of the vbucket of a key, in replica order."""
         return self.map.replica_holders(self._vbucket_of(key))
 
     def find(self, host: str, port: int, *, tls: bool = False) -> NodePort | None:
-        """Return which node, and which service of it, a client reaches at an address; None where there is none."""
+        """Return the node and service that a client reaches at an address, or None if no node has the address."""
         for node in self._nodes:
             options = node.options
             service = options.service_at(port, tls=tls)
@@ -164,10 +164,10 @@ class FakeNodes:
         return None
 
     def connection_string(self, *, host: str | None = None, tls: bool = False) -> str | None:
-        """Return how a client finds all nodes; None for TLS without a port for it.
+        """Return the connection string of all nodes; None if a node lacks a port for TLS and ``tls`` is set.
 
         Args:
-            host: at which all of them are reached; their own unless given.
+            host: host at which all nodes are reached. Default: each node's own.
         """
         addresses = []
         for node in self._nodes:
@@ -178,12 +178,12 @@ class FakeNodes:
             addresses.append(str(Address(own if host is None else host, port)))
         return f"couchbase{'s' if tls else ''}://{','.join(addresses)}"
 
-    # What changes the map.
+    # Changes of the map.
 
     def move(self, vbuckets: Iterable[int], to: int | None) -> None:
-        """Give vbuckets to a node that is in; None leaves them without.
+        """Assign vbuckets to a member node; None leaves them unassigned.
 
-        Where that node had a replica, the former node has it instead.
+        If that node had a replica, the former node gets the replica instead.
         """
         owner = cluster_map.NO_NODE if to is None else self._check_member(to, "to")
         last = len(self.map.owners) - 1
@@ -191,32 +191,32 @@ class FakeNodes:
         self._publish(self.map.members, *cluster_map.moved(self.map, checked, owner))
 
     def rebalance(self) -> None:
-        """Spread the vbuckets evenly over the nodes that are in, and their replicas over the others.
+        """Spread the vbuckets evenly over the member nodes, and their replicas over the others.
 
-        No more vbuckets move than have to; the replicas are dealt anew.
+        Move no more vbuckets than necessary, and reassign the replicas.
         """
         self._publish_dealt(self.map.members, cluster_map.levelled(self.map.owners, self.map.members))
 
     def add_node(self, index: int) -> None:
-        """Take a node in; it has no vbucket before some are moved to it, and no replica before a rebalance."""
+        """Add a node to the cluster. It has no vbucket until some are moved to it, and no replica until a rebalance."""
         if self._check(index) in self.map.members:
             raise errors.InvalidArgumentException(f"node {index} is in already", parameter="index")
         self._publish(sorted([*self.map.members, index]), self.map.owners, self.map.replicas)
 
     def remove_node(self, index: int) -> None:
-        """Take a node out; the others get its vbuckets, and those that have no node. Replicas are dealt anew.
+        """Remove a node. The others get its vbuckets and the unassigned ones. Replicas are reassigned.
 
-        It goes on answering that no vbucket is its own.
+        The node still runs, and answers that no vbucket is its own.
         """
         members = self._others(index)
         self._publish_dealt(members, cluster_map.dealt(self.map.owners, members))
 
     def fail_over(self, index: int) -> None:
-        """Take a node out, alive or not: the first replica of each of its vbuckets takes over.
+        """Fail a node over, alive or not: the first replica of each of its vbuckets takes over.
 
-        Without a replica a vbucket has no node then. A replica that replication reaches goes before one that it does
-        not; if there is none, all that was written since replication was held back is lost. No replica is made instead
-        before a rebalance.
+        A vbucket without a replica becomes unassigned. Replicas that replication reaches are preferred to those that it
+        does not reach; if only the latter exist, all writes since replication was held back are lost. No replacement
+        replica is created until a rebalance.
         """
         members = self._others(index)
         held = self._cluster.held_replicas
@@ -231,9 +231,9 @@ class FakeNodes:
         self._publish(members, owners, replicas)
 
     def announce_move(self, vbuckets: Iterable[int], to: int) -> None:
-        """Name a node that vbuckets are to be moved to, as configs do while a rebalance is under way.
+        """Announce the target node of vbuckets, as configs do during a rebalance.
 
-        They stay where they are until ``move``; with the next change of the map the announcement is over.
+        The vbuckets stay where they are until ``move``; the next change of the map ends the announcement.
         """
         forward = list(self.map.owners)
         for vbucket in vbuckets:
@@ -242,20 +242,20 @@ class FakeNodes:
         self._cluster.take_map(replace(present, forward=tuple(forward)))
 
     def set_alternate_addresses(self, index: int, addresses: Mapping[str, tuple[str, int]]) -> None:
-        """Have a node stand in configs with these addresses in other networks, instead of those that it had."""
+        """Replace the alternate addresses of a node in other networks, and publish a config with them."""
         self._cluster.nodes[index] = replace(self._nodes[self._check(index)].options, alternate_addresses=addresses)
         self._publish(self.map.members, self.map.owners, self.map.replicas)
 
     def set_config_revision(self, revision: int, *, epoch: int | None = None) -> None:
-        """Give all configs another version."""
+        """Set the version of all configs."""
         self._cluster.set_version(revision, epoch)
 
     # Credentials.
 
     def set_credentials(self, *, password: str | None = None, tokens: Sequence[str] | None = None) -> None:
-        """Have all nodes know another password, or accept other tokens; None leaves them as they are.
+        """Change the password of all nodes, or the accepted tokens; None keeps the current value.
 
-        Connections that are authenticated stay so.
+        Authenticated connections stay authenticated.
         """
         changes: dict[str, Any] = {} if password is None else {"password": password}
         if tokens is not None:
@@ -265,25 +265,25 @@ class FakeNodes:
     # Services.
 
     def set_services(self, index: int, services: Collection[Service]) -> None:
-        """Have a node offer these services, on the ports that it has for them, and no others.
+        """Have a node offer exactly these services, on its ports for them.
 
-        Clients of those that it had lose their connections, and no new ones are made.
+        Clients of removed services lose their connections and cannot reconnect.
         """
         self._nodes[self._check(index)].set_services(services)
         self._publish(self.map.members, self.map.owners, self.map.replicas)
 
-    # What happens to one node.
+    # State of one node.
 
     def kill(self, index: int) -> None:
-        """Have a node hang up on all clients and let nobody connect; the map does not change by itself."""
+        """Have a node close all client connections and accept none; the map does not change by itself."""
         self._nodes[self._check(index)].kill()
 
     def revive(self, index: int) -> None:
-        """Have a node that was killed let clients connect again."""
+        """Have a killed node accept clients again."""
         self._nodes[self._check(index)].revive()
 
     def hold_config(self, index: int) -> None:
-        """Have a node keep to the map as it is: it answers that config and for those vbuckets."""
+        """Freeze the map of a node: it sends that config and serves those vbuckets."""
         self._nodes[self._check(index)].hold_config()
 
     def release_config(self, index: int) -> None:
@@ -291,52 +291,52 @@ class FakeNodes:
         self._nodes[self._check(index)].release_config()
 
     def hold_replication(self, index: int) -> None:
-        """Keep what is written from now on out of the replicas that a node has.
+        """Hold back later writes from the replicas on a node.
 
-        Readers find the documents as they were now, or when the node got the replica, if that is later. What is
-        held back already stays as it is.
+        Reads find the documents as of this call, or as of the time when the node got the replica, if that is later. No
+        effect on a node whose replication is already held back.
         """
         self._cluster.held_replicas.setdefault(self._check(index), self.documents.snapshot())
 
     def release_replication(self, index: int) -> None:
-        """Have the replicas that a node has catch up at once, and follow what is written."""
+        """Resume replication to a node: its replicas catch up immediately."""
         self._cluster.held_replicas.pop(self._check(index), None)
         self._cluster.ring()
 
     def partition(self, index: int, connections: Iterable[int] | None = None) -> None:
-        """Have nothing move between a node and its clients, until ``heal``: nothing is lost, nothing is refused.
+        """Freeze the connections between a node and its clients until ``heal``: nothing is lost or refused.
 
         Args:
-            connections: the numbers of those that are cut, as the command log has them; all unless given.
+            connections: numbers of the connections to cut, as in the command log. Default: all.
         """
         self._nodes[self._check(index)].network.cut(connections)
 
     def heal(self, index: int) -> None:
-        """Have clients reach a node again; what was held back arrives now."""
+        """Reconnect a node to its clients; held-back bytes arrive now."""
         self._nodes[self._check(index)].network.heal()
         self._cluster.ring()
 
     def slow_down(self, index: int, seconds: Duration) -> None:
-        """Have a node send every reply so much later; 0 for as fast as ever."""
+        """Delay every reply of a node by ``seconds``; 0 removes the delay."""
         self._nodes[self._check(index)].network.slow_down(seconds)
 
     def learn_late(self, index: int, seconds: Duration) -> None:
-        """Have key-value on a node hear of new buckets, and of changes of scopes and collections, so much later.
+        """Delay new buckets, and changes of scopes and collections, by ``seconds`` in the KV service of a node.
 
-        The cluster manager and the other nodes know of them at once. 0 is for as soon as ever, also of what is late
-        already. Finds a client that takes what was made for usable because one node knows it.
+        The cluster manager and the other nodes know of them immediately. 0 removes the delay, also for pending changes.
+        This finds a client that considers a new bucket or collection usable because one node knows it.
         """
         self._cluster.buckets.lateness.set(self._check(index), check_duration(seconds, "seconds", most=SECONDS_MAX))
 
-    # What a driver needs.
+    # Interface for drivers.
 
     @property
     def now(self) -> float:
-        """The time of the last event."""
+        """Time of the last event."""
         return self.documents.now
 
     def set_alarm(self, alarm: Callable[[], None] | None) -> None:
-        """Have ``alarm`` called when a node has something to do at once and nobody is driving it; None for no more."""
+        """Call ``alarm`` when a node that is not being driven has something to do immediately; None removes it."""
         self._cluster.alarm = alarm
 
     def _vbucket_of(self, key: str | bytes) -> int:

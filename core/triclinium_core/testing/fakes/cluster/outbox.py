@@ -1,4 +1,4 @@
-"""Output of a fake node: orders to its driver, replies with their faults, and delayed replies."""
+"""Output of a fake node: actions for its driver, replies with their faults, and delayed replies."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from triclinium_core.testing.fakes.store.state import ClientConnection
 
 
 class SendReply(msgspec.Struct, frozen=True, gc=False):
-    """Write to a connection, after all that was ordered for it before."""
+    """Write ``data`` to a connection, after all earlier actions for it."""
 
     connection: int
     data: bytes
 
 
 class HangUp(msgspec.Struct, frozen=True, gc=False):
-    """Send what was ordered before and close; the node has forgotten the connection already."""
+    """Send all earlier data and close the connection, which the node has already forgotten."""
 
     connection: int
 
@@ -31,7 +31,7 @@ NodeAction = SendReply | HangUp
 
 
 _BODY_LENGTH_OFFSET = 8
-"""Where the length of the body stands in a header."""
+"""Offset of the body length in a header."""
 
 
 class Delivery(NamedTuple):
@@ -39,13 +39,13 @@ class Delivery(NamedTuple):
 
     data: bytes = b""
     status: int | None = None
-    """The status that a client can read in ``data``."""
+    """Status that a client can read in ``data``."""
     delay: float = 0.0
     hangs_up: bool = False
 
 
 def strike_after(reply: bytes, status: int, fault: faults.FaultAfterApplying | None) -> Delivery:
-    """Return what comes of a command that was carried out and whose reply, if there is one, says ``status``."""
+    """Return the delivery of the reply to a command that was carried out. ``status`` is the reply's status."""
     match fault:
         case None:
             return Delivery(reply, status)
@@ -83,11 +83,11 @@ class Outbox:
 
     @property
     def due(self) -> float:
-        """When the next reply is; infinity for never."""
+        """Time of the next due reply; infinity without one."""
         return self._delayed[0].due if self._delayed else math.inf
 
     def send(self, connection: ClientConnection, data: bytes, now: float, delay: float) -> list[NodeAction]:
-        """Return what sends a reply now, or keep it for ``delay`` seconds; in order it waits for those before it as well."""
+        """Send a reply now or after ``delay`` seconds, behind ordered replies, and return the actions for now."""
         due = now + delay
         if not connection.has(HelloFeature.UNORDERED_EXECUTION):
             due = max(due, connection.last_due)
@@ -100,7 +100,7 @@ class Outbox:
         return []
 
     def take_due(self, now: float) -> list[NodeAction]:
-        """Return the orders that send every reply that is due."""
+        """Return the actions that send every due reply."""
         actions: list[NodeAction] = []
         while self._delayed and self._delayed[0].due <= now:
             reply = heapq.heappop(self._delayed)
@@ -109,6 +109,6 @@ class Outbox:
         return actions
 
     def forget(self, connection: ClientConnection) -> None:
-        """Drop what a connection was still due."""
+        """Drop the delayed replies of a connection."""
         self._delayed = [reply for reply in self._delayed if reply.connection is not connection]
         heapq.heapify(self._delayed)

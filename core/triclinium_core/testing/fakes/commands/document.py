@@ -1,7 +1,7 @@
-"""The commands of a fake node on one document.
+"""Commands of a fake node on one document.
 
-Source: kv_engine docs/BinaryProtocol.md, one section a command; what happens to locked documents is that of its ep
-engine.
+Source: kv_engine docs/BinaryProtocol.md, one section per command; its ep engine for the rules on locked documents.
+
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from triclinium_core.testing.fakes.store.documents import LOCK_SECONDS_DEFAULT, 
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 NO_CREATION = UINT32_MAX
-"""As the expiry of a counter: do not create it."""
+"""Expiry of a counter that the command must not create."""
 
 _STORE_EXTRAS = Struct(">II")
 """Flags, expiry."""
@@ -28,11 +28,11 @@ _COUNTER_EXTRAS = Struct(">QQI")
 _NUMBER = Struct(">I")
 """Flags, an expiry, or the seconds of a lock."""
 _TOKEN = Struct(">QQ")
-"""Uuid of the vbucket, sequence number."""
+"""UUID of the vbucket, sequence number."""
 _DIGITS_MAX = 20
-"""Of a 64-bit number."""
+"""Maximum number of digits in a 64-bit number."""
 _META = Struct(">IIIQ")
-"""Deleted, flags, expiry, sequence number; in version 2 one more byte, the datatype."""
+"""Deleted, flags, expiry, sequence number; version 2 adds one byte, the datatype."""
 
 
 def _get(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
@@ -41,7 +41,7 @@ def _get(node: NodeState, connection: ClientConnection, request: Request) -> Com
 
 
 def _get_meta(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """Answer what is left of a removed document too: a client has to look whether it is deleted."""
+    """Return the metadata, also of a removed document: the client must check whether it is deleted."""
     documents = node.documents
     document = node.read(request.address, in_replica=False, with_remains=True)
     extras = _META.pack(document.is_deleted, document.flags, documents.unix_expiry(document), document.sequence_number)
@@ -138,7 +138,7 @@ def _concatenate(
 def _count(
     step: Callable[[int, int], int], node: NodeState, connection: ClientConnection, request: Request
 ) -> CommandAnswer:
-    """Count in ASCII digits, as a real node stores a counter; an existing one keeps its flags and its expiry."""
+    """Count in ASCII digits, as a real node stores a counter; an existing counter keeps its flags and expiry."""
     delta, number, expiry = _COUNTER_EXTRAS.unpack(request.extras)
     documents = node.documents
     there = documents.find_for_writing(request.address, request.cas)
@@ -172,7 +172,7 @@ def _document_answer(document: Document, cas: int) -> CommandAnswer:
 def mutation_answer(
     connection: ClientConnection, request: Request, document: Document, value: bytes = b""
 ) -> CommandAnswer:
-    """Return the answer to a write, with a mutation token where that was granted."""
+    """Return the reply to a write, with a mutation token if that is negotiated."""
     token = b""
     if connection.has(HelloFeature.MUTATION_SEQNO):
         token = _TOKEN.pack(vbucket_uuid(request.address.vbucket), document.sequence_number)

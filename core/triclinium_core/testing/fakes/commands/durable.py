@@ -1,6 +1,6 @@
 """Durable writes of a fake node: the requested level, and the conditions of their completion.
 
-Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement"; its ep engine's rules for keys with a pending write.
+Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement"; its ep engine for keys with a pending write.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from triclinium_core.testing.fakes.store.sync_writes import COPIES_MAX, SyncWrit
 
 @dataclass(frozen=True, slots=True)
 class HeldCommand:
-    """A command whose answer has to wait until its durable write is settled."""
+    """A command whose reply has to wait until its durable write is settled."""
 
     connection: ClientConnection
     frame: Frame
     fault: FaultAfterApplying | None
     answer: CommandAnswer
-    """Of a success."""
+    """Reply if the write succeeds."""
     write: SyncWrite
     came_at: float
 
     def settled(self) -> CommandAnswer:
-        """Return the answer, once it is known; CommandRefused where it is a failure."""
+        """Return the reply; raise CommandRefused if the write failed."""
         if self.write.outcome is not Status.SUCCESS:
             raise CommandRefused(Status.SYNC_WRITE_AMBIGUOUS, "too few copies had the write in time")
         return self.answer
@@ -40,7 +40,7 @@ class HeldCommand:
 def carry_out(
     command: Command, node: NodeState, connection: ClientConnection, request: Request
 ) -> tuple[CommandAnswer, SyncWrite | None]:
-    """Return what a command answers, and the durable write that the answer has to wait for."""
+    """Return the reply of a command, and the durable write that the reply has to wait for."""
     sync_writes = node.cluster.sync_writes
     if command.needs is Needs.DOCUMENT and not request.reads_replica:
         to_write = command.opcode in CHANGING_OPCODES

@@ -1,4 +1,4 @@
-"""Every command that a fake node knows, by opcode."""
+"""Table of all commands that a fake node implements, by opcode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def index_commands(rows: Iterable[Command]) -> Mapping[int, Command]:
     """Return the rows by opcode.
 
     Raises:
-        ValueError: two rows are about the same opcode.
+        ValueError: two rows have the same opcode.
     """
     index: dict[int, Command] = {}
     for row in rows:
@@ -33,7 +33,7 @@ COMMANDS = index_commands(
 )
 
 DATA_OPCODES = frozenset(command.opcode for command in COMMANDS.values() if command.needs is Needs.DOCUMENT)
-"""The commands on one document. NOOP and the whole bootstrap are not among them."""
+"""Commands on one document; NOOP and the bootstrap commands are not included."""
 
 CHANGING_OPCODES = DATA_OPCODES - {Opcode.GET, Opcode.GET_META, Opcode.GET_REPLICA, Opcode.SUBDOC_MULTI_LOOKUP}
-"""Those that must not be applied twice, as the protocol has them."""
+"""Commands that must not be applied twice, according to the protocol."""

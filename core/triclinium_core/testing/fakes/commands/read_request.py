@@ -1,6 +1,7 @@
-"""Parser of frames into requests for commands; an invalid frame is refused.
+"""Parser of frames into requests for commands; it refuses invalid frames.
 
-Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement" among it, and the checks of daemon/mcbp_validators.cc, in their order.
+Source: kv_engine docs/BinaryProtocol.md, including "Durability Requirement", and the checks of
+daemon/mcbp_validators.cc, in their order.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from triclinium_core.testing.fakes.store.documents import DocumentAddress
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 SECONDS_DEFAULT = 30.0
-"""What a durable write may take where the client does not say."""
+"""Timeout of a durable write if the client sends none."""
 
 _LEVEL_AND_TIMEOUT = struct.Struct(">BH")
 
@@ -33,7 +34,7 @@ _LEVELS = {level.value for level in DurabilityLevel} - {DurabilityLevel.NONE.val
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request that is well-formed; ``value`` is inflated, ``key`` without its collection's prefix."""
+    """A well-formed request; ``value`` is inflated, ``key`` excludes its collection's prefix."""
 
     opcode: int
     cas: int
@@ -41,7 +42,7 @@ class Request(msgspec.Struct, frozen=True):
     key: bytes
     value: bytes
     address: DocumentAddress
-    """Of no meaning to commands that name no document."""
+    """Address of the document; meaningless for commands that name no document."""
     preserves_expiry: bool
     reads_replica: bool = False
     durable_within: float | None = None
@@ -50,7 +51,7 @@ class Request(msgspec.Struct, frozen=True):
 
 @unique
 class Part(Enum):
-    """Whether a part of a request has to be there."""
+    """Whether a part of a request must be present."""
 
     ABSENT = auto()
     OPTIONAL = auto()
@@ -59,7 +60,7 @@ class Part(Enum):
 
 @unique
 class Needs(Enum):
-    """What a connection must have before a command is taken."""
+    """Preconditions on a connection for a command."""
 
     NOTHING = auto()
     AUTHENTICATION = auto()
@@ -71,12 +72,12 @@ class Needs(Enum):
 
 
 Handler = Callable[[NodeState, ClientConnection, Request], CommandAnswer]
-"""Carries a command out; raises ``CommandRefused``."""
+"""Function that carries a command out; it raises ``CommandRefused``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One row of the table of commands: what a request must look like, and who carries it out."""
+    """One row of the command table: the shape of a request, and the handler."""
 
     opcode: constants.Opcode
     handler: Handler
@@ -87,15 +88,15 @@ class Command:
     value: Part = Part.ABSENT
     cas: Part = Part.ABSENT
     takes_json: bool = False
-    """Whether the value is JSON and has to say so."""
+    """Whether the value is JSON and must be marked as JSON."""
     may_preserve_expiry: bool = False
     may_be_durable: bool = False
     reads_replica: Callable[[bytes], bool] = lambda extras: False
-    """Tells from the extras whether the document is read from a replica; only the nodes that have one take it then."""
+    """Function from the extras to whether the command reads a replica; only nodes that have one then accept it."""
 
 
 def read_request(command: Command, node: NodeState, connection: ClientConnection, frame: Frame) -> Request:
-    """Return the request in ``frame``; CommandRefused where it is malformed, or the connection or the node cannot take it."""
+    """Return the request in ``frame``; raise CommandRefused if it is malformed or not acceptable here."""
     if command.needs is not Needs.NOTHING and not connection.is_authenticated:
         raise CommandRefused(Status.NO_ACCESS, "authenticate first")
     preserves_expiry, durable_within = _read_framing_extras(command, connection, frame)
@@ -121,7 +122,7 @@ def read_request(command: Command, node: NodeState, connection: ClientConnection
 
 
 def split_key(connection: ClientConnection, wire_key: bytes) -> tuple[int, bytes]:
-    """Return collection id and key; without collections all keys are in the default one."""
+    """Return collection id and key; without collections, all keys are in the default collection."""
     collection_id, prefix_size = 0, 0
     if connection.has(constants.HelloFeature.COLLECTIONS):
         try:
@@ -136,7 +137,7 @@ def split_key(connection: ClientConnection, wire_key: bytes) -> tuple[int, bytes
 
 
 def _read_framing_extras(command: Command, connection: ClientConnection, frame: Frame) -> tuple[bool, float | None]:
-    """Return whether the document's expiry is to be preserved, and within how many seconds the write has to be durable."""
+    """Return whether to preserve the document's expiry, and the seconds within which the write must be durable."""
     if not frame.framing_extras:
         return False, None
     if not connection.has(constants.HelloFeature.ALT_REQUEST):
@@ -151,7 +152,7 @@ def _read_framing_extras(command: Command, connection: ClientConnection, frame: 
             case RequestFrameInfo.BARRIER | RequestFrameInfo.PRESERVE_TTL if content:
                 raise CommandRefused(Status.INVALID_ARGUMENTS, f"frame info {identifier} must be empty")
             case RequestFrameInfo.BARRIER:
-                # This node is never in the middle of another command.
+                # This node never processes two commands at the same time.
                 pass
             case RequestFrameInfo.PRESERVE_TTL:
                 if not (command.may_preserve_expiry and connection.has(constants.HelloFeature.PRESERVE_TTL)):
@@ -192,7 +193,7 @@ def _read_value(command: Command, connection: ClientConnection, frame: Frame) ->
         granted |= (
             constants.Datatype.SNAPPY if connection.has(constants.HelloFeature.SNAPPY) else constants.Datatype.RAW
         )
-    # The complement of a flag knows only the flags that have a name.
+    # The complement of a flag includes only the named flags.
     if frame.datatype & ~int(granted):
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"the datatype 0x{frame.datatype:02x} was not granted")
     if command.takes_json and not frame.datatype & constants.Datatype.JSON:
@@ -209,7 +210,7 @@ def _read_value(command: Command, connection: ClientConnection, frame: Frame) ->
 
 
 def read_durability_timeout(content: bytes) -> float:
-    """Return the seconds of the frame info DURABILITY; CommandRefused for an unknown level, or a timeout that means nothing."""
+    """Return the seconds in the DURABILITY frame info; CommandRefused for an unknown level or invalid timeout."""
     timeout = SECONDS_DEFAULT
     if len(content) == _LEVEL_AND_TIMEOUT.size:
         _, milliseconds = _LEVEL_AND_TIMEOUT.unpack(content)

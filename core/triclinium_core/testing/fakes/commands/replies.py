@@ -20,7 +20,7 @@ from triclinium_core.testing.fakes.answers import CommandAnswer
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 SERVER_DURATION_US = 25.0
-"""What every command takes, as far as the client is told; a delay comes on top."""
+"""Reported duration of every command, to which a delay is added."""
 
 _WITHOUT_XERROR: Mapping[int, Status | None] = {
     Status.LOCKED: Status.KEY_EXISTS,
@@ -33,14 +33,14 @@ _WITHOUT_XERROR: Mapping[int, Status | None] = {
     Status.SYNC_WRITE_AMBIGUOUS: Status.TEMPORARY_FAILURE,
     Status.SYNC_WRITE_RE_COMMIT_IN_PROGRESS: Status.TEMPORARY_FAILURE,
 }
-"""Statuses that came with XERROR, by what older clients are told; None where the node hangs up instead."""
+"""Statuses that require XERROR, with the status for older clients; None if the node closes the connection instead."""
 
 _LOCK_OPCODES = frozenset((Opcode.GET_AND_LOCK, Opcode.UNLOCK))
 _MANIFEST_STATUSES = frozenset((Status.UNKNOWN_COLLECTION, Status.UNKNOWN_SCOPE))
 
 
 def visible_status(connection: ClientConnection, opcode: int, status: int) -> int | None:
-    """Return the status that this client can be told; None where the node can only hang up."""
+    """Return the status that this client understands; None if the node can only close the connection."""
     if connection.has(HelloFeature.XERROR):
         return status
     if status == Status.LOCKED and opcode in _LOCK_OPCODES:
@@ -51,7 +51,7 @@ def visible_status(connection: ClientConnection, opcode: int, status: int) -> in
 
 
 def fitted(connection: ClientConnection, answer: CommandAnswer) -> CommandAnswer:
-    """Return the answer with its value as the connection may have it: deflated where that was granted and pays."""
+    """Return the answer with its value in a form that the connection accepts, deflated if negotiated and worthwhile."""
     value, datatype = answer.value, answer.datatype
     if not connection.has(HelloFeature.JSON):
         datatype &= ~Datatype.JSON
@@ -63,7 +63,7 @@ def fitted(connection: ClientConnection, answer: CommandAnswer) -> CommandAnswer
 
 
 def encode_reply(connection: ClientConnection, frame: Frame, answer: CommandAnswer, *, delay: float = 0.0) -> bytes:
-    """Return the reply to ``frame``, with the server's duration, ``delay`` included, where that was granted."""
+    """Return the reply to ``frame``, with the server duration including ``delay`` if that is negotiated."""
     framing_extras = b""
     if connection.has(HelloFeature.TRACING):
         duration = encode_server_duration_us(SERVER_DURATION_US + delay * 1_000_000)
@@ -81,17 +81,17 @@ def encode_reply(connection: ClientConnection, frame: Frame, answer: CommandAnsw
 
 
 def encode_answer(connection: ClientConnection, frame: Frame, answer: CommandAnswer, *, delay: float = 0.0) -> bytes:
-    """Return all replies that an answer consists of, each as the connection may have it."""
+    """Return all replies of an answer, each in a form that the connection accepts."""
     answers = (*answer.before, answer)
     return b"".join(encode_reply(connection, frame, fitted(connection, each), delay=delay) for each in answers)
 
 
 _OPAQUE = 0xC0FF_EE00
-"""A client's answer carries it; nobody looks at it."""
+"""Opaque of notifications; the node ignores the client's responses to them."""
 
 
 def encode_notification(node: NodeState, connection: ClientConnection) -> bytes | None:
-    """Return the notification of the present config, which in its brief form names it only; None where nobody asked."""
+    """Return the notification of the current config, in the subscribed form; None if the client is not subscribed."""
     is_brief = connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
     if not (is_brief or connection.has(HelloFeature.CLUSTERMAP_NOTIFICATION)) or not connection.is_authenticated:
         return None

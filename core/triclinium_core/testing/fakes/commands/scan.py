@@ -1,4 +1,4 @@
-"""The commands of a fake node on range scans.
+"""Commands of a fake node on range scans.
 
 Source: kv_engine docs/range_scans, daemon/protocol/mcbp/range_scan_create_executor.cc.
 """
@@ -23,19 +23,19 @@ from triclinium_core.testing.fakes.store.documents import vbucket_uuid
 from triclinium_core.testing.fakes.store.state import ClientConnection, FakeScan, Found, NodeState
 
 LIFETIME_SECONDS = 180.0
-"""After which a node closes a scan that is not complete."""
+"""Seconds after which a node closes an incomplete scan."""
 
 SCANS_MAX = 24
-"""How many scans a node has open at once; it is busy for more."""
+"""Maximum number of open scans per node; further ones are answered with busy."""
 
 ITEMS_OF_A_REPLY = 8
-"""A page with more is answered in several parts."""
+"""Maximum number of items per reply; a larger page is sent in several replies."""
 
 _SCAN_ID_SIZE = 16
 _LIMITS = Struct(">III")
 """Items, milliseconds, bytes."""
 _CONTENT = Struct(">I")
-"""0 where there are keys only, 1 where there are documents."""
+"""0 for keys only, 1 for documents."""
 
 
 class _Range(msgspec.Struct):
@@ -96,7 +96,7 @@ def _create(node: NodeState, connection: ClientConnection, request: Request) -> 
 
 
 def _within(found: Sequence[Found], start: tuple[bytes, bool], end: tuple[bytes, bool]) -> list[Found]:
-    """Return what lies in a range, whose ends come with whether they are left out of it."""
+    """Return the documents within a range. Each end comes with whether it is excluded."""
 
     def lies_within(key: bytes) -> bool:
         behind_start = key > start[0] or (key == start[0] and not start[1])
@@ -107,14 +107,14 @@ def _within(found: Sequence[Found], start: tuple[bytes, bool], end: tuple[bytes,
 
 
 def _sampled(found: Sequence[Found], samples: int, seed: int) -> list[Found]:
-    """Return about so many, the same ones for the same seed; all where there are no more."""
+    """Return about ``samples`` documents, the same for the same seed; all if there are no more."""
     if len(found) <= samples:
         return list(found)
     return [each for each in found if zlib.crc32(each[0], seed) * len(found) < samples * 0x1_0000_0000]
 
 
 def _term(included: str | None, excluded: str | None, name: str) -> tuple[bytes, bool]:
-    """Return one end of a range, and whether it is left out."""
+    """Return one end of a range, and whether it is excluded."""
     if (included is None) == (excluded is None):
         raise CommandRefused(Status.INVALID_ARGUMENTS, f"a range has either {name} or excl_{name}")
     try:

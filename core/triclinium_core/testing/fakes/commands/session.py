@@ -1,4 +1,4 @@
-"""The commands of a fake node that make a connection ready: HELLO, error map, SASL, bucket; and NOOP.
+"""Commands of a fake node that prepare a connection: HELLO, error map, SASL, bucket; and NOOP.
 
 Source: kv_engine docs/BinaryProtocol.md; RFC 4616 (PLAIN), RFC 5802 (SCRAM), RFC 7628 (OAUTHBEARER).
 """
@@ -16,13 +16,13 @@ from triclinium_core.testing.fakes.commands.read_request import Command, Needs, 
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 NO_BUCKET = b"@no bucket@"
-"""Selecting it leaves the bucket."""
+"""Name whose selection deselects the bucket."""
 
 _NEEDS_DUPLEX = (HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
 
 
 def _hello(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """Replace the features of the connection, and name the new ones in the order asked for."""
+    """Replace the features of the connection, and return the new ones in the requested order."""
     _refuse_in_flight(connection)
     if len(request.value) % 2:
         raise CommandRefused(Status.INVALID_ARGUMENTS, "features have two bytes each")
@@ -55,9 +55,9 @@ def _sasl_list_mechanisms(node: NodeState, connection: ClientConnection, request
 
 
 def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """Begin to authenticate, anew where the connection is authenticated already.
+    """Start to authenticate, again if the connection is already authenticated.
 
-    A password takes the bucket from it, as with servers up to 7.2; those that know tokens are newer, and leave it.
+    A password deselects the bucket, as in servers up to 7.2; servers that support tokens are newer and keep it.
     """
     if connection.has_certificate:
         raise CommandRefused(Status.NOT_SUPPORTED, "the certificate has told who this is")
@@ -83,7 +83,7 @@ def _sasl_auth(node: NodeState, connection: ClientConnection, request: Request) 
 
 def _authenticate_plain(node: NodeState, connection: ClientConnection, message: bytes) -> CommandAnswer:
     username, password = node.options.username.encode(), node.options.password.encode()
-    # What stands in front of the first NUL is the user whose rights are asked for: nobody else's.
+    # The name before the first NUL is the user to act as: only the same user is accepted.
     if message not in (b"\0%b\0%b" % (username, password), b"%b\0%b\0%b" % (username, username, password)):
         raise CommandRefused(Status.AUTH_ERROR, "unknown user or wrong password")
     connection.is_authenticated = True
@@ -91,7 +91,7 @@ def _authenticate_plain(node: NodeState, connection: ClientConnection, message: 
 
 
 def _authenticate_bearer(node: NodeState, connection: ClientConnection, message: bytes) -> CommandAnswer:
-    # RFC 7628 §3.1; an identity in front of the token would have to be the token's own, which this node does not look at.
+    # RFC 7628 §3.1; an identity in front of the token must be the token's own, which this node does not check.
     header, _, fields = message.partition(b"\x01")
     tokens = [token.encode() for token in node.options.tokens]
     if not header.startswith(b"n,") or fields not in [b"auth=Bearer %b\x01\x01" % token for token in tokens]:
@@ -120,7 +120,7 @@ def _select_bucket(node: NodeState, connection: ClientConnection, request: Reque
     elif bucket is None:
         raise CommandRefused(Status.NO_ACCESS, f"there is no bucket {name!a}, or it is not for this user")
     elif not node.has_heard_of(bucket):
-        # As a real node answers those who may use every bucket.
+        # The reply of a real node to a user who may access all buckets.
         raise CommandRefused(Status.KEY_NOT_FOUND, f"there is no bucket {name!a} on this node")
     else:
         connection.bucket = name
@@ -133,7 +133,8 @@ def _noop(node: NodeState, connection: ClientConnection, request: Request) -> Co
 
 
 def _refuse_in_flight(connection: ClientConnection) -> None:
-    # In order, a command is not begun before the one in front of it was answered; nor is one that is always in order.
+    # Without unordered execution, each command starts after the previous reply, so no other one is in flight. The same
+    # is true of commands that are always ordered.
     if (connection.delayed_replies or connection.held_commands) and connection.has(HelloFeature.UNORDERED_EXECUTION):
         raise CommandRefused(Status.NOT_SUPPORTED, "other commands are in flight")
 

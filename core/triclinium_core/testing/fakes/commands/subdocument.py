@@ -1,7 +1,7 @@
-"""The two commands of a fake node on parts of a document.
+"""Commands of a fake node on parts of a document.
 
-The extended attributes come first, then the body, each from what the specs before have made of it; a mutation is stored
-when all of them have succeeded.
+Extended attributes are processed first, then the body; each spec sees the result of the earlier ones. A mutation is
+stored when all specs have succeeded.
 
 Source: kv_engine docs/SubDocument.md, daemon/subdocument.cc, daemon/subdocument_context.cc.
 """
@@ -117,7 +117,7 @@ def _reads_replica(extras: bytes) -> bool:
 
 
 def _find_for_writing(documents: FakeDocuments, request: Request, flags: subdocument.DocumentFlag) -> Document | None:
-    """Return the document to change; None where it is to be created."""
+    """Return the document to change; None if it is to be created."""
     document = documents.find_for_writing(request.address, request.cas)
     if document is None and subdocument.DocumentFlag.ACCESS_DELETED in flags:
         document = documents.find_remains(request.address)
@@ -133,7 +133,7 @@ def _find_for_writing(documents: FakeDocuments, request: Request, flags: subdocu
 
 
 def _created(wanted: SubdocumentRequest) -> Document:
-    """Return the empty document that a mutation begins with; its first path tells whether it is an array."""
+    """Return the empty document that a mutation starts from; its first path determines whether it is an array."""
     if subdocument.DocumentFlag.CREATE_AS_DELETED in wanted.flags:
         return replace(_NOTHING, is_deleted=True)
     for spec in wanted.specs:
@@ -153,7 +153,7 @@ def _body_tree(value: bytes) -> object:
 
 
 class _Draft:
-    """A document that is being changed."""
+    """A document under modification."""
 
     def __init__(self, document: Document) -> None:
         self.value: bytes = document.value
@@ -161,7 +161,7 @@ class _Draft:
         self.is_removed: bool = False
 
     def change(self, spec: Spec, *, creates: bool) -> bytes:
-        """Do what one spec says, and return what it returns; ``creates`` has the parents of all paths created."""
+        """Apply one spec, and return its result; ``creates`` creates the parents of all paths."""
         if spec.opcode is subdocument.PathOpcode.SET_DOCUMENT:
             self.value = spec.value
             return b""

@@ -1,4 +1,4 @@
-"""Parser of sub-document bodies into specs; an invalid body is refused as a whole.
+"""Parser of sub-document bodies into specs; it refuses an invalid body as a whole.
 
 Source: kv_engine daemon/subdocument_validators.cc, daemon/subdocument_traits.h.
 """
@@ -23,7 +23,7 @@ _EXPIRY = Struct(">I")
 
 
 class Traits(NamedTuple):
-    """What may be said together with an opcode."""
+    """Flags and parts that may accompany an opcode."""
 
     path_flags: subdocument.PathFlag
     document_flags: subdocument.DocumentFlag
@@ -34,7 +34,7 @@ class Traits(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """What is to be done at one path."""
+    """Operation on one path."""
 
     opcode: subdocument.PathOpcode
     flags: subdocument.PathFlag
@@ -44,12 +44,12 @@ class Spec(NamedTuple):
 
     @property
     def xattr(self) -> bool:
-        """Whether the path leads into the extended attributes."""
+        """Whether the path is in the extended attributes."""
         return subdocument.PathFlag.XATTR in self.flags
 
 
 class SubdocumentRequest(NamedTuple):
-    """A command on several paths; 0 as expiry means never."""
+    """A command on several paths; an expiry of 0 means never."""
 
     specs: Sequence[Spec]
     flags: subdocument.DocumentFlag
@@ -87,7 +87,7 @@ TRAITS = _traits()
 
 
 def read_subdocument(connection: ClientConnection, request: Request, *, is_mutation: bool) -> SubdocumentRequest:
-    """Return the specs of a command; CommandRefused where one is malformed, does not go with the others, or was not granted."""
+    """Return the specs of a command; raise CommandRefused if one is malformed, not negotiated or in conflict."""
     expiry = _EXPIRY.unpack_from(request.extras)[0] if len(request.extras) >= _EXPIRY.size else 0
     flags = (
         subdocument.DocumentFlag(request.extras[-1])

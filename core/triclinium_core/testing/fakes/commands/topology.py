@@ -17,11 +17,11 @@ from triclinium_core.testing.fakes.store.cluster_map import ConfigVersion
 from triclinium_core.testing.fakes.store.state import ClientConnection, NodeState
 
 _COLLECTION_ID = Struct(">QI")
-"""Uid of the manifest, id of the collection."""
+"""UID of the manifest, id of the collection."""
 
 
 def _get_cluster_config(node: NodeState, connection: ClientConnection, request: Request) -> CommandAnswer:
-    """CommandAnswer the bucket's config where one is selected, else the global one; nothing where the client has it."""
+    """Return the config of the selected bucket, or else the global one; an empty reply if the client has it already."""
     bucket = node.cluster.buckets.get(connection.bucket)
     if bucket is not None and bucket.is_memcached:
         raise CommandRefused(Status.KEY_NOT_FOUND, "a memcached bucket has no cluster config")

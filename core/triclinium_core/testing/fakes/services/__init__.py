@@ -1,1 +1,1 @@
-"""The HTTP services of a fake node: authentication, requests, answers and their delivery."""
+"""HTTP services of a fake node: authentication, requests, responses and their delivery."""

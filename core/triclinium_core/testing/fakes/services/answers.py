@@ -1,4 +1,4 @@
-"""Answers of a service, as a test writes them and as they are sent."""
+"""Responses of a service, as a test specifies them and as they are sent."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from triclinium_core.testing.fakes.faults import ServiceFault
 from triclinium_core.testing.fakes.services.faults import HangUpMidRequest, check_header_value, check_headers
 
 ROWS_SIZE = 65_536
-"""Bytes of rows that travel together, where none of them waits."""
+"""Size in bytes of the row data that is sent together if no row is delayed."""
 
 
 class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a service answers to a statement, or to a request: a value.
+    """Response of a service to a statement or a request, as a value.
 
-    With rows and errors the rows come first, then the errors, as from a service that fails half way.
+    If it has rows and errors, the rows come first, then the errors, as from a service that fails halfway.
 
     Raises:
-        InvalidArgumentException: a value that no answer can have; ``parameter`` names it.
+        InvalidArgumentException: a value is invalid; ``parameter`` names it.
     """
 
     rows: Sequence[object] = ()
-    """What JSON can say. For search: hits, each with ``index``, ``id`` and ``score``."""
+    """Rows, as values that JSON can encode. For search: hits, each with ``index``, ``id`` and ``score``."""
     repeat: int = 1
-    """How often all rows come, so that a large result need not be written down."""
+    """Number of repetitions of all rows, for large results."""
     errors: Sequence[Mapping[str, object]] = ()
-    """As the service names them: ``{"code": 5000, "msg": "…", "retry": True}``."""
+    """Errors in the form of the service: ``{"code": 5000, "msg": "…", "retry": True}``."""
     metadata: Mapping[str, object] = msgspec.field(default_factory=dict)
-    """Fields beside the rows, instead of those that the service has there or beyond them; they come after the rows."""
+    """Fields next to the rows, in addition to or instead of those of the service; they come after the rows."""
     http_status: int | None = None
-    """200, or with errors and no rows 400, unless given."""
+    """HTTP status. Default: 200, or 400 with errors and no rows."""
     seconds: float = 0.0
-    """Until the first byte of the answer."""
+    """Seconds until the first byte of the response."""
     seconds_between_rows: float = 0.0
     body: str | None = None
-    """The whole body, instead of one made from all this."""
+    """Whole body; it replaces the one built from the other fields."""
     content_type: str = "application/json"
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     fault: ServiceFault | None = None
-    """How it travels; a fault that waits for the service goes before it."""
+    """Fault of its delivery; a pending fault of the service takes precedence."""
 
     def __post_init__(self) -> None:
         for parameter in ("rows", "errors"):
             value = getattr(self, parameter)
-            # A lone string is a sequence of letters to Python.
+            # Python treats a lone string as a sequence of letters.
             if isinstance(value, str | bytes) or not isinstance(value, Sequence):
                 raise errors.InvalidArgumentException(
                     f"{parameter}={shown(value)} must be a sequence", parameter=parameter
@@ -77,13 +77,13 @@ class FakeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> int:
-        """The status of HTTP that it has."""
+        """HTTP status of the response."""
         if self.http_status is not None:
             return self.http_status
         return 400 if self.errors and not self.rows else 200
 
     def row_texts(self) -> Iterator[bytes]:
-        """Return the rows as JSON, one after the other."""
+        """Yield the rows as JSON, in order."""
         texts = [msgspec.json.encode(row) for row in self.rows]
         for _ in range(self.repeat):
             yield from texts
@@ -99,31 +99,31 @@ def _check_json(value: object, parameter: str) -> None:
 
 
 class Piece(NamedTuple):
-    """Some bytes of an answer, and how many seconds after those before them they leave."""
+    """Some bytes of a response, and the seconds between them and the previous piece."""
 
     data: bytes
     delay: float = 0.0
 
 
 class ServiceReply(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer of a service before it is HTTP."""
+    """A response of a service before its encoding as HTTP."""
 
     status: int = 200
     body: bytes = b""
     pieces: Callable[[], Iterator[Piece]] | None = None
-    """What makes the body piece by piece, which then travels in chunks; None for one that ``body`` has."""
+    """Function that yields the body in pieces, which are sent in chunks; None if the body is in ``body``."""
     content_type: str = "application/json"
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     seconds: float = 0.0
-    """Until its first byte."""
+    """Seconds until its first byte."""
     fault: ServiceFault | None = None
     follows: str | None = None
-    """The bucket whose configs follow for as long as the client listens, empty for the global one; None for none."""
+    """Bucket whose configs follow while the client listens; empty for the global config, None for no configs."""
     applied: bool = True
     """Whether the request was carried out."""
 
     def whole_body(self) -> bytes:
-        """Return the body at once."""
+        """Return the whole body."""
         return self.body if self.pieces is None else b"".join(piece.data for piece in self.pieces())
 
 
@@ -133,7 +133,7 @@ def as_json(document: object, status: int = 200) -> ServiceReply:
 
 
 def without_rows(answer: FakeAnswer) -> ServiceReply:
-    """Return the reply that a script gives where a service answers no rows: its body, or its metadata as an object."""
+    """Return the scripted reply of a service that returns no rows: its body, or its metadata as an object."""
     return ServiceReply(
         status=answer.status,
         body=msgspec.json.encode(answer.metadata) if answer.body is None else answer.body.encode(),
@@ -151,12 +151,12 @@ def with_rows(
     rows_key: str,
     after: Callable[[int, int], Mapping[str, object]],
 ) -> ServiceReply:
-    """Return the reply with a document in which the rows of ``answer`` stand in an array.
+    """Return the reply with a document that contains the rows of ``answer`` in an array.
 
     Args:
-        before: fields in front of the rows.
-        rows_key: of the array.
-        after: returns the fields behind the rows, of how many rows and bytes there were; the answer's own go before.
+        before: fields before the rows.
+        rows_key: key of the array.
+        after: returns the fields after the rows, from their number and size; the answer's metadata takes precedence.
     """
     if answer.body is not None:
         return without_rows(answer)

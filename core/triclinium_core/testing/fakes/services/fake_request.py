@@ -1,4 +1,4 @@
-"""A request over HTTP as the services read it."""
+"""HTTP request as the services read it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def integer_of(text: str, least: int, most: int) -> int | None:
 
 
 class FakeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One request that was read to its end; ``headers`` are by their names in lower case."""
+    """One complete request; ``headers`` has lower-case names."""
 
     method: str
     target: str
@@ -31,22 +31,22 @@ class FakeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """The parts of the path, decoded one by one: a name may have a slash in it."""
+        """Parts of the path, decoded separately, because a name may contain a slash."""
         path = self.target.partition("?")[0]
         return tuple(unquote(part) for part in path.strip("/").split("/")) if path.strip("/") else ()
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Those in the target."""
+        """Parameters in the target."""
         return dict(parse_qsl(self.target.partition("?")[2], keep_blank_values=True))
 
     @property
     def form(self) -> dict[str, str]:
-        """Those in the body of a form; nothing where it is not a form."""
+        """Fields of a form in the body; empty if the body is not a form."""
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
 
     def document(self) -> dict[str, object] | None:
-        """Return the JSON object that the body is; None where it is none."""
+        """Return the body as a JSON object, or None if it is not one."""
         try:
             return msgspec.json.decode(self.body, type=dict[str, object])
         except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""Faults of HTTP answers, as values; ``fakes.faults`` has those that key-value replies share.
+"""Faults of HTTP responses, as values; ``fakes.faults`` has those that KV replies share.
 
-Each constructor says what happens, and which defect of a client it shows.
+Each constructor describes the effect, and the client defect that it finds.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from triclinium_core.kv.operation.validation import UINT32_MAX
 from triclinium_core.shown import shown
 
 BYTES_MAX = 1 << 40
-"""More than any answer has; a client must not believe a length only because it is large."""
+"""Maximum announced length, beyond any response; a client must not trust a length only because it is large."""
 
 ZEROS_MAX = 1 << 28
-"""Bytes that a compressed answer may inflate to."""
+"""Maximum size in bytes to which a compressed response may inflate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +96,28 @@ class AnswerTwice:
 
 
 HttpFaultBeforeApplying = AnswerHttpStatus | RawAnswer | EndlessHeaders | EndlessBody | HangUpMidRequest
-"""The request is not carried out."""
+"""Faults that prevent the request from being carried out."""
 
 HttpFaultAfterApplying = CutBody | WrongContentLength | WrongChunkSize | Gzipped | CloseAnnounced | AnswerTwice
-"""The request is carried out, and its answer does not travel as it should."""
+"""Faults that damage the response after the request is carried out."""
 
 HttpFault = HttpFaultBeforeApplying | HttpFaultAfterApplying
-"""What strikes an HTTP request, and no command of KV."""
+"""Faults that strike an HTTP request, and no KV command."""
 
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-"""A token of RFC 9110, 5.6.2."""
+"""A token of RFC 9110, section 5.6.2."""
 
 
 def http_status(
     code: int, body: bytes = b"", *, content_type: str = "application/json", headers: Mapping[str, str] | None = None
 ) -> HttpFault:
-    """Answer with this HTTP status and body, exactly as given, instead of carrying the request out.
+    """Respond with exactly this HTTP status and body, instead of carrying the request out.
 
-    Finds a client that looks at the body only, or at the status only: 429 and 503 among others.
+    Finds a client that checks only the body, or only the status: 429 and 503 among others.
 
     Raises:
-        InvalidArgumentException: no final status of HTTP, a body that is not bytes, or a header that is not a string.
+        InvalidArgumentException: the status is not a final HTTP status, the body is not bytes, or a header is invalid.
     """
     check_integer(code, "code", 200, 599)
     check_type(body, "body", bytes)
@@ -128,7 +128,7 @@ def http_status(
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Raise InvalidArgumentException unless an answer can have these headers beside its own."""
+    """Raise InvalidArgumentException unless a response can have these headers in addition to its own."""
     check_type(headers, "headers", Mapping)
     for name, value in headers.items():
         check_type(name, "headers", str)
@@ -141,7 +141,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 def check_header_value(value: str, parameter: str) -> None:
-    """Raise InvalidArgumentException unless a header can have this value."""
+    """Raise InvalidArgumentException unless this is a valid header value."""
     check_type(value, parameter, str)
     if not value.isprintable() or not value.isascii() or value != value.strip():
         raise errors.InvalidArgumentException(
@@ -150,12 +150,12 @@ def check_header_value(value: str, parameter: str) -> None:
 
 
 def proxy_page(code: int = 502) -> HttpFault:
-    """Answer as a proxy does that found nobody behind it: with a page of HTML.
+    """Respond like a proxy that cannot reach its server: with an HTML page.
 
-    Finds a client that takes every body for JSON.
+    Finds a client that parses every body as JSON.
 
     Raises:
-        InvalidArgumentException: no final status of HTTP.
+        InvalidArgumentException: ``code`` is not a final HTTP status.
     """
     check_integer(code, "code", 200, 599)
     page = f"<html>\r\n<head><title>{code}</title></head>\r\n<body><h1>{code}</h1><hr>a proxy</body>\r\n</html>\r\n"
@@ -163,12 +163,12 @@ def proxy_page(code: int = 502) -> HttpFault:
 
 
 def redirect(location: str, code: int = 302) -> HttpFault:
-    """Send the client elsewhere, instead of carrying the request out.
+    """Redirect the client, instead of carrying the request out.
 
-    Finds a client that takes its credentials to whatever host an answer names.
+    Finds a client that sends its credentials to any host that a response names.
 
     Raises:
-        InvalidArgumentException: not one of the statuses 301, 302, 303, 307, 308, or a location that no header can hold.
+        InvalidArgumentException: the status is not 301, 302, 303, 307 or 308, or the location is invalid in a header.
     """
     if code not in (301, 302, 303, 307, 308):
         raise errors.InvalidArgumentException(f"code={code!r} must be 301, 302, 303, 307 or 308", parameter="code")
@@ -176,9 +176,9 @@ def redirect(location: str, code: int = 302) -> HttpFault:
 
 
 def raw_answer(data: bytes) -> HttpFault:
-    """Send these bytes instead of an answer, and hang up: a TLS alert, a preface of HTTP/2, half a status line.
+    """Send these bytes instead of a response, and close: a TLS alert, an HTTP/2 preface, half a status line.
 
-    Finds a client that crashes, or hangs, where it is not HTTP that it reads.
+    Finds a client that crashes or hangs when it reads something other than HTTP.
 
     Raises:
         InvalidArgumentException: ``data`` is not bytes.
@@ -188,25 +188,25 @@ def raw_answer(data: bytes) -> HttpFault:
 
 
 def endless_headers() -> HttpFault:
-    """Answer with headers that never end, instead of carrying the request out.
+    """Respond with endless headers, instead of carrying the request out.
 
-    Finds a client without a bound for them.
+    Finds a client that does not limit the size of headers.
     """
     return EndlessHeaders()
 
 
 def endless_body() -> HttpFault:
-    """Answer with a body that never ends and in which no row begins, instead of carrying the request out.
+    """Respond with an endless body in which no row begins, instead of carrying the request out.
 
-    Finds a client that keeps all of a body, however long it is.
+    Finds a client that buffers an entire body of any size.
     """
     return EndlessBody()
 
 
 def hang_up_mid_request(*, bytes_read: int = 1) -> HttpFault:
-    """Hang up once so many bytes of the request have come, or the whole of it if it is shorter; it is not carried out.
+    """Close after ``bytes_read`` bytes of the request, or at its end if it is shorter; it is not carried out.
 
-    Finds a client that takes a connection lost while it was writing for one lost before.
+    Finds a client that mistakes a connection lost while writing for one lost before.
 
     Raises:
         InvalidArgumentException: ``bytes_read`` is not positive.
@@ -215,9 +215,9 @@ def hang_up_mid_request(*, bytes_read: int = 1) -> HttpFault:
 
 
 def cut_body(*, bytes_sent: int) -> HttpFault:
-    """Carry the request out, send the head of the answer and so many bytes of its body, never all of it, and hang up.
+    """Carry the request out, send the head and ``bytes_sent`` bytes of the body, never all of it, and close.
 
-    Finds a client that takes the rows that it has for all there are.
+    Finds a client that mistakes the rows so far for all rows.
 
     Raises:
         InvalidArgumentException: ``bytes_sent`` is negative.
@@ -226,9 +226,9 @@ def cut_body(*, bytes_sent: int) -> HttpFault:
 
 
 def wrong_content_length(*, announced: int) -> HttpFault:
-    """Carry the request out, and announce a body of so many bytes in front of its answer; the connection stays.
+    """Carry the request out, but announce ``announced`` bytes as the body length; the connection stays open.
 
-    Finds a client that waits for what never comes, or takes the rest of an answer for the next one.
+    Finds a client that waits forever, or mistakes the rest of a response for the next one.
 
     Raises:
         InvalidArgumentException: ``announced`` is negative or out of range.
@@ -237,9 +237,9 @@ def wrong_content_length(*, announced: int) -> HttpFault:
 
 
 def wrong_chunk_size(*, announced: int) -> HttpFault:
-    """Carry the request out, and announce so many bytes for the first chunk of its answer; the connection stays.
+    """Carry the request out, but announce ``announced`` bytes for the first chunk; the connection stays open.
 
-    Finds a client that allocates, or waits for, whatever a chunk announces.
+    Finds a client that allocates, or waits for, any size that a chunk announces.
 
     Raises:
         InvalidArgumentException: ``announced`` is not positive or out of range.
@@ -248,12 +248,12 @@ def wrong_chunk_size(*, announced: int) -> HttpFault:
 
 
 def gzipped(*, zeros: int = 0) -> HttpFault:
-    """Carry the request out, and compress the answer although nobody asked for it.
+    """Carry the request out, and compress the response although the client has not requested it.
 
-    Finds a client that takes it for JSON, or inflates a small answer until its memory is full.
+    Finds a client that parses it as JSON, or inflates a small response until its memory is full.
 
     Args:
-        zeros: bytes of zeros that the answer inflates to instead of what it says.
+        zeros: number of zero bytes to which the response inflates, instead of its content.
 
     Raises:
         InvalidArgumentException: ``zeros`` is negative or larger than ``ZEROS_MAX``.
@@ -262,7 +262,7 @@ def gzipped(*, zeros: int = 0) -> HttpFault:
 
 
 def close_announced() -> HttpFault:
-    """Carry the request out, answer that the connection closes, and close it when the answer is sent.
+    """Carry the request out, announce in the response that the connection closes, and close it.
 
     Finds a client that sends the next request on that connection.
     """
@@ -270,12 +270,12 @@ def close_announced() -> HttpFault:
 
 
 def answer_twice(*, closes: bool = False) -> HttpFault:
-    """Carry the request out once and send its answer twice; the connection stays.
+    """Carry the request out once and send its response twice; the connection stays open.
 
-    Finds a client that takes the second answer for that to its next request.
+    Finds a client that mistakes the second response for that to its next request.
 
     Args:
-        closes: whether the first answer says that the connection closes behind it.
+        closes: whether the first response announces that the connection closes after it.
 
     Raises:
         InvalidArgumentException: ``closes`` is neither True nor False.

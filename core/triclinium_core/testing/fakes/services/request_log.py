@@ -1,4 +1,4 @@
-"""The log of the requests to the services of a fake node, with the fate of each answer."""
+"""Request log of the services of a fake node, with the fate of each response."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ REQUEST_LOG_MAX = 100_000
 
 
 class LoggedRequest(msgspec.Struct, kw_only=True):
-    """One request, in the order in which the node took them up; what becomes of its answer is written as it goes on.
+    """One request, in the order in which the node processes them; later events of its response are added.
 
-    ``statement`` is the text that a script goes by, see ``FakeScript``; ``now`` is when the request had come.
-    ``status`` is the one of HTTP in a readable head, sent or still on its way, and None where there is none.
+    ``statement`` is the key in the script, see ``FakeScript``; ``now`` is when the request was complete.
+    ``status`` is the HTTP status in a readable head, sent or still pending, and None without one.
     """
 
     connection: int
@@ -29,13 +29,13 @@ class LoggedRequest(msgspec.Struct, kw_only=True):
     fault: ServiceFault | None
     status: int | None
     applied: bool
-    """Whether the request was carried out; not where it was refused, or where a fault came before."""
+    """Whether the request was carried out; False if it was refused, or if a fault struck before."""
     bytes_sent: int = 0
-    """Of the answer, head and all."""
+    """Bytes of the response sent, including the head."""
     is_answered: bool = False
-    """Whether all of the answer was sent that was to be sent."""
+    """Whether all of the response that was to be sent has been sent."""
     client_hung_up: bool = False
-    """Whether the client hung up, or was lost, while the answer was on its way."""
+    """Whether the client closed or lost the connection during the response."""
 
 
 def request_log_limit() -> LogLimit[LoggedRequest]:

@@ -1,4 +1,4 @@
-"""Scripted answers of services: a table from statements to answers."""
+"""Scripted responses of services: a table from keys to responses."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 
 class FakeScript:
-    """The answers that all nodes of a cluster give instead of their own.
+    """Responses that all nodes of a cluster send instead of their own.
 
-    What is answered goes by a text: the statement for query and analytics, also where it was prepared; the name of the
+    The key of a response is a text: the statement for query and analytics, also if it was prepared; the name of the
     index for search; ``DESIGN_DOCUMENT/VIEW`` for views; method and path for management, ``GET /pools/default``.
     """
 
@@ -24,15 +24,15 @@ class FakeScript:
         self._patterns: dict[tuple[Service, re.Pattern[str]], list[FakeAnswer]] = {}
 
     def answer(self, said: str | re.Pattern[str], *answers: FakeAnswer, service: Service = Service.QUERY) -> None:
-        """Have a service answer this, in turn, and the last one from then on.
+        """Script the responses of a service to a key, in this order; the last one repeats.
 
         Args:
-            said: a text, in which white space counts once and a semicolon at the end not at all; or a pattern that the
-                whole of it matches. A text goes before a pattern, an earlier pattern before a later one. What was
-                answered to the same text or pattern before is forgotten.
+            said: a text, in which runs of white space count as one space and a final semicolon is ignored; or a pattern
+                for the entire key. A text takes precedence over patterns, and an earlier pattern over a later one. This
+                replaces earlier responses to the same text or pattern.
 
         Raises:
-            InvalidArgumentException: there is no answer, or an argument is of another type.
+            InvalidArgumentException: there are no answers, or an argument has the wrong type.
         """
         check_type(said, "said", str, re.Pattern)
         if not answers:
@@ -51,12 +51,12 @@ class FakeScript:
             self._patterns[service, said] = list(answers)
 
     def clear(self) -> None:
-        """Forget all answers."""
+        """Remove all responses."""
         self._exact.clear()
         self._patterns.clear()
 
     def take(self, service: Service, said: str) -> FakeAnswer | None:
-        """Return what is answered to a text now; None where the script does not say."""
+        """Return the next response to a key, or None if it is not scripted."""
         said = normalized(said)
         answers: list[FakeAnswer] | None = self._exact.get((service, said))
         if answers is None:
@@ -72,5 +72,5 @@ class FakeScript:
 
 
 def normalized(statement: str) -> str:
-    """Return a statement with white space that counts once, and without a semicolon at its end."""
+    """Return a statement with single spaces and without a final semicolon."""
     return " ".join(statement.split()).removesuffix(";").rstrip()

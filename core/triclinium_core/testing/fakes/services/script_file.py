@@ -1,8 +1,8 @@
-"""A script of answers as a file: JSON, a list of objects.
+"""Script of responses in a file: JSON, a list of objects.
 
-Each object says to what it answers, ``statement`` or ``pattern``, of which ``service`` (query unless given), and has the
-fields of ``FakeAnswer``. Several for the same statement are given in turn, and the last one from then on. A fault is an
-object with its ``kind``, the name of the function that makes it, and the arguments of that:
+Each object has a ``statement`` or a ``pattern``, a ``service`` (default: query), and the fields of ``FakeAnswer``.
+Several responses to the same statement are sent in order, and the last one repeats. A fault is an object with its
+``kind``, the name of the function that creates it, and the arguments of that function:
 
 .. code-block:: json
 
@@ -31,11 +31,11 @@ from triclinium_core.testing.fakes.services.faults import hang_up_mid_request
 from triclinium_core.testing.fakes.services.script import FakeScript, normalized
 
 ANSWER_FAULTS = tuple(name for name in SERVICE_FAULTS if name != hang_up_mid_request.__name__)
-"""Names of the faults that an answer can have."""
+"""Names of the faults that a response can have."""
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One object of the list. A field that is not given is as ``FakeAnswer`` has it."""
+    """One object of the list. A missing field has the default of ``FakeAnswer``."""
 
     statement: str | None = None
     pattern: str | None = None
@@ -53,7 +53,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     fault: Mapping[str, object] | None = None
 
     def said(self) -> str | re.Pattern[str]:
-        """Return what is answered."""
+        """Return the text or the pattern that is scripted."""
         if (self.statement is None) == (self.pattern is None):
             raise errors.InvalidArgumentException(
                 "it must have a statement or a pattern, and not both", parameter="script"
@@ -69,21 +69,21 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             ) from error
 
     def answer(self) -> FakeAnswer:
-        """Return the answer."""
+        """Return the response."""
         names = set(FakeAnswer.__struct_fields__) - {"fault"}
         given = {name: value for name in names if (value := getattr(self, name)) is not msgspec.UNSET}
         return FakeAnswer(**given, fault=None if self.fault is None else _made(self.fault))
 
 
 _NO_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What the decoder raises: for text that is no UTF-8 and for deep nesting, too."""
+"""Exceptions of the decoder, including those for text that is not UTF-8 and for deep nesting."""
 
 
 def load_script(script: FakeScript, text: str | bytes) -> None:
-    """Add the answers of a file to a script; nothing is added where something is wrong with one of them.
+    """Add the responses of a file to a script; add none if any is invalid.
 
     Raises:
-        InvalidArgumentException: it is no such list; the message says which object is wrong, and why.
+        InvalidArgumentException: the file is invalid; the message names the invalid object and the reason.
     """
     try:
         objects = msgspec.json.decode(text, type=list[msgspec.Raw])

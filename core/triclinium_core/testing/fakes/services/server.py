@@ -1,4 +1,4 @@
-"""All HTTP connections of one fake node, and the choice of the service for each request."""
+"""HTTP connections of one fake node, and the choice of the service for each request."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Answering = Callable[[NodeState, FakeRequest], ServiceReply]
 
 
 class ServiceRole(NamedTuple):
-    """What a node does in one of its services."""
+    """Functions of a node for one of its services."""
 
     answer: Answering
     unauthorized: Answering
-    """Answers who is not let in."""
+    """Function that answers a client without valid credentials."""
     said_in: Callable[[NodeState, FakeRequest], str | None]
-    """Returns the text that a script goes by."""
+    """Function that returns the key of a request in the script."""
 
 
 ROLES: Mapping[Service, ServiceRole] = {
@@ -50,13 +50,13 @@ ROLES: Mapping[Service, ServiceRole] = {
 
 
 class ServiceServer:
-    """The services of one node; ``log`` has what they were asked."""
+    """Services of one node; ``log`` holds their requests."""
 
     def __init__(self, node: NodeState, faults: Faults, network: FakeNetwork) -> None:
         self.log: list[LoggedRequest] = []
         self._log_limit = request_log_limit()
         self.listener: Callable[[LoggedRequest], None] | None = None
-        """Who is told of each request that is logged."""
+        """Callback for each logged request."""
         self._node = node
         self._faults = faults
         self._network = network
@@ -70,13 +70,13 @@ class ServiceServer:
 
     @property
     def due(self) -> float:
-        """When something is to be sent; ``-inf`` for at once, infinity for never."""
+        """Time at which something is to be sent; ``-inf`` for immediately, infinity for never."""
         if not self._connections:
             return math.inf
         return min(map(self._due_of, self._connections.values()))
 
     def open(self, number: int, service: Service, unsent_size_max: float) -> None:
-        """Take up a connection."""
+        """Open a connection."""
         self._connections[number] = ServedConnection(number, service, unsent_size_max)
 
     def certificate_shown(self, number: int) -> None:
@@ -84,22 +84,22 @@ class ServiceServer:
         self._connections[number].has_certificate = True
 
     def may_be_read(self, number: int) -> bool:
-        """Tell whether more of what a client sends can be taken up."""
+        """Return whether the node reads more bytes from a client."""
         return self._connections[number].may_be_read
 
     def receive(self, number: int, data: bytes, now: float) -> list[NodeAction]:
-        """Take up what a client sent, in any cut."""
+        """Process bytes from a client, split at any position."""
         connection = self._connections[number]
         return self._go_on(connection, connection.receive(data, self._faults), now)
 
     def written(self, number: int, size: int, now: float) -> list[NodeAction]:
-        """Record that so many bytes were written, and send what waited for that."""
+        """Record that ``size`` bytes were written, and send the data that waited for room."""
         connection = self._connections[number]
         connection.written(size)
         return self._go_on(connection, None, now)
 
     def time_passed(self, now: float) -> list[NodeAction]:
-        """Return what sends all that is due."""
+        """Return the actions that send all due data."""
         actions: list[NodeAction] = []
         for connection in list(self._connections.values()):
             if self._due_of(connection) <= now:
@@ -120,7 +120,7 @@ class ServiceServer:
         return numbers
 
     def _go_on(self, connection: ServedConnection, request: FakeRequest | None, now: float) -> list[NodeAction]:
-        """Answer a request, and those behind it as far as they go now."""
+        """Answer a request, and the following ones as far as possible now."""
         actions: list[NodeAction] = []
         while True:
             if request is not None:
@@ -142,12 +142,12 @@ class ServiceServer:
         return -math.inf if connection.follows(self._node.map.version) else connection.due
 
     def _follow(self, connection: ServedConnection, now: float) -> None:
-        """Send the newest config to who listens and does not have it."""
+        """Send the newest config to a client that listens and does not have it."""
         version = self._node.map.version
         if connection.followed is not None and connection.follows(version):
             connection.known_version = version
             config = management.config_of(self._node, connection.followed or None)
-            # Source: ns_server, the streaming endpoints: four line feeds stand behind each config.
+            # Source: ns_server, the streaming endpoints: each config ends with four line feeds.
             connection.push(config + b"\n\n\n\n", now)
 
     def _take_up(self, connection: ServedConnection, request: FakeRequest, now: float) -> None:

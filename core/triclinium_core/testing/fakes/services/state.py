@@ -1,4 +1,4 @@
-"""State that the services of a fake cluster share, besides documents, buckets and the map."""
+"""State that the services of a fake cluster share, in addition to documents, buckets and the map."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.testing.fakes.services.views.design_documents import FakeDe
 
 
 class ServicesStore:
-    """The script of answers, and what the services were told to keep."""
+    """Script of responses, and the stored state of the services."""
 
     def __init__(self) -> None:
         self.script: FakeScript = FakeScript()
@@ -23,6 +23,6 @@ class ServicesStore:
         self._requests = 0
 
     def new_request_id(self) -> str:
-        """Return the id of another request; they count up, so that runs repeat."""
+        """Return a new request id; ids count up, so that runs are reproducible."""
         self._requests += 1
         return f"00000000-0000-4000-8000-{self._requests:012x}"

@@ -1,4 +1,4 @@
-"""Extended attributes of a fake node: keys, macros, and the virtual ones of a document.
+"""Extended attributes of a fake node: keys, macros, and the virtual attributes of a document.
 
 Source: kv_engine docs/ExtendedAttributes.md, ``include/xattr/{utils,key_validator}.h``, daemon/subdocument_context.cc.
 """
@@ -18,12 +18,12 @@ from triclinium_core.testing.fakes.store.documents import Document, FakeDocument
 from triclinium_core.testing.fakes.store.json_values import PathFailed, decode_json
 
 KEY_SIZE_MAX = 15
-"""Bytes of an attribute's key."""
+"""Maximum size in bytes of an attribute's key."""
 _NO_FIRST_CHARACTER = (frozenset(string.punctuation) | frozenset(map(chr, (*range(0x20), 0x7F)))) - frozenset("_$")
 
 
 def key_of(path: str) -> str:
-    """Return the attribute's key that a path begins with."""
+    """Return the attribute key at the start of a path."""
     for place, character in enumerate(path):
         if character in ".[":
             return path[:place]
@@ -31,7 +31,7 @@ def key_of(path: str) -> str:
 
 
 def is_valid_key(path: str) -> bool:
-    """Tell whether a path begins with what can be an attribute's key."""
+    """Return whether a path starts with a valid attribute key."""
     key = key_of(path)
     if not 1 <= len(key.encode()) <= KEY_SIZE_MAX or "\0" in path:
         return False
@@ -39,27 +39,27 @@ def is_valid_key(path: str) -> bool:
 
 
 def is_virtual(path: str) -> bool:
-    """Tell whether a path leads to what is stored nowhere."""
+    """Return whether a path leads to a virtual attribute, which is not stored."""
     return path.startswith("$")
 
 
 def read_macro(value: bytes) -> MutationMacro | None:
-    """Return the macro that a value is, quotes included; None where there is no such macro."""
+    """Return the macro of a value, whose quotes are included; None if there is no such macro."""
     return next((macro for macro in MutationMacro if b'"%b"' % macro.value.encode() == value), None)
 
 
 def tree_of(xattrs: Mapping[str, bytes]) -> dict[str, object]:
-    """Return stored attributes as one document."""
+    """Return the stored attributes as one document."""
     return {key: decode_json(value) for key, value in xattrs.items()}
 
 
 def stored(tree: Mapping[str, object], value: bytes, cas: int, sequence_number: int) -> dict[str, bytes]:
-    """Return such a document as attributes are stored, its macros expanded; ``value`` is the document's own."""
+    """Return the attributes of such a document for storage, with macros expanded; ``value`` is the document's value."""
 
     def expand(macro: MutationMacro) -> str:
         match macro:
             case MutationMacro.CAS:
-                # The server writes the bytes of a CAS from the last to the first, and clients live with it.
+                # The server writes the bytes of a CAS in reverse order, and clients expect that.
                 return f"0x{cas.to_bytes(8, 'little').hex()}"
             case MutationMacro.SEQ_NO:
                 return f"0x{sequence_number:016x}"
@@ -84,7 +84,7 @@ def _expanded(value: object, expand: Callable[[MutationMacro], str]) -> object:
 
 
 def virtual_tree(path: str, documents: FakeDocuments, document: Document, vbucket: int) -> dict[str, object]:
-    """Return what a path to a virtual attribute is followed in; PathFailed where there is no such attribute."""
+    """Return the document in which a path to a virtual attribute is resolved; raise PathFailed for others."""
     key = key_of(path)
     if key == "$document":
         return {key: _describe(documents, document, vbucket)}
@@ -125,7 +125,7 @@ _CRC32C = _crc32c_table()
 
 
 def crc32c(data: bytes) -> int:
-    """Return the Castagnoli checksum (RFC 3720, B.4)."""
+    """Return the Castagnoli checksum (RFC 3720, section B.4)."""
     checksum = 0xFFFF_FFFF
     for byte in data:
         checksum = checksum >> 8 ^ _CRC32C[(checksum ^ byte) & 0xFF]

@@ -1,6 +1,6 @@
-"""The buckets of a fake cluster, with their settings and their collections.
+"""Buckets of a fake cluster, with their settings and their collections.
 
-The buckets that the nodes were made with share their collections; one that is created later has its own.
+The initial buckets of the nodes share their collections; each bucket created later has separate ones.
 
 Source: Couchbase Server documentation, "Creating and Editing Buckets".
 """
@@ -33,7 +33,7 @@ DEFAULTS: Mapping[str, str] = {
     "durabilityMinLevel": "none",
     "storageBackend": "couchstore",
 }
-"""Settings as a form has them. Buckets that nobody created can be flushed, for they are there for tests."""
+"""Default settings, as in a form. The initial buckets can be flushed, because they are there for tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,35 +42,35 @@ class FakeBucket:
 
     name: str
     settings: Mapping[str, str]
-    """As a form has them; told, and for ``bucketType`` and ``flushEnabled`` also followed."""
+    """Settings as in a form. The fake reports them, but applies only ``bucketType`` and ``flushEnabled``."""
     collections: FakeCollections
     created_at: float = -math.inf
-    """When it was made; before all time where the nodes were made with it."""
+    """Time of creation; ``-inf`` for an initial bucket."""
 
     @property
     def is_memcached(self) -> bool:
-        """Whether it has no cluster config and no collections."""
+        """Whether the bucket has neither a cluster config nor collections."""
         return self.settings["bucketType"] == MEMCACHED
 
 
 class FakeBuckets:
-    """All buckets by their names.
+    """Buckets by name.
 
     Args:
-        options: of the first node.
-        documents: those of all buckets.
+        options: options of the first node.
+        documents: documents of all buckets.
     """
 
     def __init__(self, options: FakeNodeOptions, documents: FakeDocuments) -> None:
         self._documents = documents
         self.lateness: Lateness = Lateness(documents)
-        """Which nodes hear late of new buckets, and of changes of scopes and collections."""
+        """Delays of the nodes that learn late of new buckets, and of changes of scopes and collections."""
         self.shared: FakeCollections = FakeCollections(
             options.collections, on_drop=self._forget_in_shared, lateness=self.lateness
         )
-        """The collections of the buckets that were there from the beginning."""
+        """Collections of the initial buckets."""
         self.dropped: int = 0
-        """How many buckets were dropped."""
+        """Number of dropped buckets."""
         settings = {**DEFAULTS, "replicaNumber": str(options.replicas)}
         self._buckets = {name: FakeBucket(name, settings, self.shared) for name in options.buckets}
         memcached = {**settings, "bucketType": MEMCACHED}
@@ -86,11 +86,11 @@ class FakeBuckets:
         return iter(list(self._buckets.values()))
 
     def get(self, name: str | None) -> FakeBucket | None:
-        """Return a bucket; None where there is none."""
+        """Return a bucket, or None if it does not exist."""
         return None if name is None else self._buckets.get(name)
 
     def create(self, name: str, settings: Mapping[str, str]) -> FakeBucket:
-        """Return a new bucket, whose name no other has."""
+        """Create and return a bucket. The name must be unused."""
 
         def forget(collection_id: int) -> None:
             self._documents.forget_collection(collection_id, [name])
@@ -102,12 +102,12 @@ class FakeBuckets:
         return created
 
     def update(self, name: str, settings: Mapping[str, str]) -> None:
-        """Give a bucket other settings; those that are not given stay."""
+        """Change settings of a bucket; those that are not given stay."""
         known = self._buckets[name]
         self._buckets[name] = replace(known, settings={**known.settings, **settings})
 
     def drop(self, name: str) -> None:
-        """Remove a bucket, and its documents with it."""
+        """Remove a bucket with its documents."""
         del self._buckets[name]
         self.dropped += 1
         self._documents.forget_bucket(name)

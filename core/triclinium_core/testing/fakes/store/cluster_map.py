@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 NO_NODE = -1
-"""Stands for the node of a vbucket, or of a replica, that has none."""
+"""Placeholder for the node of a vbucket or replica that no node has."""
 
 
 class ConfigVersion(NamedTuple):
-    """Configs are newer by epoch, and within an epoch by revision."""
+    """Version of a config; newer by epoch, and within an epoch by revision."""
 
     epoch: int
     revision: int
@@ -20,36 +20,36 @@ class ConfigVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FakeMap:
-    """One version of the map. A node is named by its place in ``FakeNodes``."""
+    """One version of the map. Nodes are identified by their index in ``FakeNodes``."""
 
     version: ConfigVersion
     members: tuple[int, ...]
-    """The nodes that are in, in the order in which configs name them."""
+    """Member nodes, in the order in which configs list them."""
     owners: tuple[int, ...]
-    """The node of each vbucket, ``NO_NODE`` where there is none."""
+    """Node of each vbucket, ``NO_NODE`` if unassigned."""
     replicas: tuple[tuple[int, ...], ...] = ()
-    """For the first replica, then for the second and so on: the node of each vbucket's, ``NO_NODE`` for none."""
+    """For each replica number, the node of each vbucket's replica; ``NO_NODE`` if there is no such replica."""
     forward: tuple[int, ...] = ()
-    """What ``owners`` are to become by the rebalance that is announced; empty where none is."""
+    """Owners after the announced rebalance; empty without one."""
 
     def followed_by(self, members: Sequence[int], owners: Sequence[int], replicas: Sequence[Sequence[int]]) -> FakeMap:
-        """Return another map, of the next revision."""
+        """Return a map with these values and the next revision."""
         epoch, revision = self.version
         return FakeMap(
             ConfigVersion(epoch, revision + 1), tuple(members), tuple(owners), tuple(tuple(row) for row in replicas)
         )
 
     def chain(self, vbucket: int) -> list[int]:
-        """Return the node of a vbucket and those of its replicas in order, ``NO_NODE`` where there is none."""
+        """Return the node of a vbucket and then the nodes of its replicas, each ``NO_NODE`` if unassigned."""
         return [self.owners[vbucket], *(row[vbucket] for row in self.replicas)]
 
     def replica_holders(self, vbucket: int) -> tuple[int, ...]:
-        """Return the nodes that have a replica of a vbucket, the first replica's first."""
+        """Return the nodes that have a replica of a vbucket, in replica order."""
         return tuple(row[vbucket] for row in self.replicas if row[vbucket] != NO_NODE)
 
 
 def dealt(owners: Sequence[int], members: Collection[int]) -> tuple[int, ...]:
-    """Return the owners after each vbucket that no member has was given to the member that has the fewest."""
+    """Return the owners after each vbucket without a member is assigned to the member with the fewest vbuckets."""
     shares = {member: sum(owner == member for owner in owners) for member in members}
     given = list(owners)
     for vbucket, owner in enumerate(owners):
@@ -60,7 +60,7 @@ def dealt(owners: Sequence[int], members: Collection[int]) -> tuple[int, ...]:
 
 
 def levelled(owners: Sequence[int], members: Collection[int]) -> tuple[int, ...]:
-    """Return the owners after all vbuckets were spread evenly over the members; no more of them move than have to."""
+    """Return the owners after the vbuckets are spread evenly over the members with as few moves as possible."""
     level = list(dealt(owners, members))
     vbuckets: dict[int, list[int]] = {member: [] for member in members}
     for vbucket, owner in enumerate(level):
@@ -76,7 +76,7 @@ def levelled(owners: Sequence[int], members: Collection[int]) -> tuple[int, ...]
 
 
 def dealt_replicas(owners: Sequence[int], members: Sequence[int], replicas: int) -> tuple[tuple[int, ...], ...]:
-    """Return the replicas of all vbuckets, of each as many as there are others, spread evenly; none for one without a node."""
+    """Return evenly spread replicas of all vbuckets; fewer if members are too few, none for an unassigned vbucket."""
     rows = [[NO_NODE] * len(owners) for _ in range(replicas)]
     turns = dict.fromkeys(members, 0)
     for vbucket, owner in enumerate(owners):
@@ -90,7 +90,7 @@ def dealt_replicas(owners: Sequence[int], members: Sequence[int], replicas: int)
 
 
 def moved(known: FakeMap, vbuckets: Iterable[int], to: int) -> tuple[list[int], list[list[int]]]:
-    """Return owners and replicas after some vbuckets were given to a node; where it had a replica, the former one has it."""
+    """Return owners and replicas after vbuckets move to a node; its replicas of them go to the former owner."""
     owners, replicas = list(known.owners), [list(row) for row in known.replicas]
     for vbucket in vbuckets:
         for row in replicas:
@@ -103,11 +103,11 @@ def moved(known: FakeMap, vbuckets: Iterable[int], to: int) -> tuple[list[int], 
 def failed_over(
     known: FakeMap, index: int, progress: Callable[[int, int], float] = lambda node, vbucket: math.inf
 ) -> tuple[list[int], list[list[int]]]:
-    """Return owners and replicas without a node: where it stood, those behind it move up.
+    """Return owners and replicas without a node: the later entries of each chain move up.
 
-    ``progress`` tells how far the replica of a vbucket has come at a node: of several, the one that has most takes over.
+    ``progress`` returns how up to date a node's replica of a vbucket is: the most advanced replica takes over.
 
-    Source: ns_server src/mb_map.erl, promotion of replicas; src/failover.erl, the replica that has most goes first.
+    Source: ns_server src/mb_map.erl, promotion of replicas; src/failover.erl, preference for the most advanced replica.
     """
     owners, *replicas = [[NO_NODE] * len(known.owners) for _ in range(1 + len(known.replicas))]
     for vbucket in range(len(known.owners)):

@@ -17,18 +17,18 @@ from triclinium_core.testing.fakes.answers import CommandRefused, error_body
 from triclinium_core.testing.fakes.store.lateness import Lateness
 
 FIRST_FREE_ID = 8
-"""Ids below are the server's own, but for the default collection's 0."""
+"""First id for new collections; lower ids are reserved for the server, except the default collection's 0."""
 
 
 class FakeManifest:
-    """The scopes and collections of a bucket as they were at some time; ``uid`` grows with every change."""
+    """Scopes and collections of a bucket at one time; ``uid`` grows with every change."""
 
     def __init__(self) -> None:
         self.uid: int = 1
         self._scopes: dict[str, dict[str, int]] = {}
         self._scope_ids: dict[str, int] = {}
         self._settings: dict[int, Mapping[str, int | bool]] = {}
-        """What the manifest says of a collection beside its name, by its id."""
+        """Further settings of each collection in the manifest, by id."""
         self._ids: set[int] = set()
 
     def __contains__(self, collection_id: int) -> bool:
@@ -40,7 +40,7 @@ class FakeManifest:
         return {scope: dict(collections) for scope, collections in self._scopes.items()}
 
     def id_of(self, scope: str, collection: str) -> int:
-        """Return the id of a collection; CommandRefused where there is no such scope or collection."""
+        """Return the id of a collection; raise CommandRefused if the scope or the collection does not exist."""
         if scope not in self._scopes:
             raise self.unknown(Status.UNKNOWN_SCOPE)
         if collection not in self._scopes[scope]:
@@ -48,12 +48,12 @@ class FakeManifest:
         return self._scopes[scope][collection]
 
     def unknown(self, status: Status) -> CommandRefused:
-        """Return the refusal for what is not in the manifest."""
+        """Return the refusal for a scope or collection that is not in the manifest."""
         body = error_body("the manifest has no such scope or collection", manifest_uid=f"{self.uid:x}")
         return CommandRefused(status, body=body)
 
     def encode(self) -> bytes:
-        """Return the manifest as GET_COLLECTIONS_MANIFEST answers it, and the cluster manager."""
+        """Return the manifest as JSON, as GET_COLLECTIONS_MANIFEST and the cluster manager send it."""
         scopes = [
             {
                 "uid": f"{self._scope_ids[scope]:x}",
@@ -71,7 +71,7 @@ class FakeManifest:
         self.uid += 1
 
     def copied(self) -> FakeManifest:
-        """Return the manifest as it is now, whatever becomes of this one."""
+        """Return an independent copy of the manifest."""
         copy = FakeManifest()
         copy.uid, copy._ids = self.uid, set(self._ids)
         copy._scopes = {scope: dict(collections) for scope, collections in self._scopes.items()}
@@ -80,16 +80,16 @@ class FakeManifest:
 
 
 class FakeCollections(FakeManifest):
-    """The newest manifest, and how a test changes it.
+    """Newest manifest, and the methods by which a test changes it.
 
     Args:
         scopes: collection ids by scope and collection.
-        on_drop: told the id of each collection that is dropped.
-        lateness: tells how long earlier manifests have to be kept for nodes that are late; None where none is.
+        on_drop: called with the id of each dropped collection.
+        lateness: determines how long earlier manifests are kept for late nodes; None if no node is late.
 
     Raises:
-        InvalidArgumentException: a name that cannot be one, an id out of range, or one that is given twice; also from
-            ``create`` where the collection exists, and from ``drop`` where it does not.
+        InvalidArgumentException: a name is invalid, or an id is out of range or given twice; also from
+            ``create`` if the collection exists, and from ``drop`` if it does not.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class FakeCollections(FakeManifest):
         self._on_drop = on_drop
         self._lateness = lateness
         self._earlier: list[tuple[float, FakeManifest]] = []
-        """Earlier manifests, oldest first, each with the time until when it was the newest."""
+        """Earlier manifests, oldest first, each with the time at which it was replaced."""
         self._next_id = FIRST_FREE_ID
         for scope, collections in scopes.items():
             self._add_scope(scope)
@@ -111,14 +111,14 @@ class FakeCollections(FakeManifest):
                 self._add(scope, collection, collection_id)
 
     def as_of(self, instant: float) -> FakeManifest:
-        """Return the manifest that was the newest then, as far as late nodes made it be kept."""
+        """Return the manifest that was the newest at ``instant``, if late nodes required it to be kept."""
         return next((manifest for until, manifest in self._earlier if instant < until), self)
 
     def create(self, scope: str, collection: str, settings: Mapping[str, int | bool] | None = None) -> int:
-        """Return the id of a new collection, one that none had before; its scope is made where there is none.
+        """Create a collection, and its scope if it does not exist; return its id, which is never reused.
 
         Args:
-            settings: what the manifest says of it beside its name, ``maxTTL`` and ``history``: nothing follows from it.
+            settings: ``maxTTL`` and ``history`` in the manifest; they have no effect.
         """
         if collection in self._scopes.get(scope, ()):
             raise errors.InvalidArgumentException(f"{scope}.{collection} exists; drop it first", parameter="collection")
@@ -132,14 +132,14 @@ class FakeCollections(FakeManifest):
         return collection_id
 
     def update(self, scope: str, collection: str, settings: Mapping[str, int | bool]) -> None:
-        """Give a collection other settings; those that are not given stay. CommandRefused where there is none."""
+        """Change settings of a collection; those that are not given stay. Raise CommandRefused if it does not exist."""
         collection_id = self.id_of(scope, collection)
         self._keep()
         self._settings[collection_id] = {**self._settings.get(collection_id, {}), **settings}
         self._count_change()
 
     def create_scope(self, scope: str) -> None:
-        """Add a scope without collections; InvalidArgumentException where there is one of that name."""
+        """Add a scope without collections; raise InvalidArgumentException if it exists."""
         if scope in self._scopes:
             raise errors.InvalidArgumentException(f"scope={scope!r} exists; drop it first", parameter="scope")
         self._keep()
@@ -147,7 +147,7 @@ class FakeCollections(FakeManifest):
         self._count_change()
 
     def drop_scope(self, scope: str) -> None:
-        """Remove a scope with its collections, and their documents with them."""
+        """Remove a scope with its collections and their documents."""
         if scope not in self._scopes:
             raise errors.InvalidArgumentException(f"scope={scope!r} does not exist; create it first", parameter="scope")
         for collection in list(self._scopes[scope]):
@@ -157,7 +157,7 @@ class FakeCollections(FakeManifest):
         self._count_change()
 
     def drop(self, scope: str, collection: str) -> None:
-        """Remove a collection, and its documents with it."""
+        """Remove a collection with its documents."""
         if collection not in self._scopes.get(scope, ()):
             raise errors.InvalidArgumentException(
                 f"collection={collection!r} does not exist in scope {scope!r}; create it first", parameter="collection"
@@ -171,7 +171,7 @@ class FakeCollections(FakeManifest):
             self._on_drop(collection_id)
 
     def _keep(self) -> None:
-        """Keep the manifest as it is now for the nodes that hear of a change late, and no longer than they need it."""
+        """Keep the current manifest for the nodes that learn of a change late, only as long as they need it."""
         if self._lateness is not None and self._lateness.longest:
             now = self._lateness.now
             self._earlier = [kept for kept in self._earlier if kept[0] > now - self._lateness.longest]

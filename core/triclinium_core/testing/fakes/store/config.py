@@ -1,4 +1,4 @@
-"""The cluster config that a fake node sends.
+"""Cluster config that a fake node sends.
 
 Source: kv_engine docs/BinaryProtocol.md, 0xb5 and server request 0x01.
 """
@@ -17,7 +17,7 @@ from triclinium_core.testing.fakes.options import FakeNodeOptions
 from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
 
 HOST_PLACEHOLDER = "$HOST"
-"""Stands in a config where the client has to put in the host that it connected to."""
+"""Placeholder in a config for the host that the client connected to."""
 
 SERVICE_NAMES: Mapping[Service, str] = {
     Service.KV: "kv",
@@ -27,13 +27,13 @@ SERVICE_NAMES: Mapping[Service, str] = {
     Service.SEARCH: "fts",
     Service.ANALYTICS: "cbas",
 }
-"""What a config calls the services; over TLS, ``SSL`` follows."""
+"""Names of the services in a config; ``SSL`` is appended for TLS."""
 
 _CLUSTER_CAPABILITIES: Mapping[Service, Sequence[str]] = {
     Service.QUERY: ("enhancedPreparedStatements",),
     Service.SEARCH: ("scopedSearchIndex", "vectorSearch"),
 }
-"""What clients may ask of a service, as far as it is not there from of old."""
+"""Capabilities of the services that a config announces, without those that every version has."""
 
 _BUCKET_CAPABILITIES: Mapping[str, HelloFeature | None] = {
     "cbhello": None,
@@ -45,11 +45,11 @@ _BUCKET_CAPABILITIES: Mapping[str, HelloFeature | None] = {
     "subdoc.ReplicaRead": HelloFeature.SUBDOC_REPLICA_READ,
     "durableWrite": HelloFeature.SYNC_REPLICATION,
 }
-"""What a bucket can do, with the feature that it takes; None for what every bucket here can do."""
+"""Capabilities of a bucket, with the feature that each requires; None if every bucket has it."""
 
 
 def encode_config(known: FakeMap, nodes: Sequence[FakeNodeOptions], this_node: int, bucket: str | None) -> bytes:
-    """Return the config of a bucket, or the global one, as JSON, from the map as the answering node knows it."""
+    """Return the config of a bucket, or the global one, as JSON, from the map that the node knows."""
     config: dict[str, object] = {
         "rev": known.version.revision,
         "revEpoch": known.version.epoch,
@@ -71,15 +71,15 @@ def _cluster_capabilities(members: Iterable[FakeNodeOptions]) -> dict[str, objec
     nodes = tuple(members)
     offered = {service for options in nodes for service in options.services}
     if not all(options.enhanced_prepared_statements for options in nodes):
-        # A cluster can do what all its nodes can.
+        # A cluster has the capabilities that all its nodes have.
         offered.discard(Service.QUERY)
-    # A config calls search by another name here than among the ports.
+    # Configs use a different name for search here than in the list of ports.
     names = {**SERVICE_NAMES, Service.SEARCH: "search"}
     return {names[service]: what for service, what in _CLUSTER_CAPABILITIES.items() if service in offered}
 
 
 def bucket_uuid(bucket: str) -> str:
-    """Return the uuid of a bucket, the same whenever there is one of that name."""
+    """Return the UUID of a bucket, which depends only on its name."""
     return f"{zlib.crc32(bucket.encode()):032x}"
 
 

@@ -1,6 +1,6 @@
-"""The store of a fake node: documents with CAS, locks and expiry, on injected time.
+"""Document store of a fake node: documents with CAS, locks and expiry, on injected time.
 
-Source: kv_engine docs/BinaryProtocol.md ("Expiration", 0x94, 0x95); the rules of locks are those of its ep engine.
+Source: kv_engine docs/BinaryProtocol.md ("Expiration", 0x94, 0x95); its ep engine for the rules of locks.
 """
 
 from __future__ import annotations
@@ -26,26 +26,28 @@ from triclinium_core.testing.fakes.answers import CommandRefused
 from triclinium_core.transcoding.flags import JSON_FLAGS
 
 LOCKED_CAS = 0xFFFF_FFFF_FFFF_FFFF
-"""What readers see of a locked document: only its holder knows the CAS."""
+"""CAS of a locked document that readers see: only the lock's holder knows the real CAS."""
 
 LOCK_SECONDS_DEFAULT = 15
 LOCK_SECONDS_MAX = 30
-"""A longer lock is taken for the default, silently."""
+"""Maximum lock time; a longer one is silently replaced by the default."""
 
 REMAINS_MAX = 250
-"""Maximum number of removed and expired documents of which the node keeps the remains. A real node purges them after days; a
-test reads those of the newest few."""
+"""Maximum number of removed and expired documents whose remains the node keeps.
+
+A real node purges them after days; a test reads only the newest few.
+"""
 REMAINS_SIZE_BYTES_MAX = 4 * 1024 * 1024
-"""Maximum size of the attributes of all remains: a document may leave one megabyte."""
+"""Maximum total size of the attributes of all remains: one document may leave one megabyte."""
 EXPIRIES_MIN = 64
-"""Minimum length at which the heap of expiries is rebuilt; shorter ones are not worth it."""
+"""Minimum length at which the heap of expiries is rebuilt; rebuilding a shorter heap does not pay."""
 
 _VBUCKET_UUID_BASE = 0x7C11_0000_0000
 _CAS_LOW_BITS = 0xFFFF
 
 
 class DocumentAddress(NamedTuple):
-    """Where a document lies. A client that computes another vbucket for a key finds another document."""
+    """Address of a document. A client that computes another vbucket for a key finds another document."""
 
     bucket: str
     vbucket: int
@@ -55,7 +57,7 @@ class DocumentAddress(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One version of a document. Times are on the node's clock, the one of ``now``."""
+    """One version of a document. Times are on the node's clock, like ``now``."""
 
     value: bytes
     flags: int
@@ -70,15 +72,15 @@ class Document:
 
 
 Snapshot = Mapping[DocumentAddress, Document]
-"""Documents as they were at some moment, with what was left of those that had been removed."""
+"""Documents at one moment, including the remains of removed ones."""
 
 
 class FakeDocuments:
-    """All documents of all buckets.
+    """Documents of all buckets.
 
     ``now`` is the time of the node's last event. ``changes`` counts writes, removals, locks and unlocks.
 
-    A bucket's name, a key and a collection id name a document to a test; the node itself uses addresses.
+    Tests identify a document by bucket name, key and collection id; the node uses addresses.
     """
 
     def __init__(self, *, vbuckets: int, wall_seconds_at_zero: float) -> None:
@@ -88,31 +90,31 @@ class FakeDocuments:
         self._wall_seconds_at_zero = wall_seconds_at_zero
         self._documents: dict[DocumentAddress, Document] = {}
         self._addresses: defaultdict[tuple[str, int, int], set[DocumentAddress]] = defaultdict(set)
-        """Addresses of all documents, by bucket, vbucket and collection, so that a scan looks no further."""
+        """Addresses of all documents, by bucket, vbucket and collection, so that a scan reads only these."""
         self.prepared: dict[DocumentAddress, Document] = {}
-        """What durable writes that are not committed yet make of documents."""
+        """New versions of documents by durable writes that are not committed yet."""
         self._hidden: list[Document] | None = None
-        """What was written while writes are kept out of sight; None while they are not."""
+        """Versions written while writes are hidden; None while they are visible."""
         self._sequence_numbers: Counter[tuple[str, int]] = Counter()
         self._remains: OrderedDict[DocumentAddress, int] = OrderedDict()
-        """Size of the attributes of each removed document, the one removed first in front."""
+        """Size of the attributes of each removed document, in order of removal."""
         self._remains_size = 0
         self._expiries: list[tuple[float, DocumentAddress]] = []
-        """Heap of the times at which documents expire. Entries of earlier versions stay in it."""
+        """Heap of the expiry times of documents. Entries of earlier versions stay in it."""
         self._last_cas = 0
 
     @total_repr
     def __repr__(self) -> str:
         return f"<FakeDocuments: {len(self._documents)} documents>"
 
-    # What a test asks for.
+    # Interface for tests.
 
     def get(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Document | None:
-        """Return the document as it is now, with its real CAS even when it is locked; None where there is none."""
+        """Return the current document with its real CAS even if it is locked, or None if it does not exist."""
         return self.find(self.address(bucket, key, collection_id=collection_id))
 
     def get_prepared(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> Document | None:
-        """Return what a durable write that is not committed yet makes of a document; None where there is no such write."""
+        """Return the version of a durable write that is not committed yet; None if there is no such write."""
         return self.prepared.get(self.address(bucket, key, collection_id=collection_id))
 
     def put(
@@ -126,15 +128,15 @@ class FakeDocuments:
         collection_id: int = 0,
         xattrs: Mapping[str, bytes] | None = None,
     ) -> Document:
-        """Write a document, whoever has locked it, and return it.
+        """Write a document, regardless of locks, and return it.
 
         Args:
-            expires_after: how long it lives; 0 for a document that has expired already.
-            xattrs: extended attributes, as JSON by key; those that it has stay unless any are given.
+            expires_after: lifetime in seconds; 0 for a document that has expired already.
+            xattrs: extended attributes, as JSON by key. Default: keep those of the existing document.
 
         Raises:
-            InvalidArgumentException: what no document can have.
-            ValueTooLargeException: the value is larger than a server stores.
+            InvalidArgumentException: an argument is invalid for a document.
+            ValueTooLargeException: the value exceeds the size limit of a server.
         """
         check_value(value)
         check_integer(flags, "flags", 0, UINT32_MAX)
@@ -150,10 +152,10 @@ class FakeDocuments:
     def lock(
         self, bucket: str, key: str | bytes, *, seconds: Duration = LOCK_SECONDS_DEFAULT, collection_id: int = 0
     ) -> int:
-        """Lock a document on behalf of somebody else and return the CAS that only the holder knows.
+        """Lock a document as another client would, and return the CAS that only the holder knows.
 
         Raises:
-            KeyError: there is no such document.
+            KeyError: the document does not exist.
             InvalidArgumentException: ``seconds`` is not a duration.
         """
         address = self.address(bucket, key, collection_id=collection_id)
@@ -162,10 +164,10 @@ class FakeDocuments:
         return self.lock_at(address, check_duration(seconds, "seconds", endless=True)).cas
 
     def remove(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> None:
-        """Remove a document, whoever has locked it.
+        """Remove a document, regardless of locks.
 
         Raises:
-            KeyError: there is no such document.
+            KeyError: the document does not exist.
         """
         address = self.address(bucket, key, collection_id=collection_id)
         if self.find(address) is None:
@@ -173,26 +175,26 @@ class FakeDocuments:
         self.erase(address)
 
     def address(self, bucket: str, key: str | bytes, *, collection_id: int = 0) -> DocumentAddress:
-        """Return where a client that hashes as it should looks for a key."""
+        """Return the address at which a correct client looks for a key."""
         raw_key = key.encode() if isinstance(key, str) else key
         return DocumentAddress(bucket, vbucket_of(raw_key, self._vbuckets), collection_id, raw_key)
 
-    # What the node asks for.
+    # Interface for the node.
 
     def find(self, address: DocumentAddress, snapshot: Snapshot | None = None) -> Document | None:
-        """Return the document that readers, or those of ``snapshot``, find; None where it was removed or has expired."""
+        """Return the current document, or that in ``snapshot``; None if it was removed or has expired."""
         document = (self._documents if snapshot is None else snapshot).get(address)
         return None if document is None or document.is_deleted or document.expires_at <= self.now else document
 
     def find_remains(self, address: DocumentAddress, snapshot: Snapshot | None = None) -> Document | None:
-        """Return what is left, or what ``snapshot`` has left, of a document that is gone; None where there never was one."""
+        """Return the remains of a removed document, or those in ``snapshot``; None if it never existed."""
         document = (self._documents if snapshot is None else snapshot).get(address)
         if document is None:
             return None
         return _remains_of(document)
 
     def find_for_writing(self, address: DocumentAddress, cas: int) -> Document | None:
-        """Return what a writer with this CAS, 0 for any, may change; CommandRefused for another CAS, or somebody else's lock."""
+        """Return the document for a write with this CAS, 0 for any; raise CommandRefused on CAS mismatch or a lock."""
         document = self.find(address)
         if document is None or cas == document.cas:
             return document
@@ -204,7 +206,7 @@ class FakeDocuments:
 
     @contextmanager
     def hiding(self) -> Iterator[list[Document]]:
-        """Give the block a list that it writes into, instead of writing for all to see."""
+        """Yield a list that receives all writes, which stay invisible to readers."""
         hidden: list[Document] = []
         self._hidden = hidden
         try:
@@ -213,7 +215,7 @@ class FakeDocuments:
             self._hidden = None
 
     def store(self, address: DocumentAddress, document: Document) -> Document:
-        """Have everybody see a version of a document, unless writes are hidden now, and return it."""
+        """Make a version of a document visible, unless writes are hidden, and return it."""
         if self._hidden is not None:
             self._hidden.append(document)
             return document
@@ -241,7 +243,7 @@ class FakeDocuments:
                 del self._addresses[address[:3]]
 
     def _put(self, address: DocumentAddress, document: Document) -> None:
-        """Keep a version of a document, and what ``purge`` has to know of it."""
+        """Store a version of a document, and the data that ``purge`` needs."""
         self._documents[address] = document
         self._addresses[address[:3]].add(address)
         self._remains_size -= self._remains.pop(address, 0)
@@ -252,22 +254,22 @@ class FakeDocuments:
             heapq.heappush(self._expiries, (document.expires_at, address))
 
     def in_vbucket(self, bucket: str, vbucket: int, collection_id: int) -> list[tuple[bytes, Document]]:
-        """Return the documents of a collection that readers find in one vbucket, by key."""
+        """Return the visible documents of a collection in one vbucket, by key."""
         found = (
             (address.key, self.find(address)) for address in self._addresses.get((bucket, vbucket, collection_id), ())
         )
         return sorted(((key, document) for key, document in found if document is not None), key=lambda each: each[0])
 
     def sequence_number(self, bucket: str, vbucket: int) -> int:
-        """Return the number of the newest write into a vbucket; 0 where there was none."""
+        """Return the sequence number of the newest write in a vbucket; 0 if there was none."""
         return self._sequence_numbers[bucket, vbucket]
 
     def snapshot(self) -> Snapshot:
-        """Return all documents as they are, with what is left of those that were removed."""
+        """Return all documents, including the remains of removed ones."""
         return dict(self._documents)
 
     def progress_of(self, snapshot: Snapshot) -> Mapping[int, int]:
-        """Return how many versions of documents had been written into each vbucket when ``snapshot`` was taken."""
+        """Return the number of document versions written in each vbucket when ``snapshot`` was taken."""
         newest: Counter[tuple[str, int]] = Counter()
         for address, document in snapshot.items():
             history = (address.bucket, address.vbucket)
@@ -278,12 +280,12 @@ class FakeDocuments:
         return progress
 
     def renewed(self, snapshot: Snapshot, vbuckets: Collection[int]) -> Snapshot:
-        """Return ``snapshot`` with some vbuckets as they are now."""
+        """Return ``snapshot`` with some vbuckets replaced by their current state."""
         now = {address: document for address, document in self._documents.items() if address.vbucket in vbuckets}
         return now | {address: document for address, document in snapshot.items() if address.vbucket not in vbuckets}
 
     def roll_back(self, snapshot: Snapshot, vbuckets: Collection[int]) -> None:
-        """Lose all that was written into some vbuckets since ``snapshot`` was taken."""
+        """Discard all writes in some vbuckets since ``snapshot`` was taken."""
         there = {address: document for address, document in snapshot.items() if address.vbucket in vbuckets}
         self._replace_all(
             there
@@ -291,15 +293,15 @@ class FakeDocuments:
         )
 
     def forget_collection(self, collection_id: int, buckets: Collection[str]) -> None:
-        """Lose the documents of a collection that was dropped, in these buckets: nobody can reach them any more."""
+        """Discard the documents of a dropped collection in these buckets: they are unreachable."""
         self._forget(lambda bucket, of: bucket in buckets and of == collection_id)
 
     def forget_bucket(self, bucket: str) -> None:
-        """Lose the documents of a bucket."""
+        """Discard the documents of a bucket."""
         self._forget(lambda of, _: of == bucket)
 
     def forget_history(self, bucket: str) -> None:
-        """Drop the sequence numbers of a bucket that was dropped."""
+        """Discard the sequence numbers of a dropped bucket."""
         for history in [history for history in self._sequence_numbers if history[0] == bucket]:
             del self._sequence_numbers[history]
 
@@ -321,15 +323,15 @@ class FakeDocuments:
             self._put(address, document)
 
     def is_locked(self, document: Document) -> bool:
-        """Tell whether somebody holds a lock on this version."""
+        """Return whether this version is locked."""
         return document.locked_until > self.now
 
     def visible_cas(self, document: Document) -> int:
-        """Return the CAS that a reader is told."""
+        """Return the CAS that readers see."""
         return LOCKED_CAS if self.is_locked(document) else document.cas
 
     def write(self, address: DocumentAddress, value: bytes, *, flags: int, expires_at: float) -> Document:
-        """Store a new version, which nobody has locked and which keeps its extended attributes, and return it."""
+        """Store a new, unlocked version that keeps its extended attributes, and return it."""
         known = self.find(address)
         xattrs = {} if known is None else known.xattrs
         return self.rewrite(address, value, lambda *_: xattrs, flags=flags, expires_at=expires_at)
@@ -344,7 +346,7 @@ class FakeDocuments:
         expires_at: float,
         is_deleted: bool = False,
     ) -> Document:
-        """Store a new version, which nobody has locked; ``xattrs`` makes its attributes from its CAS and sequence number."""
+        """Store a new, unlocked version; ``xattrs`` creates its attributes from CAS and sequence number."""
         cas, sequence_number = self._next_cas(), self._next_sequence_number(address)
         return self.store(
             address,
@@ -361,14 +363,14 @@ class FakeDocuments:
         )
 
     def erase(self, address: DocumentAddress) -> Document:
-        """Remove a document and return what is left of it: its system attributes."""
+        """Remove a document and return its remains: the system attributes."""
         known = self._documents.get(address)
         xattrs = {} if known is None else system_attributes(known.xattrs)
         return self.rewrite(address, b"", lambda *_: xattrs, flags=0, expires_at=math.inf, is_deleted=True)
 
     @property
     def wall_seconds(self) -> float:
-        """Unix time now."""
+        """Current Unix time."""
         return self._wall_seconds_at_zero + self.now
 
     def lock_at(self, address: DocumentAddress, seconds: float) -> Document:
@@ -381,7 +383,7 @@ class FakeDocuments:
         return self.store(address, replace(self._documents[address], locked_until=-math.inf))
 
     def expires_at(self, expiry: int) -> float:
-        """Return an expiry as it travels as a time on the node's clock."""
+        """Return an expiry in wire format as a time on the node's clock."""
         if expiry == 0:
             return math.inf
         if expiry <= RELATIVE_EXPIRY_MAX:
@@ -389,13 +391,13 @@ class FakeDocuments:
         return expiry - self._wall_seconds_at_zero
 
     def unix_expiry(self, document: Document) -> int:
-        """Return when a document expires as Unix time, rounded up to seconds; 0 for never."""
+        """Return the expiry of a document as Unix time, rounded up to seconds; 0 for never."""
         if document.expires_at == math.inf:
             return 0
         return min(max(math.ceil(self._wall_seconds_at_zero + document.expires_at), 1), UINT32_MAX)
 
     def _next_cas(self) -> int:
-        # As on a real node: the time in nanoseconds, with low bits that count what happens within the same moment.
+        # As on a real node: the time in nanoseconds, with low bits that count the writes at the same moment.
         moment = int((self._wall_seconds_at_zero + self.now) * 1_000_000_000) & ~_CAS_LOW_BITS
         self._last_cas = max(self._last_cas + 1, moment)
         return self._last_cas
@@ -415,17 +417,17 @@ def vbucket_of(key: bytes, vbuckets: int) -> int:
 
 
 def vbucket_uuid(vbucket: int) -> int:
-    """Return the id of the history of a vbucket, the same in every bucket."""
+    """Return the id of the history of a vbucket, which is the same in every bucket."""
     return _VBUCKET_UUID_BASE + vbucket
 
 
 def system_attributes(xattrs: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the extended attributes that outlive their document."""
+    """Return the extended attributes that survive the removal of their document."""
     return {key: value for key, value in xattrs.items() if key.startswith("_")}
 
 
 def _remains_of(document: Document) -> Document:
-    """Return a document without its value, and without the attributes that do not outlive it."""
+    """Return a document without its value and its user attributes."""
     xattrs = system_attributes(document.xattrs)
     return replace(document, is_deleted=True, value=b"", datatype=Datatype.RAW, xattrs=xattrs)
 
@@ -443,7 +445,7 @@ def _check_attributes(xattrs: Mapping[str, bytes]) -> None:
 
 
 def is_json(value: bytes) -> bool:
-    """Tell whether a document is JSON."""
+    """Return whether a document is JSON."""
     try:
         msgspec.json.decode(value.decode(), type=msgspec.Raw)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Paths into JSON documents and what can be done at one: the sub-document operations of a fake node.
+"""Paths into JSON documents, and the sub-document operations of a fake node on them.
 
-A document is what its JSON decodes to, and is changed in place; numbers and keys may be written otherwise afterwards,
-and mean the same.
+A document is decoded JSON, and is changed in place; numbers and keys may be written differently afterwards, with the
+same meaning.
 
 Source: kv_engine docs/SubDocument.md, "Path", "Command Listings"; couchbase/subjson ``path.cc``, ``limits.h``,
 ``operations.cc``.
@@ -20,17 +20,17 @@ from triclinium_core.kv.wire.subdocument import PathOpcode
 from triclinium_core.retry.couchbase import Status
 
 LEVELS_MAX = 32
-"""Of objects and arrays inside of one another; the document itself is one, so a path has one component less."""
+"""Maximum nesting of objects and arrays. The document itself is one level, so a path has one component less."""
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 _DELTA = re.compile(rb"-?[1-9][0-9]{0,18}")
 
 JsonPath = tuple[str | int, ...]
-"""Keys of objects and indexes of arrays, from the outside; -1 is the last element. Empty for the whole document."""
+"""Keys of objects and indexes of arrays, outermost first; -1 is the last element. Empty for the whole document."""
 
 
 class PathFailed(Exception):
-    """One path of a command that cannot be followed or changed; ``status`` is its own."""
+    """A path that cannot be followed or changed; ``status`` is the status of this path."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)
@@ -38,7 +38,7 @@ class PathFailed(Exception):
 
 
 class Change(NamedTuple):
-    """What a mutation does at its path. ``values`` is the JSON that it brings, or a macro in its place."""
+    """Arguments of a mutation at its path. ``values`` is its JSON, or a macro instead."""
 
     path: JsonPath
     values: bytes | MutationMacro
@@ -46,7 +46,7 @@ class Change(NamedTuple):
 
 
 def parse_path(path: str) -> JsonPath:
-    """Return the components of a path; PathFailed where it is not well-formed, or has too many."""
+    """Return the components of a path; raise PathFailed if it is malformed or too long."""
     components: list[str | int] = []
     start = 0
     while start < len(path):
@@ -82,7 +82,7 @@ def _index(digits: str) -> int:
 
 
 def _end_of_key(path: str, start: int) -> int:
-    """Return where a key ends: at a dot or a bracket that stands outside of backticks."""
+    """Return the end of a key: the next dot or bracket outside of backticks."""
     is_quoted = False
     for place in range(start, len(path)):
         character = path[place]
@@ -98,11 +98,11 @@ def _end_of_key(path: str, start: int) -> int:
 
 
 def _key(text: str) -> str:
-    """Return a key without its backticks; two of them in a row are one of the key's own."""
+    """Return a key without its backticks; a double backtick stands for one in the key."""
     if len(text) > 1 and text.startswith("`") and text.endswith("`"):
         text = text[1:-1]
     text = "`".join(part.replace("`", "") for part in text.split("``"))
-    # What has a meaning in JSON is escaped as in JSON, but not by its number.
+    # Special characters are escaped as in JSON, but \u escapes are invalid.
     if not text or "\\u" in text:
         raise PathFailed(Status.SUBDOC_PATH_INVALID)
     try:
@@ -112,7 +112,7 @@ def _key(text: str) -> str:
 
 
 def decode_json(data: bytes) -> object:
-    """Return a JSON value; ValueError where it is not JSON."""
+    """Return a JSON value; raise ValueError if the data is not JSON."""
     try:
         return msgspec.json.decode(data)
     except (ValueError, RecursionError) as error:
@@ -120,7 +120,7 @@ def decode_json(data: bytes) -> object:
 
 
 def depth(value: object) -> int:
-    """Return how many objects and arrays stand inside of one another."""
+    """Return the nesting depth of objects and arrays."""
     levels, stack = 0, [(value, 1)]
     while stack:
         container, level = stack.pop()
@@ -137,7 +137,7 @@ def depth(value: object) -> int:
 
 
 def look_up(opcode: PathOpcode, document: object, path: JsonPath) -> bytes:
-    """Return what one spec reads; PathFailed where the path leads nowhere, or to a value of the wrong kind."""
+    """Return the value that one spec reads; raise PathFailed for a missing path or a value of the wrong type."""
     _check_depth(document, Status.SUBDOC_DOCUMENT_TOO_DEEP)
     found = _follow(document, path)
     if opcode is PathOpcode.EXISTS:
@@ -150,9 +150,9 @@ def look_up(opcode: PathOpcode, document: object, path: JsonPath) -> bytes:
 
 
 def change(opcode: PathOpcode, document: object, step: Change) -> bytes:
-    """Change a document at one path, and return what the spec returns; empty for nothing.
+    """Change a document at one path, and return the result of the spec, which may be empty.
 
-    After PathFailed the document may be changed in part, and is to be thrown away.
+    After PathFailed the document may be partly changed and must be discarded.
     """
     _check_depth(document, Status.SUBDOC_DOCUMENT_TOO_DEEP)
     returned = _CHANGES[opcode](document, step) or b""
@@ -186,14 +186,14 @@ def _child(value: object, component: str | int) -> object:
 
 
 def _parent(document: object, step: Change) -> object:
-    """Return the container of the last component, created with all its parents where that is asked for."""
+    """Return the container of the last component; create it and all its parents if requested."""
     value = document
     for place, component in enumerate(step.path[:-1]):
         try:
             value = _child(value, component)
         except PathFailed as missing:
             is_missing = missing.status is Status.SUBDOC_PATH_NOT_FOUND
-            # Only objects are created: nobody knows what would stand before an element.
+            # Create only objects: an array would lack the elements before the index.
             creates = step.creates_parents and all(isinstance(each, str) for each in step.path[place:])
             if not (is_missing and creates and isinstance(value, dict)):
                 raise
@@ -224,10 +224,10 @@ def _several(values: bytes | MutationMacro) -> list[object]:
 
 
 def _key_in(document: object, step: Change) -> tuple[MutableMapping[str, object], str]:
-    """Return the object and the key in it that a path leads to."""
+    """Return the object that a path leads to, and the key in it."""
     key = step.path[-1]
     if isinstance(key, int):
-        # That the way there is of another kind is said first.
+        # A type mismatch on the path takes precedence.
         _is_there(document, step.path)
         raise PathFailed(Status.SUBDOC_PATH_INVALID)
     parent = _parent(document, step)
@@ -270,13 +270,13 @@ def _remove(document: object, step: Change) -> None:
 
 
 def _holder(document: object, path: JsonPath) -> MutableMapping[str | int, object]:
-    """Return the object or array that holds the value at a path, which is there."""
+    """Return the object or array that holds the existing value at a path."""
     _follow(document, path)
     return _follow(document, path[:-1])  # type: ignore[return-value]
 
 
 def _array(document: object, step: Change) -> MutableSequence[object]:
-    """Return the array at a path, created where that is asked for."""
+    """Return the array at a path; create it if requested."""
     if step.path and step.creates_parents and not _is_there(document, step.path) and isinstance(step.path[-1], str):
         parent, key = _key_in(document, step)
         parent[key] = []
@@ -316,7 +316,7 @@ def _array_add_unique(document: object, step: Change) -> None:
     array = _array(document, step)
     if any(isinstance(element, dict | list) for element in array):
         raise PathFailed(Status.SUBDOC_PATH_MISMATCH)
-    # As texts: 1 is not 1.0, and to Python it would be.
+    # Compare as JSON text: Python considers 1 and 1.0 equal.
     if msgspec.json.encode(value) in map(msgspec.json.encode, array):
         raise PathFailed(Status.SUBDOC_PATH_EXISTS)
     array.append(value)

@@ -1,7 +1,7 @@
 """Delay until the nodes of a fake cluster see changes by the cluster manager.
 
-A real node learns of a new bucket, or of a new manifest, when the cluster manager on it has read the news. Until then it
-answers as before: it lets nobody select the bucket, and does not know the collection.
+A real node learns of a new bucket, or of a new manifest, when its cluster manager has read the change. Until then it
+behaves as before: the bucket cannot be selected, and the collection is unknown.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from triclinium_core.testing.fakes.store.documents import FakeDocuments
 
 
 class Lateness:
-    """Seconds by node; a node that stands here with none hears of everything at once.
+    """Delay in seconds by node; a node without an entry sees all changes immediately.
 
     Args:
-        documents: they know what time it is.
+        documents: source of the current time.
     """
 
     def __init__(self, documents: FakeDocuments) -> None:
@@ -22,18 +22,18 @@ class Lateness:
 
     @property
     def now(self) -> float:
-        """The time of the last event."""
+        """Time of the last event."""
         return self._documents.now
 
     @property
     def longest(self) -> float:
-        """How late the latest node is; 0 where none is."""
+        """Longest delay of any node; 0 if no node is late."""
         return max(self._seconds.values(), default=0.0)
 
     def set(self, node: int, seconds: float) -> None:
-        """Have a node hear of things so many seconds late; 0 for at once, also of what it has not heard of yet."""
+        """Set the delay of a node in seconds; 0 for none, also for changes that it has not seen yet."""
         self._seconds[node] = seconds
 
     def heard_at(self, node: int) -> float:
-        """Return the instant whose news a node has heard by now, and none that are later."""
+        """Return the time whose state a node sees: it has seen all earlier changes and no later ones."""
         return self._documents.now - self._seconds.get(node, 0.0)

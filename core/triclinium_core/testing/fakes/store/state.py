@@ -1,4 +1,4 @@
-"""State that the nodes of a fake cluster share, and that of one node, one connection and one scan."""
+"""State that the nodes of a fake cluster share, and state of one node, one connection and one scan."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _SCANNED = Struct(">IIQQB")
 """Flags, expiry, sequence number, CAS, datatype."""
 
 Found = tuple[bytes, Document]
-"""A key, and its document as it was when the scan was opened."""
+"""A key, and its document at the time when the scan was opened."""
 
 
 class ClientConnection:
-    """One client's connection, by the number that the driver gave it."""
+    """One client's connection, by the number that the driver has assigned."""
 
     def __init__(self, number: int, unsent_size_max: float = math.inf) -> None:
         self.number: int = number
@@ -42,51 +42,51 @@ class ClientConnection:
         self.features: frozenset[HelloFeature] = frozenset()
         self.is_authenticated: bool = False
         self.has_certificate: bool = False
-        """Whether TLS has told who the client is, so that there is no SASL."""
+        """Whether TLS has authenticated the client, so that there is no SASL."""
         self.bucket: str | None = None
         self.exchange: ScramServer | None = None
-        """The SCRAM exchange that has begun and not ended."""
+        """SCRAM exchange in progress."""
         self.known_config: ConfigVersion | None = None
-        """Version of the config that this client was sent last, or said that it has."""
+        """Version of the config that the client was last sent, or reported to have."""
         self.backlog: deque[Frame] = deque()
         """Commands that are not carried out yet."""
         self.held_commands: int = 0
-        """How many wait for a durable write."""
+        """Number of commands that wait for a durable write."""
         self.delayed_replies: int = 0
         self.unsent_size: int = 0
         """Bytes of replies that the driver has not written yet."""
         self._unsent_size_max = unsent_size_max
-        """With so much of it, commands wait."""
+        """Number of unsent bytes at which commands wait."""
         self.last_due: float = -math.inf
-        """When the last of the replies ordered so far is sent."""
+        """Time at which the last ordered reply is sent."""
 
     def has(self, feature: HelloFeature) -> bool:
-        """Tell whether the last HELLO was granted this feature."""
+        """Return whether the last HELLO granted this feature."""
         return feature in self.features
 
     @property
     def is_blocked(self) -> bool:
-        """Whether a command waits, and no other may overtake it."""
+        """Whether a command waits and no other may overtake it."""
         return self.held_commands > 0 and not self.has(HelloFeature.UNORDERED_EXECUTION)
 
     @property
     def has_room(self) -> bool:
-        """Whether so little waits to be written that another command may be carried out."""
+        """Whether few enough bytes are unsent for another command."""
         return self.unsent_size < self._unsent_size_max
 
 
 @dataclass(slots=True)
 class FakeScan:
-    """One scan: nothing that is written after it was opened is in it."""
+    """One scan. It does not contain later writes."""
 
     vbucket: int
     ids_only: bool
     left: deque[Found]
-    """By key."""
+    """Remaining documents, by key."""
     closes_at: float
 
     def take(self, item_limit: int, byte_limit: int, unix_expiry: Callable[[Document], int]) -> list[bytes]:
-        """Return the next documents as they travel, one at least if there is any; a limit of 0 does not limit."""
+        """Return the next documents in wire format, at least one if any are left; a limit of 0 does not limit."""
         taken: list[bytes] = []
         size = 0
         while self.left and not (item_limit and len(taken) >= item_limit) and not (byte_limit and size >= byte_limit):
@@ -107,7 +107,7 @@ class FakeScan:
 
 
 class ClusterStore:
-    """What belongs to the cluster: all nodes are in it at first, with users, buckets, vbuckets and replicas of the first one."""
+    """State of the cluster. Initially all nodes are members, and the first one provides the settings."""
 
     def __init__(self, nodes: Sequence[FakeNodeOptions]) -> None:
         first, members = nodes[0], tuple(range(len(nodes)))
@@ -127,29 +127,29 @@ class ClusterStore:
         self.sync_writes: SyncWrites = SyncWrites(self.documents)
         self.services: ServicesStore = ServicesStore()
         self.dead: set[int] = set()
-        """The nodes that were killed."""
+        """Indexes of killed nodes."""
         self.held_replicas: dict[int, Snapshot] = {}
-        """What is in the replicas of the nodes that replication does not reach."""
+        """Contents of the replicas on nodes whose replication is held back."""
         self.alarm: Callable[[], None] | None = None
-        """Wakes a driver that sleeps: some node has something to do at once."""
+        """Function that wakes a sleeping driver when some node has something to do immediately."""
         self._now = -math.inf
 
     def see(self, now: float) -> None:
-        """Record the time; ValueError where it goes back."""
+        """Record the time; raise ValueError if it goes back."""
         if now < self._now:
             raise ValueError(f"now={now!r} goes back; it was {self._now!r} already")
         self._now = self.documents.now = now
-        # Replicas that are held compare their progress by what they have of removed documents.
+        # The progress of held replicas is compared by their removed documents.
         if not self.held_replicas:
             self.documents.purge()
         self.sync_writes.expire(now)
 
     def review_sync_writes(self) -> None:
-        """Have durable writes go as far as they can."""
+        """Advance durable writes as far as possible."""
         self.sync_writes.review(self.map, dead=self.dead, held=self.held_replicas)
 
     def take_map(self, new: FakeMap) -> None:
-        """Go on with another map. A node that gets a replica has it as it is now, also where replication is held back."""
+        """Switch to another map. New replicas are current, even if replication to their node is held back."""
         for node, snapshot in self.held_replicas.items():
             gained = {
                 vbucket
@@ -161,7 +161,7 @@ class ClusterStore:
         self.ring()
 
     def set_version(self, revision: int, epoch: int | None) -> None:
-        """Give the map another version, of the same epoch unless one is given."""
+        """Set the version of the map; the epoch stays unless one is given."""
         version = ConfigVersion(
             check_integer(self.map.version.epoch if epoch is None else epoch, "epoch", 1, UINT32_MAX),
             check_integer(revision, "revision", 1, UINT32_MAX),
@@ -169,14 +169,14 @@ class ClusterStore:
         self.take_map(replace(self.map, version=version))
 
     def ring(self) -> None:
-        """Have what waited for a change of the cluster go on, and wake the driver."""
+        """Advance what waits for a change of the cluster, and wake the driver."""
         self.review_sync_writes()
         if self.alarm is not None:
             self.alarm()
 
 
 class NodeState:
-    """What belongs to the node and not to a connection; ``index`` is its place in the cluster."""
+    """State of one node, independent of connections; ``index`` is its index in the cluster."""
 
     def __init__(self, cluster: ClusterStore, index: int) -> None:
         self.cluster: ClusterStore = cluster
@@ -184,43 +184,43 @@ class NodeState:
         self.collections: FakeCollections = cluster.collections
         self.documents: FakeDocuments = cluster.documents
         self.held_map: FakeMap | None = None
-        """The map that the node keeps to, whatever becomes of the cluster's; None where it follows that."""
+        """Map that the node is frozen at, or None if it follows the cluster's map."""
         self.scans: dict[bytes, FakeScan] = {}
-        """Range scans by their ids; ``open_scans`` tells which of them are open."""
+        """Range scans by id; ``open_scans`` returns the open ones."""
         self._exchanges = 0
         self._scans = 0
 
     @property
     def options(self) -> FakeNodeOptions:
-        """What the node was made with."""
+        """Options of the node."""
         return self.cluster.nodes[self.index]
 
     @property
     def map(self) -> FakeMap:
-        """The map as the node knows it."""
+        """Map that the node uses."""
         return self.cluster.map if self.held_map is None else self.held_map
 
     def collections_of(self, bucket: str | None) -> FakeManifest:
-        """Return the collections of a bucket, as the node knows them; those that most have where it is gone, or none is named."""
+        """Return the collections of a bucket as the node sees them; the shared ones for a missing bucket or none."""
         found = self.cluster.buckets.get(bucket)
         collections = self.collections if found is None else found.collections
         return collections.as_of(self.cluster.buckets.lateness.heard_at(self.index))
 
     def has_heard_of(self, bucket: FakeBucket) -> bool:
-        """Tell whether the node knows a bucket of the cluster by now."""
+        """Return whether the node has learned of a bucket of the cluster."""
         return bucket.created_at <= self.cluster.buckets.lateness.heard_at(self.index)
 
     def owns(self, vbucket: int) -> bool:
-        """Tell whether the node answers for a vbucket, as far as it knows."""
+        """Return whether the node serves a vbucket, according to its map."""
         owners = self.map.owners
         return vbucket < len(owners) and owners[vbucket] == self.index
 
     def has_replica(self, vbucket: int) -> bool:
-        """Tell whether the node has a replica of a vbucket, as far as it knows."""
+        """Return whether the node has a replica of a vbucket, according to its map."""
         return vbucket < len(self.map.owners) and self.index in self.map.replica_holders(vbucket)
 
     def read(self, address: DocumentAddress, *, in_replica: bool, with_remains: bool = False) -> Document:
-        """Return the document, or what is left of it, that readers of the node or of its replica find; CommandRefused for none."""
+        """Return the visible document or its remains in this node or replica; raise CommandRefused for none."""
         snapshot = self.cluster.held_replicas.get(self.index) if in_replica else None
         document = self.documents.find(address, snapshot)
         if document is None and with_remains:
@@ -230,7 +230,7 @@ class NodeState:
         return document
 
     def open_scans(self) -> dict[bytes, FakeScan]:
-        """Return the range scans that are open, and forget those that are too old or whose vbucket has moved."""
+        """Return the open range scans, and forget those that are too old or whose vbucket has moved."""
         now = self.documents.now
         self.scans = {
             scan_id: scan for scan_id, scan in self.scans.items() if now < scan.closes_at and self.owns(scan.vbucket)
@@ -238,12 +238,12 @@ class NodeState:
         return self.scans
 
     def new_scan_id(self) -> bytes:
-        """Return the id of another range scan; they count up, so that runs repeat."""
+        """Return the id of a new range scan; ids count up, so that runs are reproducible."""
         self._scans += 1
         return b"scan%04d%08d" % (self.index, self._scans)
 
     def new_exchange(self, mechanism: str) -> ScramServer:
-        """Return the server's side of a SCRAM exchange; nonces count up, so that runs repeat, and a user has one salt."""
+        """Return the server side of a SCRAM exchange, with reproducible nonces and one salt per user."""
         self._exchanges += 1
         return ScramServer(
             mechanism,
@@ -260,7 +260,7 @@ class NodeState:
         return encode_config(self.map, self.cluster.nodes, self.index, connection.bucket)
 
     def not_my_vbucket(self, connection: ClientConnection) -> CommandRefused:
-        """Return the refusal of a vbucket; without a config where the client has it and need not be told twice."""
+        """Return the refusal for a vbucket, without a config if the client has it and has negotiated deduplication."""
         dedupes = connection.has(HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP)
         if dedupes and connection.known_config == self.map.version:
             return CommandRefused(Status.NOT_MY_VBUCKET)

@@ -1,16 +1,15 @@
-"""Durable writes of a fake cluster, from their preparation to their end.
+"""Durable writes of a fake cluster, from preparation to completion.
 
-Theory of operation. A durable write is *prepared*: everybody else goes on to see the document as it was. Every node of
-the vbucket that replication reaches has it at once, in memory and on disk. When most copies of the vbucket have it, it
-is *committed*, which is when it is seen and acknowledged; mostly that is at once. Meanwhile nobody else can write the
-document. When it takes longer than the client gave it, or when too few nodes are left for it ever to succeed, it is
-*aborted*, and the client is told that its end is ambiguous, because a real node does not know either.
+Theory of operation. A durable write is *prepared*: other clients still see the previous version. Every node of the
+vbucket that replication reaches has it immediately, in memory and on disk. When a majority of the copies of the vbucket
+have it, it is *committed*: it becomes visible and is acknowledged, in most cases immediately. Until then no other
+client can write the document. If it exceeds the client's timeout, or if too few nodes are left for it to succeed, it is
+*aborted*, and the client gets an ambiguous status, because a real node does not know the result either.
 
-A write whose node dies or is failed over, or whose vbucket moves, is left to the node that has the vbucket next, if
-that one has it; until it is committed there, which no timeout prevents, nobody can even read the document.
+If the node of a write dies or is failed over, or its vbucket moves, the next node of the vbucket completes the write if
+it has it. Until it is committed there, which no timeout prevents, no client can even read the document.
 
-Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement"; the rules are those of the durability monitors of
-its ep engine.
+Source: kv_engine docs/BinaryProtocol.md, "Durability Requirement"; the durability monitors of its ep engine.
 """
 
 from __future__ import annotations
@@ -25,51 +24,51 @@ from triclinium_core.testing.fakes.store.cluster_map import NO_NODE, FakeMap
 from triclinium_core.testing.fakes.store.documents import Document, DocumentAddress, FakeDocuments
 
 COPIES_MAX = 3
-"""A vbucket with more copies has no durable writes, as on a real cluster: a majority of four is no better than of three."""
+"""Maximum number of copies of a vbucket for durable writes, as on a real cluster: a fourth copy adds no safety."""
 
 
 @dataclass(slots=True, eq=False)
 class SyncWrite:
-    """One durable write that was prepared."""
+    """One prepared durable write."""
 
     address: DocumentAddress
     document: Document
     active: int
-    """The node that has the vbucket, by its place."""
+    """Index of the node that has the vbucket."""
     due: float
-    """When the client no longer waits for it."""
+    """Time at which the client's timeout ends."""
     holders: set[int] = field(default_factory=set)
-    """The nodes that have it."""
+    """Nodes that have the write."""
     is_left: bool = False
-    """Whether the node that has the vbucket next, or the same one after a restart, has to end it."""
+    """Whether the next node of the vbucket, or the same one after a restart, must complete it."""
     outcome: Status | None = None
-    """What its client is to be told; None while that has to wait."""
+    """Status for the client; None while it is undecided."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is known what the client is to be told."""
+        """Whether the status for the client is decided."""
         return self.outcome is not None
 
     def settle(self, status: Status) -> None:
-        """Settle what the client is told, unless that is settled already."""
+        """Decide the status for the client, unless it is decided already."""
         if self.outcome is None:
             self.outcome = status
 
     def leave(self) -> None:
-        """Leave it to the node that has the vbucket next."""
+        """Leave the write to the next node of the vbucket."""
         self.settle(Status.SYNC_WRITE_AMBIGUOUS)
         self.is_left, self.due = True, math.inf
 
 
 class SyncWrites:
-    """All durable writes that are prepared and neither committed nor aborted, one for a document at most."""
+    """Prepared durable writes that are neither committed nor aborted, at most one per document."""
 
     def __init__(self, documents: FakeDocuments) -> None:
         self._documents = documents
         self._pending: dict[DocumentAddress, SyncWrite] = {}
 
     def check_free(self, address: DocumentAddress, *, to_write: bool) -> None:
-        """Raise CommandRefused where a durable write to a document is prepared, or left to be committed again."""
+        """Raise CommandRefused if a durable write to a document is prepared, or is to be committed again."""
         write = self._pending.get(address)
         if write is None:
             return
@@ -79,33 +78,33 @@ class SyncWrites:
             raise CommandRefused(Status.SYNC_WRITE_IN_PROGRESS)
 
     def add(self, write: SyncWrite) -> None:
-        """Add a write that was just prepared, the only one to its document."""
+        """Add a newly prepared write, the only one to its document."""
         self._pending[write.address] = write
         self._documents.prepared[write.address] = write.document
 
     def due_of(self, node: int) -> float:
-        """Return when the first write of a node is due; infinity for never."""
+        """Return the time at which the first write of a node times out; infinity without one."""
         if not self._pending:
             return math.inf
         return min((write.due for write in self._pending.values() if write.active == node), default=math.inf)
 
     def expire(self, now: float) -> None:
-        """Abort what has taken too long."""
+        """Abort the writes that have timed out."""
         for write in [write for write in self._pending.values() if write.due <= now]:
             self._abort(write)
 
     def lose(self, node: int, owners: Sequence[int]) -> None:
-        """Abort the writes of a node that is failed over, where the one that takes over does not have them."""
+        """Abort the writes of a failed-over node, unless the node that takes over has them."""
         for write in list(self._pending.values()):
             if write.active == node and owners[write.address.vbucket] not in write.holders:
                 self._abort(write)
 
     def review(self, known: FakeMap, *, dead: Collection[int], held: Collection[int]) -> None:
-        """Have what is pending go as far as it can: ``dead`` nodes do nothing, and replication does not reach those ``held``."""
+        """Advance pending writes; ``dead`` nodes do nothing, and replication does not reach ``held`` ones."""
         for write in list(self._pending.values()):
             owner = known.owners[write.address.vbucket]
             if owner != write.active:
-                # The node that takes a vbucket over gets all that belongs to it.
+                # The node that takes over a vbucket gets all of its writes.
                 write.leave()
                 write.active = owner
                 write.holders.add(owner)
@@ -131,5 +130,5 @@ class SyncWrites:
 
 
 def majority_of(chain: list[int]) -> int:
-    """Return how many copies are most of a chain, with those that no node has now."""
+    """Return the majority of a chain's copies, counting those that no node has."""
     return len(chain) // 2 + 1

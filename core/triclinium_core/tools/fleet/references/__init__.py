@@ -1,7 +1,7 @@
-"""Published simulations and closed formulas that the fleet has to agree with: set-ups, figures, and how far they may differ.
+"""Published simulations and closed formulas with which the fleet must agree: set-ups, figures, tolerances.
 
-``REFERENCES`` has them all. Each is played by ``simulate``, and so on the machines that a client runs: there is no retry
-loop here. ``triclinium simulate --validate`` plays them and shows what came of it.
+``REFERENCES`` has all of them. ``simulate`` runs each, with the machines of a client: there is no other retry loop.
+``triclinium simulate --validate`` runs them and shows the results.
 """
 
 from triclinium_core.tools.fleet.references.catalogue import REFERENCES

@@ -1,14 +1,15 @@
 """Optimistic concurrency with backoff: clients that each update the same row once.
 
-Each leg to the row takes ``|Normal(10, 2)|`` ms. The delay before the k-th retry comes from ``min(2000, 5 * 2 ** k)`` ms:
-all of it, between half and all, or between nothing and all; or it is drawn between 5 ms and three times the delay before.
-Measured are the time until the last client is done, and the writes sent.
+Each leg to the row takes ``|Normal(10, 2)|`` ms. The delay before the k-th retry is based on ``min(2000, 5 * 2 ** k)``
+ms: all of it, a random part between half and all, or between nothing and all. A decorrelated delay is drawn between 5
+ms and three times the previous delay. The measures are the time until the last client is done, and the number of
+writes.
 
-Both traditions of the core are held against the figures: Smithy's through the machine of a call, Couchbase's through the
-retry machine of an operation, which knows neither retries without a delay nor decorrelated ones.
+Both traditions of the core are compared with the figures: Smithy's with the machine of a call, Couchbase's with the
+retry machine of an operation, which supports neither retries without a delay nor decorrelated delays.
 
-Source: Marc Brooker, "Exponential Backoff and Jitter", AWS Architecture Blog (2015); figures of its own program, as means of
-many runs and their standard errors.
+Source: Marc Brooker, "Exponential Backoff and Jitter", AWS Architecture Blog (2015). The figures are means of many runs
+of its program, with standard errors.
 """
 
 from __future__ import annotations
@@ -52,15 +53,16 @@ PUBLISHED = {
     (190, "full"): ((7432, 65), (1773, 1)),
     (190, "decorrelated"): ((7900, 126), (2436, 7)),
 }
-"""By clients and backoff: time in ms and writes, each with its standard error."""
+"""Time in ms and number of writes, each with its standard error, by clients and backoff."""
 
 PUBLISHED_RUNS = 40
-"""Runs behind a published figure. Nobody says how many: single runs of ours spread by 6.5 times their standard errors."""
+"""Estimated number of runs of a published figure. The source does not state it. The standard deviation of our single
+runs is 6.5 times the published standard errors."""
 RUNS = 20
 ROUNDING = 0.5
 
 BASE, MOST = 0.005, 2.0
-"""Seconds. The first delay is twice the base."""
+"""Base and ceiling of the delays in seconds. The first delay is twice the base."""
 
 DELAYS: dict[str, Delays] = {
     "none": NoDelay(),
@@ -70,7 +72,7 @@ DELAYS: dict[str, Delays] = {
     "decorrelated": DecorrelatedDelays(base=BASE, most=MOST),
 }
 JITTERS = {"expo": 0.0, "equal": 0.5, "full": 1.0}
-"""What Couchbase's backoff calls the same: the share of a delay that is random."""
+"""Equivalent ``jitter`` of Couchbase's backoff: the random share of a delay."""
 
 
 def _experiment(reference: str, clients: int, backoff: str, retries: Retries) -> Experiment:
@@ -79,7 +81,7 @@ def _experiment(reference: str, clients: int, backoff: str, retries: Retries) ->
     return Experiment(
         name=f"{reference}: {what}",
         scenario=Scenario(
-            # Nobody gives up: the slowest are done after two minutes.
+            # No operation times out: the slowest take two minutes.
             fleet=Fleet(clients=clients, clients_per_process=clients, timeout=1e5, arrivals=ClosedLoop(operations=1)),
             service=ContendedRow(leg=NormalTime(mean=0.01, deviation=0.002)),
             duration=1.0,
@@ -123,4 +125,4 @@ def _experiments() -> Iterator[Experiment]:
 
 
 BACKOFF_AND_JITTER = tuple(_experiments())
-"""Two traditions, three numbers of clients, and their backoffs."""
+"""Experiments for two traditions, three numbers of clients, and their backoffs."""

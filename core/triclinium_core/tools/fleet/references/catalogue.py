@@ -9,4 +9,4 @@ from triclinium_core.tools.fleet.references.failure_rates import FAILURE_RATES
 from triclinium_core.tools.fleet.references.formulas import FORMULAS
 
 REFERENCES: tuple[Experiment, ...] = (*BACKOFF_AND_JITTER, *FAILURE_RATES, *COLLAPSE, *FORMULAS)
-"""Each experiment has a name of its own."""
+"""All experiments, with distinct names."""

@@ -1,12 +1,13 @@
-"""Collapse by retries: a service that gets slower the more it has to do, and clients that lose patience.
+"""Collapse by retries: a service that slows down under load, and clients whose attempts time out.
 
-Fresh clients arrive at random. Each leg takes ``Exp(0.1 s)``, and an answer 1 s and 0.01 s for each request in flight,
-whoever still waits. A client gives an attempt 3 s, and makes three. With a backoff, it waits ``U(0, 1) * 10 * 2 ** k`` s
-before the k-th retry.
+New clients arrive at random. Each leg takes ``Exp(0.1 s)``. The service takes 1 s, plus 0.01 s for each request in
+flight, including requests whose client has left. A client makes three attempts of at most 3 s each. With a backoff, it
+waits ``U(0, 1) * 10 * 2 ** k`` s before the k-th retry.
 
-- Spike: 40 clients/s, between 20 s and 25 s 80/s. The service has two stable states, and the spike may carry it from one to
-  the other: so the share of runs is compared in which nobody is served from 60 s on. With the backoff there are none.
-- Ramp: the rate rises from 40/s to 80/s in 25 s and falls again; with and without the backoff nobody is served after 30 s.
+- Spike: 40 clients/s, and 80/s between 20 s and 25 s. The service has two stable states, and the spike may move it
+  from one to the other. So the share of runs that serve no client from 60 s on is compared. With the backoff it is 0.
+- Ramp: the rate rises from 40/s to 80/s in 25 s and falls again. With and without the backoff, no client is served
+  after 30 s.
 
 Source: Marc Brooker, simulator_example/simple_collapse_sim; figures of that program.
 """
@@ -26,7 +27,7 @@ from triclinium_core.tools.fleet.times import ExponentialTime
 REFERENCE = "collapse by retries"
 
 RATE = 40.0
-"""Clients a second, and the goodput when all is well."""
+"""Clients per second, and the goodput of a healthy service."""
 DURATION = 80.0
 SPIKE = Spike(start=20.0, end=25.0, factor=2.0)
 RAMP = Ramp(points=((0.0, 1.0), (25.0, 2.0), (75.0, 0.0)))
@@ -35,34 +36,35 @@ AT_ONCE = CountedRetries(name="no backoff", max_attempts=3, delays=NoDelay())
 BACKOFF = CountedRetries(name="backoff", max_attempts=3, delays=ExponentialDelays(base=20.0, most=1e3))
 
 NOBODY = 0.5
-"""Answers a second below which a run serves nobody, for that rounds to 0: one in seventy still has one answer after 30 s."""
+"""Answers per second below which a run counts as collapsed, because they round to 0. One run in seventy still has one
+answer after 30 s."""
 
 SPIKE_RUNS = 60
 COLLAPSED = 40
-"""Runs of 60 that collapse without a backoff."""
+"""Number of runs of 60 that collapse without a backoff."""
 COLLAPSED_SIGMAS = 3.0
-"""Four standard errors of the difference of two times 60 runs would let all of them collapse, and so forget that there are
-two stable states."""
+"""Tolerance in standard errors of the difference of two times 60 runs. With four, all runs could collapse, and the test
+would not show that there are two stable states."""
 COLLAPSED_SLACK = COLLAPSED_SIGMAS * math.sqrt(2 * COLLAPSED * (1 - COLLAPSED / SPIKE_RUNS))
 NEVER_SLACK = 3.0
-"""Where none of 60 runs does, the rule of three: with 95 % confidence fewer than 3 of 60 would."""
+"""Tolerance if none of 60 runs collapses, by the rule of three: with 95 % confidence fewer than 3 of 60 would."""
 RAMP_RUNS = 10
 
 
 def goodput(start: float, end: float) -> Callable[[FleetFigures], float]:
-    """Return what reads off the answers in time per second between two instants."""
+    """Return a function that returns the answers in time per second between two instants."""
     return lambda figures: (
         sum(bucket.succeeded for bucket in figures.buckets if start <= bucket.start < end) / (end - start)
     )
 
 
 def _collapsed(values: Sequence[float]) -> float:
-    """Return how many runs served nobody."""
+    """Return the number of collapsed runs."""
     return float(sum(value < NOBODY for value in values))
 
 
 def _mean_of_others(values: Sequence[float]) -> float:
-    """Return the mean goodput of the runs that did not collapse; 0 where all did."""
+    """Return the mean goodput of the runs that did not collapse, or 0 if all did."""
     others = [value for value in values if value >= NOBODY]
     return mean(others) if others else 0.0
 
@@ -70,7 +72,7 @@ def _mean_of_others(values: Sequence[float]) -> float:
 def _goodput_quantity(
     subject: str, start: float, *, runs: float, summary: Callable[[Sequence[float]], float]
 ) -> Quantity:
-    """Return the goodput that clients ask for, from ``start`` on; what ``runs`` runs of Poisson arrivals differ by."""
+    """Return the quantity for the full goodput from ``start`` on, with the tolerance for ``runs`` random runs."""
     error = math.sqrt(RATE / (DURATION - start) / runs)
     return Quantity(
         reference=REFERENCE,
@@ -151,4 +153,4 @@ COLLAPSE = (
         for subject, retries in (("ramp, of 10", AT_ONCE), ("ramp + backoff, of 10", BACKOFF))
     ),
 )
-"""The spike and the ramp, without a backoff and with it."""
+"""Experiments for the spike and the ramp, without a backoff and with it."""

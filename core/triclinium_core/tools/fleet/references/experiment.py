@@ -1,8 +1,8 @@
-"""An experiment: a set-up that is played a number of times, and what its figures are compared with.
+"""Experiment: a set-up that is run a number of times, and the figures with which it is compared.
 
-A figure agrees when it differs from the expected one by no more than its tolerance. That has three parts: four standard
-errors of the difference of two means, theirs and ours, and half a unit of the last digit that was published. Of four
-standard errors chance makes more once in 16,000 figures, so that another seed hardly ever fails without a cause.
+A figure agrees if its difference from the expected one is at most its tolerance. The tolerance is four standard errors
+of the difference of two means, the published one and ours, and half a unit of the last published digit. Chance exceeds
+four standard errors once in 16,000 figures, so another seed hardly ever fails without a cause.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ def mean(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One comparison."""
+    """Comparison of one figure."""
 
     reference: str
-    """Whose figure."""
+    """Name of the source of the figure."""
     subject: str
-    """The part of the set-up that it is about."""
+    """Part of the set-up."""
     unit: str
-    """What is counted or measured."""
+    """Unit of the figure."""
     expected: float
     tolerance: float
-    """By how much the two may differ."""
+    """Maximum difference."""
     got: float
 
     @property
@@ -47,7 +47,7 @@ class Row:
 
     @property
     def ok(self) -> bool:
-        """Whether they agree."""
+        """Whether the figures agree."""
         return abs(self.got - self.expected) <= self.tolerance
 
     def to_json(self) -> dict[str, object]:
@@ -67,43 +67,43 @@ class Quantity:
     """One figure of an experiment."""
 
     reference: str
-    """Whose figure."""
+    """Name of the source of the figure."""
     subject: str
-    """The part of the set-up that it is about."""
+    """Part of the set-up."""
     unit: str
-    """What is counted or measured."""
+    """Unit of the figure."""
     expected: float
     measure: Callable[[FleetFigures], float]
-    """Reads it off one run."""
+    """Function that returns the figure of one run."""
     spread: float = 0.0
-    """The standard deviation of single runs."""
+    """Standard deviation of single runs."""
     error: float = 0.0
-    """The standard error of what is expected; 0 for a formula."""
+    """Standard error of the expected figure; 0 for a formula."""
     rounding: float = 0.0
-    """Half a unit of its last digit."""
+    """Half a unit of the last digit of the expected figure."""
     slack: float | None = None
-    """The tolerance itself, where it is not one of means; the experiment says why."""
+    """Tolerance, if it is not that of means. The experiment gives the reason."""
     summary: Callable[[Sequence[float]], float] = mean
-    """Makes one figure of those of all runs."""
+    """Function that combines the figures of all runs into one."""
 
     def tolerance(self, runs: int) -> float:
-        """Return by how much the figure of so many runs may differ."""
+        """Return the maximum difference for the figure of ``runs`` runs."""
         if self.slack is not None:
             return self.slack
         return SIGMAS * math.hypot(self.error, self.spread / math.sqrt(runs)) + self.rounding
 
     def judge(self, values: Sequence[float]) -> Row:
-        """Return the comparison, given what was read off each run."""
+        """Return the comparison, given the figure of each run."""
         tolerance = self.tolerance(len(values))
         return Row(self.reference, self.subject, self.unit, self.expected, tolerance, self.summary(values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """A set-up and what is known of it."""
+    """Set-up with its expected figures."""
 
     name: str
-    """Unlike those of all others; a seed of its own is made from it."""
+    """Unique name, from which the seed of the experiment is derived."""
     scenario: Scenario
     strategy: str
     runs: int

@@ -1,15 +1,15 @@
-"""Retries under a failure rate: clients with Poisson arrivals ask a service that fails calls by chance.
+"""Retries under a failure rate: clients with Poisson arrivals call a service that fails calls at random.
 
-A hundred clients make ten calls a second each; each leg takes ``Exp(10 ms)``; retries come at once. Measured are, for each
-call, whether it succeeded in the end and how many attempts it took. Strategies, each client with its own: ``none``;
-``three`` retries at most; ``adaptive``, a budget that first tries feed; ``breaker``, three retries while few attempts fail.
-A second table has the same demand, 100 calls/s in all, from ten, a hundred and a thousand clients.
+A hundred clients make ten calls per second each. Each leg takes ``Exp(10 ms)``. Retries are immediate. The measures are
+the share of successful calls and the number of attempts per call. Each client has its own strategy: ``none``; ``three``
+retries at most; ``adaptive``, a budget to which first attempts contribute; ``breaker``, three retries while few
+attempts fail. A second table has the same total demand, 100 calls/s, from ten, a hundred and a thousand clients.
 
-In the program behind the figures every client makes a call when the simulation begins, and then in random intervals. With a
-thousand clients that is one call in eleven, and it shows: so does ``PoissonArrivals(at_once=True)``.
+In the program of the source, every client makes a call when the simulation begins, and then at random intervals. With a
+thousand clients that is one call in eleven, which affects the figures. ``PoissonArrivals(at_once=True)`` does the same.
 
-Source: Marc Brooker, "Fixing retries with token buckets and circuit breakers" (2022-02-28), figures of its own program: means
-and standard deviations of runs. For ``none`` and ``three`` there are closed forms as well.
+Source: Marc Brooker, "Fixing retries with token buckets and circuit breakers" (2022-02-28). The figures are means and
+standard deviations of runs of its program. For ``none`` and ``three`` there are closed forms as well.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STRATEGIES: dict[str, Retries] = {
 }
 
 Published = tuple[float, float]
-"""A figure and the standard deviation of runs that is published with it; 0 where there is none."""
+"""Published figure and published standard deviation of its runs. Without a published deviation the second is 0."""
 
 PUBLISHED: dict[tuple[float, str], tuple[Published, Published]] = {
     (0.05, "none"): ((0.950, 0.0), (1.000, 0.0)),
@@ -55,7 +55,7 @@ PUBLISHED: dict[tuple[float, str], tuple[Published, Published]] = {
     (0.5, "adaptive"): ((0.556, 0.003), (1.114, 0.0)),
     (0.5, "breaker"): ((0.499, 0.0), (1.000, 0.0)),
 }
-"""By failure rate and strategy: the share of calls that succeed, and attempts for each call."""
+"""Share of successful calls, and attempts per call, by failure rate and strategy."""
 
 PUBLISHED_BY_CLIENTS: dict[tuple[int, str], tuple[Published, Published]] = {
     (10, "adaptive"): ((0.552, 0.006), (1.104, 0.0)),
@@ -65,7 +65,7 @@ PUBLISHED_BY_CLIENTS: dict[tuple[int, str], tuple[Published, Published]] = {
     (100, "breaker"): ((0.987, 0.001), (1.039, 0.002)),
     (1000, "breaker"): ((0.956, 0.001), (1.006, 0.0)),
 }
-"""By clients and strategy: the same, of 100 calls/s in all for 100 s."""
+"""The same for 100 calls/s in total over 100 s, by number of clients and strategy."""
 FAILURE_RATES_BY_CLIENTS = {"adaptive": 0.5, "breaker": 0.05}
 
 RUNS = 2
@@ -82,25 +82,25 @@ def _attempts(figures: FleetFigures) -> float:
 
 
 def _spread_of_success(share: float, calls: float) -> float:
-    """Return the standard deviation of the share of so many independent calls that succeed."""
+    """Return the standard deviation of the share of successes in ``calls`` independent calls."""
     return math.sqrt(share * (1.0 - share) / calls)
 
 
 def _spread_of_attempts(rate: float, retries: int, calls: float) -> float:
-    """Return the standard deviation of the mean attempts of so many independent calls with so many retries each."""
-    # An attempt number n is made with the chance rate ** (n - 1).
+    """Return the standard deviation of the mean attempts of ``calls`` independent calls with ``retries`` retries."""
+    # The probability of attempt n is rate ** (n - 1).
     first = sum(rate**n for n in range(retries + 1))
     second = sum((2 * n + 1) * rate**n for n in range(retries + 1))
     return math.sqrt(max(second - first * first, 0.0) / calls)
 
 
 MEASURES: dict[str, Callable[[FleetFigures], float]] = {"success": _success, "attempts": _attempts}
-"""For each call."""
+"""Measures per call, by unit."""
 
 
 def _quantity(subject: str, unit: str, published: Published, spread: float) -> Quantity:
-    # Nobody says how many runs are behind a figure: it counts as that of one. Where no deviation is published, it is that
-    # of independent calls.
+    # The source does not state the number of runs, so a figure counts as that of one run. Without a published
+    # deviation, use that of independent calls.
     expected, deviation = published
     deviation = deviation or spread
     return Quantity(
@@ -116,7 +116,7 @@ def _quantity(subject: str, unit: str, published: Published, spread: float) -> Q
 
 
 def _closed_forms(subject: str, rate: float, retries: int, calls: float) -> Sequence[Quantity]:
-    """Return what is known of a limited number of retries without any simulation."""
+    """Return the quantities of a limited number of retries that have closed forms."""
     success = 1.0 - rate ** (retries + 1)
     return [
         Quantity(
@@ -167,7 +167,7 @@ def _experiment(
 
 
 def _fleet(clients: int, rate: float) -> Fleet:
-    """Return clients that make so many calls a second in all, each with a strategy of its own; nobody gives up."""
+    """Return clients that make ``rate`` calls per second in total, each with its own strategy and without a timeout."""
     return Fleet(
         clients=clients,
         period=clients / rate,
@@ -186,4 +186,4 @@ def _experiments() -> Iterator[Experiment]:
 
 
 FAILURE_RATES = tuple(_experiments())
-"""Four rates and four strategies; and two of them with three numbers of clients."""
+"""Experiments for four rates and four strategies, and for two of them with three numbers of clients."""

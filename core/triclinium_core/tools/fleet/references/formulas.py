@@ -1,13 +1,14 @@
 """Closed formulas: queues with one worker, and the mean delays of backoffs.
 
-Queues, of a worker that can serve ``c`` requests a second and has a load of ``r``, so that ``r * c`` come in a second: the
-mean time in an M/M/1 queue is ``1 / (c * (1 - r))``, and ``r / (1 - r)`` requests are in it; the mean wait in an M/D/1 queue
-is ``r / (2 * c * (1 - r))`` (Pollaczek and Khinchine).
+Queues: a worker can serve ``c`` requests per second and has the load ``r``, so ``r * c`` requests arrive per second. In
+an M/M/1 queue the mean time is ``1 / (c * (1 - r))``, and the mean number of requests is ``r / (1 - r)``. In an M/D/1
+queue the mean wait is ``r / (2 * c * (1 - r))`` (Pollaczek and Khinchine).
 
-Delays: one client after another fails at once until its attempts are used up, so that the end of the last one is the sum of
-all delays. Exponential ones are what they are; with equal jitter their mean is three quarters, with full jitter half. A
-decorrelated delay is drawn between ``b`` and ``3 s``, where ``s`` is the one before, so that its mean is half of ``b + 3 s``,
-and the mean of its square a third of ``b² + 3 b s + 9 s²``: both follow by iteration, as long as none reaches the ceiling.
+Delays: operations run one after the other, and each attempt fails immediately until the attempts are used up. So the
+end of the last operation is the sum of all delays. The mean of an exponential delay is three quarters of it with equal
+jitter, and half with full jitter. A decorrelated delay is drawn between ``b`` and ``3 s``, where ``s`` is the previous
+one. So its mean is half of ``b + 3 s``, and the mean of its square is a third of ``b² + 3 b s + 9 s²``. Both are
+computed by iteration, as long as no delay reaches the ceiling.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ QUEUE_SECONDS = 500.0
 QUEUE_RUNS = 4
 
 OPERATIONS = 2_000
-"""Whose delays are summed up in one run."""
+"""Number of operations whose delays are added up in one run."""
 BASE, MOST = 0.005, 2.0
 DOUBLINGS = 8
-"""Retries until the last delay below the ceiling: 10 ms doubled seven times are 1.28 s."""
+"""Number of retries with delays below the ceiling: 10 ms doubled seven times is 1.28 s."""
 EXPONENTIAL_SUM = sum(2 * BASE * 2**retry for retry in range(DOUBLINGS))
 SHARES = {Jitter.NONE: (1.0, 0.0), Jitter.EQUAL: (0.75, 0.5), Jitter.FULL: (0.5, 1.0)}
-"""Of a delay: the mean, and the part that is random."""
+"""Mean and random share of a delay, by jitter."""
 WALKS = (1, 2, 3, 4, 5)
-"""Retries with decorrelated delays; the fifth may be 1.215 s long, the sixth would reach the ceiling."""
+"""Numbers of retries with decorrelated delays. The fifth delay is at most 1.215 s; the sixth may reach the ceiling."""
 FLOAT_ERROR = 0.01
-"""Milliseconds; sums of delays without chance are more exact than that."""
+"""Tolerance in milliseconds. Sums of delays without jitter are more exact than that."""
 
 
 def _latency(figures: FleetFigures) -> float:
@@ -51,8 +52,8 @@ def _latency(figures: FleetFigures) -> float:
 def _queues() -> Iterator[Experiment]:
     for load in LOADS:
         rate = load * CAPACITY
-        # Ward Whitt, "Planning Queueing Simulations" (1989): the variance of the mean number in an M/M/1 queue, for a time
-        # that is long. Relative to its mean it holds for the time in the queue as well; M/D/1 varies less.
+        # Ward Whitt, "Planning Queueing Simulations" (1989): the variance of the mean number in an M/M/1 queue over a
+        # long time. Its ratio to the mean also holds for the time in the queue. M/D/1 varies less.
         variance = 2 * load * (1 + load) / ((1 - load) ** 4 * CAPACITY * QUEUE_SECONDS)
         relative = math.sqrt(variance) / (load / (1 - load))
         number = load / (1 - load)
@@ -75,7 +76,7 @@ def _queues() -> Iterator[Experiment]:
                         subject=f"M/M/1 load {load:g}",
                         unit="requests",
                         expected=number,
-                        # The time of all requests together is how many there were, summed up over time.
+                        # The total time of all requests is the integral of their number over time.
                         measure=lambda figures: _latency(figures) * figures.totals.succeeded / QUEUE_SECONDS,
                         spread=relative * number,
                     ),
@@ -109,7 +110,7 @@ def _queues() -> Iterator[Experiment]:
 
 
 def _delays(name: str, retries: int, delays: Delays, mean: float, spread: float) -> Experiment:
-    """Return the experiment that sums up the delays of so many retries, which have this mean and spread in all."""
+    """Return the experiment that adds up the delays of ``retries`` retries, with mean and spread of their sum."""
     return Experiment(
         name=f"{REFERENCE}: {name}, {retries} delays",
         scenario=Scenario(
@@ -148,8 +149,8 @@ def _backoffs() -> Iterator[Experiment]:
 
 
 def _walk(retries: int) -> tuple[float, float]:
-    """Return mean and standard deviation of the sum of so many decorrelated delays."""
-    # Of the last delay, of its square, of the sum, of the sum times the last delay, and of the square of the sum.
+    """Return the mean and the standard deviation of the sum of ``retries`` decorrelated delays."""
+    # Means of the last delay, its square, the sum, the sum times the last delay, and the square of the sum.
     last, last_square, total, product, total_square = BASE, BASE**2, 0.0, 0.0, 0.0
     for _ in range(retries):
         following = (BASE + 3 * last) / 2
@@ -163,4 +164,4 @@ def _walk(retries: int) -> tuple[float, float]:
 
 
 FORMULAS = (*_queues(), *_backoffs())
-"""Queues and backoffs."""
+"""Experiments for queues and backoffs."""

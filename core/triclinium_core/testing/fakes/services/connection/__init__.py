@@ -1,1 +1,1 @@
-"""One connection of one client: HTTP, authentication, and delivery of answers with their faults."""
+"""One connection of one client: HTTP, authentication, and delivery of responses with their faults."""

@@ -1,8 +1,8 @@
-"""One client's connection to a service, by h11 in the role of the server: requests are read, and answers leave in time.
+"""One client's connection to a service: an h11 server that reads requests and sends responses on time.
 
-Theory of operation. One request is answered at a time: what comes behind it waits in h11. An answer is a row of
-pieces, each with its delay; a piece leaves when it is due and the client has room, and only then is the next one made.
-So an answer without an end takes no memory.
+Theory of operation. One request is answered at a time: later ones wait in h11. A response is a sequence of pieces, each
+with its delay; a piece is sent when it is due and the client has room, and only then is the next one created. So an
+endless response takes no memory.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from triclinium_core.testing.fakes.services.faults import HangUpMidRequest
 from triclinium_core.testing.fakes.services.request_log import LoggedRequest
 
 HEAD_SIZE_MAX = 65_536
-"""Bytes of the head of a request."""
+"""Maximum size in bytes of the head of a request."""
 BODY_SIZE_MAX = 20 * 1024 * 1024
-"""Bytes of its body: as much as a document may have."""
+"""Maximum size in bytes of the body of a request: that of a document."""
 UNREAD_SIZE_MAX = 262_144
-"""Bytes behind a request that is being answered, from which on the client is not read."""
+"""Number of bytes received behind a request in progress at which the node stops reading from the client."""
 
 
 class ServedConnection:
-    """One connection, by the number that the driver gave it."""
+    """One connection, by the number that the driver has assigned."""
 
     def __init__(self, number: int, service: Service, unsent_size_max: float) -> None:
         self.number: int = number
         self.service: Service = service
         self.has_certificate: bool = False
-        """Whether TLS has told who the client is."""
+        """Whether TLS has authenticated the client."""
         self.is_over: bool = False
-        """Whether the node has hung up."""
+        """Whether the node has closed the connection."""
         self.fault: ServiceFault | None = None
-        """What strikes the request that has begun."""
+        """Fault of the request in progress."""
         self.logged: LoggedRequest | None = None
-        """The request that is being answered."""
+        """Request that is being answered."""
         self.followed: str | None = None
-        """The bucket whose configs go to the client, empty for the global one; None for none."""
+        """Bucket whose configs are streamed to the client; empty for the global config, None for no configs."""
         self.known_version: object = None
-        """The version of the newest config that went there."""
+        """Version of the newest config sent to the client."""
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_SIZE_MAX)
         self._head: h11.Request | None = None
         self._body = bytearray()
         self._read_size = 0
-        """Bytes of the request that has begun."""
+        """Bytes received of the current request."""
         self._pieces: Iterator[Piece] | None = None
         self._next: Piece | None = None
         self._ending = AfterAnswer.AS_SAID
@@ -63,17 +63,17 @@ class ServedConnection:
 
     @property
     def is_answering(self) -> bool:
-        """Whether an answer is on its way."""
+        """Whether a response is being sent."""
         return self._pieces is not None
 
     @property
     def due(self) -> float:
-        """When the next piece of an answer leaves; infinity while the client has no room, or where there is none."""
+        """Time of the next piece of a response; infinity without one, or while the client has no room."""
         return self._due if self._next is not None and self._has_room else math.inf
 
     @property
     def may_be_read(self) -> bool:
-        """Whether more of what the client sends can be taken up."""
+        """Whether the node reads more bytes from the client."""
         return self._unread_size < UNREAD_SIZE_MAX
 
     @property
@@ -81,9 +81,9 @@ class ServedConnection:
         return self._unsent_size < self._unsent_size_max
 
     def receive(self, data: bytes, faults: Faults) -> FakeRequest | None:
-        """Take up what the client sent, and return the request that is whole now.
+        """Process bytes from the client, and return the request that they complete.
 
-        Whether the connection is over is to be looked at afterwards.
+        Check afterwards whether the connection is over.
         """
         if self.is_answering:
             self._unread_size += len(data)
@@ -94,7 +94,7 @@ class ServedConnection:
         return None if self.is_answering else self._read(len(data), faults)
 
     def next_request(self, faults: Faults) -> FakeRequest | None:
-        """Return the request that came while the last one was being answered; None where there is none."""
+        """Return the request that arrived during the last response, or None."""
         size, self._unread_size = self._unread_size, 0
         return self._read(size, faults) if size else None
 
@@ -123,7 +123,7 @@ class ServedConnection:
                         self.is_over = True
                         return None
         except h11.RemoteProtocolError:
-            # A real node says 400 where it can; a client of HTTP never sees this one.
+            # A real node sends 400 if it can; HTTP clients never receive that one.
             self.is_over = True
             return None
 
@@ -141,7 +141,7 @@ class ServedConnection:
         return request
 
     def travel(self, reply: ServiceReply, fault: ServiceFault | None, slowness: float, now: float) -> Journey:
-        """Have an answer begin its journey, and return it; ``leave`` sends what is due of it."""
+        """Start the delivery of a response and return it; ``leave`` sends its due pieces."""
         journey = journey_of(self._http, reply, fault)
         self._pieces, self._ending = journey.pieces, journey.ending
         self.followed = reply.follows
@@ -150,17 +150,17 @@ class ServedConnection:
         return journey
 
     def follows(self, version: object) -> bool:
-        """Tell whether the client listens to configs, and that of this version is to be sent now."""
+        """Return whether the client listens to configs, and must be sent the one of this version now."""
         return self.followed is not None and self._next is None and self.known_version != version
 
     def push(self, data: bytes, now: float) -> None:
-        """Send another piece of an answer that has no end of its own."""
+        """Send another piece of an endless response."""
         chunk = self._http.send(h11.Data(data=data))
         assert chunk is not None
         self._next, self._due = Piece(chunk), now
 
     def leave(self, now: float) -> list[NodeAction]:
-        """Return what sends the pieces that are due and for which there is room, and hangs up behind them."""
+        """Return the actions that send the due pieces for which there is room, and that then close the connection."""
         data = bytearray()
         while self._next is not None and self._due <= now and self._has_room:
             data += self._next.data
@@ -176,7 +176,7 @@ class ServedConnection:
         return actions
 
     def written(self, size: int) -> None:
-        """Record that so many bytes were written."""
+        """Record that ``size`` bytes were written."""
         self._unsent_size -= size
 
     def _advance(self) -> None:
@@ -186,7 +186,7 @@ class ServedConnection:
             self._due += self._next.delay
 
     def _end(self) -> None:
-        """End an answer all of which was sent."""
+        """End a response after its last piece."""
         self._pieces = None
         if self.logged is not None and self._ending is not AfterAnswer.DEAF:
             self.logged.is_answered = True

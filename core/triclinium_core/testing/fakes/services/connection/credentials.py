@@ -24,10 +24,7 @@ def is_public(service: Service, request: FakeRequest) -> bool:
 
 
 def is_let_in(request: FakeRequest, options: FakeNodeOptions, users: FakeUsers) -> bool:
-    """Tell whether the credentials of a request are right: user and password, or a token.
-
-    Source: RFC 7617 (Basic), RFC 6750 §2.1 (Bearer).
-    """
+    """Return whether the credentials of a request are valid: user and password, or a token."""
     scheme, _, credentials = request.headers.get("authorization", "").partition(" ")
     match scheme.lower():
         case "basic":

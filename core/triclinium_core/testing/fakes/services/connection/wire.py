@@ -1,4 +1,4 @@
-"""Encoding of an answer as HTTP by h11, or damaged as a fault says.
+"""Encoding of a response as HTTP by h11, or damaged by a fault.
 
 Source: RFC 9112; RFC 9110 §8.4 (Content-Encoding).
 """
@@ -31,12 +31,12 @@ from triclinium_core.testing.fakes.services.faults import (
 )
 
 PIECE_SIZE = 16_384
-"""Bytes of what never ends that leave together."""
+"""Size in bytes of each piece of an endless response."""
 PIECE_SECONDS = 0.001
-"""Between two of those pieces: where nobody says how much was written, it must not fill the memory at one instant."""
+"""Seconds between two such pieces, so that they do not fill the memory if the driver reports no writes."""
 
 _GZIP_WINDOW = 31
-"""As zlib names the format of gzip with the largest window."""
+"""zlib's number for the gzip format with the largest window."""
 
 REASONS: Mapping[int, str] = {
     200: "OK", 201: "Created", 202: "Accepted", 204: "No Content",
@@ -47,31 +47,31 @@ REASONS: Mapping[int, str] = {
     500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable",
     504: "Gateway Timeout",
 }  # fmt: skip
-"""Words behind a status, for people; a client goes by the number."""
+"""Reason phrases of statuses, for people; clients use the number."""
 
 
 @unique
 class AfterAnswer(Enum):
-    """What becomes of a connection behind an answer."""
+    """State of a connection after a response."""
 
     AS_SAID = auto()
-    """What request and answer said: it is kept for the next request, or closed."""
+    """Kept for the next request or closed, as request and response specify."""
     HANG_UP = auto()
     DEAF = auto()
-    """It stays, and says nothing; if the client sends more there, the node hangs up."""
+    """Kept open but silent; if the client sends more, the node closes it."""
 
 
 class Journey(NamedTuple):
-    """The bytes of an answer, and what comes behind them."""
+    """Bytes of a response, and the state of the connection after it."""
 
     pieces: Iterator[Piece]
     ending: AfterAnswer = AfterAnswer.AS_SAID
     status: int | None = None
-    """The status that a client can read."""
+    """Status that a client can read."""
 
 
 def journey_of(http: h11.Connection, reply: ServiceReply, fault: faults.ServiceFault | None) -> Journey:
-    """Return how an answer travels on a connection whose request h11 has read to its end."""
+    """Return the delivery of a response on a connection whose request h11 has read to its end."""
     match fault:
         case None:
             return Journey(_proper(http, reply), status=reply.status)
@@ -124,7 +124,7 @@ def journey_of(http: h11.Connection, reply: ServiceReply, fault: faults.ServiceF
 
 
 def _proper(http: h11.Connection, reply: ServiceReply) -> Iterator[Piece]:
-    """Make what HTTP asks for, the head first, each piece when it is asked for."""
+    """Yield the pieces of a valid HTTP response, the head first, each on demand."""
     headers = {"Content-Type": reply.content_type, **reply.headers}
     has_body = reply.status not in (204, 304)
     if reply.pieces is None and has_body and reply.follows is None:
@@ -146,7 +146,7 @@ def _sent(http: h11.Connection, event: h11.Event) -> bytes:
 
 
 def _head(reply: ServiceReply, framing: Mapping[str, str]) -> Piece:
-    """Return a head that says of its body what h11 would not say."""
+    """Return a head with framing headers that h11 would not produce."""
     headers = {"Content-Type": reply.content_type, **reply.headers, **framing}
     lines = [f"HTTP/1.1 {reply.status} {REASONS.get(reply.status, '')}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
@@ -158,10 +158,10 @@ def _chunk(data: bytes) -> bytes:
 
 
 def _cut(pieces: Iterator[Piece], size: int) -> Iterator[Piece]:
-    """Return the first ``size`` bytes of all pieces, and never their last byte."""
+    """Yield the first ``size`` bytes of all pieces, but never their last byte."""
     left, held = size, b""
     for data, delay in pieces:
-        # The last byte that came so far is held back, for nobody knows whether another one comes.
+        # Hold back the last byte so far, because it may be the last of all.
         held += data
         now = held[: min(left, len(held) - 1)] if held else b""
         held, left = held[len(now) :], left - len(now)

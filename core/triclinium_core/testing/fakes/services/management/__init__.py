@@ -1,1 +1,1 @@
-"""The cluster manager: configs, buckets, scopes and collections, users and groups."""
+"""Cluster manager: configs, buckets, scopes and collections, users and groups."""

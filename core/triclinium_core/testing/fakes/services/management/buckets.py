@@ -21,17 +21,17 @@ from triclinium_core.testing.fakes.store.config import SERVICE_NAMES, bucket_uui
 from triclinium_core.testing.fakes.store.state import NodeState
 
 RAM_QUOTA_MIN = 100
-"""MiB, of a bucket with its documents on disk."""
+"""Minimum quota in MiB of a bucket with its documents on disk."""
 
 VERSION = "7.6.0-0000-enterprise"
-"""What the nodes say of themselves: the version whose answers they give."""
+"""Version that the nodes report, and whose responses they send."""
 
 MIB = 1024 * 1024
 
 _NAME = re.compile(r"[A-Za-z0-9_%-][A-Za-z0-9_.%-]{0,99}")
 
 _TYPES: Mapping[str, str] = {"couchbase": COUCHBASE, COUCHBASE: COUCHBASE, EPHEMERAL: EPHEMERAL, MEMCACHED: MEMCACHED}
-"""As clients name the types of buckets, and as configs do."""
+"""Types of buckets as clients name them, with their names in configs."""
 
 _CHOICES: Mapping[str, Sequence[str]] = {
     "bucketType": tuple(_TYPES),
@@ -48,14 +48,14 @@ _NUMBERS: Mapping[str, tuple[int, int]] = {
     "replicaNumber": (0, REPLICAS_MAX),
     "maxTTL": (0, 2_147_483_647),
 }
-"""The least and the most."""
+"""Minimum and maximum of each number."""
 
 
 def answer(node: NodeState, request: FakeRequest, segments: tuple[str, ...]) -> ServiceReply | None:
-    """Answer a request about buckets; None where it is about something else.
+    """Answer a request about buckets; return None for any other request.
 
     Args:
-        segments: of the path, behind ``/pools/default/buckets``.
+        segments: segments of the path after ``/pools/default/buckets``.
     """
     buckets = node.cluster.buckets
     if not segments:
@@ -93,12 +93,12 @@ def answer(node: NodeState, request: FakeRequest, segments: tuple[str, ...]) -> 
 
 
 def not_found() -> ServiceReply:
-    """Answer a request about what is not there."""
+    """Answer a request for an unknown resource."""
     return ServiceReply(status=404, body=b"Requested resource not found.\r\n", content_type="text/plain", applied=False)
 
 
 def described(node: NodeState, bucket: FakeBucket) -> Mapping[str, object]:
-    """Return what is told of a bucket."""
+    """Return the description of a bucket."""
     settings, path = bucket.settings, f"/pools/default/buckets/{quote(bucket.name, safe='')}"
     quota = int(settings["ramQuotaMB"]) * MIB
     controllers = {"compactAll": f"{path}/controller/compactBucket"}
@@ -127,7 +127,7 @@ def described(node: NodeState, bucket: FakeBucket) -> Mapping[str, object]:
 
 
 def nodes_of(node: NodeState) -> Sequence[Mapping[str, object]]:
-    """Return what is told of the nodes of the cluster."""
+    """Return the descriptions of the nodes of the cluster."""
     cluster = node.cluster
     return [
         {

@@ -16,20 +16,20 @@ from triclinium_core.testing.fakes.services.fake_request import FakeRequest, int
 from triclinium_core.testing.fakes.store.collections import FakeCollections
 
 _NAME = re.compile(r"[A-Za-z0-9-][A-Za-z0-9_%-]{0,250}")
-"""What a scope or a collection may be called; names that begin otherwise are the server's own."""
+"""Valid names of scopes and collections; other first characters are reserved for the server."""
 
 _UID = re.compile(r"[0-9A-Fa-f]{1,16}")
-"""Uid of a manifest: 64 bits in hexadecimal."""
+"""UID of a manifest: 64 bits in hexadecimal."""
 
 MAX_EXPIRY_MAX = 2_147_483_647
-"""Seconds."""
+"""Maximum ``maxTTL`` in seconds."""
 
 
 def answer(collections: FakeCollections, request: FakeRequest, segments: tuple[str, ...]) -> ServiceReply | None:
-    """Answer a request about the scopes of a bucket; None where it is about something else.
+    """Answer a request about the scopes of a bucket; return None for any other request.
 
     Args:
-        segments: of the path, behind ``/pools/default/buckets/NAME/scopes``.
+        segments: segments of the path after ``/pools/default/buckets/NAME/scopes``.
     """
     match request.method, segments:
         case "GET", ():

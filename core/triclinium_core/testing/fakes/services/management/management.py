@@ -1,4 +1,4 @@
-"""The cluster manager: configs, buckets, scopes and collections, users and groups.
+"""Cluster manager: configs, buckets, scopes and collections, users and groups.
 
 Source: SDK-RFC 0054; Couchbase Server documentation, "REST API reference".
 """
@@ -16,7 +16,7 @@ from triclinium_core.testing.fakes.store.state import NodeState
 
 
 def said_in(node: NodeState, request: FakeRequest) -> str:
-    """Return method and path."""
+    """Return method and path, the key in the script."""
     return f"{request.method} {request.target.partition('?')[0]}"
 
 
@@ -32,7 +32,7 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
 
 
 def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
-    """Answer a request without the right credentials."""
+    """Answer a request without valid credentials."""
     return ServiceReply(status=401, headers={"WWW-Authenticate": 'Basic realm="Couchbase Server Admin / REST"'})
 
 

@@ -1,7 +1,7 @@
 """Users and groups of a fake cluster, and the requests on them.
 
-Their roles are kept and not looked at: whoever is let in may do everything. KV lets in nobody but the user of
-``FakeNodeOptions``; the services let in the users that were created here as well.
+Roles are stored but not checked: any authenticated user may do everything. KV accepts only the user of
+``FakeNodeOptions``; the services also accept the users that were created here.
 
 Source: SDK-RFC 0054, UserManager; Couchbase Server documentation, "Role Based Access Control (RBAC) API".
 """
@@ -40,14 +40,14 @@ ROLES: Mapping[str, str] = {
     "views_admin": "Views Admin",
     "views_reader": "Views Reader",
 }
-"""Roles that can be given, with what people call them."""
+"""Roles that can be granted, with their display names."""
 
 _FOR_BUCKETS = frozenset(
     name
     for name in ROLES
     if name.startswith(("bucket_", "scope_", "data_", "query_", "views_")) or name == "fts_searcher"
 ) - {"query_system_catalog"}
-"""Those that hold for a bucket, a scope or a collection, or for all of them."""
+"""Roles that apply to a bucket, a scope or a collection, or to all of them."""
 
 _ROLE = re.compile(r"(?P<role>\w+)(?:\[(?P<keyspace>[^\]]+)\])?")
 _ROLES = re.compile(r"\w+(?:\[[^\]]+\])?|[^,]+")
@@ -57,21 +57,21 @@ class _Entry(NamedTuple):
     """A user or a group."""
 
     name: str
-    """As people call it."""
+    """Display name."""
     roles: tuple[Mapping[str, str], ...]
     groups: tuple[str, ...] = ()
     password: str = ""
 
 
 class FakeUsers:
-    """All users and groups."""
+    """Users and groups."""
 
     def __init__(self) -> None:
         self._users: dict[tuple[str, str], _Entry] = {}
         self._groups: dict[str, _Entry] = {}
 
     def knows(self, credentials: bytes) -> bool:
-        """Tell whether name and password, with a colon between them, are those of a user who was created."""
+        """Return whether ``credentials``, name and password joined by a colon, are those of a created user."""
         return any(
             credentials == f"{name}:{user.password}".encode()
             for (domain, name), user in self._users.items()
@@ -79,7 +79,7 @@ class FakeUsers:
         )
 
     def answer(self, request: FakeRequest) -> ServiceReply | None:
-        """Answer a request about users, groups or roles; None where it is about something else."""
+        """Answer a request about users, groups or roles; return None for any other request."""
         match request.method, request.segments:
             case "GET", ("settings", "rbac", "roles"):
                 return as_json([_described(role, name) for role, name in ROLES.items()])
@@ -173,7 +173,7 @@ def _described(role: str, name: str) -> Mapping[str, str]:
 
 
 def _read_roles(text: str) -> tuple[Mapping[str, str], ...] | ServiceReply:
-    """Return roles such as ``admin,data_reader[travel:inventory:hotel]``, or the refusal of them."""
+    """Return the roles in a text such as ``admin,data_reader[travel:inventory:hotel]``, or a refusal."""
     roles = []
     for each in filter(None, (part.strip() for part in _ROLES.findall(text))):
         found = _ROLE.fullmatch(each)

@@ -1,1 +1,1 @@
-"""The search service, and the indexes that it keeps."""
+"""Search service and its indexes."""

@@ -1,4 +1,4 @@
-"""The search service: stored indexes and scripted hits; nothing is indexed.
+"""Search service: stored indexes and scripted hits; nothing is indexed.
 
 Source: SDK-RFC 0052, 0054 SearchIndexManager; Couchbase Server documentation, "Search REST API".
 """
@@ -25,7 +25,7 @@ _CONTROLS: Mapping[str, tuple[str, ...]] = {
 
 
 def said_in(node: NodeState, request: FakeRequest) -> str | None:
-    """Return the name of the index; in a scope ``BUCKET.SCOPE.NAME``."""
+    """Return the name of the index, in a scope ``BUCKET.SCOPE.NAME``: the key in the script."""
     place = _place(request.segments)
     return None if place is None or not place[1] else place[0] + place[1][0]
 
@@ -42,12 +42,12 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
 
 
 def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
-    """Answer a request without the right credentials."""
+    """Answer a request without valid credentials."""
     return _failed("rest_auth: user is not authenticated", status=401)
 
 
 def _place(segments: tuple[str, ...]) -> tuple[str, tuple[str, ...]] | None:
-    """Return what stands in front of the names of indexes, and what follows ``index`` in the path."""
+    """Return the prefix of the index names, and the path segments after ``index``."""
     match segments:
         case ("api", "index", *further):
             return "", tuple(further)

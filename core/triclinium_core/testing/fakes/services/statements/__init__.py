@@ -1,1 +1,1 @@
-"""The query and the analytics service: statements, prepared ones, and indexes for them."""
+"""Query and analytics services: statements, prepared statements, and query indexes."""

@@ -1,4 +1,4 @@
-"""The analytics service: scripted answers and constants.
+"""Analytics service: scripted responses and constants.
 
 Source: SDK-RFC 0057; Couchbase Server documentation, "Analytics Service REST API".
 """
@@ -25,7 +25,7 @@ _PATHS = (("analytics", "service"), ("query", "service"))
 
 
 def said_in(node: NodeState, request: FakeRequest) -> str | None:
-    """Return the statement."""
+    """Return the statement, the key in the script."""
     return read_statement(request).statement if request.segments in _PATHS else None
 
 
@@ -45,7 +45,7 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
 
 
 def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
-    """Answer a request without the right credentials."""
+    """Answer a request without valid credentials."""
     # Source: SDK-RFC 0058, 6 AuthenticationFailure, Analytics: error range 20xxx.
     return reply_with(node, read_statement(request), refused(20000, "Unauthorized user.", status=401))
 

@@ -1,4 +1,4 @@
-"""CREATE INDEX, DROP INDEX and BUILD INDEX.
+"""Index statements: CREATE INDEX, DROP INDEX and BUILD INDEX.
 
 Source: Couchbase Server documentation, "SQL++ Language Reference": CREATE INDEX, CREATE PRIMARY INDEX, DROP INDEX,
 DROP PRIMARY INDEX, BUILD INDEX; query errors 4300, 12003, 12004 and 12016.
@@ -14,14 +14,14 @@ from triclinium_core.testing.fakes.services.statements.sqlpp import NotUnderstoo
 from triclinium_core.testing.fakes.store.state import NodeState
 
 PRIMARY_NAME = "#primary"
-"""Of a primary index that was given none."""
+"""Name of a primary index without an explicit name."""
 
 Context = tuple[str, ...]
-"""Bucket and scope that a lone name is looked for in; empty for none."""
+"""Bucket and scope that qualify an unqualified name; empty for none."""
 
 
 class IndexRefused(Exception):
-    """A statement that is understood, and fails."""
+    """A valid statement that fails."""
 
     def __init__(self, code: int, message: str, status: int) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class IndexRefused(Exception):
 
 
 def create(node: NodeState, context: Context, statement: str, reader: SqlReader) -> None:
-    """CREATE [PRIMARY] INDEX [IF NOT EXISTS] NAME [IF NOT EXISTS] ON KEYSPACE [(KEYS)] [WHERE …] [USING GSI] [WITH {…}]."""
+    """Run CREATE [PRIMARY] INDEX [IF NOT EXISTS] NAME [IF NOT EXISTS] ON KEYSPACE [(KEYS)] [WHERE] [USING] [WITH]."""
     reader.expect("CREATE")
     is_primary = reader.take("PRIMARY")
     reader.expect("INDEX")
@@ -70,7 +70,7 @@ def create(node: NodeState, context: Context, statement: str, reader: SqlReader)
 
 
 def drop(node: NodeState, context: Context, statement: str, reader: SqlReader) -> None:
-    """DROP INDEX NAME ON KEYSPACE, or KEYSPACE.NAME; DROP PRIMARY INDEX ON KEYSPACE; IF EXISTS, USING GSI."""
+    """Run DROP INDEX NAME ON KEYSPACE, or KEYSPACE.NAME; DROP PRIMARY INDEX ON KEYSPACE; IF EXISTS, USING GSI."""
     reader.expect("DROP")
     is_primary = reader.take("PRIMARY")
     reader.expect("INDEX")
@@ -96,7 +96,7 @@ def drop(node: NodeState, context: Context, statement: str, reader: SqlReader) -
 
 
 def build(node: NodeState, context: Context, statement: str, reader: SqlReader) -> None:
-    """BUILD INDEX ON KEYSPACE (NAMES) [USING GSI]."""
+    """Run BUILD INDEX ON KEYSPACE (NAMES) [USING GSI]."""
     reader.expect("BUILD", "INDEX", "ON")
     keyspace = _keyspace(node, context, reader.read_path())
     reader.expect("(")
@@ -112,7 +112,7 @@ def build(node: NodeState, context: Context, statement: str, reader: SqlReader) 
 
 
 def exists(node: NodeState, keyspace: IndexedCollection) -> bool:
-    """Tell whether there is such a collection."""
+    """Return whether the collection exists."""
     bucket = node.cluster.buckets.get(keyspace.bucket)
     return bucket is not None and keyspace.collection in bucket.collections.scopes.get(keyspace.scope, ())
 
@@ -122,7 +122,7 @@ INDEX_STATEMENTS: Mapping[str, Callable[[NodeState, Context, str, SqlReader], No
     "DROP": drop,
     "BUILD": build,
 }
-"""By their first word. Each raises NotUnderstood, or IndexRefused."""
+"""Functions of the statements by first word. Each may raise NotUnderstood or IndexRefused."""
 
 
 def _keyspace(node: NodeState, context: Context, path: tuple[str, ...]) -> IndexedCollection:

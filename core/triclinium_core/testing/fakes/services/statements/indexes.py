@@ -1,4 +1,4 @@
-"""The query indexes of a fake cluster: they are kept, and no statement uses them.
+"""Query indexes of a fake cluster: it stores them, and no statement uses them.
 
 Source: SDK-RFC 0054, QueryIndexManager; Couchbase Server documentation, "system:indexes".
 """
@@ -14,11 +14,11 @@ import msgspec
 from triclinium_core.kv.operation.validation import DEFAULT_NAME
 
 SYSTEM_INDEXES = ("system", "indexes")
-"""The keyspace that lists them."""
+"""Keyspace that lists the indexes."""
 
 
 class IndexedCollection(NamedTuple):
-    """A collection, by its names."""
+    """A collection by its names."""
 
     bucket: str
     scope: str
@@ -26,12 +26,12 @@ class IndexedCollection(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether it is the default collection, of which only the bucket is named."""
+        """Whether this is the default collection, for which only the bucket is named."""
         return (self.scope, self.collection) == (DEFAULT_NAME, DEFAULT_NAME)
 
     @property
     def path(self) -> str:
-        """As errors name it."""
+        """Name in error messages."""
         return f"default:{self.bucket}" if self.is_default else f"default:{'.'.join(self)}"
 
 
@@ -41,16 +41,16 @@ class FakeIndex(msgspec.Struct, frozen=True, kw_only=True):
     keyspace: IndexedCollection
     name: str
     keys: tuple[str, ...] = ()
-    """Texts of the expressions."""
+    """Texts of the key expressions."""
     condition: str | None = None
     is_primary: bool = False
     is_deferred: bool = False
     online_at: float = 0.0
-    """When it is built, on the nodes' clock; of no meaning while it is deferred."""
+    """Time on the nodes' clock when the build ends; meaningless while the index is deferred."""
 
 
 class FakeIndexes:
-    """All indexes. ``build_seconds`` is how long one is built for."""
+    """All indexes. ``build_seconds`` is the duration of a build."""
 
     def __init__(self) -> None:
         self.build_seconds: float = 0.0
@@ -60,7 +60,7 @@ class FakeIndexes:
         return place in self._indexes
 
     def add(self, index: FakeIndex) -> None:
-        """Add an index, whose name no other of its keyspace has."""
+        """Add an index. Its name must be unique in its keyspace."""
         self._indexes[index.keyspace, index.name] = index
 
     def remove(self, keyspace: IndexedCollection, name: str) -> None:
@@ -68,19 +68,19 @@ class FakeIndexes:
         del self._indexes[keyspace, name]
 
     def build(self, keyspace: IndexedCollection, name: str, now: float) -> None:
-        """Begin to build an index that was deferred."""
+        """Start the build of a deferred index."""
         known = self._indexes[keyspace, name]
         if known.is_deferred:
             built = msgspec.structs.replace(known, is_deferred=False, online_at=now + self.build_seconds)
             self._indexes[keyspace, name] = built
 
     def primary_of(self, keyspace: IndexedCollection) -> str | None:
-        """Return the name of a primary index; None where there is none."""
+        """Return the name of a primary index, or None if the keyspace has none."""
         names = (index.name for index in self._indexes.values() if index.is_primary and index.keyspace == keyspace)
         return next(names, None)
 
     def documents(self, exists: Callable[[IndexedCollection], bool], now: float) -> list[Mapping[str, object]]:
-        """Return what is listed of the indexes, and forget those whose collection is gone."""
+        """Return the list of the indexes as documents, and remove indexes of dropped collections."""
         self._indexes = {place: index for place, index in self._indexes.items() if exists(index.keyspace)}
         return [_document(index, now) for index in self._indexes.values()]
 

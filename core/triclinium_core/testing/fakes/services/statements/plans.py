@@ -1,4 +1,4 @@
-"""The prepared statements of a fake cluster, and how their plans go stale.
+"""Prepared statements of a fake cluster, and how their plans become stale.
 
 Source: SDK-RFC 0056, "Enhanced Prepared Statements"; query errors 4040, 4050 and 4070.
 """
@@ -19,28 +19,30 @@ STALE_MESSAGES: Mapping[int, str] = {
     4050: "Unrecognizable prepared statement: {name}",
     4070: "Unable to decode prepared statement: {name}",
 }
-"""What the query service says of a plan that it cannot use, by the code of the error."""
+"""Error messages of the query service for unusable plans, by error code."""
 
 PLANS_SIZE_MAX = 4 * 1024 * 1024
-"""Maximum number of characters in the statements of all plans. A fake cluster that has more drops the oldest plans; a client
-prepares them again after error 4040."""
+"""Maximum number of characters in the statements of all plans.
+
+A fake cluster that has more drops the oldest plans; a client prepares them again after error 4040.
+"""
 
 
 class FakePlan(msgspec.Struct, frozen=True):
-    """One statement that was prepared."""
+    """One prepared statement."""
 
     name: str
     statement: str
-    """As it was given, without PREPARE and name."""
+    """Original text, without PREPARE and name."""
 
     @property
     def encoded(self) -> str:
-        """What clients take for the plan; nobody looks into it."""
+        """Opaque plan for clients; the fake does not decode it."""
         return base64.b64encode(self.statement.encode()).decode()
 
 
 class FakePlans:
-    """The plans that all nodes know. ``prepared`` counts how often statements were prepared."""
+    """Plans that all nodes know. ``prepared`` counts how often statements were prepared."""
 
     def __init__(self) -> None:
         self.prepared: int = 0
@@ -53,7 +55,7 @@ class FakePlans:
         return len(self._plans)
 
     def prepare(self, statement: str, name: str | None = None) -> FakePlan:
-        """Return the plan of a statement, made anew; a statement has one name unless it is given another."""
+        """Create and return the plan of a statement; its name depends on the statement unless ``name`` is given."""
         text = normalized(statement)
         plan = FakePlan(name or f"plan-{zlib.crc32(text.encode()):08x}", text)
         self.prepared += 1
@@ -70,24 +72,24 @@ class FakePlans:
         self._stale.pop(name, None)
 
     def find(self, name: str) -> FakePlan | None:
-        """Return a plan, stale or not; None where there is none of that name."""
+        """Return a plan, stale or not, or None if no plan has this name."""
         return self._plans.get(name)
 
     def stale_code(self, name: str) -> int | None:
-        """Return the error with which a plan fails; None where it can be used."""
+        """Return the code of the error with which a plan fails; None if the plan is usable."""
         return self._stale.get(name) if name in self._plans else 4040
 
     def forget(self) -> None:
-        """Forget all plans, as a node does that starts: who executes one gets error 4040."""
+        """Remove all plans, like a node that restarts: executing one causes error 4040."""
         self._plans.clear()
         self._size = 0
         self._stale.clear()
 
     def go_stale(self, code: int = 4050) -> None:
-        """Have every plan that there is now fail with an error, until its statement is prepared again.
+        """Have every current plan fail with an error until its statement is prepared again.
 
         Raises:
-            InvalidArgumentException: no error of ``STALE_MESSAGES``.
+            InvalidArgumentException: ``code`` is not in ``STALE_MESSAGES``.
         """
         if code not in STALE_MESSAGES:
             codes = ", ".join(map(str, STALE_MESSAGES))

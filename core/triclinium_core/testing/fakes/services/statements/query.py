@@ -1,4 +1,4 @@
-"""The query service: scripted answers, constants, prepared statements and indexes.
+"""Query service: scripted responses, constants, prepared statements and indexes.
 
 Source: SDK-RFC 0056; Couchbase Server documentation, "Query Service REST API".
 """
@@ -28,7 +28,7 @@ from triclinium_core.testing.fakes.services.statements.statement import (
 from triclinium_core.testing.fakes.store.state import NodeState
 
 READONLY = 1000
-"""The query error E_SERVICE_READONLY."""
+"""Query error E_SERVICE_READONLY."""
 READONLY_MESSAGE = "The server or request is read-only and cannot accept this write statement."
 
 WRITES = frozenset(
@@ -37,11 +37,11 @@ WRITES = frozenset(
         *("CREATE", "DROP", "ALTER", "BUILD", "GRANT", "REVOKE"),
     }
 )
-"""How statements begin that change something. To prepare one changes nothing, unless it is executed at once."""
+"""First words of statements that change data. Preparing one changes nothing, unless it is executed at the same time."""
 
 
 def said_in(node: NodeState, request: FakeRequest) -> str | None:
-    """Return the statement that a request is about, also where it is named by its plan."""
+    """Return the statement of a request, also if the request names a plan: the key in the script."""
     if request.segments != ("query", "service"):
         return None
     query = read_statement(request)
@@ -63,13 +63,13 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
 
 
 def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
-    """Answer a request without the right credentials."""
+    """Answer a request without valid credentials."""
     # Source: query error 10000, E_DATASTORE_AUTHORIZATION.
     return reply_with(node, read_statement(request), refused(10000, "Authentication failure", status=401))
 
 
 class _Execution:
-    """One query from its parameters to its reply."""
+    """One query, from its parameters to its reply."""
 
     def __init__(self, node: NodeState, query: AskedStatement, *, is_get: bool) -> None:
         self._node = node
@@ -77,7 +77,7 @@ class _Execution:
         self._is_readonly = is_get or query.document.get("readonly") is True
         self._services = node.cluster.services
         self._further: dict[str, object] = {}
-        """Fields that stand beside the rows."""
+        """Additional fields of the response."""
         self._is_scripted = False
 
     def reply(self) -> ServiceReply:
@@ -136,7 +136,7 @@ class _Execution:
         return self._services.indexes.documents(partial(exists, self._node), self._node.documents.now)
 
     def _prepare(self, statement: str, reader: sqlpp.SqlReader) -> FakeAnswer:
-        """PREPARE [FORCE] [NAME FROM|AS] STATEMENT."""
+        """Run PREPARE [FORCE] [NAME FROM|AS] STATEMENT."""
         reader.expect("PREPARE")
         reader.take("FORCE")
         name = reader.take_name_before("FROM", "AS")

@@ -1,4 +1,4 @@
-"""SELECT, as far as a fake query service knows it: of constants, or of the rows of a system keyspace."""
+"""SELECT statements that a fake query service supports: constants, or rows of a system keyspace."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ _ENDS = frozenset({"FROM", "WHERE", "ORDER", "AS", "LIMIT"})
 
 
 class Column(NamedTuple):
-    """One part of what is selected; without an expression all fields of ``name``."""
+    """One column of the result; without an expression, all fields of ``name``."""
 
     name: str
     expression: Expression | None
 
 
 class Ordering(NamedTuple):
-    """One part of ORDER BY."""
+    """One term of ORDER BY."""
 
     expression: Expression
     descends: bool
 
     def rank(self, scope: Names) -> tuple[int, object]:
-        """Return what a row is ordered by."""
+        """Return the sort key of a row."""
         return _collation(self.expression(scope))
 
 
 class Select(NamedTuple):
-    """A statement that was understood."""
+    """A parsed statement."""
 
     columns: tuple[Column, ...]
     is_raw: bool
     source: tuple[str, ...] | None
-    """The keyspace that it reads; None for constants."""
+    """Keyspace that it reads; None for constants."""
     alias: str
     where: Expression | None
     orderings: tuple[Ordering, ...]
@@ -67,7 +67,7 @@ class Select(NamedTuple):
 
 
 def read_select(reader: SqlReader) -> Select:
-    """Return the SELECT that a reader has before it; NotUnderstood for any other statement."""
+    """Return the SELECT at the reader's position; raise NotUnderstood for any other statement."""
     reader.expect("SELECT")
     is_raw = any(reader.take(word) for word in ("RAW", "ELEMENT", "VALUE"))
     columns = [_read_column(reader, 1)]
@@ -110,7 +110,7 @@ def _read_ordering(reader: SqlReader) -> Ordering:
 
 
 def _collation(value: object) -> tuple[int, object]:
-    """Return what orders values as SQL++ does: by their type first, what is missing before anything.
+    """Return a sort key that orders values like SQL++: by type first, with missing values before all others.
 
     Source: Couchbase Server documentation, "SQL++ Language Reference": Collation.
     """

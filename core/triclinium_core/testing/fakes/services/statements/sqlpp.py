@@ -1,4 +1,4 @@
-"""The little of SQL++ that a fake query service answers for real: constants, parameters, and rows of a system keyspace.
+"""Subset of SQL++ that a fake query service executes: constants, parameters, and rows of a system keyspace.
 
 ``SELECT 1 AS one``, ``SELECT RAW $name``, ``SELECT idx.* FROM system:indexes AS idx WHERE … ORDER BY …``: literals,
 parameters, fields, ``=``, ``!=``, ``IS MISSING``, ``IS NULL``, ``NOT``, ``AND`` and ``OR``.
@@ -49,40 +49,40 @@ T = TypeVar("T")
 
 
 class NotUnderstood(Exception):
-    """A statement that nobody answers here."""
+    """A statement that the fake does not support."""
 
 
 class NoSuchParameter(Exception):
-    """A parameter that has no value; the text is its name."""
+    """A parameter without a value; the text is its name."""
 
 
 class Missing:
-    """The value of a field that is not there."""
+    """Value of a field that does not exist."""
 
 
 MISSING = Missing()
 
 Names = Mapping[str, object]
-"""What names stand for."""
+"""Values of the names in a scope."""
 
 
 class Expression(Protocol):
-    """What has a value in a scope."""
+    """An expression that has a value in a scope."""
 
     def __call__(self, scope: Names, /) -> object:
-        """Return it; ``MISSING`` for none."""
+        """Return the value; ``MISSING`` for none."""
 
 
 class ParameterValues(NamedTuple):
-    """The values of a request."""
+    """Parameter values of a request."""
 
     named: Mapping[str, object]
-    """Without the dollar."""
+    """Values by name, without the dollar sign."""
     positional: Sequence[object]
 
 
 class SqlToken(NamedTuple):
-    """A piece of a statement, and where it begins there."""
+    """A token of a statement, and its position."""
 
     kind: str
     text: str
@@ -90,15 +90,15 @@ class SqlToken(NamedTuple):
 
     @property
     def keyword(self) -> str:
-        """The text of a word in upper case, or a sign."""
+        """Text of a word, in upper case, or of a sign."""
         return self.text.upper() if self.kind in ("word", "sign") else ""
 
 
 def tokens_of(statement: str) -> list[SqlToken]:
-    """Return the tokens of a statement, without comments and a semicolon at its end.
+    """Return the tokens of a statement, without comments and a final semicolon.
 
-    A string or an identifier that the service refuses is a token of kind ``malformed``; any other character is one of
-    kind ``other``.
+    A string or an identifier that the service refuses becomes a token of kind ``malformed``; any other character
+    becomes one of kind ``other``.
     """
     tokens = []
     for found in _TOKEN.finditer(statement):
@@ -112,29 +112,29 @@ def tokens_of(statement: str) -> list[SqlToken]:
 
 
 class SqlReader:
-    """Reads tokens one after the other; every ``read_…`` raises NotUnderstood where they are others."""
+    """Reader of tokens in order; every ``read_…`` method raises NotUnderstood for unexpected tokens."""
 
     def __init__(self, tokens: Sequence[SqlToken], parameters: ParameterValues) -> None:
         self._tokens = tokens
         self._place = 0
         self._parameters = parameters
         self._marks = 0
-        """Question marks read so far: each is the next positional parameter."""
+        """Number of question marks read so far: each is the next positional parameter."""
         self._depth = 0
         self.last_field: str | None = None
-        """The name of the field that the last expression is; None where it is anything else."""
+        """Name of the field that is the last expression; None if that is anything else."""
 
     @property
     def is_at_end(self) -> bool:
-        """Whether nothing is left."""
+        """Whether all tokens are read."""
         return self._place == len(self._tokens)
 
     def peek(self) -> SqlToken:
-        """Return the next token; an empty one at the end."""
+        """Return the next token without reading it; an empty one at the end."""
         return SqlToken("", "") if self.is_at_end else self._tokens[self._place]
 
     def take(self, *keywords: str) -> bool:
-        """Read these words or signs if they all come next, and tell whether they did."""
+        """Read these words or signs if they all come next, and return whether they did."""
         coming = self._tokens[self._place : self._place + len(keywords)]
         if [token.keyword for token in coming] != list(keywords):
             return False
@@ -142,17 +142,17 @@ class SqlReader:
         return True
 
     def expect(self, *keywords: str) -> None:
-        """Read these words or signs."""
+        """Read these words or signs; raise NotUnderstood for any others."""
         if not self.take(*keywords):
             raise NotUnderstood(self.peek().text)
 
     def end(self) -> None:
-        """Make sure that nothing is left."""
+        """Raise NotUnderstood unless all tokens are read."""
         if not self.is_at_end:
             raise NotUnderstood(self.peek().text)
 
     def read_name(self) -> str:
-        """Return the name of a thing, plain or in backticks."""
+        """Return a name, plain or in backticks."""
         token = self.peek()
         if token.kind not in ("word", "escaped"):
             raise NotUnderstood(token.text)
@@ -160,7 +160,7 @@ class SqlReader:
         return _name(token)
 
     def skip_to(self, statement: str, *keywords: str) -> str:
-        """Return the text up to the first of these words or signs outside of brackets, or to the end; read none of them."""
+        """Return the text up to the first of these words or signs outside of brackets, or to the end."""
         start, end, depth = self.peek().start, self.peek().start, 0
         while not self.is_at_end:
             token = self.peek()
@@ -174,14 +174,14 @@ class SqlReader:
         return statement[start:end]
 
     def read_text(self) -> str:
-        """Return a name, or a string."""
+        """Return a name or a string."""
         if self.peek().kind != "string":
             return self.read_name()
         self._place += 1
         return unescaped(self._tokens[self._place - 1].text)
 
     def read_path(self) -> tuple[str, ...]:
-        """Return names with dots between them; a namespace in front is left out."""
+        """Return a dotted name as its parts, without a leading namespace."""
         names = [self.read_name()]
         if self.take(":"):
             names = [self.read_name()]
@@ -190,7 +190,7 @@ class SqlReader:
         return tuple(names)
 
     def take_name_before(self, *keywords: str) -> str | None:
-        """Read a name and one of these words if they come next, and return the name."""
+        """Read and return a name if one of these words follows it, and read the word too. Otherwise return None."""
         name, behind = [*self._tokens[self._place : self._place + 2], SqlToken("", ""), SqlToken("", "")][:2]
         if name.kind not in ("word", "escaped", "string") or behind.keyword not in keywords:
             return None
@@ -198,7 +198,7 @@ class SqlReader:
         return _name(name)
 
     def take_every(self) -> str | None:
-        """Read a name and ``.*`` if that comes next, and return the name."""
+        """Read and return a name if ``.*`` follows it. Otherwise return None."""
         name, *signs = [*self._tokens[self._place : self._place + 3], SqlToken("", "")]
         if [sign.text for sign in signs[:2]] != [".", "*"] or name.kind not in ("word", "escaped"):
             return None
@@ -210,7 +210,7 @@ class SqlReader:
         return self.read_expression()({})
 
     def read_list(self, read: Callable[[], T], end: str) -> list[T]:
-        """Return what ``read`` reads between commas, up to and with the sign ``end``."""
+        """Return the comma-separated items that ``read`` reads, up to and including the sign ``end``."""
         items: list[T] = []
         while not self.take(end):
             if items:
@@ -219,7 +219,7 @@ class SqlReader:
         return items
 
     def read_expression(self) -> Expression:
-        """Return an expression, to be evaluated in a scope."""
+        """Return an expression that can be evaluated in a scope."""
         self._depth += 1
         if self._depth > _NESTING_MAX:
             raise NotUnderstood("it is nested too deeply")
@@ -318,7 +318,7 @@ def _constant(value: object) -> Expression:
 
 
 class _Field(NamedTuple):
-    """The value of a field."""
+    """Value of a field."""
 
     path: tuple[str, ...]
 
@@ -351,7 +351,7 @@ def _number(text: str) -> object:
     try:
         number: object = msgspec.json.decode(text)
     except ValueError as error:
-        # No float is as large.
+        # The number is too large for a float.
         raise NotUnderstood(text) from error
     return number
 

@@ -1,4 +1,4 @@
-"""Common parts of the query and analytics services: reading a statement, and sending its answer.
+"""Common parts of the query and analytics services: reading a statement, and sending its response.
 
 Source: Couchbase Server documentation, "Query Service REST API", "Analytics Service REST API".
 """
@@ -21,44 +21,46 @@ HINT = (
 )
 
 _TEXTS = frozenset({"statement", "prepared", "query_context", "client_context_id", "encoded_plan"})
-"""Parameters that are no JSON in a form."""
+"""Parameters that are not JSON in a form."""
 
 
 _CONTEXT_NAME = re.compile(r"(?:`(?P<quoted>[^`]+)`|(?P<plain>[^`.:]+))(?P<namespace>:?)")
-"""Name in a query context. It is not SQL++: backticks enclose a name literally (couchbase/query
-``algebra/path.go``)."""
+"""Name in a query context.
+
+It is not SQL++: backticks enclose a name literally (couchbase/query ``algebra/path.go``).
+"""
 
 
 class AskedStatement(msgspec.Struct, frozen=True):
-    """What a statement is sent with."""
+    """A statement and its parameters, as a client sends them."""
 
     document: Mapping[str, object]
-    """Its parameters by their names."""
+    """Parameters by name."""
 
     @property
     def statement(self) -> str | None:
-        """The statement; None where a prepared one is named."""
+        """Statement; None if the request names a prepared one."""
         return self._text("statement")
 
     @property
     def prepared(self) -> str | None:
-        """The name of the prepared statement to execute."""
+        """Name of the prepared statement to execute."""
         return self._text("prepared")
 
     @property
     def auto_executes(self) -> bool:
-        """Whether a statement is to be executed as soon as it is prepared."""
+        """Whether to execute a statement immediately after its preparation."""
         return self.document.get("auto_execute") is True
 
     @property
     def context(self) -> tuple[str, ...]:
-        """Bucket and scope in which a lone name of a collection is looked for; empty for none."""
+        """Bucket and scope that qualify an unqualified collection name; empty for none."""
         named = _CONTEXT_NAME.finditer(self._text("query_context") or "")
         return tuple(found["quoted"] or found["plain"] for found in named if not found["namespace"])
 
     @property
     def parameters(self) -> ParameterValues:
-        """The values of the statement's parameters."""
+        """Values of the statement's parameters."""
         named = {name[1:]: value for name, value in self.document.items() if name.startswith("$")}
         positional = self.document.get("args")
         return ParameterValues(named, positional if isinstance(positional, list) else [])
@@ -69,7 +71,7 @@ class AskedStatement(msgspec.Struct, frozen=True):
 
 
 def read_statement(request: FakeRequest) -> AskedStatement:
-    """Return what a statement was sent with, in whatever form."""
+    """Return a statement and its parameters from any kind of request."""
     document = request.document()
     if document is not None:
         return AskedStatement(document)
@@ -85,7 +87,7 @@ def _decoded(value: str) -> object:
 
 
 def refused(code: int, message: str, *, status: int = 400) -> FakeAnswer:
-    """Return the answer that is one error."""
+    """Return a response that consists of one error."""
     return FakeAnswer(errors=[{"code": code, "msg": message}], http_status=status)
 
 
@@ -97,11 +99,11 @@ def reply_with(
     further: Mapping[str, object] | None = None,
     metrics: Mapping[str, object] | None = None,
 ) -> ServiceReply:
-    """Return the reply that gives an answer.
+    """Return the reply with a response.
 
     Args:
-        further: fields in front of the rows, beside those that are always there.
-        metrics: beside those that both services have.
+        further: fields before the rows, in addition to the fixed ones.
+        metrics: metrics in addition to those of both services.
     """
     before: dict[str, object] = {"requestID": node.cluster.services.new_request_id()}
     if isinstance(context_id := request.document.get("client_context_id"), str):

@@ -1,1 +1,1 @@
-"""The views, and the design documents that they keep."""
+"""Views service and its design documents."""

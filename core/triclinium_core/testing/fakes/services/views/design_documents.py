@@ -1,4 +1,4 @@
-"""The design documents of a fake cluster: they are kept, and no view is run."""
+"""Design documents of a fake cluster: it stores them and runs no view."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class FakeDesignDocuments:
         self.documents: dict[tuple[str, str], Mapping[str, object]] = {}
 
     def rows_of(self, bucket: str) -> Sequence[Mapping[str, object]]:
-        """Return what the cluster manager lists of a bucket."""
+        """Return the design documents of a bucket as the cluster manager lists them."""
         return [
             {"doc": {"meta": {"id": f"_design/{name}"}, "json": document}}
             for (of, name), document in self.documents.items()

@@ -1,4 +1,4 @@
-"""The views service: stored design documents and scripted rows; no function is run.
+"""Views service: stored design documents and scripted rows; no function is run.
 
 Source: SDK-RFC 0051, 0054 ViewIndexManager; Couchbase Server documentation, "Views REST API".
 """
@@ -18,7 +18,7 @@ HINT = "this fake cluster runs no view; script its rows: nodes.script.answer('DE
 
 
 def said_in(node: NodeState, request: FakeRequest) -> str | None:
-    """Return the names of the design document and of its view, with a slash between them."""
+    """Return the names of the design document and the view, joined by a slash: the key in the script."""
     match request.segments:
         case (_, "_design", design_document, "_view", view):
             return f"{design_document}/{view}"
@@ -27,7 +27,7 @@ def said_in(node: NodeState, request: FakeRequest) -> str | None:
 
 
 def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
-    """Answer a request to the views."""
+    """Answer a request to the views service."""
     documents = node.cluster.services.design_documents.documents
     match request.method, request.segments:
         case "GET", ():
@@ -54,7 +54,7 @@ def answer(node: NodeState, request: FakeRequest) -> ServiceReply:
 
 
 def unauthorized(node: NodeState, request: FakeRequest) -> ServiceReply:
-    """Answer a request without the right credentials."""
+    """Answer a request without valid credentials."""
     return _failed(401, "unauthorized", "The user name or the password is wrong.")
 
 
