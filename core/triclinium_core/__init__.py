@@ -1,7 +1,7 @@
-"""The sans-IO core of triclinium: a Couchbase client, and its retries, as pure machines.
+"""Sans-IO core of triclinium: a Couchbase client and its retries as pure machines.
 
-A name is loaded from its module when it is first asked for. Importing a module below this package loads that module and
-what it needs, not the client: ``triclinium_core.retry`` costs nothing but the standard library.
+A name is loaded from its module on first use. Importing a module of this package loads only that module and its
+imports, not the client. ``triclinium_core.retry`` needs only the standard library.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _MODULE_OF = {
 }
 
 
-if not TYPE_CHECKING:  # A type checker would take every misspelt name for one that this function finds.
+if not TYPE_CHECKING:  # With ``__getattr__``, a type checker would accept every misspelt name.
     __getattr__, __dir__ = lazy_names(globals(), _MODULE_OF)
 
 

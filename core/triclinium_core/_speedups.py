@@ -1,4 +1,4 @@
-"""Choice of the decoder of headers: Python, or ``triclinium_c``. The only module that imports ``triclinium_c``."""
+"""Choice of the header decoder: Python or ``triclinium_c``. The only module that imports ``triclinium_c``."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ Implementation = Literal["python", "c"]
 
 
 class Scanner(Protocol):
-    """A header decoder that is bound to one buffer."""
+    """Header decoder that is bound to one buffer."""
 
     def scan(self, start: int, end: int, /) -> list[int]:
-        """Return ten unsigned ints for every whole frame in ``buffer[start:end]``, as ``scan_headers`` does.
+        """Return ten unsigned ints for every complete frame in ``buffer[start:end]``, as ``scan_headers`` does.
 
         Raises:
-            MalformedFrame: the first frame is impossible.
-            ValueError: ``start`` or ``end`` lies outside the buffer, or the scanner was released.
+            MalformedFrame: the first frame is invalid.
+            ValueError: ``start`` or ``end`` is outside the buffer, or the scanner was released.
         """
         ...
 
     def release(self) -> None:
-        """Let go of the buffer, so that it may change its size; the scanner is of no use afterwards."""
+        """Release the buffer, so that it can change its size. The scanner is unusable afterwards."""
         ...
 
 
@@ -65,7 +65,7 @@ class CScanner:
 
 
 def default_implementation() -> Implementation:
-    """Return "c" where ``triclinium_c`` can be loaded, else "python"."""
+    """Return "c" if ``triclinium_c`` can be loaded, else "python"."""
     return "c" if _why_not_c() is None else "python"
 
 
@@ -81,15 +81,15 @@ _implementation: Implementation = default_implementation()
 
 
 def implementation() -> Implementation:
-    """Return which decoder new connections get."""
+    """Return the decoder of new connections."""
     return _implementation
 
 
 def use_implementation(name: Implementation) -> None:
-    """Choose the decoder for connections that are opened from now on.
+    """Choose the decoder of new connections.
 
     Raises:
-        ImportError: "c" was asked for and ``triclinium_c`` cannot be loaded; the choice stays what it was.
+        ImportError: ``name`` is "c" and ``triclinium_c`` cannot be loaded. The choice does not change.
         ValueError: ``name`` is neither "python" nor "c".
     """
     global _implementation
@@ -103,5 +103,5 @@ def use_implementation(name: Implementation) -> None:
 
 
 def bind_scanner(buffer: bytearray) -> Scanner:
-    """Return a scanner of the chosen implementation over ``buffer``, which must keep its size until the release."""
+    """Return a scanner of the chosen implementation over ``buffer``, which must keep its size until ``release``."""
     return CScanner(buffer) if _implementation == "c" else PythonScanner(buffer)

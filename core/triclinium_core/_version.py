@@ -1,4 +1,4 @@
-"""The version; the build reads it here. All three packages have the same one."""
+"""Version of all three packages. The build reads it from this module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exception for misuse of what is not part of the Couchbase client.
+"""Exception for invalid arguments of the parts that do not depend on Couchbase.
 
 The client's ``InvalidArgumentException`` is a subclass.
 """
@@ -9,12 +9,13 @@ from triclinium_core.shown import printable
 
 
 class ArgumentError(ValueError):
-    """An argument is of the wrong type or out of range; nothing was done.
+    """An argument is of the wrong type or out of range; the call had no effect.
 
-    It is raised by what serves anybody: retries of any function and of HTTP, Smithy's strategies, Cassandra's policies.
+    It is raised by retries of any function and of HTTP, Smithy's strategies, and Cassandra's policies.
 
     Args:
-        parameter: name of the offending parameter.
+        message: text of the error.
+        parameter: name of the invalid parameter.
     """
 
     def __init__(self, message: str = "", *, parameter: str = "") -> None:

@@ -1,7 +1,7 @@
-"""Checks of arguments, the same everywhere: whatever is wrong raises before anything is done (decision D31).
+"""Checks of arguments: an invalid argument raises before anything is done (decision D31).
 
-Every check raises an error with the parameter and the value in its message. The functions of this module are
-Couchbase's, and raise InvalidArgumentException; ``retry.checks`` has the others.
+Every check raises an error with the parameter and the value in its message. The functions of this module are for
+Couchbase, and raise InvalidArgumentException. ``retry.checks`` has those that raise ArgumentError.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from triclinium_core.shown import shown
 T = TypeVar("T")
 
 Duration = float | timedelta
-"""A length of time: seconds, or a ``datetime.timedelta``. What is made of one keeps seconds."""
+"""Duration in seconds, or as a ``datetime.timedelta``. Objects store it as seconds."""
 
 
 def is_number(value: object) -> bool:
-    """Tell whether ``value`` is an int or a float; a bool is neither, nor is an int that no float can hold.
+    """Return whether ``value`` is a float, or an int within the range of floats. False for a bool.
 
-    Such an int raises OverflowError as soon as it is added to an instant.
+    A larger int would raise OverflowError when it is added to an instant.
     """
     if isinstance(value, float):
         return True
@@ -34,12 +34,12 @@ def is_number(value: object) -> bool:
 
 
 def in_seconds(duration: Duration) -> float:
-    """Return the seconds of a duration. What is neither number nor duration comes back as it is, for its check."""
+    """Return the seconds of a timedelta. Return any other value unchanged, for a later check."""
     return duration.total_seconds() if isinstance(duration, timedelta) else duration
 
 
 def is_seconds(value: object) -> bool:
-    """Tell whether ``value`` is a length of time that can be slept: a number, finite, at least 0."""
+    """Return whether ``value`` is a duration that can be slept: a finite number of at least 0."""
     return is_number(value) and 0 <= value < math.inf  # type: ignore[operator]
 
 
@@ -53,10 +53,10 @@ def is_ipv6(text: str) -> bool:
 
 
 class Checks:
-    """All checks, raising one kind of error.
+    """All checks, with one class of error.
 
     Args:
-        error: what they raise.
+        error: exception that the checks raise.
     """
 
     def __init__(self, error: type[ArgumentError]) -> None:
@@ -74,13 +74,13 @@ class Checks:
         """Return the seconds of a duration.
 
         Args:
-            duration: as it was given.
-            parameter: its name.
-            above_zero: whether 0 is refused.
-            most: seconds.
-            endless: whether ``math.inf`` is taken, for no limit.
+            duration: duration to check.
+            parameter: name of the parameter.
+            above_zero: whether to refuse 0.
+            most: maximum in seconds.
+            endless: whether to accept ``math.inf``, for no limit.
         """
-        # Without this a retry takes 5 % more instructions: 53800 for 51000 (``python -m tests.bench --only core``).
+        # Without this a retry takes 5 % more instructions: 53800 instead of 51000 (``tests.bench --only core``).
         if type(duration) is float and 0.0 < duration <= most:
             return duration
         seconds = in_seconds(duration)
@@ -94,20 +94,20 @@ class Checks:
         raise self._refused(duration, parameter, f"a number of seconds or a timedelta: {', '.join(limits)}")
 
     def check_seconds(self, value: float, parameter: str) -> float:
-        """Return a finite number of seconds of at least 0, as it was given."""
+        """Return a finite number of seconds of at least 0, unchanged."""
         if not is_seconds(value):
             raise self._refused(value, parameter, "a finite number of seconds of at least 0")
         return value
 
     def check_number(self, value: float, parameter: str, least: float, most: float = sys.float_info.max) -> float:
-        """Return a number in range; NaN is in no range."""
+        """Return a number in range. Refuse NaN."""
         if not (is_number(value) and least <= value <= most):
             limits = f"of at least {least}, and finite" if most == sys.float_info.max else f"from {least} to {most}"
             raise self._refused(value, parameter, f"a number {limits}")
         return value
 
     def check_integer(self, value: object, parameter: str, least: int = 0, most: int | None = None) -> int:
-        """Return an integer in range; a bool is refused."""
+        """Return an integer in range. Refuse a bool."""
         if (
             isinstance(value, int)
             and not isinstance(value, bool)
@@ -120,13 +120,13 @@ class Checks:
         )
 
     def check_flag(self, value: object, parameter: str) -> bool:
-        """Return True or False; nothing else is accepted, whatever its truth value."""
+        """Return True or False. Refuse any other value, even if it is truthy or falsy."""
         if not isinstance(value, bool):
             raise self._refused(value, parameter, "True or False")
         return value
 
     def check_text(self, value: object, parameter: str, *, empty: bool = False) -> str:
-        """Return a string of Unicode that UTF-8 can store; ``empty`` tells whether one without characters is taken."""
+        """Return a string of Unicode that UTF-8 can store. Refuse an empty one unless ``empty`` is True."""
         if not isinstance(value, str) or not (value or empty):
             raise self._refused(value, parameter, "a string" if empty else "a string that is not empty")
         try:
@@ -136,7 +136,7 @@ class Checks:
         return value
 
     def check_type(self, value: object, parameter: str, *kinds: type) -> None:
-        """Raise unless ``value`` is of one of the types."""
+        """Raise unless ``value`` is an instance of one of the types."""
         if not isinstance(value, kinds):
             raise self._refused(value, parameter, f"of type {' or '.join(kind.__name__ for kind in kinds)}")
 
@@ -147,18 +147,20 @@ class Checks:
             raise self._refused(value, parameter, f"one of {names}")
 
     def check_method(self, value: T, parameter: str, method: str, what: str) -> T:
-        """Return ``value``, which has the method, and is not the class of what has it.
+        """Return ``value`` if it has a method and is not a class.
 
         Args:
-            method: its name.
-            what: how it is called and what it does, for the message.
+            value: object to check.
+            parameter: name of the parameter.
+            method: name of the method.
+            what: signature and description of the method, for the message.
         """
         if isinstance(value, type) or not callable(getattr(value, method, None)):
             raise self._error(f"{parameter}={shown(value)} must be an object with a method {what}", parameter=parameter)
         return value
 
     def check_random(self, rng: T) -> T:
-        """Return a source of random numbers."""
+        """Return ``rng`` if it is a source of random numbers."""
         return self.check_method(rng, "rng", "random", "random() that draws from [0, 1), as random.Random() has")
 
     def _refused(self, value: object, parameter: str, wanted: str) -> ArgumentError:

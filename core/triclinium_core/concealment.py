@@ -12,25 +12,26 @@ PASSWORD_MIN = 6
 """Minimum length of a replaced password; a shorter one may be an ordinary word of the text."""
 
 BEGINNING_MIN = 4
-"""Minimum length of a replaced beginning of a credential where a text was cut; fewer characters tell little."""
+"""Minimum length of a replaced beginning of a credential before a cut. Fewer characters reveal little."""
 
 CUT = "..."
-"""The end of a text that was cut."""
+"""End of a text that was cut."""
 
 TEXT_SIZE_MAX = 8_000
-"""Maximum length of a searched text, at 1 to 3 microseconds for each character: twice that of the longest message."""
+"""Maximum length of a searched text: twice that of the longest message. Searching takes 1 to 3 microseconds per
+character."""
 
 CONCEALED = "***"
-"""The replacement."""
+"""Replacement of a secret."""
 
 _UNIT = re.compile(
     r"%([0-9a-f]{2})|\\u00([0-9a-f]{2})|&#x0*([0-9a-f]{2});|&#0*([0-9]{2,3});|&(lt|gt|amp|quot|apos);|\\([/\\\"])|(.)",
     re.IGNORECASE | re.DOTALL,
 )
-"""One character of a text, as a percent-code, a JSON escape, an HTML reference or itself."""
+"""Pattern of one character of a text: a percent-code, a JSON escape, an HTML reference, or the character itself."""
 
 _UNFINISHED = re.compile(r"(?:%[0-9a-f]?|\\(?:u0{0,2}[0-9a-f]?)?|&[#a-z0-9]{0,6})\Z")
-"""The beginning of an escape at the end of a text in lower case."""
+"""Pattern of an incomplete escape at the end of a text in lower case."""
 
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
@@ -40,23 +41,23 @@ class Secrets:
     """Credentials in the forms in which a text may repeat them."""
 
     tokens: tuple[str, ...] = ()
-    """Opaque credentials, such as user name and password in base64; any part of ``PART_MIN`` characters is replaced."""
+    """Opaque credentials, such as user name and password in base64. Any part of ``PART_MIN`` characters is replaced."""
     passwords: tuple[str, ...] = ()
-    """Readable credentials; only a whole one is replaced, or the beginning of one where the text was cut."""
+    """Readable credentials. Only a whole one is replaced, or the beginning of one before a cut."""
 
     def __repr__(self) -> str:
         return "Secrets()"
 
     def with_passwords(self, passwords: tuple[str, ...]) -> Secrets:
-        """Return these secrets with more passwords. Leave out short ones."""
+        """Return these secrets with more passwords, omitting short ones."""
         more = tuple(password for password in passwords if len(password) >= PASSWORD_MIN)
         return Secrets(self.tokens, (*self.passwords, *more)) if more else self
 
     def conceal(self, text: str) -> str:
         """Return ``text`` with ``***`` in place of each secret, in any case and in escapes of URLs, JSON and HTML.
 
-        Three dots end a text that was cut: replace a beginning of a secret of ``BEGINNING_MIN`` characters before them.
-        A text of more than ``TEXT_SIZE_MAX`` characters is cut, so that no text is returned that was not searched.
+        Three dots end a text that was cut. Before them, replace at least ``BEGINNING_MIN`` characters of a secret's
+        beginning. Cut a text of more than ``TEXT_SIZE_MAX`` characters, so that all returned text was searched.
         """
         if not (text and (self.tokens or self.passwords)):
             return text
@@ -91,7 +92,7 @@ def _character(unit: re.Match[str]) -> str:
 
 def _lower(character: str) -> str:
     lower = character.lower()
-    # One character has a lower case of two characters, which would shift the rest.
+    # The lower case of one character has two characters, which would shift the rest.
     return lower if len(lower) == 1 else character
 
 
@@ -100,7 +101,7 @@ def _start(units: list[re.Match[str]], index: int, text: str) -> int:
 
 
 def _parts(plain: str, token: str) -> list[tuple[int, int]]:
-    """Return the spans of parts of a token in ``plain``; they may overlap. A short token counts only as a whole."""
+    """Return the spans of parts of a token in ``plain``, which may overlap. A short token matches only as a whole."""
     if len(token) < PART_MIN:
         return _wholes(plain, token)
     lower = "".join(map(_lower, token))
@@ -115,15 +116,15 @@ def _wholes(plain: str, password: str) -> list[tuple[int, int]]:
 
 
 def _beginnings(plain: str, secret: str) -> list[tuple[int, int]]:
-    """Return the spans of beginnings of a secret that end where ``plain`` was cut, and begin no longer word.
+    """Return the spans of beginnings of a secret that end at a cut in ``plain`` and start at the beginning of a word.
 
-    The cut may go through an escape, whose beginning is then part of the span.
+    If the cut is within an escape, the span includes the beginning of the escape.
     """
     text, spans = plain.replace("+", " "), list[tuple[int, int]]()
     for form in _forms(secret):
         start = text.find(form[:BEGINNING_MIN]) if len(form) > BEGINNING_MIN else -1
         while start >= 0:
-            # Six characters of an escape may be part of the span.
+            # The span may include six characters of an escape.
             end = text.find(CUT, start, start + len(form) + PART_MIN + len(CUT))
             begun = text[start:end] if end >= 0 and not re.match(r"\w", text[start - 1 : start]) else ""
             if any(
@@ -135,7 +136,7 @@ def _beginnings(plain: str, secret: str) -> list[tuple[int, int]]:
 
 
 def _forms(secret: str) -> set[str]:
-    """Return a secret as it may be in a text whose escapes are replaced."""
-    # Percent-codes stand for bytes of UTF-8, and a form writes a space as a plus sign.
+    """Return the forms in which a secret may occur in a text whose escapes are replaced."""
+    # Percent-codes represent bytes of UTF-8, and forms encode a space as a plus sign.
     written = (secret, secret.encode().decode("latin-1"))
     return {"".join(map(_lower, form)).replace("+", " ") for form in written}

@@ -1,9 +1,8 @@
-"""Unexpected exceptions of decoders: the second line of defence against the bytes of a node.
+"""Unexpected exceptions of decoders: the second line of defense against the bytes of a node.
 
 A decoder takes bytes and returns a value. It documents its exceptions; any other one is a defect of this library. Such
 a defect costs the connection that sent the bytes and the requests that waited for them, not the program. Callers guard
-the
-decoder alone::
+only the decoder::
 
     try:
         value = decode(data)
@@ -24,7 +23,7 @@ from triclinium_core.shown import one_line, shown
 
 @unique
 class Decoder(Enum):
-    """Every guarded decoder. The value names its input."""
+    """Guarded decoders. The value names the input."""
 
     CLUSTER_CONFIG = "cluster config"
     COLLECTIONS_MANIFEST = "collections manifest"
@@ -43,7 +42,7 @@ class Decoder(Enum):
 
 
 class DecoderFault(Exception):
-    """An unexpected exception of a decoder. The message is one short, printable line.
+    """Unexpected exception of a decoder. The message is one short, printable line.
 
     ``__traceback__`` is that of the exception. The exception itself is not kept, because its text may have any length.
     """

@@ -1,10 +1,11 @@
-"""Options out of environment variables, for programs whose operator configures them: ``TRICLINIUM_KV_TIMEOUT=5s``.
+"""Options from environment variables, such as ``TRICLINIUM_KV_TIMEOUT=5s``.
 
-The environment enters as a mapping; nothing here reads it. Each option that one text can say has a variable, derived
-from the classes of options: where the connection string has the option too, the variable has that name, and the text is
-read in the same way. All others are refused by name, for a misspelt one would configure nothing and say nothing.
+The environment is passed as a mapping; this module does not read it. Each option that one text can express has a
+variable, derived from the classes of options. If the connection string has the option as well, the variable has that
+name, and its text is parsed in the same way. Any other variable with the prefix is refused, because a misspelt one
+would silently have no effect.
 
-Precedence: what the program says, then the profile, then the variables, then the options of the connection string.
+Precedence: options of the program, then the profile, then the variables, then the options of the connection string.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from triclinium_core.retry.couchbase import CircuitBreakerOptions
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 
 PREFIX = "TRICLINIUM_"
-"""Of every variable; what begins otherwise is somebody else's."""
+"""Prefix of every variable. Variables without it are ignored."""
 
 CONNECTION_STRING = f"{PREFIX}CONNECTION_STRING"
 PROFILE = f"{PREFIX}PROFILE"
 
 TEXT_SHOWN_MAX = 60
-"""Characters of a value in an error."""
+"""Maximum number of characters of a value in an error."""
 
 Group = type[TimeoutOptions | CircuitBreakerOptions | ClientOptions | Authenticator]
 
@@ -39,11 +40,11 @@ class EnvironmentVariable:
     """One variable.
 
     Args:
-        group: the class of options that it belongs to.
-        field: which of them it sets.
-        read: makes a value of a text; raises ValueError for one that means nothing, and says what is wrong with it.
-        wanted: what the text has to be, in words.
-        is_secret: whether no error shows the text.
+        group: class of the option that the variable sets.
+        field: name of the option.
+        read: function that parses a text; raises ValueError with the fault of an invalid one.
+        wanted: description of valid texts.
+        is_secret: whether errors hide the text.
     """
 
     group: Group
@@ -75,7 +76,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _told_by(default: Callable[[], object]) -> Callable[[str], object]:
-    """Return what reads whether the log tells something, as it does by default, or nobody does: None."""
+    """Return a reader of a flag: true for the default reporter, false for None."""
     return lambda text: default() if read_flag(text) else None
 
 
@@ -92,17 +93,17 @@ READERS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "LoggingMeter | None": (_told_by(LoggingMeter), A_TELLER),
     "OrphanReporter | None": (_told_by(OrphanReporter), A_TELLER),
 }
-"""How an option is read, by its type as it is written; durations have their own reader."""
+"""Reader of an option and description of its text, by the annotation of its type. Durations have their own reader."""
 
 NAMES: Mapping[tuple[Group, str], str] = {
     **{(option.group, option.field): name for name, option in OPTIONS.items()},
     (JwtAuthenticator, "allow_unencrypted"): "allow_unencrypted_token",
     (ClientOptions, "connection_string"): "connection_string",
 }
-"""Options that are not called as the rules have it; those of a connection string as they are called there."""
+"""Names of options that differ from the derived ones. Options of a connection string have their names there."""
 
 LEFT_OUT = frozenset({"user_agent", "tls_is_verified"})
-"""Options of the client that only its driver sets."""
+"""Options of the client that only the driver sets."""
 
 
 def _name_of(group: Group, field: str) -> str:
@@ -114,7 +115,7 @@ def _name_of(group: Group, field: str) -> str:
 
 
 def _reader(group: Group, field: Field[Any]) -> tuple[Callable[[str], object], str] | None:
-    """Return how an option is read, and what its text has to be; None for one that no single text can say."""
+    """Return the reader of an option and the description of its text. None for one that no single text can express."""
     if group is TimeoutOptions or (group is CircuitBreakerOptions and field.name.endswith(("_window", "_timeout"))):
         return read_seconds, A_DURATION
     in_string = next((each for each in OPTIONS.values() if (each.group, each.field) == (group, field.name)), None)
@@ -128,32 +129,32 @@ def _derived() -> Iterator[tuple[str, EnvironmentVariable]]:
             reader = None if each.name in LEFT_OUT else _reader(group, each)
             if reader is None:
                 continue
-            # What a representation does not show, an error does not show either.
+            # Errors hide the options that ``repr`` hides.
             is_secret = not each.repr or each.name == "connection_string"
             name = f"{PREFIX}{_name_of(group, each.name).upper()}"
             yield name, EnvironmentVariable(group, each.name, *reader, is_secret)
 
 
 VARIABLES: Mapping[str, EnvironmentVariable] = dict(_derived())
-"""All but the profile, by name."""
+"""All variables except the profile, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentOptions:
-    """What an environment says, read and not yet laid over anything; ``repr`` does not show secrets."""
+    """Options that were read from an environment. ``repr`` does not show secrets."""
 
     connection_string: str
     authenticator: Authenticator | None
-    """None where the environment names no user."""
+    """Credentials of the client; None if the environment has none."""
     profile: str | None
     options: Mapping[Group, Mapping[str, Any]] = field(repr=False)
-    """What single variables say, by the class of options and the field."""
+    """Values of single variables, by class of options and field."""
 
     def over(self, given: ClientOptions) -> ClientOptions:
-        """Return ``given`` with the profile, and then the variables, laid over it.
+        """Return ``given`` with the options of the profile, and then of the variables, replaced.
 
         Raises:
-            InvalidArgumentException: a value is out of range, or contradicts another one; the variable is named.
+            InvalidArgumentException: a value is out of range, or contradicts another one. The error names the variable.
         """
         given = given if self.profile is None else apply_profile(given, self.profile)
         return _laid_over(
@@ -172,13 +173,13 @@ class EnvironmentOptions:
 
 
 def read_environment(environ: Mapping[str, str]) -> EnvironmentOptions:
-    """Return what the variables that begin with ``TRICLINIUM_`` say, see ``VARIABLES``.
+    """Return the options of the variables that begin with ``TRICLINIUM_``, listed in ``VARIABLES``.
 
     Raises:
-        InvalidArgumentException: a variable is unknown or malformed, two ways to sign in are mixed, or
-            ``TRICLINIUM_CONNECTION_STRING`` is missing. It names the variable, and shows no secret.
+        InvalidArgumentException: a variable is unknown or malformed, there are two kinds of credentials, or
+            ``TRICLINIUM_CONNECTION_STRING`` is missing. The error names the variable and shows no secret.
 
-    Source: the variables are ours; SDK-RFC 0074 for the profile.
+    Source: SDK-RFC 0074 for the profile. No RFC defines the variables.
     """
     check_type(environ, "environ", Mapping)
     options: dict[Group, dict[str, Any]] = {}
@@ -204,13 +205,17 @@ def _known(name: str) -> EnvironmentVariable:
     if known is None:
         meant = get_close_matches(name, [*VARIABLES, PROFILE], n=1)
         hint = f"did you mean {meant[0]}?" if meant else f"known are {', '.join([*VARIABLES, PROFILE])}"
-        # Its value may be a secret under a misspelt name.
+        # The name may be misspelt, and the value a secret.
         raise _wrong(name, f"the variable {name[:80]} is not known; {hint}")
     return known
 
 
 def _authenticator(options: Mapping[Group, Mapping[str, Any]]) -> Authenticator | None:
-    """Return who signs in, which all variables of one group say."""
+    """Return the credentials, whose variables all belong to one group, or None.
+
+    Raises:
+        InvalidArgumentException: there are two kinds of credentials, or a variable is missing.
+    """
     groups: list[type[Authenticator]] = [group for group in AUTHENTICATORS if group in options]
     if not groups:
         return None
@@ -245,7 +250,7 @@ def _laid_over(given: Options, group: Group, values: Mapping[str, Any]) -> Optio
 
 
 def _named(error: errors.InvalidArgumentException, group: Group) -> errors.InvalidArgumentException:
-    """Return an error of a class of options as one of the variable that caused it."""
+    """Return the error of a class of options as an error about the variable that caused it."""
     field = error.parameter
     if field is None or not any(each.group is group and each.field == field for each in VARIABLES.values()):
         return error

@@ -1,4 +1,4 @@
-"""Facts about a failed request that every error carries."""
+"""Context of errors: facts about a failed request."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, fields
 from triclinium_core.shown import beginning, json_text, short_repr, total_repr
 
 TEXT_MAX = 1_000
-"""Maximum length of a text in a context as JSON. A line of the log has several of them."""
+"""Maximum length of a text in a context as JSON. A log line has several of them."""
 
 LISTED_MAX = 50
 """Maximum number of entries of a list in a context as JSON."""
 
 CONNECTIONS_SHOWN = 4
-"""Of how many connections, and of how much else that was waited for, a message tells; the context has all."""
+"""Maximum number of connections, and of other awaited conditions, in a message. The context has all of them."""
 
 STANDINGS: Mapping[str, str] = {
     "pending": "waiting to be sent",
@@ -24,16 +24,16 @@ STANDINGS: Mapping[str, str] = {
     "waiting": "waiting to be retried",
     "expiring": "not to be sent again in time",
 }
-"""Where a request stood when its caller gave it up, in words, by ``ErrorContext.state``."""
+"""Description of the state in which a request was abandoned, by ``ErrorContext.state``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorContext:
-    """A frozen record of one request, as far as it had come when it failed.
+    """Frozen record of one request at the time of its failure.
 
-    Every field has a default, so that a layer states only what it knows: ``key`` to ``path_status`` are about KV,
-    ``http_status`` to ``view`` about the HTTP services. Equal records compare equal, and a record survives pickling and
-    ``to_json``.
+    Every field has a default, so that each layer sets only the fields that it knows. ``key`` to ``path_status`` are for
+    KV, ``http_status`` to ``view`` for the HTTP services. Records with equal fields are equal. A record can be pickled
+    and converted with ``to_json``.
 
     Source: SDK-RFC 0058 "User Surface Area"; SDK-RFC 0049 "Request Annotation".
     """
@@ -46,73 +46,73 @@ class ErrorContext:
     collection: str | None = None
     key: str | None = None
     opaque: int | None = None
-    """Opaque of the newest attempt; an opaque names one attempt on one connection."""
+    """Opaque of the newest attempt. An opaque identifies one attempt on one connection."""
     status: int | None = None
-    """KV status of the newest response; an HTTP service has ``http_status``."""
+    """KV status of the newest response. HTTP services have ``http_status``."""
     status_name: str | None = None
-    """Name of that status, from our table or the node's error map."""
+    """Name of that status, from the client's table or the node's error map."""
     status_text: str | None = None
     """Description from the node's error map."""
     server_context: str | None = None
-    """``error.context`` of the response body, where the server sent one (XERROR)."""
+    """``error.context`` of the response body, if the server sent one (XERROR)."""
     server_ref: str | None = None
-    """``error.ref`` of the response body: the number to look for in the server's log."""
+    """``error.ref`` of the response body: the number to search for in the server's log."""
     server_duration: float | None = None
-    """Seconds for which the server worked on the newest response, by its own clock, where it told."""
+    """Duration of the server's work on the newest response in seconds, by the server's clock, if it reported one."""
     path: str | None = None
-    """Of a sub-document operation: the path that failed."""
+    """Path of a sub-document operation that failed."""
     path_index: int | None = None
-    """Its place among the specs of the operation, counted from 0."""
+    """Index of that path among the specs of the operation, counted from 0."""
     path_status: int | None = None
-    """The KV status of that path alone."""
+    """KV status of that path alone."""
     http_status: int | None = None
-    """HTTP status of the newest answer of an HTTP service."""
+    """HTTP status of the newest response of an HTTP service."""
     error_code: int | None = None
-    """Code of the first error of that answer, where the service numbers its errors."""
+    """Code of the first error in that response, if the service numbers its errors."""
     error_message: str | None = None
-    """Text of the first error, on one line and cut where it is long."""
+    """Text of the first error on one line, cut if it is long."""
     more_error_codes: tuple[int, ...] = ()
     """Codes of the errors after the first."""
     server_permits_retry: bool | None = None
-    """Whether the query service said of the first error that the statement may be sent again; None where it did not say."""
+    """Whether the query service permits a retry after the first error; None if it did not state that."""
     body_start: str | None = None
-    """How the body begins where it is not what the service answers in, such as the page of a proxy."""
+    """Beginning of a body that is not in the format of the service, such as the page of a proxy."""
     http_method: str | None = None
     http_path: str | None = None
     """Path of the request, without the query string."""
     client_context_id: str | None = None
-    """What the logs of the server call the request."""
+    """Name of the request in the server's logs."""
     statement: str | None = None
-    """The statement, cut to ``STATEMENT_SHOWN_MAX`` characters. Its literals may hold data."""
+    """The statement, cut to ``STATEMENT_SHOWN_MAX`` characters. Its literals may contain data."""
     parameters: tuple[str, ...] = ()
-    """Names of the statement's parameters, positional ones as ``$1``, ``$2``; their values are told nowhere."""
+    """Names of the statement's parameters, positional ones as ``$1``, ``$2``. Their values are never shown."""
     index: str | None = None
-    """Of a search: the index; of an operation on indexes: the one that it is about."""
+    """Index of a search, or of an operation on indexes."""
     design_document: str | None = None
     view: str | None = None
     last_dispatched_to: str | None = None
     last_dispatched_from: str | None = None
     retry_attempts: int = 0
     retry_reasons: frozenset[str] = field(default_factory=frozenset)
-    """Names of all reasons met so far; each is a ``RetryReason``."""
+    """Names of all retry reasons so far, each a ``RetryReason``."""
     refused_reason: str | None = None
-    """The reason for which the last retry was refused, if that ended the request."""
+    """Reason for which the last retry was refused, if that ended the request."""
     elapsed: float | None = None
     """Seconds from submission to failure."""
     timeout: float | None = None
-    """Seconds that the request was given."""
+    """Timeout of the request in seconds."""
     in_flight: int | None = None
-    """Requests without an answer on the connection, when the request ran out of time on it or was turned away."""
+    """Number of unanswered requests on the connection when the request timed out or was rejected there."""
     waiting: int | None = None
-    """How many operations waited for that connection at once, at most, while there were any."""
+    """Largest number of operations that waited for that connection at the same time."""
     last_dispatch_error: str | None = None
-    """Why the newest dispatch failed, how the connection of the newest attempt was lost, or what is being waited for."""
+    """Reason for the last failed dispatch, for the loss of the newest attempt's connection, or for the current wait."""
     state: str | None = None
-    """Where the request stood when its caller gave it up: the value of a ``RequestState``, such as ``in_flight``."""
+    """State in which the request was abandoned: the value of a ``RequestState``, such as ``in_flight``."""
     connections: tuple[str, ...] = ()
-    """How each connection stood that was waited for, where the request was about connections."""
+    """State of each awaited connection, if the request waited for connections."""
     awaited: tuple[str, ...] = ()
-    """What else was not yet as the call waited for it: an index that is built, a node on which a bucket warms up."""
+    """Other conditions that the call still waited for, such as an index that is built or a bucket that warms up."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -135,21 +135,21 @@ class ErrorContext:
             if isinstance(value, list | tuple):
                 value = [beginning(each, TEXT_MAX) if isinstance(each, str) else each for each in value[:LISTED_MAX]]
             if isinstance(value, float) and not math.isfinite(value):
-                value = None  # JSON has no such number, and endless is what a missing timeout says too
+                value = None  # JSON has no such number, and a missing timeout also means no limit
             if value is not None and value not in ("", []):
                 known[spec.name] = value
         return json_text(known)
 
 
 def standing(context: ErrorContext) -> str | None:
-    """Return in words where a request stood when it was given up, and with which node; None where that is not known."""
+    """Return a description of the state in which a request was abandoned, with its node. None for an unknown state."""
     where = STANDINGS.get(context.state or "")
     is_with_node = context.state == "in_flight" and context.last_dispatched_to is not None
     return f"{where} to {context.last_dispatched_to}" if is_with_node else where
 
 
 def http_answer(context: ErrorContext) -> str:
-    """Return the newest answer of an HTTP service: its error code or HTTP status, and its text."""
+    """Return the newest response of an HTTP service: its error code or HTTP status, and its text."""
     code, text = context.error_code, context.error_message
     what = f"HTTP status {context.http_status}" if code is None else f"error {code}"
     if context.body_start is not None:
@@ -160,16 +160,16 @@ def http_answer(context: ErrorContext) -> str:
 
 
 def kv_answer(context: ErrorContext, text: str | None = None) -> str:
-    """Return the newest answer of key-value: its status, and its texts or ``text`` instead of them."""
+    """Return the newest response of key-value: its status, and its texts or ``text`` instead of them."""
     texts = [each for each in (context.status_text, context.server_context) if each] if text is None else [text]
     detail = f" ({'; '.join(texts)})" if texts else ""
     return f"{context.status_name or 'an unknown status'} [0x{context.status or 0:02x}]{detail}"
 
 
 def last_answer(context: ErrorContext) -> str | None:
-    """Return the newest answer to a request, as part of a sentence; None if there was none.
+    """Return the newest response to a request, as part of a sentence, or None without a response.
 
-    It does not name the node: the newest attempt may have gone to another one.
+    Do not name the node: the newest attempt may have gone to another one.
     """
     if context.http_status is not None:
         return f"last answer: {http_answer(context)}"
@@ -177,11 +177,11 @@ def last_answer(context: ErrorContext) -> str | None:
 
 
 def story(context: ErrorContext) -> str:
-    """Return in brackets what a request went through, as every message ends; nothing where there is nothing to tell."""
+    """Return the history of a request in brackets, for the end of a message. Empty without any history."""
     parts = []
     if context.retry_attempts:
-        # A machine that took over a request that was retried elsewhere does not know those reasons.
-        # The refused reason led to no retry, unless it is the only one.
+        # A machine that takes over a request does not know the reasons of its earlier retries.
+        # The refused reason caused no retry, unless it is the only one.
         led = context.retry_reasons - {context.refused_reason} or context.retry_reasons
         reasons = f": {', '.join(sorted(led))}" if led else ""
         times = "once" if context.retry_attempts == 1 else f"{context.retry_attempts} times"

@@ -1,4 +1,4 @@
-"""The exceptions of SDK-RFC 0058, one class per entry::
+"""Exceptions of SDK-RFC 0058, one class per entry::
 
     CouchbaseException
     ├── TimeoutException
@@ -47,9 +47,9 @@
     │   UserNotFoundException, UserExistsException, GroupNotFoundException (management)
     └── InternalError (a defect of this library, never of the caller or the server)
 
-``KeyValueException`` is ours: it groups what only KV raises, so that a caller can catch the group. So are
-``BucketAccessException``, ``TlsException`` and ``IndexNotReadyException``, for which the RFCs have nothing narrower than
-the base. The RFC's numbers are only in the docstrings; the RFC forbids exposing them.
+``KeyValueException`` is an addition: it groups the exceptions that only KV raises, so that a caller can catch the
+group. ``BucketAccessException``, ``TlsException`` and ``IndexNotReadyException`` are additions too, because the RFCs
+raise the base class there. The RFC's numbers are only in the docstrings; the RFC forbids exposing them.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ from triclinium_core.shown import printable
 
 
 class CouchbaseException(Exception):
-    """Base of everything that triclinium raises (RFC 0058, 0).
+    """Base of all exceptions of triclinium (RFC 0058, 0).
 
-    ``context`` has the known facts of the request. ``str()`` is one printable line of at most ``MESSAGE_MAX``
+    ``context`` has the known facts about the request. ``str()`` is one printable line of at most ``MESSAGE_MAX``
     characters. It ends with the next step, if there is one.
     """
 
     rfc_class: ClassVar[type[CouchbaseException]]
-    """What the RFCs raise where this class is raised: the class itself, unless it is narrower than theirs."""
+    """Exception that the RFCs raise in place of this class: the class itself, unless the RFCs lack it."""
     context: ErrorContext
 
     def __init_subclass__(cls, *, rfc_class: type[CouchbaseException] | None = None) -> None:
@@ -106,31 +106,33 @@ class UnambiguousTimeoutException(TimeoutException):
 
 
 class RequestCanceledException(CouchbaseException):
-    """The request was given up and its outcome is unknown or not retryable (RFC 0058, 2)."""
+    """The request was abandoned, and its outcome is unknown or not retryable (RFC 0058, 2)."""
 
 
 class BucketAccessException(CouchbaseException, rfc_class=CouchbaseException):
-    """The bucket does not exist, or is not open to this user; a server does not tell which (reason BUCKET_ACCESS_ERROR).
+    """The bucket does not exist, or the user has no access; servers do not state which (reason BUCKET_ACCESS_ERROR).
 
-    Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which has the base here; decision C32.
+    Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which raises the base class; decision C32.
     """
 
 
 class TlsException(CouchbaseException, rfc_class=CouchbaseException):
-    """TLS could not be established: one side refused the other's certificate, or the peer lacks TLS (reason TLS_ERROR).
+    """TLS could not be established: one side refused the other's certificate, or the node lacks TLS (reason TLS_ERROR).
 
-    Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which has the base here; decision C32.
+    Source: SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)", which raises the base class; decision C32.
     """
 
 
 class InvalidArgumentException(CouchbaseException, ArgumentError):
     """An argument is of the wrong type or out of range; nothing was sent (RFC 0058, 3).
 
-    It is a ``ValueError`` too, by way of :py:class:`triclinium_core.argument_error.ArgumentError`, which misuse outside
-    Couchbase raises.
+    It is also a ``ValueError``, as a subclass of :py:class:`triclinium_core.argument_error.ArgumentError`, which the
+    parts of this package raise that do not depend on Couchbase.
 
     Args:
-        parameter: name of the offending parameter, or ``""`` when the server refused the request as invalid.
+        message: text of the error.
+        context: facts about the request.
+        parameter: name of the invalid parameter, or ``""`` if the server refused the request as invalid.
     """
 
     def __init__(self, message: str = "", context: ErrorContext | None = None, *, parameter: str = "") -> None:
@@ -198,9 +200,9 @@ class EncodingFailureException(CouchbaseException):
 
 
 class DecodingFailureException(CouchbaseException):
-    """What was received could not be decoded: a value into the type asked for, or an answer at all (RFC 0058, 20).
+    """A value does not fit the requested type, or a response could not be decoded (RFC 0058, 20).
 
-    If it ends a write, that write was applied if the message says so, and otherwise may have been.
+    If it ends a write, that write was applied if the message states so, and otherwise may have been.
     """
 
 
@@ -213,7 +215,7 @@ class QuotaLimitedException(CouchbaseException):
 
 
 class KeyValueException(CouchbaseException):
-    """Base of what only the key-value service raises (RFC 0058, 100 to 199)."""
+    """Base of the exceptions of the key-value service only (RFC 0058, 100 to 199)."""
 
 
 class DocumentNotFoundException(KeyValueException):
@@ -321,7 +323,7 @@ class XattrNoAccessException(KeyValueException):
 
 
 class DocumentNotLockedException(KeyValueException):
-    """The document to unlock is not locked (KV status 0x0e; later than the RFC's numbers)."""
+    """The document to unlock is not locked (KV status 0x0e; newer than the RFC, which has no number for it)."""
 
 
 class PlanningFailureException(CouchbaseException):
@@ -373,9 +375,9 @@ class LinkExistsException(CouchbaseException):
 
 
 class IndexNotReadyException(CouchbaseException, rfc_class=CouchbaseException):
-    """The search index exists, and no node has a part of it yet: it was created a moment ago, or is being moved.
+    """The search index exists, but no node has a partition of it yet: it was just created, or is being moved.
 
-    Source: the text "no planPIndexes for indexName" of the search service, for which the RFCs have the base.
+    Source: the text "no planPIndexes for indexName" of the search service, for which the RFCs raise the base class.
     """
 
 

@@ -1,4 +1,4 @@
-"""Lazy names of a package: each is loaded from its module on first use."""
+"""Lazy names of a package, which are loaded from their modules on first use."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ def lazy_names(
     """Return the ``__getattr__`` and the ``__dir__`` of a package.
 
     Args:
-        package: its ``globals()``, where a name stays that was asked for.
-        module_of: where each name is that it offers.
+        package: ``globals()`` of the package. Loaded names are stored there.
+        module_of: module of each name.
     """
 
     def load(name: str) -> object:

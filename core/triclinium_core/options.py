@@ -15,15 +15,16 @@ from triclinium_core.shown import shown
 from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, ThresholdLoggingTracer
 
 SCRAM_ITERATIONS_MIN = 4_000
-"""Minimum number of SCRAM iterations that is accepted by default: the count of Couchbase Server before 15,000.
+"""Default minimum number of SCRAM iterations: the count that Couchbase Server used before 15,000.
 
 With the proof for a single iteration, a node could try passwords hundreds of times faster.
 """
 SCRAM_ITERATIONS_MAX = 30_000
 """Maximum number of SCRAM iterations that a client computes (decision D30).
 
-The server chooses the count, and the work blocks the event loop: a microsecond for each with SHA-512, several times
-that if hashlib lacks PBKDF2. Couchbase Server requests 15,000; its setting ``scramShaIterations`` permits ten million.
+The server chooses the count, and the work blocks the event loop: a microsecond per iteration with SHA-512, several
+times that if hashlib lacks PBKDF2. Couchbase Server requests 15,000; its setting ``scramShaIterations`` permits ten
+million.
 """
 
 
@@ -34,12 +35,12 @@ class PasswordAuthenticator:
     Args:
         allowed_sasl_mechanisms: None makes the safe choice: PLAIN over TLS that verifies the nodes, SCRAM otherwise.
             Naming PLAIN also permits it without TLS and over unverified TLS, where anyone on the network can read the
-            password. Users of LDAP need it.
+            password. LDAP users need PLAIN.
         scram_iterations_min: minimum number of SCRAM iterations to accept from a node, 1 to ``SCRAM_ITERATIONS_MAX``.
-            The fewer are accepted, the faster a node without the password can try out passwords after one exchange.
+            With fewer iterations, a node without the password can try passwords faster after one exchange.
 
     Raises:
-        InvalidArgumentException: an empty user name, a mechanism that is not implemented, or a count out of range.
+        InvalidArgumentException: the user name is empty, a mechanism is not implemented, or the count is out of range.
     """
 
     username: str
@@ -58,7 +59,7 @@ class PasswordAuthenticator:
                 "password must be a string of Unicode without NUL", parameter="password"
             )
         allowed = self.allowed_sasl_mechanisms
-        # A lone string is a tuple of letters to Python.
+        # A single string is not a tuple of mechanisms.
         named = isinstance(allowed, tuple) and allowed and all(name in SASL_MECHANISMS for name in allowed)
         if allowed is not None and not named:
             raise errors.InvalidArgumentException(
@@ -69,41 +70,41 @@ class PasswordAuthenticator:
 
 
 def _can_travel(text: object) -> bool:
-    # RFC 4616 §2: NUL separates the parts of PLAIN, and lone surrogates have no UTF-8.
+    # RFC 4616 §2: NUL separates the parts of PLAIN. UTF-8 cannot encode lone surrogates.
     return isinstance(text, str) and not any(
         character == "\0" or "\ud800" <= character <= "\udfff" for character in text
     )
 
 
 SASL_MECHANISMS = ("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN")
-"""The mechanisms for a password."""
+"""SASL mechanisms for a password."""
 OAUTHBEARER = "OAUTHBEARER"
-"""The mechanism for a token."""
+"""SASL mechanism for a token."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
-"""RFC 6750 §2.1, which RFC 7628 builds on."""
+"""Pattern of a token (RFC 6750 §2.1, on which RFC 7628 is based)."""
 
 
 @dataclass(frozen=True, slots=True)
 class JwtAuthenticator:
-    """A JSON Web Token of the cluster's identity provider. ``repr`` does not show it.
+    """JSON Web Token of the cluster's identity provider. ``repr`` does not show it.
 
-    The token expires: pass the next one to ``set_authenticator`` before that.
+    Before the token expires, pass the next one to ``set_authenticator``.
 
     Args:
-        token: as the provider issued it.
-        allow_unencrypted: whether it may travel without TLS, or over TLS that does not verify the nodes, where anyone
-            on the network can take it and use it.
+        token: token as issued by the provider.
+        allow_unencrypted: whether to send the token without TLS, or over TLS that does not verify the nodes, where
+            anyone on the network can read and use it.
 
     Raises:
-        InvalidArgumentException: this cannot be a token.
+        InvalidArgumentException: it is not a valid token.
     """
 
     token: str = field(repr=False)
     allow_unencrypted: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        # What was passed may well be a secret, so the error does not quote it.
+        # The argument may be a secret, so the error does not quote it.
         if not isinstance(self.token, str) or not _TOKEN.fullmatch(self.token):
             raise errors.InvalidArgumentException(
                 "token must be a string of one or more characters out of A-Z a-z 0-9 - . _ ~ + / and = at its end",
@@ -114,18 +115,18 @@ class JwtAuthenticator:
 
 @dataclass(frozen=True, slots=True)
 class CertificateAuthenticator:
-    """The certificate of the client, which it shows in the TLS handshake: there is no SASL, and ``couchbases://`` only.
+    """Certificate of the client, which authenticates it in the TLS handshake, without SASL. It needs ``couchbases://``.
 
-    It is read from files when the client is opened, or replaced by ``set_authenticator``. Without arguments, the
-    certificate is the one that your own ``ssl_context`` or ``connector`` has.
+    The files are read when the client is opened and when ``set_authenticator`` is called. Without arguments, the client
+    uses the certificate of your own ``ssl_context`` or ``connector``.
 
     Args:
-        cert_path: a file in PEM format: the certificate, and then those of its authorities.
-        key_path: a file in PEM format with its private key; unless given, that is in the first file.
-        key_password: where the key is encrypted; ``repr`` does not show it.
+        cert_path: path of a PEM file with the certificate, followed by those of its authorities.
+        key_path: path of a PEM file with the private key. Default: the key is in the first file.
+        key_password: password of an encrypted key. ``repr`` does not show it.
 
     Raises:
-        InvalidArgumentException: an argument is wrong, or makes no sense without another one.
+        InvalidArgumentException: an argument is invalid, or has no effect without another one.
     """
 
     cert_path: str | None = None
@@ -147,7 +148,7 @@ class CertificateAuthenticator:
 
 
 Authenticator = PasswordAuthenticator | JwtAuthenticator | CertificateAuthenticator
-"""Who the client is, and how it shows that."""
+"""Credentials of the client, of any kind."""
 AUTHENTICATORS: tuple[type[Authenticator], ...] = (
     PasswordAuthenticator,
     JwtAuthenticator,
@@ -157,45 +158,45 @@ AUTHENTICATOR_NAMES = "PasswordAuthenticator, JwtAuthenticator or CertificateAut
 
 
 HTTP_CONNECTIONS_MAX = 65_535
-"""A host has no more ports than that for connections to one endpoint."""
+"""Maximum of ``max_http_connections``: a host has no more ports for connections to one endpoint."""
 SECONDS_MAX = 1e9
-"""Thirty years: to wait for longer, give ``math.inf``."""
+"""Maximum timeout in seconds, about thirty years. ``math.inf`` means no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class TimeoutOptions:
-    """The safety net under every operation; ``math.inf`` removes it (SDK-RFC 0059 "Timeouts").
+    """Timeouts of operations and connections; ``math.inf`` means no limit (SDK-RFC 0059 "Timeouts").
 
-    Each is a duration, kept as seconds.
+    Each is a duration, stored as seconds.
 
     Raises:
-        InvalidArgumentException: one is no duration, not more than 0, or more than ``SECONDS_MAX``.
+        InvalidArgumentException: one is not a duration, not above 0, or above ``SECONDS_MAX`` and not ``math.inf``.
     """
 
     kv: float = 2.5
     kv_durable: float = 10.0
-    """Of an operation that is asked to be durable; less than 1.5 s counts as 1.5 s."""
+    """Timeout of a durable operation. Less than 1.5 s counts as 1.5 s."""
     kv_scan: float = 75.0
-    """Of each request of a range scan, not of the scan as a whole."""
+    """Timeout of each request of a range scan, not of the whole scan."""
     connect: float = 10.0
-    """From opening a stream to the end of its bootstrap."""
+    """Maximum time from opening a stream to the end of its bootstrap."""
     keep_alive_interval: float = 20.0
-    """How long a connection may be silent before it is sent a NOOP."""
+    """Time without traffic after which a connection sends a NOOP."""
     keep_alive: float = 2.5
-    """How long that NOOP may go unanswered before the connection is given up."""
+    """Time without a response to that NOOP after which the connection is closed."""
     config_poll_interval: float = 2.5
-    """How often a node that does not announce new cluster configs is asked for the newest (SDK-RFC 0024)."""
+    """Interval of config polls to a node that does not push new cluster configs (SDK-RFC 0024)."""
     query: float = 75.0
-    """Of a request to the query service, for its first rows, and again for each further piece that is wanted; so with
-    the next four."""
+    """Timeout of a request to the query service: for its first rows, and again for each further piece that its reader
+    requests. The same holds for the next four."""
     analytics: float = 75.0
     search: float = 75.0
     views: float = 75.0
     management: float = 75.0
     idle_http_connection: float = 1.0
-    """A connection to a service over HTTP that had nothing to carry for so long is closed, before the node does."""
+    """Time after which an idle HTTP connection is closed, before the node closes it."""
     config_poll_floor: float = 0.05
-    """The least time between two requests for a config on one connection, whatever happens."""
+    """Minimum time between two config polls on one connection in all cases."""
 
     def __init__(
         self,
@@ -240,22 +241,22 @@ class TimeoutOptions:
             )
 
     def of_service(self, service: Service) -> float:
-        """Return the seconds for a request to a service; of key-value, for one that is not durable."""
+        """Return the timeout of a request to a service in seconds; for key-value, of one that is not durable."""
         timeout: float = getattr(self, service.value)
         return timeout
 
 
 def require_timeout(name: str, duration: Duration) -> float:
-    """Return the seconds after which something is given up.
+    """Return a timeout in seconds.
 
     Raises:
-        InvalidArgumentException: it is no duration, or 0, or more than ``SECONDS_MAX`` and not ``math.inf``.
+        InvalidArgumentException: it is not a duration, not above 0, or above ``SECONDS_MAX`` and not ``math.inf``.
     """
     return check_duration(duration, name, above_zero=True, most=SECONDS_MAX, endless=True)
 
 
 _DOMAIN = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?")
-"""Labels of letters, digits, ``-`` and ``_``, as in a connection string."""
+"""Pattern of a domain: labels of letters, digits, ``-`` and ``_``, as in a connection string."""
 DOMAIN_SIZE_MAX = 255
 """Maximum length of a domain in characters. Names have at most 253 (RFC 1035 §2.3.4)."""
 
@@ -266,7 +267,7 @@ def require_domains(name: str, domains: Sequence[str]) -> tuple[str, ...]:
     Raises:
         InvalidArgumentException: ``domains`` is not a sequence, or has an entry that is not a domain.
     """
-    # To Python, a single string is a sequence of letters.
+    # In Python, a single string is a sequence of characters.
     if not isinstance(domains, str | bytes) and isinstance(domains, Sequence):
         found = tuple(domains)
         if all(isinstance(each, str) and len(each) <= DOMAIN_SIZE_MAX and _is_domain(each) for each in found):
@@ -282,40 +283,42 @@ def _is_domain(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """Everything that ``ClientMachine`` needs to know besides events."""
+    """Options of ``ClientMachine``."""
 
     connection_string: str
     authenticator: Authenticator | None = None
-    """None only where the connection string is ``memcached://``."""
+    """Credentials of the client; None only for a ``memcached://`` connection string."""
     timeouts: TimeoutOptions = field(default_factory=TimeoutOptions)
     retry_strategy: AnyRetryStrategy = field(default_factory=FastFailOnTerminalErrorRetryStrategy)
     circuit_breaker: CircuitBreakerOptions = field(default_factory=CircuitBreakerOptions)
     compression: bool = True
-    """Whether values may travel compressed with snappy, where the server agrees."""
+    """Whether values may be sent compressed with snappy, if the server supports it."""
     hello_after_auth: bool = False
-    """For servers that refuse HELLO before authentication (SDK-RFC 0013 "Negotiation")."""
+    """Whether to send HELLO after authentication, for servers that refuse it before (SDK-RFC 0013 "Negotiation")."""
     renegotiate_on_corrupt_error_map: bool = False
-    """Reconnect without XERROR when the error map is corrupt, as RFC 0013 says, at the price of decision C18."""
+    """Whether to reconnect without XERROR if the error map is corrupt, as RFC 0013 requires, at the cost that decision
+    C18 describes."""
     max_http_connections: int = 64
-    """Connections to each service of each node at most; what needs more waits in order. 0 for any number (SDK-RFC 0059)."""
+    """Maximum number of connections to each service of each node, beyond which requests queue. 0 means no limit
+    (SDK-RFC 0059)."""
     user_agent: str = "triclinium/0.1"
     network: str = "auto"
-    """By which of its addresses each node is reached: ``default``, ``external``, or another name; ``auto`` for the
-    network in which the address stands by which the cluster was found."""
+    """Network whose addresses of the nodes are used: ``default``, ``external``, or another name. ``auto`` means the
+    network of the seed address."""
     enable_dns_srv: bool = True
-    """Whether a lone host without a port may be a name of the whole cluster in DNS (SDK-RFC 0011 "SRV Records")."""
+    """Whether a single host without a port may be an SRV name of the cluster in DNS (SDK-RFC 0011 "SRV Records")."""
     dns_srv_domains: Sequence[str] = ()
-    """Domains at or below which SRV targets are accepted, besides those at or below the host of the connection
-    string."""
+    """Domains at or below which SRV targets are accepted, in addition to the host of the connection string and the
+    names below it."""
     tls_is_verified: bool = True
     """Whether TLS verifies certificates and host names, as the driver reports. If not, PLAIN and tokens need
     permission, as they do without TLS (decision D67)."""
     tracer: ThresholdLoggingTracer | None = field(default_factory=ThresholdLoggingTracer)
-    """Which operations are slow; None to report none (SDK-RFC 0067)."""
+    """Thresholds for slow operations; None reports none (SDK-RFC 0067)."""
     meter: LoggingMeter | None = field(default_factory=LoggingMeter)
-    """How often the durations of operations are reported; None for never."""
+    """Settings of the reports on durations of operations; None reports none."""
     orphans: OrphanReporter | None = field(default_factory=OrphanReporter)
-    """How answers that nobody waited for are reported; None to report none."""
+    """Settings of the reports on orphans, responses after the end of their operations; None reports none."""
 
     def __post_init__(self) -> None:
         for name, kinds, meaning in (
@@ -336,7 +339,7 @@ class ClientOptions:
         ):
             value: object = getattr(self, name)
             if not isinstance(value, kinds):
-                # A password that was mistaken for an authenticator must not appear in a log.
+                # A password that is passed as the authenticator must not appear in a log.
                 is_secret = name in ("authenticator", "connection_string")
                 given = f", not {type(value).__name__}" if is_secret else ""
                 told = name if is_secret else f"{name}={shown(value)}"

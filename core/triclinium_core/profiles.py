@@ -1,7 +1,7 @@
 """Named sets of options for an environment.
 
-A profile is laid over options: what it has a row for is replaced, everything else stays. Options that are set after it
-are laid over it in turn, and so is another profile.
+A profile replaces the options that it contains and keeps all others. Options or profiles that are applied later replace
+those of the profile.
 
 Source: SDK-RFC 0074 "New Configuration Profile Mechanism" and "Profiles".
 """
@@ -28,23 +28,23 @@ WAN_DEVELOPMENT: Mapping[str, float] = {
     "search": 120.0,
     "management": 120.0,
 }
-"""For developers whose cluster is far away (SDK-RFC 0074 "Profiles"). In seconds."""
+"""Timeouts in seconds for developers whose cluster is far away (SDK-RFC 0074 "Profiles")."""
 
 PROFILES: Mapping[str, Mapping[str, float]] = {"wan_development": WAN_DEVELOPMENT}
-"""The timeouts of each profile, by its name."""
+"""Timeouts of each profile, by name."""
 
 
 def apply_profile(options: Options, name: str) -> Options:
-    """Return ``options`` with those of a profile laid over them.
+    """Return ``options`` with those of a profile replaced.
 
-    What is to go before the profile is set afterwards: ``dataclasses.replace(apply_profile(timeouts, name), kv=5.0)``.
+    To override the profile, set options afterwards: ``dataclasses.replace(apply_profile(timeouts, name), kv=5.0)``.
 
     Args:
         options: ``TimeoutOptions``; or ``ClientOptions``, whose timeouts are replaced.
         name: ``wan_development``, with 20 s for connecting and key-value operations and 120 s for services.
 
     Raises:
-        InvalidArgumentException: no profile has that name, or these are no options.
+        InvalidArgumentException: no profile has that name, or ``options`` is neither of the two.
 
     Source: SDK-RFC 0074.
     """

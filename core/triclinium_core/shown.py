@@ -17,14 +17,15 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _BITS_MAX = 10_000
-"""Python refuses to write out integers that are a little longer, in time that grows by the square of their length."""
+"""Maximum length in bits of an integer that is shown. Python refuses to convert slightly longer ones, because the time
+grows with the square of the length."""
 
 
 SERVER_TEXT_MAX = 300
-"""Characters of any text of a server that errors and logs show: longer than those that servers are known to write."""
+"""Maximum length of a server's text in errors and logs: longer than the known texts of servers."""
 
 TEXT_READ_MAX = 2_000
-"""Maximum number of characters that are read of a server's text. An HTML page may begin with white space."""
+"""Maximum number of characters to read of a server's text. An HTML page may begin with white space."""
 
 MESSAGE_MAX = 4_000
 """Maximum length of an error message: three times the longest message of the client itself."""
@@ -46,7 +47,7 @@ VALUE_SHOWN_MAX = 500
 def printable(text: str, most: int = MESSAGE_MAX) -> str:
     r"""Return ``text`` with at most ``most`` characters, each non-printable one written as an escape such as ``\x1b``.
 
-    Cut the middle of a text that is too long, because messages end with the next step.
+    Cut a text that is too long in the middle, because messages end with the next step.
     """
     if len(text) <= most and text.isprintable():
         return text
@@ -113,7 +114,7 @@ _SHORT.maxother = 200
 def shown(value: object) -> str:
     """Return ``repr(value)``, printable, and shortened if it is long or deeply nested.
 
-    Return the name of the type if ``repr`` raises: a message must not fail because of the value it is about.
+    Return the name of the type if ``repr`` raises, because a message must not fail on the value that it describes.
     """
     try:
         return printable(_SHORT.repr(value), VALUE_SHOWN_MAX)
@@ -167,5 +168,5 @@ JSON_KINDS: Mapping[type, str] = {
 
 
 def in_json(value: object) -> str:
-    """Return the kind of ``value`` in JSON's words."""
+    """Return the name of the type of ``value`` in JSON."""
     return JSON_KINDS.get(type(value), type(value).__name__)

@@ -1,1 +1,1 @@
-"""Policies and strategies as plug-ins of other projects' packages; each needs the extra of its name."""
+"""Policies and strategies as plug-ins for packages of other projects; each requires the extra of its name."""

@@ -1,12 +1,12 @@
-"""Our Cassandra policies inside the package ``cassandra-driver``, which the extra of that name installs.
+"""Adapter of our Cassandra policies for the package ``cassandra-driver``, which the extra of that name installs.
 
 ::
 
     policy = DriverRetryPolicy(ConsistencyDowngradingRetryPolicy())
     cluster = Cluster(execution_profiles={EXEC_PROFILE_DEFAULT: ExecutionProfile(retry_policy=policy)})
 
-The driver asks four questions in words of its own; the tables here translate them, and the answers back. Whether a
-policy is asked at all is decided as in the request machine.
+The driver calls four methods with its own types. The tables of this module convert them, and convert the verdicts back.
+The function of the request machine decides whether the policy is asked at all.
 
 Source: ``cassandra.policies.RetryPolicy`` and ``cassandra.cluster.ResponseFuture`` of cassandra-driver 3.30.
 """
@@ -36,13 +36,13 @@ except ModuleNotFoundError as _missing:
 if TYPE_CHECKING:
 
     class _DriverBase:
-        """The class of the driver, which has no types."""
+        """Base class of the driver, which has no type hints."""
 
 else:
     _DriverBase = policies.RetryPolicy
 
 DriverAnswer = tuple[int, int | None]
-"""What the driver takes: one of its decisions, and the level to retry at; None for the same."""
+"""Return value for the driver: one of its decisions, and the consistency level of the retry; None if unchanged."""
 
 LEVELS: Mapping[int, ConsistencyLevel] = table_of(
     (cassandra.ConsistencyLevel.name_to_value[level.name], level) for level in ConsistencyLevel
@@ -60,7 +60,7 @@ ERRORS: Mapping[type, type[errors.CoordinatorError]] = {
     protocol.IsBootstrappingErrorMessage: errors.Bootstrapping,
     protocol.TruncateError: errors.TruncateError,
 }
-"""The answers about which the driver asks ``on_request_error``. About all that is missing here it asks nobody."""
+"""Errors of a coordinator for which the driver calls ``on_request_error``. For other errors it calls no method."""
 
 DECISIONS: Mapping[Step, int] = {
     Step.RETRY_SAME: policies.RetryPolicy.RETRY,
@@ -69,29 +69,29 @@ DECISIONS: Mapping[Step, int] = {
     Step.RAISE: policies.RetryPolicy.RETHROW,
     Step.IGNORE: policies.RetryPolicy.IGNORE,
 }
-"""What the driver calls what happens next. It prepares anew by itself, and takes what it does not know for IGNORE."""
+"""Decision of the driver for each step. The driver reprepares by itself, and treats an unknown decision as IGNORE."""
 
 _RETHROW: DriverAnswer = (policies.RetryPolicy.RETHROW, None)
 _VALUES = {level: value for value, level in LEVELS.items()}
 
 
 class DriverRetryPolicy(_DriverBase):
-    """A policy of ours as the ``retry_policy`` of an ``ExecutionProfile``, a ``Statement`` or a ``Cluster``.
+    """Adapter that makes a policy the ``retry_policy`` of an ``ExecutionProfile``, a ``Statement`` or a ``Cluster``.
 
-    As in the Java driver, write timeouts, lost connections and errors of the coordinator come to the policy for
-    statements with ``is_idempotent=True`` only, and are rethrown for any other. A node that is bootstrapping sends any
-    statement to the next one, unasked. Of read and write failures, of what is wrong with a statement, and of PREPARE no
-    policy hears in this driver.
+    As in the Java driver, the policy is asked about write timeouts, lost connections and errors of the coordinator only
+    for statements with ``is_idempotent=True``. For other statements these errors are rethrown. If a node is
+    bootstrapping, any statement goes to the next node without asking the policy. This driver asks no policy about read
+    and write failures, invalid statements and PREPARE.
 
-    The driver asks on threads of its own, and nothing else happens on them meanwhile: a policy neither waits nor keeps
-    what is not safe between threads. Where a policy raises, or answers what is no verdict, the caller of ``execute``
-    gets ``PolicyFailed`` with what it raised as ``__cause__``.
+    The driver calls the policy in its own threads, and waits for the result. So a policy must not block, and must be
+    thread-safe. If a policy raises, or returns something else than a verdict, the caller of ``execute`` gets
+    ``PolicyFailed``, with the policy's exception as ``__cause__``.
 
     Args:
-        policy: such as ``DefaultRetryPolicy()`` or ``ConsistencyDowngradingRetryPolicy()``, or one of your own.
+        policy: ``DefaultRetryPolicy()``, ``ConsistencyDowngradingRetryPolicy()`` or your own policy.
 
     Raises:
-        ArgumentError: ``policy`` is no policy.
+        ArgumentError: ``policy`` is not a policy.
     """
 
     def __init__(self, policy: RetryPolicy) -> None:
@@ -105,7 +105,7 @@ class DriverRetryPolicy(_DriverBase):
 
     @property
     def policy(self) -> RetryPolicy:
-        """The policy that is asked."""
+        """Wrapped policy."""
         return self._policy
 
     def on_read_timeout(  # noqa: PLR0917  # The driver's own signature.
@@ -117,7 +117,7 @@ class DriverRetryPolicy(_DriverBase):
         data_retrieved: bool,
         retry_num: int,
     ) -> DriverAnswer:
-        """Return what the policy's ``on_read_timeout`` says, for any statement."""
+        """Return the decision of the policy's ``on_read_timeout``, for any statement."""
         failure = _understood(
             lambda: errors.ReadTimeout(
                 consistency=LEVELS[consistency],
@@ -137,7 +137,7 @@ class DriverRetryPolicy(_DriverBase):
         received_responses: int,
         retry_num: int,
     ) -> DriverAnswer:
-        """Return what the policy's ``on_write_timeout`` says; for a statement that is not idempotent, RETHROW."""
+        """Return the decision of the policy's ``on_write_timeout``, or RETHROW if the statement is not idempotent."""
         failure = _understood(
             lambda: errors.WriteTimeout(
                 consistency=LEVELS[consistency],
@@ -151,7 +151,7 @@ class DriverRetryPolicy(_DriverBase):
     def on_unavailable(
         self, query: object, consistency: int, required_replicas: int, alive_replicas: int, retry_num: int
     ) -> DriverAnswer:
-        """Return what the policy's ``on_unavailable`` says, for any statement."""
+        """Return the decision of the policy's ``on_unavailable``, for any statement."""
         failure = _understood(
             lambda: errors.Unavailable(
                 consistency=LEVELS[consistency], required=required_replicas, alive=alive_replicas
@@ -162,11 +162,11 @@ class DriverRetryPolicy(_DriverBase):
     def on_request_error(
         self, query: object, consistency: int | None, error: Exception, retry_num: int
     ) -> DriverAnswer:
-        """Return what the policy says of a lost connection or of an error that tells of one node only.
+        """Return the policy's decision on a lost connection or an error of one node.
 
-        ``on_error_response`` is asked about the answers in ``ERRORS``, ``on_request_aborted`` about the rest; the driver
-        does not tell an unanswered heartbeat from any other loss. For a statement that is not idempotent it is RETHROW.
-
+        The policy's ``on_error_response`` decides on the errors in ``ERRORS``, and ``on_request_aborted`` on the rest.
+        The driver does not distinguish an unanswered heartbeat from any other loss. Return RETHROW if the statement is
+        not idempotent.
         """
         return self._answer(query, _failure_of(error), retry_num)
 
@@ -176,7 +176,7 @@ class DriverRetryPolicy(_DriverBase):
         request = CassandraRequest(
             policy=self._policy,
             idempotent=bool(getattr(query, "is_idempotent", False)),
-            # The driver prepares without a statement; 3.30 has a policy of its own for that, and asks no other.
+            # The driver prepares without a statement. Version 3.30 has a built-in policy for that, and asks no other.
             kind=RequestKind.PREPARE if query is None else RequestKind.STATEMENT,
         )
         judgement = judge(request, failure, node="a node", retry_count=retry_num, preparing=False)
@@ -188,7 +188,7 @@ class DriverRetryPolicy(_DriverBase):
 
 
 def _understood(make: Callable[[], errors.CoordinatorError]) -> errors.CoordinatorError | None:
-    """Return None for figures that cannot be: the caller gets the coordinator's answer as it is."""
+    """Return the error, or None if its values are invalid: then the coordinator's error is rethrown unchanged."""
     try:
         return make()
     except (KeyError, ArgumentError):

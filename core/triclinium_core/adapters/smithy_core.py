@@ -1,4 +1,4 @@
-"""Our strategies for clients made with ``smithy-core``; needs the extra ``smithy-core``, and with it Python 3.12.
+"""Adapter of our strategies for clients of ``smithy-core``; requires the extra ``smithy-core`` and Python 3.12.
 
 Source: smithy-core 0.8 and later, ``smithy_core.aio.interfaces.retries`` and the loop of ``smithy_core.aio.client``.
 """
@@ -23,23 +23,23 @@ __all__ = ["LimitedRetryStrategy", "SmithyCoreRetryStrategy"]
 
 
 class LimitedRetryStrategy(protocols.RetryStrategy, Protocol):
-    """A strategy with ``max_attempts`` and ``backoff_strategy``, as ``smithy-core`` requires."""
+    """Strategy with ``max_attempts`` and ``backoff_strategy``, as ``smithy-core`` requires."""
 
 
 class SmithyCoreRetryStrategy:
-    """One of our strategies, as the ``retry_strategy`` of a ``smithy-core`` client.
+    """Adapter that makes a strategy the ``retry_strategy`` of a ``smithy-core`` client.
 
-    The client's own resolver returns it as it is. Clients that are given the same object, or two made of the same
-    ``strategy``, share its quota. A copy of it, deep or not, is the object itself: clients copy their configuration for
-    every call, and a copied quota would be nobody's limit.
+    The client's resolver returns the adapter unchanged. Clients share a quota if they have the same adapter, or
+    adapters of the same ``strategy``. A shallow or deep copy of the adapter is the adapter itself: clients copy their
+    configuration for every call, and a copied quota would limit nothing.
 
-    It belongs to one event loop; of the client's methods none is a checkpoint here, for the answers come at once.
+    An adapter belongs to one event loop. Its ``async`` methods are no checkpoints, because the strategy is synchronous.
 
     Args:
-        strategy: what decides. Its scopes count: the client passes its ``retry_scope``.
+        strategy: wrapped strategy. Its scopes have an effect: the client passes its ``retry_scope``.
 
     Raises:
-        ArgumentError: ``strategy`` lacks something, is a class, or its methods are ``async def``.
+        ArgumentError: ``strategy`` lacks a method or attribute, is a class, or has ``async def`` methods.
     """
 
     def __init__(self, strategy: LimitedRetryStrategy) -> None:
@@ -69,19 +69,19 @@ class SmithyCoreRetryStrategy:
 
     @property
     def max_attempts(self) -> int:
-        """Attempts of one request at most, the first included."""
+        """Maximum number of attempts of one request, including the first."""
         return self._strategy.max_attempts
 
     @property
     def backoff_strategy(self) -> RetryBackoffStrategy:
-        """What computes the delay of an error that is no throttling."""
+        """Strategy that computes the delay after an error, except a throttling error."""
         return self._strategy.backoff_strategy
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Return the token of a request's first attempt; it never refuses.
+        """Return the token of a request's first attempt. Never refuse.
 
-        The client lets a refusal through to its caller, who would not get to send anything. So where the strategy has no
-        token, the request gets one that is good for a single attempt.
+        The client would pass a refusal to its caller without sending the request. So if the strategy refuses a token,
+        return one that permits a single attempt.
         """
         try:
             return self._strategy.acquire_initial_retry_token(token_scope=token_scope)
@@ -89,11 +89,11 @@ class SmithyCoreRetryStrategy:
             return _SingleAttempt(str(refusal), refusal.retry_after)
 
     async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return the token of the next attempt, given that of the attempt that failed with ``error``.
+        """Return the token of the next attempt, given the token of the attempt that failed with ``error``.
 
         Raises:
-            smithy_core.exceptions.RetryError: no further attempt is permitted; ``__cause__`` is ``error``. The client
-                raises ``error`` then, and where its operation is a long poll it waits for ``retry_after`` first.
+            smithy_core.exceptions.RetryError: no further attempt is permitted. ``__cause__`` is ``error``, which the
+                client then raises. If its operation is a long poll, the client waits for ``retry_after`` first.
         """
         if isinstance(token_to_renew, _SingleAttempt):
             raise RetryError(token_to_renew.refusal, retry_after=token_to_renew.retry_after) from error
@@ -103,23 +103,23 @@ class SmithyCoreRetryStrategy:
             raise RetryError(str(refusal), retry_after=refusal.retry_after) from error
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """Take back the token of the attempt that succeeded."""
+        """Return the token of a successful attempt to the strategy."""
         if not isinstance(token, _SingleAttempt):
             self._strategy.record_success(token=token)
 
 
 @dataclass(frozen=True, slots=True)
 class _SingleAttempt:
-    """The token of a request that its strategy refused one: it is sent once all the same.
+    """Token of a request whose strategy refused one. The request is still sent once.
 
     Source: the Smithy Python retry design, "Specification": a request without a token is not retried.
     """
 
     refusal: str
-    """Why there is no other token."""
+    """Reason of the strategy's refusal."""
     retry_after: float | None = None
-    """Seconds that the strategy would have waited."""
+    """Delay that the strategy requested, in seconds."""
     retry_count: int = 0
-    """Attempts so far without the first."""
+    """Number of retries so far."""
     retry_delay: float = 0.0
-    """Seconds to wait before the attempt."""
+    """Delay before the attempt, in seconds."""

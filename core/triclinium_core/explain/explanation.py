@@ -1,4 +1,4 @@
-"""The result of ``explain`` in all three traditions: the decision and its reasons, as data and as sentences."""
+"""Result of ``explain`` in all three traditions: the decision and its reasons, as data and as sentences."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ from enum import StrEnum, unique
 
 @unique
 class Outcome(StrEnum):
-    """What becomes of a request."""
+    """Outcome of a request."""
 
     RETRY = "retry"
-    """It is sent again after a delay, or waits until it fails where the delay was cut to a limit."""
+    """The request is sent again after a delay. If the delay is cut to a limit, the request fails after it instead."""
     SAME_NODE = "same_node"
-    """It is sent to the same node again."""
+    """The request is sent to the same node again."""
     NEXT_NODE = "next_node"
-    """It is sent to the next node of its plan."""
+    """The request is sent to the next node of its plan."""
     PREPARE = "prepare"
-    """Its statement is prepared on the same node, and executed there again."""
+    """The statement is prepared on the same node and executed there again."""
     COMPLETE = "complete"
-    """It succeeds."""
+    """The request succeeds."""
     EMPTY = "empty"
-    """It succeeds with no rows."""
+    """The request succeeds without rows."""
     CONSULT = "consult"
-    """An asynchronous strategy has to be awaited first."""
+    """The decision awaits an asynchronous strategy."""
     OPEN = "open"
-    """A further attempt is permitted, and nobody said what it ends with."""
+    """Another attempt is permitted, but its response is not given."""
     FAIL = "fail"
     """The caller gets an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One step from what happened to what comes of it, with its clause in brackets."""
+    """One step of an explanation, with its clause in brackets."""
 
     text: str
     outcome: Outcome | None = None
-    """What becomes of a request, where the sentence says so."""
+    """Outcome of a request, if the sentence states one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why a request is retried, or not; or several that share a strategy."""
+    """Explanation of the decision on a request, or on several requests that share a strategy."""
 
     facts: Mapping[str, object]
-    """All that was found, as JSON values. Each tradition has keys of its own, and always the same."""
+    """Facts as JSON values. Each tradition has a fixed set of keys."""
     told: tuple[Sentence, ...]
-    """The same in plain words. The first says what happened."""
+    """Sentences that state the facts. The first describes the event."""
     clauses: tuple[str, ...]
-    """Every clause that a sentence names."""
+    """Clauses that the sentences name."""
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """What becomes of each request."""
+        """Outcome of each request."""
         return tuple(sentence.outcome for sentence in self.told if sentence.outcome is not None)
 
     def to_json(self) -> dict[str, object]:
@@ -61,17 +61,17 @@ class Explanation:
         return {**self.facts, "clauses": list(self.clauses)}
 
     def sentences(self) -> list[str]:
-        """Return the explanation in plain words."""
+        """Return the texts of the sentences."""
         return [sentence.text for sentence in self.told]
 
 
 def milliseconds(seconds: float) -> int | float:
-    """Return ``seconds`` as milliseconds without the noise of binary fractions: an int where they are whole."""
+    """Return ``seconds`` as milliseconds, without noise of binary fractions. A whole number is an int."""
     return _plain(seconds * 1000, 6)
 
 
 def plain_seconds(seconds: float) -> int | float:
-    """Return ``seconds`` without the noise of binary fractions: an int where they are whole."""
+    """Return ``seconds`` without noise of binary fractions. A whole number is an int."""
     return _plain(seconds, 9)
 
 

@@ -1,1 +1,1 @@
-"""Python values to document bytes with flags, and back."""
+"""Conversion of Python values to document bytes with flags, and back."""

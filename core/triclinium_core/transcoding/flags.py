@@ -1,7 +1,7 @@
-"""The common flags: what a document is, in its top byte.
+"""Common flags: the format of a document, in the top byte of its flags.
 
-The low 24 bits are each SDK's own. We write those of the official Python SDK, so that its legacy readers agree, and
-never look at them.
+The low 24 bits are specific to each SDK. This library writes those of the official Python SDK, so that its legacy
+readers understand them, and never reads them.
 
 Source: SDK-RFC 0020 "Common Flags".
 """
@@ -17,7 +17,7 @@ STRING_FLAGS = 0x0400_0004
 
 @unique
 class CommonFormat(IntEnum):
-    """The format bits of the top byte."""
+    """Format bits of the top byte."""
 
     PRIVATE = 1
     JSON = 2
@@ -26,5 +26,5 @@ class CommonFormat(IntEnum):
 
 
 def common_format(flags: int) -> int:
-    """Return the format bits of ``flags``; 0 where a writer set none. Three compression bits stand above them."""
+    """Return the format bits of ``flags``, or 0 if the writer set none. Three compression bits precede them."""
     return (flags >> 24) & 0x0F

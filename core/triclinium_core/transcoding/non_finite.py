@@ -1,8 +1,7 @@
-"""NaN and the infinities in a value that was encoded as JSON, which has no form for them.
+"""Search for NaN and infinities in a value that was encoded as JSON, which cannot represent them.
 
-msgspec writes ``null`` in their place, so JSON without that word has none, and only the rest is looked at more closely.
-MessagePack has a form for them: it is written as fast as JSON, and what it does not show is not there. Only what it
-seems to show is walked through.
+msgspec writes ``null`` for them, so a value whose JSON lacks that word has none. Any other value is encoded as
+MessagePack, which can represent them and is as fast. Only if its bytes may contain one is the value searched.
 """
 
 from __future__ import annotations
@@ -14,15 +13,16 @@ import msgspec
 
 _NULL = b"null"
 _NON_FINITE_DOUBLE = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
-"""A double in MessagePack whose exponent has all bits set; other bytes may look the same."""
+"""Pattern of a double in MessagePack whose exponent has all bits set. Other bytes may match it as well."""
 
 
 def find_non_finite(value: object, encoded: bytes) -> tuple[str, float] | None:
-    """Return path and number of a float in ``value`` that became null in JSON; None where there is none.
+    """Return path and number of a float in ``value`` that became null in JSON, or None.
 
-    A number that is a key is not meant: it becomes text, as all keys do.
+    Ignore numbers that are keys: like all keys, they become strings.
 
     Args:
+        value: value to search.
         encoded: ``value`` as JSON.
     """
     if _NULL not in encoded or not _may_hold_one(value):
@@ -43,10 +43,10 @@ def _may_hold_one(value: object) -> bool:
     try:
         packed = msgspec.msgpack.encode(value)
     except OverflowError:
-        # Integers have no bound in JSON, and 64 bits in MessagePack.
+        # Integers are unbounded in JSON, but have 64 bits in MessagePack.
         return True
     return _NON_FINITE_DOUBLE.search(packed) is not None
 
 
 def _of_raw(value: object) -> None:
-    """Stand for ``msgspec.Raw``, which is JSON that somebody else has encoded; any other value was encoded before."""
+    """Return None for ``msgspec.Raw``, which is JSON already. All other types were encodable before."""

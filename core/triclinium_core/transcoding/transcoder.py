@@ -1,6 +1,6 @@
-"""The transcoders of SDK-RFC 0055, and the protocol for one's own.
+"""Transcoders of SDK-RFC 0055, and the protocol for custom ones.
 
-JSON is msgspec's. As the RFC asks, decoding goes by the transcoder alone and never by the flags.
+msgspec encodes and decodes JSON. As the RFC requires, decoding depends on the transcoder only, not on the flags.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ T = TypeVar("T")
 
 _SHOWN_CHARACTERS_MAX = 80
 _BYTES = (bytes, bytearray, memoryview)
-"""A tuple: a union is built anew wherever it is written."""
+"""A tuple, because Python creates a union again each time it evaluates the expression."""
 
 
 class EncodedValue(msgspec.Struct, frozen=True):
-    """A document as it is stored."""
+    """Document as stored."""
 
     data: bytes
     flags: int
 
 
 class Transcoder(Protocol):
-    """How values become documents. Implement it for formats of your own."""
+    """Conversion of values to documents and back. Implement it for your own formats."""
 
     def encode(self, value: object, /) -> EncodedValue:
         """Return the document for ``value``.
@@ -41,33 +41,33 @@ class Transcoder(Protocol):
         ...
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
-        """Return the value of a document; ``object`` as type means whatever is natural.
+        """Return the value of a document. With ``object`` as the type, return the transcoder's natural type.
 
         Raises:
-            DecodingFailureException: the document is not what the transcoder, or ``as_type``, expects.
+            DecodingFailureException: the document does not fit the transcoder or ``as_type``.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonTranscoder:
-    """JSON documents; the default. Refuses ``bytes``, which are not JSON: use RawJson or RawBinary for them.
+    """Transcoder for JSON documents, the default. It refuses ``bytes``: use RawJson or RawBinary for them.
 
-    Of what JSON lacks, NaN and the infinities are refused, wherever they stand in a value. The rest is stored as what
-    comes nearest: sets and tuples as lists, ``bytes`` inside of a value as text in Base64, keys as text.
+    It refuses NaN and infinities anywhere in a value, because JSON lacks them. It stores other values without a form in
+    JSON as the nearest one: sets and tuples as lists, ``bytes`` within a value as Base64 strings, keys as strings.
 
     Raises:
         InvalidArgumentException: ``non_finite_as_null`` is neither True nor False.
     """
 
     non_finite_as_null: bool = False
-    """Whether NaN and the infinities are stored as null, so that a reader cannot tell them from None."""
+    """Whether to store NaN and infinities as null, which readers cannot distinguish from None."""
 
     def __post_init__(self) -> None:
         check_flag(self.non_finite_as_null, "non_finite_as_null")
 
     def encode(self, value: object, /) -> EncodedValue:
-        """Return ``value`` as JSON: anything that msgspec encodes, structs and dataclasses included."""
+        """Return ``value`` as JSON: anything that msgspec encodes, including structs and dataclasses."""
         if isinstance(value, _BYTES):
             raise errors.EncodingFailureException(
                 f"JsonTranscoder cannot store {type(value).__name__}: pass transcoder=RawBinaryTranscoder(), "
@@ -90,7 +90,7 @@ class JsonTranscoder:
         return EncodedValue(encoded, JSON_FLAGS)
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
-        """Return the JSON value, converted to ``as_type`` in one pass; ``bytes`` gives the JSON text itself."""
+        """Return the JSON value, converted to ``as_type`` in one pass. With ``bytes``, return the JSON text itself."""
         if as_type is bytes:
             return data  # type: ignore[return-value]  # T is bytes here
         try:
@@ -99,29 +99,29 @@ class JsonTranscoder:
                 return value
             return msgspec.json.decode(data, type=as_type)
         except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-            # TypeError: msgspec knows no JSON for such a type.
+            # TypeError: msgspec does not support the type.
             wanted = "JSON" if as_type is object else f"{_name(as_type)} in JSON"
             raise errors.DecodingFailureException(f"the document is not {wanted}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class RawJsonTranscoder:
-    """JSON that is encoded already: ``bytes`` or ``str`` in, ``bytes`` out, no parsing."""
+    """Transcoder for encoded JSON: ``bytes`` or ``str`` in, ``bytes`` out, no parsing."""
 
     def encode(self, value: object, /) -> EncodedValue:
-        """Return ``value`` untouched, flagged as JSON."""
+        """Return ``value`` unchanged, flagged as JSON."""
         if isinstance(value, str):
             return EncodedValue(_utf8(value), JSON_FLAGS)
         return EncodedValue(_bytes(value, "RawJsonTranscoder", "bytes or str"), JSON_FLAGS)
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
-        """Return the bytes, or the text for ``str``."""
+        """Return the bytes, or the text if ``as_type`` is ``str``."""
         return _raw(data, as_type, bytes, str)
 
 
 @dataclass(frozen=True, slots=True)
 class RawStringTranscoder:
-    """Plain text as UTF-8."""
+    """Transcoder for plain text as UTF-8."""
 
     def encode(self, value: object, /) -> EncodedValue:
         """Return ``value`` as UTF-8."""
@@ -136,10 +136,10 @@ class RawStringTranscoder:
 
 @dataclass(frozen=True, slots=True)
 class RawBinaryTranscoder:
-    """Bytes, untouched."""
+    """Transcoder for bytes, unchanged."""
 
     def encode(self, value: object, /) -> EncodedValue:
-        """Return ``value`` untouched."""
+        """Return ``value`` unchanged."""
         return EncodedValue(_bytes(value, "RawBinaryTranscoder", "bytes"), BINARY_FLAGS)
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:

@@ -1,4 +1,4 @@
-"""Errors by the names that people and files call them: the class, the protocol's name, the driver's exception.
+"""Errors by the names that users and files give them: class, name in the protocol, exception of the driver.
 
 Source: CQL binary protocol v5 §9; the exceptions of the Cassandra Java driver.
 """
@@ -21,11 +21,11 @@ _ALIASES: Mapping[type[errors.CassandraError], tuple[str, ...]] = {
     errors.InvalidConfiguration: ("CONFIG_ERROR", "InvalidConfigurationInQuery"),
     errors.HeartbeatFailure: ("Heartbeat",),
 }
-"""What an error is called besides its class; in any case, with or without ``_``, and ``Exception`` at the end."""
+"""Names of an error besides its class, in any case, with or without ``_`` and the suffix ``Exception``."""
 
 
 def canonical(name: str) -> str:
-    """Return ``name`` as all its spellings are compared."""
+    """Return the form of ``name`` that all its spellings share."""
     return name.strip().casefold().replace("_", "").replace("-", "").removesuffix("exception")
 
 
@@ -36,27 +36,27 @@ def _by_name(kinds: Iterable[type[T]]) -> Mapping[str, type[T]]:
 _DETAILED = frozenset({errors.ReadTimeout, errors.WriteTimeout, errors.Unavailable})
 
 ABORTS: Mapping[str, type[errors.RequestAborted]] = _by_name(errors.RequestAborted.__subclasses__())
-"""Why there is no answer, by every name that it has."""
+"""Reasons for a missing answer, by each of their names."""
 
 ANSWERS: Mapping[str, type[errors.CoordinatorError]] = _by_name(
     kind for kind in errors.CODES.values() if kind not in _DETAILED
 )
-"""What a coordinator answers, by every name that it has; without the three that come with details."""
+"""Errors of a coordinator, by each of their names, except the three that have details."""
 
 
 def kind_of(name: str, names: Mapping[str, type[T]]) -> type[T] | None:
-    """Return the error that is called ``name``, in any spelling; None for a name that is not known."""
+    """Return the class of the error ``name``, in any spelling. None for an unknown name."""
     spelling = canonical(name)
     return next((kind for known, kind in names.items() if canonical(known) == spelling), None)
 
 
 def aborted(name: str) -> errors.RequestAborted:
-    """Return why there is no answer, by name; a plain RequestAborted for a name that is not known."""
+    """Return the reason ``name`` for a missing answer. A plain RequestAborted for an unknown name."""
     kind = kind_of(name, ABORTS)
     return errors.RequestAborted(name) if kind is None else kind()
 
 
 def answered(name: str) -> errors.CoordinatorError:
-    """Return an error without details that a coordinator answers, by name; a plain one for a name that is not known."""
+    """Return the error ``name`` of a coordinator, without details. A plain CoordinatorError for an unknown name."""
     kind = kind_of(name, ANSWERS)
     return errors.CoordinatorError(name) if kind is None else kind()

@@ -1,7 +1,7 @@
-"""The explanation of the decision on one error of a Cassandra request.
+"""Explanation of the decision on one error of a Cassandra request.
 
-``explain`` has no rule of its own: it tells what ``judgement`` says, which judges for the request machine too. The table
-of routes is asked a second time for its clause only.
+``explain`` contains no retry rules. It describes the judgement of the function that the request machine also calls. It
+looks up the table of routes again only for the clause.
 
 Source: the retry page of the Cassandra Java driver; decisions A1 to A12.
 """
@@ -26,7 +26,7 @@ VERDICT_CLAUSES: Mapping[type[cassandra.CassandraError], str] = {
     cassandra.RequestAborted: f"{PAGE}, onRequestAbortedVerdict; decision A1",
     cassandra.CoordinatorError: f"{PAGE}, onErrorResponseVerdict; decisions A1 and A7",
 }
-"""Where it stands what policies answer; the first class that an error is of."""
+"""Clause of the policies' verdicts on each kind of error. The first class of an error applies."""
 
 _NOT_MENDED = "No retry can fix this, so no policy is asked"
 _ROUTES: Mapping[cassandra.Route, tuple[str, str]] = {
@@ -50,13 +50,13 @@ _ROUTES: Mapping[cassandra.Route, tuple[str, str]] = {
     cassandra.Route.RAISE_AS_PROTOCOL_ERROR: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
     cassandra.Route.RAISE_AS_UNEXPECTED: (_NOT_MENDED, f"{PAGE}, Hard-coded rules"),
 }
-"""Who decides, in words, and where that stands."""
+"""Sentence on who decides, and its clause, for each route."""
 
 _IDEMPOTENT = "The statement is idempotent, so the policy is asked about such an error"
-"""The same where the way depends on the statement, and a policy was asked."""
+"""Sentence for a route that depends on the statement, if a policy was asked."""
 
 FAILURE_CLAUSE = "decision A12"
-"""Where it stands what becomes of a policy that fails."""
+"""Clause on a policy that fails."""
 
 _OUTCOMES: Mapping[cassandra.Step, Outcome] = {
     cassandra.Step.RETRY_SAME: Outcome.SAME_NODE,
@@ -72,13 +72,13 @@ _SENT_AGAIN = frozenset({Outcome.SAME_NODE, Outcome.NEXT_NODE, Outcome.PREPARE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CassandraCase:
-    """One attempt of a statement, and the error that it met.
+    """One attempt of a statement, and its error.
 
     Args:
-        error: what the coordinator answered, or why its answer is missing.
-        policy: who decides where a policy does.
-        idempotent: whether the statement may be executed twice without harm.
-        retry_count: how often this execution was retried by a verdict.
+        error: error from the coordinator, or the reason for its missing answer.
+        policy: policy to ask, if the error's route requires it.
+        idempotent: whether executing the statement twice is harmless.
+        retry_count: number of retries of this execution by verdicts.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -101,7 +101,7 @@ class CassandraCase:
 
 
 def explain(case: CassandraCase) -> Explanation:
-    """Return what happens to the request, and why. A policy that fails makes the request fail."""
+    """Return the outcome of the request and its reasons. If the policy fails, the request fails."""
     route, judged = cassandra.routes_of(case.error).of_statement, _judge(case, idempotent=case.idempotent)
     outcome, verdict, policy = _OUTCOMES[judged.step], judged.verdict, type(case.policy).__name__
     is_asked = verdict is not None or isinstance(judged.error, cassandra.PolicyFailed)

@@ -1,7 +1,7 @@
-"""The explanation of the decision on one failure of a Couchbase request.
+"""Explanation of the decision on one failure of a Couchbase request.
 
-``explain`` has no rule of its own: it feeds one event to a ``RetryMachine``, the object that the client runs, and tells
-what the machine ordered. The tables are asked a second time for their clauses only.
+``explain`` contains no retry rules. It passes one event to a ``RetryMachine``, the object that the client runs, and
+describes the machine's actions. It looks up the tables again only for their clauses.
 
 Source: SDK-RFC 0049, SDK-RFC 0013.
 """
@@ -50,7 +50,7 @@ from triclinium_core.retry.couchbase.tables import kv_responses, service_respons
 
 @unique
 class DecidedBy(StrEnum):
-    """Who had the last word."""
+    """Rule or object that determined the outcome."""
 
     RESPONSE = "response"
     DEADLINE = "deadline"
@@ -74,21 +74,21 @@ CAPPING_CLAUSE = "RFC 0049 Capping the Retry Duration; RFC 0013 Retry Intervals,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CouchbaseCase:
-    """One request and what happened to it. Durations are seconds.
+    """One request and its failure. Durations are seconds.
 
     Args:
-        idempotent: overrides the idempotent list; None to follow it.
-        readonly: the readonly property of a query or analytics request, which the list looks at.
-        method: HTTP method of a management request, which the list looks at.
-        attempt: retries already done.
-        elapsed: since the submission of the request.
-        timeout: what the request was given in all.
-        since_first_failure: None for 0 where this is the first failure, and ``elapsed`` where retries were done.
-        rng: randomness for jittered backoffs.
+        idempotent: value that overrides the idempotent list; None to use the list.
+        readonly: whether a query or analytics request is readonly, for the list.
+        method: HTTP method of a management request, for the list.
+        attempt: number of previous retries.
+        elapsed: time since the submission of the request.
+        timeout: timeout of the request.
+        since_first_failure: time since the first failure. None means 0 without previous retries, else ``elapsed``.
+        rng: random source for jittered backoffs.
 
     Raises:
-        InvalidArgumentException: a field has the wrong type, a number is out of range, or what happened cannot happen
-            to a request of this service, or not for this reason.
+        InvalidArgumentException: a field has the wrong type, a number is out of range, or a request of this service
+            cannot fail like this or for this reason.
     """
 
     service: Service
@@ -150,10 +150,13 @@ def _require_unsent_reason(service: Service, event: type[SocketClosed | Dispatch
 
 
 def explain(case: CouchbaseCase) -> Explanation:
-    """Return what becomes of the request of ``case``, and why, by running the client's own retry machine.
+    """Return the outcome of the request of ``case`` and its reasons, by running the client's own retry machine.
 
-    The strategy is asked as the client asks it. One of ours that refuses is asked again, to learn why. A strategy that
-    hands out tokens permits first the retries that were done; InvalidArgumentException where it does not permit so many.
+    The strategy is asked as in the client. If one of this package's stateless strategies refuses, it is asked again to
+    find the reason. A token strategy first has to permit the previous retries.
+
+    Raises:
+        InvalidArgumentException: a token strategy does not permit so many retries.
     """
     idempotent, idempotent_clause = _idempotency(case)
     lender = _lender(case)
@@ -236,7 +239,7 @@ def _reaction_to(case: CouchbaseCase, recorded: RecordingStrategy, *, idempotent
 
 
 def _shown(lender: RecordedTokens | None) -> tuple[str, ...]:
-    """Return the clause of what a token strategy is shown, if it was shown something."""
+    """Return the clause on the error that a token strategy receives, if it received one."""
     return (SHOWN_CLAUSE,) if lender is not None and lender.shown is not None else ()
 
 
@@ -254,10 +257,10 @@ def _annotation(
 
 
 def _tokens(case: CouchbaseCase, lender: RecordedTokens, *, idempotent: bool) -> RetryStrategy:
-    """Return the tokens of the request, once the strategy has permitted the retries that were done, for the same failure.
+    """Return the permit of the request, after the strategy has permitted the previous retries, for the same failure.
 
     Raises:
-        InvalidArgumentException: it does not permit so many.
+        InvalidArgumentException: the strategy does not permit so many retries.
     """
     tokens = lender.tokens()
     annotation = _annotation(case, tokens, math.inf, idempotent=idempotent)
@@ -272,7 +275,7 @@ def _tokens(case: CouchbaseCase, lender: RecordedTokens, *, idempotent: bool) ->
 
 
 def _lender(case: CouchbaseCase) -> RecordedTokens | None:
-    """Return the token strategy of a case, if it has one that answers at once."""
+    """Return the token strategy of a case, if it has a synchronous one."""
     decider = decider_of(case.strategy)
     if not isinstance(decider, TokenLender) or _awaited(case.strategy) is not None:
         return None
@@ -280,7 +283,7 @@ def _lender(case: CouchbaseCase) -> RecordedTokens | None:
 
 
 def _awaited(strategy: strategies.AnyRetryStrategy) -> couchbase.AsyncRetryStrategy | None:
-    """Return what the machine asks of a strategy that has to be awaited; None for any other."""
+    """Return the object that the machine asks for an asynchronous strategy; None for any other strategy."""
     decider = decider_of(strategy)
     if not isinstance(decider, TokenLender):
         return decider if couchbase.is_async(decider) else None
@@ -289,7 +292,7 @@ def _awaited(strategy: strategies.AnyRetryStrategy) -> couchbase.AsyncRetryStrat
 
 
 def _idempotency(case: CouchbaseCase) -> tuple[bool, str]:
-    """Return whether the request is idempotent, and who says so."""
+    """Return whether the request is idempotent, and the clause or source for that."""
     if case.idempotent is not None:
         return case.idempotent, "the caller says so"
     idempotent = is_idempotent(case.service, case.operation, readonly=case.readonly, method=case.method)
@@ -301,7 +304,7 @@ def _idempotency(case: CouchbaseCase) -> tuple[bool, str]:
 
 
 def _error_map_has_a_say(case: CouchbaseCase) -> bool | None:
-    """Return whether the entry of the error map changes what an answer asks for; None where none was given."""
+    """Return whether the error map's entry changes the verdict on a response; None without an entry."""
     match case.happened:
         case KvAnswer(status, entry) if entry is not None:
             with_entry, without = (kv_responses.classify(case.operation, status, known) for known in (entry, None))
@@ -317,7 +320,7 @@ def _decided_by(
     recorded: RecordingStrategy,
     lender: RecordedTokens | None,
 ) -> DecidedBy:
-    """Return who had the last word, as it shows in who was asked and what was ordered."""
+    """Return what determined the outcome, derived from the recorded questions and the machine's actions."""
     if reason is None:
         return DecidedBy.RESPONSE
     if recorded.was_asked and lender is not None and lender.shown is None:
@@ -342,7 +345,7 @@ def _reason_clause(case: CouchbaseCase, reason: RetryReason | None) -> str:
 
 
 def _failed_answer(case: CouchbaseCase) -> ServiceVerdict | None:
-    """Return what the tables say of a failed answer of an HTTP service; None where there was none."""
+    """Return the verdict of the tables on an error of an HTTP service; None without such an error."""
     verdict = verdict_of(case.service, case.operation, case.happened)
     return verdict if isinstance(verdict, ServiceVerdict) and verdict.error is not None else None
 
@@ -372,7 +375,7 @@ def _describe(happened: Happening) -> str:
 
 
 def _words_of(order: RefreshTopology | RefreshCollection | CloseConnection) -> str:
-    """Return what an order means, as half a sentence."""
+    """Return the description of an action as the predicate of a sentence."""
     match order:
         case RefreshTopology():
             return "bring its cluster map up to date"

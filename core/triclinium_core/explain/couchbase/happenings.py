@@ -14,15 +14,15 @@ from triclinium_core.retry import couchbase
 from triclinium_core.retry.couchbase.tables import kv_responses, service_responses
 
 NODE = "the node"
-"""The node that answered, if no particular node is meant."""
+"""Name of the node in responses of no particular node."""
 
 BAD_REQUEST = 400
-"""HTTP status of an answer with an error code, where it is left open."""
+"""HTTP status of an ``ErrorCode`` without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class KvAnswer:
-    """A KV node answered with this status; ``error_map_entry`` is what its error map says of the status."""
+    """Response of a KV node with this status. ``error_map_entry`` is the status's entry in the node's error map."""
 
     status: int
     error_map_entry: couchbase.ErrorMapEntry | None = None
@@ -30,7 +30,7 @@ class KvAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An HTTP service answered."""
+    """Response of an HTTP service."""
 
     http_status: int
     body: bytes | str = b""
@@ -38,9 +38,9 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """Query or analytics answered with a body whose first error is this one.
+    """Response of query or analytics with this error as the first in its body.
 
-    ``http_status`` None leaves open with which HTTP status it came, which decides nothing beside the code.
+    ``http_status`` may be None, because the code alone determines the decision.
     """
 
     code: int
@@ -49,13 +49,13 @@ class ErrorCode:
 
 
 Happening = KvAnswer | HttpAnswer | ErrorCode | couchbase.SocketClosed | couchbase.DispatchFailed
-"""What may happen to a request; the last two are the client's own events."""
+"""Failure of a request. The last two are the client's own events."""
 
 
 def event_of(
     service: couchbase.Service, operation: str, happened: Happening
 ) -> couchbase.ResponseReceived | couchbase.SocketClosed | couchbase.DispatchFailed:
-    """Return what the retry machine of ``operation``, a request to ``service``, hears then."""
+    """Return the event for the retry machine of ``operation``, a request to ``service``."""
     match happened:
         case KvAnswer(status):
             return couchbase.ResponseReceived(couchbase.KvResponse(status, NODE))
@@ -77,7 +77,7 @@ def event_of(
 def verdict_of(
     service: couchbase.Service, operation: str, happened: Happening
 ) -> couchbase.KvVerdict | couchbase.ServiceVerdict | None:
-    """Return what the tables say of the answer that ``operation`` got; None where no answer came."""
+    """Return the verdict of the tables on the response to ``operation``; None without a response."""
     match event_of(service, operation, happened), happened:
         case couchbase.ResponseReceived(couchbase.KvResponse(status)), KvAnswer(error_map_entry=entry):
             return kv_responses.classify(operation, status, entry)
@@ -89,7 +89,7 @@ def verdict_of(
 
 def _happenings() -> Iterator[tuple[couchbase.RetryReason, tuple[couchbase.Service, Happening]]]:
     for status, line in couchbase.RETRYABLE_STATUSES.items():
-        # What only some operations are retried for stands for no reason.
+        # Skip a status that only some operations retry: it does not represent its reason.
         if not line.only_of:
             yield line.reason, (couchbase.Service.KV, KvAnswer(status))
     yield (
@@ -104,7 +104,7 @@ def _happenings() -> Iterator[tuple[couchbase.RetryReason, tuple[couchbase.Servi
         couchbase.RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT,
         (couchbase.Service.KV, couchbase.SocketClosed(couchbase.HandedOver.ALL)),
     )
-    # Decision C36: nothing gives the second, so there is no answer to show for it.
+    # Decision C36: no response causes SERVICE_RESPONSE_CODE_INDICATED, so a failed dispatch is its example.
     for reason in (
         *couchbase.unsent_reasons(couchbase.Service.KV, couchbase.DispatchFailed),
         couchbase.RetryReason.SERVICE_RESPONSE_CODE_INDICATED,
@@ -113,4 +113,4 @@ def _happenings() -> Iterator[tuple[couchbase.RetryReason, tuple[couchbase.Servi
 
 
 HAPPENINGS: Mapping[couchbase.RetryReason, tuple[couchbase.Service, Happening]] = dict(reversed([*_happenings()]))
-"""For each reason a service, and what happens to a request there; of several answers the first in the list."""
+"""Example for each reason: a service, and a failure of a request to it. If there are several, the first of the list."""

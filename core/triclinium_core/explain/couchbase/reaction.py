@@ -1,6 +1,6 @@
 """Reaction of the client's retry machine to one event, for ``explain`` and for questions.
 
-There is no rule here. The machine decides, and what it ordered is read.
+This module contains no retry rules. The machine decides, and the reaction lists its actions.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import ConstantRandom, Random
 
 LONGEST_DELAYS = ConstantRandom(0.0)
-"""Takes nothing off a jittered delay, so that the longest is told."""
+"""Random source with which each jittered delay has its maximum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What the machine made of it, and what becomes of the request."""
+    """Reaction of the machine, and outcome of the request."""
 
     machine: couchbase.RetryMachine
     outcome: Outcome
     retry: couchbase.RetryAfter | None
     error: errors.CouchbaseException | None
-    """What the caller gets, now or at the end of a delay that was cut."""
+    """Error for the caller, immediately or after a delay that was cut; None without an error."""
     actions: Sequence[couchbase.RequestAction]
-    """All that was ordered when the event came."""
+    """All actions that the machine returned for the event."""
 
 
 def put_to_machine(
@@ -40,11 +40,15 @@ def put_to_machine(
     retry_attempts: int = 0,
     first_failure_at: float = 0.0,
 ) -> Reaction:
-    """Return what the machine of a request orders when this happens at ``now``.
+    """Return the reaction of a request's machine to a failure at ``now``.
 
     Args:
-        retry_attempts: retries that were already done.
-        first_failure_at: instant of the first failure.
+        happened: the failure.
+        annotation: the request.
+        now: instant of the failure, in seconds.
+        rng: random source for jittered delays.
+        retry_attempts: number of previous retries.
+        first_failure_at: instant of the first failure, in seconds.
     """
     event = event_of(annotation.service, annotation.operation, happened)
     machine = couchbase.RetryMachine(
@@ -70,12 +74,12 @@ def put_to_machine(
 
 
 def error_of(actions: Sequence[couchbase.RequestAction]) -> errors.CouchbaseException | None:
-    """Return what the request fails with; None where it does not fail."""
+    """Return the error of a failed request; None if the actions do not fail it."""
     return next((action.error for action in actions if isinstance(action, couchbase.Fail)), None)
 
 
 _STAGES = (couchbase.RetryState.PENDING, couchbase.RetryState.IN_FLIGHT)
-"""Where a request may stand when something happens to it; the table of transitions tells at which stage."""
+"""States in which a request may get an event. The table of transitions determines the one for each event."""
 
 _OUTCOMES: dict[type[couchbase.RequestAction], Outcome] = {
     couchbase.RetryAfter: Outcome.RETRY,

@@ -1,4 +1,4 @@
-"""A token strategy that records whether it was asked, and the cost to its quota."""
+"""Token strategy that records whether it was asked, and the cost to its quota."""
 
 from __future__ import annotations
 
@@ -13,48 +13,48 @@ SHOWN_CLAUSE = "decision T2"
 
 
 class RecordedTokens:
-    """Passes every question on to a token strategy that answers at once, and records the last one.
+    """Wrapper of a synchronous token strategy that records the last request for a retry.
 
     Args:
-        lender: the strategy, with its scope if it has one.
+        lender: strategy, with its scope if it has one.
     """
 
     def __init__(self, lender: TokenLender) -> None:
         self.scope: str | None = lender.token_scope
         self._strategy = cast(MinimalRetryStrategy, lender.strategy)
         self.shown: FailedAttemptError | None = None
-        """What the strategy was shown last; None where it was not asked about a failure."""
+        """Last error that the strategy received; None if it received none."""
         self.before: int | None = None
-        """What the quota had when the strategy was asked last; None where it has none."""
+        """Tokens in the quota before the last request for a retry; None without a quota or such a request."""
 
     def tokens(self) -> Permit:
-        """Return the tokens of a request, the first of which was acquired."""
+        """Return the permit of a request, with its first token acquired."""
         tokens = Permit(self, self.scope)
         tokens.acquire()
         return tokens
 
     @property
     def available(self) -> int | None:
-        """What the quota has now; None where the strategy has none."""
+        """Tokens in the quota; None if the strategy has no quota."""
         strategy = self._strategy
         return strategy.available_quota(self.scope) if isinstance(strategy, StandardRetryStrategy) else None
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Return what the strategy answers."""
+        """Return the token of the strategy."""
         return self._strategy.acquire_initial_retry_token(token_scope=token_scope)
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Return what the strategy answers; whatever it raises passes."""
+        """Return the token of the strategy. Its exceptions pass through."""
         assert isinstance(error, FailedAttemptError)
         self.shown, self.before = error, self.available
         return self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Tell the strategy."""
+        """Record the success with the strategy."""
         self._strategy.record_success(token=token)
 
     def facts(self) -> dict[str, object] | None:
-        """Return what the strategy was shown, and what its quota has, as JSON values; None where it was not asked."""
+        """Return the last error and the quota as JSON values; None if the strategy received no error."""
         error = self.shown
         if error is None:
             return None
@@ -68,7 +68,7 @@ class RecordedTokens:
         }
 
     def words(self) -> str:
-        """Return what the strategy was shown as a sentence."""
+        """Return a sentence on the last error that the strategy received."""
         error = self.shown
         assert error is not None
         kind = (

@@ -1,4 +1,4 @@
-"""A strategy that records each request for a decision, the answer, and the reason of a refusal."""
+"""Strategy that records the last request for a decision, the answer, and the reason of a refusal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _OBSTACLES: Mapping[str, Callable[[couchbase.RetryRequest], couchbase.RetryReque
         request, since_first_failure=0.0, since_this_status=None
     ),
 }
-"""Why one of these strategies may refuse a request, and the change with which it would retry."""
+"""Reasons for which our stateless strategies refuse a request, each with the change that removes it."""
 
 
 class RecordingStrategy:
-    """Passes every question on to a strategy, and records the last one and its answer."""
+    """Wrapper of a strategy that records the last question and its answer."""
 
     def __init__(self, strategy: couchbase.RetryStrategy) -> None:
         self._strategy = strategy
@@ -26,7 +26,7 @@ class RecordingStrategy:
         self._answer: object = None
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
-        """Return what the strategy answers; whatever it raises passes through."""
+        """Return the answer of the strategy. Its exceptions pass through."""
         self._question = request, reason
         try:
             self._answer = answer = self._strategy.retry_after(request, reason)
@@ -37,21 +37,21 @@ class RecordingStrategy:
 
     @property
     def was_asked(self) -> bool:
-        """Whether there was a question."""
+        """Whether the strategy was asked."""
         return self._question is not None
 
     @property
     def delay(self) -> float | None:
-        """Seconds until the retry that the strategy wants; None where it wants none, or was not asked."""
+        """Seconds until the retry that the strategy requests; None if it requests none or was not asked."""
         return self._answer.delay if isinstance(self._answer, couchbase.RetryAction) else None
 
     @property
     def would_retry(self) -> bool:
-        """Whether the strategy wants a retry."""
+        """Whether the strategy requests a retry."""
         return self.delay is not None
 
     def words(self) -> str | None:
-        """Return what the strategy answered, as half a sentence, or None where it was not asked."""
+        """Return the answer of the strategy as the predicate of a sentence, or None if it was not asked."""
         if self._question is None:
             return None
         request, reason = self._question
@@ -65,7 +65,7 @@ class RecordingStrategy:
 
 
 def _is_stateless(strategy: couchbase.RetryStrategy) -> bool:
-    """Tell whether a strategy may be asked again, for it gives the same answer."""
+    """Return whether a strategy is stateless, so that asking it again is harmless."""
     if type(strategy) is couchbase.ErrorMapRetryStrategy:
         return _is_stateless(strategy.otherwise)
     return type(strategy) in (couchbase.BestEffortRetryStrategy, couchbase.FastFailOnTerminalErrorRetryStrategy)
@@ -77,7 +77,7 @@ _NUMBERS = {4: "four", 5: "five", 6: "six"}
 
 
 def words_of_answer(answer: object, reason: couchbase.RetryReason) -> str:
-    """Return what a strategy that was asked about ``reason`` answered, or raised, as half a sentence."""
+    """Return a strategy's answer about ``reason``, or its exception, as the predicate of a sentence."""
     match answer:
         case couchbase.RetryAction(delay=None, error=error) if (
             error is not None and error is couchbase.TERMINAL_ERRORS.get(reason)

@@ -1,1 +1,1 @@
-"""Explanations for a call under a Smithy strategy: the responses of its attempts, played to the strategy."""
+"""Explanations for a call with a Smithy strategy: its attempts' responses, passed to the strategy."""

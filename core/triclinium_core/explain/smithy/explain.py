@@ -1,7 +1,7 @@
-"""The attempts of an operation under a Smithy strategy, with their times.
+"""Attempts of an operation with a Smithy strategy, with their times.
 
-``explain`` has no rule of its own: it plays the responses to a strategy, the object that clients share, and tells what
-came of them.
+``explain`` contains no retry rules. It passes the responses to a strategy, the object that clients share, and describes
+the results.
 
 Source: the Smithy Python retry design; decisions S2 to S8.
 """
@@ -29,13 +29,13 @@ CLAUSES = (BACKOFF_CLAUSE, QUOTA_CLAUSE, CLASSIFICATION_CLAUSE, REFUSAL_CLAUSE, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmithyCase:
-    """Operations, one after the other, and what each of their attempts ends with.
+    """Consecutive operations, and the responses to their attempts.
 
     Args:
-        strategy: decides about all of them; its quota is what they leave it.
-        operations: of each the responses, at least one; what follows its end goes unused.
-        retry_after: what every error asks for, in seconds.
-        wait: is told the seconds before each attempt; what moves the clock of an adaptive strategy.
+        strategy: strategy of all operations. They change its quota.
+        operations: responses of each operation, at least one. Responses after the end of an operation are unused.
+        retry_after: delay that every error requests, in seconds.
+        wait: function that gets the delay before each attempt, in seconds, to advance an adaptive strategy's clock.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -68,7 +68,7 @@ class SmithyCase:
 
 
 def explain(case: SmithyCase) -> Explanation:
-    """Return how each operation goes, and what is left of the quota."""
+    """Return the attempts and the outcome of each operation, and the rest of the quota."""
     quota = case.strategy if isinstance(case.strategy, StandardRetryStrategy) else None
 
     def available() -> int | None:
@@ -154,7 +154,7 @@ def _end(attempts: Sequence[PlayedAttempt]) -> str:
 
 
 def _outcome_of(attempts: Sequence[PlayedAttempt]) -> Outcome:
-    """Return what becomes of an operation with these attempts."""
+    """Return the outcome of an operation with these attempts."""
     last = attempts[-1]
     if last.response is ScriptedResponse.OK:
         return Outcome.COMPLETE
@@ -162,7 +162,7 @@ def _outcome_of(attempts: Sequence[PlayedAttempt]) -> Outcome:
 
 
 def operation_in_json(attempts: Sequence[PlayedAttempt]) -> dict[str, object]:
-    """Return what the caller gets from an operation, and what that took, as JSON values."""
+    """Return the result, the number of attempts and the delays of an operation as JSON values."""
     return {
         "result": str(attempts[-1].response),
         "attempts": len(attempts),

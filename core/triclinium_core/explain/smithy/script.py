@@ -1,6 +1,6 @@
-"""An operation as a script: what each of its attempts is answered, played to a strategy.
+"""Operation as a script: the response to each of its attempts, passed to a strategy.
 
-Source: the Smithy Python retry design, "Specification": what a client does around its attempts.
+Source: the Smithy Python retry design, "Specification": the steps of a client around its attempts.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from triclinium_core.retry.smithy import ClassifiedError, ErrorInfo, MinimalRetr
 
 @unique
 class ScriptedResponse(StrEnum):
-    """What an attempt ends with.
+    """Response to an attempt.
 
-    Layout of a row: what a script calls it, its name in words, what the error says of itself.
+    Layout of a row: name in scripts, description, properties of the error.
     """
 
     meaning: str
-    """The name in words."""
+    """Description of the response."""
     info: ErrorInfo | None
-    """What the error says of itself; None for a success."""
+    """Properties of the error; None for a success."""
 
     def __new__(cls, name: str, meaning: str = "", info: ErrorInfo | None = None) -> Self:
-        """Build one row; the enum machinery calls this."""
+        """Create one row. The enum machinery calls this method."""
         row = str.__new__(cls, name)
         row._value_ = name
         row.meaning, row.info = meaning, info
@@ -40,7 +40,7 @@ class ScriptedResponse(StrEnum):
 
 
 class ScriptedClock:
-    """A clock that stands still until it is told to wait."""
+    """Clock that advances only when ``wait`` is called."""
 
     __slots__ = ("_now",)
 
@@ -48,24 +48,24 @@ class ScriptedClock:
         self._now = 0.0
 
     def __call__(self) -> float:
-        """Return the present in seconds."""
+        """Return the current time in seconds."""
         return self._now
 
     def wait(self, seconds: float) -> None:
-        """Move on."""
+        """Advance the clock."""
         self._now += seconds
 
 
 @dataclass(frozen=True, slots=True)
 class PlayedAttempt:
-    """One attempt, and what became of it.
+    """Attempt and its result.
 
     Args:
-        delay: seconds that were waited before it.
-        response: what it ended with.
-        available: what the quota has left after that; None where there is no quota.
-        next_delay: seconds to the next attempt; None where there is none.
-        refusal: why there is none, in the strategy's words; None after a success too.
+        delay: seconds of waiting before the attempt.
+        response: response to the attempt.
+        available: tokens in the quota after the attempt; None without a quota.
+        next_delay: seconds until the next attempt; None without one.
+        refusal: reason of the strategy for not permitting another attempt; None for a success or a retry.
     """
 
     delay: float
@@ -83,16 +83,16 @@ def play(
     retry_after: float | None = None,
     wait: Callable[[float], None] | None = None,
 ) -> Sequence[PlayedAttempt]:
-    """Return the attempts of one operation, from the first to a success or a refusal; responses beyond it go unused.
+    """Return the attempts of one operation, up to a success or a refusal. Later responses are unused.
 
-    Where they end before that, the last of the steps has a delay to a next attempt.
+    If the responses end earlier, the last attempt has a delay until the next one.
 
     Args:
-        strategy: answers at once.
-        responses: at least one.
-        available: tells what the strategy's quota has left.
-        retry_after: what every error asks for, in seconds.
-        wait: is told the seconds before each attempt, so that a clock can be moved.
+        strategy: synchronous strategy.
+        responses: one or more responses.
+        available: function that returns the number of tokens in the strategy's quota.
+        retry_after: delay that every error requests, in seconds.
+        wait: function that gets the delay before each attempt, in seconds, to advance a clock.
     """
     steps: list[PlayedAttempt] = []
     token = strategy.acquire_initial_retry_token()
