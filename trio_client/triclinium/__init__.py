@@ -1,4 +1,4 @@
-"""A Couchbase client for Trio: structured concurrency outside, a pure state machine inside."""
+"""Couchbase client for Trio: structured concurrency outside, a pure state machine inside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m triclinium``: the command, where its script is not on the path."""
+"""Entry point of ``python -m triclinium``, for systems where the command is not on the path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client of one cluster, while its block lasts."""
+"""Client of one cluster for the length of a block."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from triclinium_core.shown import total_repr
 
 
 class Cluster(Watched, Queries, AnalyticsQueries, Searches):
-    """A client of one cluster; ``open_cluster`` makes it. Any number of tasks may share it."""
+    """Client of one cluster, created by ``open_cluster``. Any number of tasks may share it."""
 
     def __init__(self, driver: ClusterDriver, connection_string: str) -> None:
         super().__init__(driver, None)
@@ -39,84 +39,83 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         return f"<Cluster {self._connection_string}>"
 
     def bucket(self, name: str) -> Bucket:
-        """Return a bucket; its connection is opened by its first operation.
+        """Return a bucket; its first operation opens its connections.
 
         Raises:
-            InvalidArgumentException: this cannot be the name of a bucket, or the scheme is ``memcached://``.
+            InvalidArgumentException: ``name`` is not a valid bucket name, or the scheme is ``memcached://``.
         """
         bucket = Bucket(self._driver, name)
         check_bucket(self._scheme, name)
         return bucket
 
     def default_collection(self) -> Collection:
-        """Return the only collection over ``memcached://``, which has no buckets.
+        """Return the only collection of a ``memcached://`` cluster, which has no buckets.
 
         Raises:
-            InvalidArgumentException: the cluster has buckets: the scheme is not ``memcached://``.
+            InvalidArgumentException: the scheme is not ``memcached://``, so the cluster has buckets.
         """
         check_bucket(self._scheme, None)
         return Collection(self._driver, Keyspace(None))
 
     def buckets(self) -> BucketManager:
-        """Return what manages the cluster's buckets."""
+        """Return the manager of the cluster's buckets."""
         return BucketManager(self._driver)
 
     def users(self) -> UserManager:
-        """Return what manages the cluster's users, groups and roles."""
+        """Return the manager of the cluster's users, groups and roles."""
         return UserManager(self._driver)
 
     def query_indexes(self) -> QueryIndexManager:
-        """Return what manages the query indexes of buckets; those of a collection are managed through that."""
+        """Return the manager of the query indexes of buckets. A collection has its own manager."""
         return QueryIndexManager(self._driver)
 
     def search_indexes(self) -> SearchIndexManager:
-        """Return what manages the search indexes that belong to no scope."""
+        """Return the manager of the search indexes that belong to no scope."""
         return SearchIndexManager(self._driver)
 
     def set_authenticator(self, authenticator: Authenticator) -> None:
-        """Use other credentials from now on: another user, or a new password, token or certificate.
+        """Replace the credentials: another user, or a new password, token or certificate.
 
-        It waits for nothing. New connections use the authenticator. Live ones authenticate again with a password or a
-        token: what was sent before is answered, what is called now waits until that is over, for two round trips or three.
-        What already waits for a connection that is being opened uses the authenticator that the opening began with.
-        A connection whose authentication is refused is closed, and operations fail with
-        ``AuthenticationFailureException`` until a right authenticator is set. A live connection keeps the certificate
-        that it was opened with.
+        It does not wait. New connections use the new authenticator. Open connections authenticate again with a password
+        or a token: earlier requests get their responses, and later operations wait two or three round trips. Operations
+        that already wait for a new connection use the authenticator with which its opening began. A connection whose
+        authentication is refused is closed, and operations fail with ``AuthenticationFailureException`` until a valid
+        authenticator is set. An open connection keeps the certificate that it was opened with.
 
-        A password may follow a token and the other way round; a certificate only another one.
+        A password may follow a token and vice versa. Only a certificate may follow a certificate.
 
         Raises:
-            InvalidArgumentException: it does not go with the connection string, cannot follow the present one, or
-                cannot be read from its files; nothing has changed.
+            InvalidArgumentException: the authenticator does not fit the connection string, cannot follow the current
+                one, or cannot be read from its files. Nothing has changed.
             trio.ClosedResourceError: the cluster is closed.
         """
         self._driver.set_authenticator(authenticator)
 
     def statistics(self) -> ClientStatistics:
-        """Return a snapshot of connections and counters; after the cluster is closed, the last one."""
+        """Return a snapshot of connections and counters; the last one if the cluster is closed."""
         return self._driver.statistics()
 
     def diagnostics(self, *, report_id: str | None = None) -> DiagnosticsResult:
-        """Return how the connections stand, and how long ago each was heard of. Nothing is sent.
+        """Return the state of each connection and the time since its last response. Nothing is sent.
 
-        Call it inside ``trio.run``, which has the clock; after the cluster is closed, it describes its last moment.
+        Call it inside ``trio.run``, which has the clock. After the cluster is closed, it describes the last state.
 
         Args:
-            report_id: the name of the report; generated unless given.
+            report_id: name of the report; generated if None.
 
         Raises:
-            InvalidArgumentException: the report cannot be called so.
+            InvalidArgumentException: ``report_id`` is not a valid name.
 
         Source: SDK-RFC 0061 "The Diagnostics Command".
         """
         return self._driver.diagnostics(named(report_id))
 
     def subscribe_topology(self) -> AbstractAsyncContextManager[TopologyChanges]:
-        """Give the block the changes of the cluster's nodes, beginning with those that are known now.
+        """Give the block the changes of the cluster's nodes, beginning with the current nodes.
 
-        ``async with cluster.subscribe_topology() as changes: async for change in changes: ...``. A reader that is slow
-        misses the versions in between: each change leads from what it saw last to the newest. There is one sequence of
-        versions for each bucket that was opened, and one for the cluster, whose ``bucket`` is None.
+        ``async with cluster.subscribe_topology() as changes: async for change in changes: ...``. A slow reader misses
+        the versions in between: each change leads from the version that it saw last to the newest. Each open bucket has
+        its own sequence of versions. The cluster also has one, with ``bucket=None``.
 
         Raises:
             trio.ClosedResourceError: on entering: the cluster's block was left.
@@ -126,7 +125,7 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
         return self._driver.subscriptions.open()
 
     async def _noop(self, bucket: str | None = None) -> None:
-        """Have a node answer nothing: over the connection of ``bucket``, or over the one that belongs to none.
+        """Send a NOOP over a connection of ``bucket``, or over one without a bucket, and wait for the response.
 
         Raises:
             CouchbaseException: there is no such connection, and a retry was refused or came too late.
@@ -138,5 +137,5 @@ class Cluster(Watched, Queries, AnalyticsQueries, Searches):
 
 
 def running(driver: ClusterDriver, connection_string: str) -> AbstractAsyncContextManager[Cluster]:
-    """Give the block a cluster at work, which is shown with its connection string."""
+    """Run a cluster for the block. Its ``repr`` shows the connection string."""
     return in_background(driver, Cluster(driver, connection_string))

@@ -1,4 +1,4 @@
-"""Retry strategy and context values that a block gives to all operations in it."""
+"""Retry strategy and context values of all operations in a block."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from types import MappingProxyType
 from triclinium_core.retry.combined.strategies import AnyRetryStrategy, require_strategy
 
 block_strategy: ContextVar[AnyRetryStrategy | None] = ContextVar("triclinium.retrying", default=None)
-"""That of the innermost ``retrying``; None outside of any."""
+"""Strategy of the innermost ``retrying`` block; None outside of any."""
 block_values: ContextVar[Mapping[str, object] | None] = ContextVar("triclinium.client_context", default=None)
-"""What the ``client_context`` blocks around the caller have set; None outside of any."""
+"""Values of all surrounding ``client_context`` blocks; None outside of any."""
 
 
 @contextmanager
 def retrying(strategy: AnyRetryStrategy) -> Iterator[None]:
-    """Let ``strategy`` decide about all operations of the block, and of the tasks that are started in it.
+    """Use ``strategy`` for all operations of the block and of the tasks that are started in it.
 
-    The innermost block counts; the ``retry_strategy`` of a single call comes before any block. Strategies of either kind
-    are taken: Couchbase's, and those that hand out tokens.
+    The innermost block takes precedence. The ``retry_strategy`` argument of a call overrides any block. Both kinds of
+    strategies are accepted: Couchbase's, and token strategies.
 
     Raises:
-        InvalidArgumentException: ``strategy`` is no retry strategy.
+        InvalidArgumentException: ``strategy`` is not a retry strategy.
     """
     require_strategy(strategy)
     token = block_strategy.set(strategy)
@@ -35,9 +35,10 @@ def retrying(strategy: AnyRetryStrategy) -> Iterator[None]:
 
 @contextmanager
 def client_context(**values: object) -> Iterator[None]:
-    """Show ``values`` to the retry strategy of all operations of the block, and of the tasks that are started in it.
+    """Pass ``values`` to the retry strategy of all operations of the block and of the tasks that are started in it.
 
-    They arrive as ``RetryRequest.client_context``. An inner block adds to those around it, and wins where it repeats one.
+    The strategy finds them in ``RetryRequest.client_context``. An inner block adds to the outer ones and overrides a
+    value of the same name.
     """
     token = block_values.set(MappingProxyType({**(block_values.get() or {}), **values}))
     try:
@@ -47,10 +48,10 @@ def client_context(**values: object) -> Iterator[None]:
 
 
 def strategy_for(given: AnyRetryStrategy | None) -> AnyRetryStrategy | None:
-    """Return the strategy of a call: its own, that of the innermost ``retrying``, or None for the cluster's.
+    """Return the strategy of a call: its own, that of the innermost ``retrying`` block, or None for the cluster's.
 
     Raises:
-        InvalidArgumentException: ``given`` is no retry strategy.
+        InvalidArgumentException: ``given`` is not a retry strategy.
     """
     if given is None:
         return block_strategy.get()

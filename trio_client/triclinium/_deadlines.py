@@ -1,9 +1,9 @@
-"""``fail_after``: a cancel scope that knows whether what it interrupted may have happened.
+"""``fail_after``: a cancel scope that reports whether interrupted operations may have been applied.
 
-Each ``fail_after`` block that is open keeps a report. An operation that is cancelled writes itself into the reports of
-all blocks that may have cancelled it: those of its own task, and of every task above it. Context variables would not
-do: a task that an outsider starts into a nursery inside a block is cancelled by the block but has not inherited its
-variables, and an ambiguous write would go unreported. One entry too many is safe, one too few would be a lie.
+Each open ``fail_after`` block keeps a report. A cancelled operation adds itself to the reports of all blocks that may
+have cancelled it: those of its own task and of every task above it. Context variables would not work: a block also
+cancels a task that is started from outside into a nursery inside the block, but that task does not inherit the block's
+variables, so an ambiguous write would go unreported. An extra entry is safe; a missing one would be wrong.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from triclinium_core.shown import short_repr, total_repr
 
 @dataclass(frozen=True, slots=True)
 class AbandonedOperation:
-    """An operation that was given up before it was answered. Two are equal whatever their contexts say."""
+    """Operation that was abandoned before its response arrived. Equality ignores the context."""
 
     operation: str
-    """The method's name, such as ``upsert``."""
+    """Name of the method, such as ``upsert``."""
     key: str | None
     ambiguous: bool
-    """Whether it may have been applied, or still will be."""
+    """Whether it may have been or may still be applied."""
     context: ErrorContext = field(default_factory=ErrorContext, compare=False)
-    """What the client knew of it then: its retries, its node, what it waited for."""
+    """State of the operation at that moment: its retries, its node, the cause of its wait."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -44,10 +44,10 @@ class AbandonedOperation:
 
 
 class _BlockTimeout(errors.TimeoutException, trio.TooSlowError):
-    """What the two exceptions of ``fail_after`` share."""
+    """Common base of the two exceptions of ``fail_after``."""
 
     operations: tuple[AbandonedOperation, ...] = ()
-    """The newest abandoned operations, in order; at most 256, of which unambiguous ones are dropped first."""
+    """Newest abandoned operations, oldest first; at most 256. Unambiguous ones are dropped first."""
     ambiguous_count: int = 0
     """Number of abandoned operations that may have been applied, including those that are not in ``operations``."""
     unambiguous_count: int = 0
@@ -61,22 +61,22 @@ class _BlockTimeout(errors.TimeoutException, trio.TooSlowError):
 class AmbiguousTooSlowError(
     errors.AmbiguousTimeoutException, _BlockTimeout, rfc_class=errors.AmbiguousTimeoutException
 ):
-    """A ``fail_after`` block ran out of time, and something in it may or may not have been applied.
+    """A ``fail_after`` block ran out of time, and one of its operations may or may not have been applied.
 
-    ``trio.TooSlowError`` as well. ``operations`` lists the abandoned operations in order, at most 256 of them;
+    Also a ``trio.TooSlowError``. ``operations`` lists the abandoned operations in order, at most 256 of them;
     ``ambiguous_count`` and ``unambiguous_count`` count all.
     """
 
-    # Where users find it, and what tracebacks show.
+    # Tracebacks show this module; users import the class from it.
     __module__ = "triclinium.errors"
 
 
 class UnambiguousTooSlowError(
     errors.UnambiguousTimeoutException, _BlockTimeout, rfc_class=errors.UnambiguousTimeoutException
 ):
-    """A ``fail_after`` block ran out of time, and nothing that it gave up was applied.
+    """A ``fail_after`` block ran out of time, and none of its abandoned operations was applied.
 
-    ``trio.TooSlowError`` as well. ``operations`` lists the abandoned operations in order, at most 256 of them;
+    Also a ``trio.TooSlowError``. ``operations`` lists the abandoned operations in order, at most 256 of them;
     ``unambiguous_count`` counts all.
     """
 
@@ -86,15 +86,15 @@ class UnambiguousTooSlowError(
 SHOWN = 3
 """Maximum number of operations that the message names."""
 REMEMBERED_MAX = 256
-"""Maximum number of abandoned operations in one report, a few kilobytes each: enough to find the keys of a burst. A block may
-last as long as its program, and each cancelled operation adds one."""
+"""Maximum number of abandoned operations in one report, a few kilobytes each: enough to find the keys of a burst. A
+block may last as long as its program, and each cancelled operation adds one."""
 
 
 class Report:
-    """What was given up since one block was entered.
+    """Operations abandoned since one block was entered.
 
     Args:
-        is_last: whether no other block is to hear of it.
+        is_last: whether outer blocks do not get a report of these operations.
     """
 
     __slots__ = ("ambiguous_count", "is_last", "operations", "reason", "redact", "scope", "unambiguous_count")
@@ -102,17 +102,17 @@ class Report:
     def __init__(self, *, is_last: bool = False) -> None:
         self.is_last: bool = is_last
         self.operations: list[AbandonedOperation] = []
-        """The newest ``REMEMBERED_MAX`` of them; unambiguous ones make room first."""
+        """Newest ``REMEMBERED_MAX`` operations; unambiguous ones are dropped first."""
         self.ambiguous_count: int = 0
         """Number of ambiguous operations since the block was entered."""
         self.unambiguous_count: int = 0
         """Number of unambiguous operations since the block was entered."""
         self.redact: bool = False
-        """Whether a client that gave up one of them marks document ids in its log."""
+        """Whether a client that abandoned one of them marks document ids in its log."""
         self.scope: trio.CancelScope | None = None
-        """The scope whose deadline is the time limit of the block; None without a limit."""
+        """Scope whose deadline is the time limit of the block; None without a limit."""
         self.reason: AbandonReason | None = None
-        """The reason why the client ended all operations below; None unless it did."""
+        """Reason why the client ended all operations below; None unless it did."""
 
     @property
     def is_ambiguous(self) -> bool:
@@ -137,11 +137,11 @@ class Report:
 
 
 _open_reports: WeakKeyDictionary[trio.lowlevel.Task, list[Report]] = WeakKeyDictionary()
-"""The reports of each task's open blocks."""
+"""Reports of each task's open blocks."""
 
 
 def fail_after(seconds: Duration) -> AbstractContextManager[trio.CancelScope]:
-    """Give the block ``seconds``, as ``trio.fail_after`` does, and tell what became of its operations when it is late.
+    """Limit the block to ``seconds``, like ``trio.fail_after``. The timeout lists the operations that it abandoned.
 
     Args:
         seconds: relative to now, or a ``timedelta``; ``math.inf`` for no limit.
@@ -150,16 +150,16 @@ def fail_after(seconds: Duration) -> AbstractContextManager[trio.CancelScope]:
         The block's cancel scope.
 
     Raises:
-        AmbiguousTooSlowError: time is up, and an operation of this task or of one below it was given up that may have
-            been applied. It is an AmbiguousTimeoutException.
-        UnambiguousTooSlowError: time is up, and nothing that was given up was applied. It is an
+        AmbiguousTooSlowError: time is up, and an abandoned operation of this task or of a task below it may have been
+            applied. It is an AmbiguousTimeoutException.
+        UnambiguousTooSlowError: time is up, and no abandoned operation was applied. It is an
             UnambiguousTimeoutException.
         InvalidArgumentException: ``seconds`` is negative or not a number.
 
-    Both are ``trio.TooSlowError`` as well, and their ``operations`` lists the newest 256 that were given up, each with its
-    context. Older ones are dropped, unambiguous ones first; the counts and the class of the error include them. Their
-    own ``context`` has all of a single operation, and of several what is the same of all. An operation that an inner
-    scope had given up earlier counts too. The slower copies of ``get_any_replica`` do not count.
+    Both are also ``trio.TooSlowError``. Their ``operations`` lists the newest 256 abandoned operations, each with its
+    context. Older ones are dropped, unambiguous ones first; the counts and the class of the error include them. The
+    error's own ``context`` is that of a single operation; for several operations it has the values that all of them
+    share. Operations that an inner scope abandoned earlier count too. The slower copies of ``get_any_replica`` do not.
     """
     return _Block(check_duration(seconds, "seconds", endless=True))
 
@@ -167,8 +167,8 @@ def fail_after(seconds: Duration) -> AbstractContextManager[trio.CancelScope]:
 class _Block:
     """A ``fail_after`` block.
 
-    It is no generator: since CPython 3.13, the frames of ``contextlib`` would form a cycle with the ``Cancelled`` that the
-    block catches.
+    It is not a generator: since CPython 3.13, the frames of ``contextlib`` would form a cycle with the ``Cancelled``
+    that the block catches.
     """
 
     __slots__ = ("_report", "_reports", "_scope", "_seconds")
@@ -193,7 +193,7 @@ class _Block:
             self._scope.__exit__(kind, error, traceback)
         finally:
             self._reports.remove(self._report)
-            # The traceback of the exception that leaves refers to this frame: together they would form a cycle.
+            # The traceback of the raised exception refers to this frame: together they would form a cycle.
             del error, traceback
         if self._scope.cancelled_caught:
             raise self._too_slow()
@@ -212,7 +212,7 @@ class _Block:
 def noted(report: Report) -> Iterator[None]:
     """Add a report to those of the current task for the block.
 
-    A call of several operations uses one that ``is_last``, and informs the others with ``tell``.
+    A call of several operations uses one that ``is_last``, and reports to the outer blocks with ``tell``.
     """
     reports = _open_reports.setdefault(trio.lowlevel.current_task(), [])
     reports.append(report)
@@ -223,7 +223,7 @@ def noted(report: Report) -> Iterator[None]:
 
 
 def tell(operations: Sequence[AbandonedOperation], *, redact: bool) -> None:
-    """Write what this task gave up into the reports of all blocks that may have cancelled it. Never raises."""
+    """Add abandoned operations of this task to the reports of all blocks that may have cancelled it. Never raises."""
     for report in reports_of(trio.lowlevel.current_task()):
         for abandoned in operations:
             report.add(abandoned)
@@ -243,16 +243,16 @@ def reports_of(task: trio.lowlevel.Task) -> Sequence[Report]:
 def abandon_reason(task: trio.lowlevel.Task) -> AbandonReason:
     """Return the reason why an operation of ``task``, which is being cancelled, is abandoned. Never raises.
 
-    It is a timeout if a time limit above the task has passed whose scope can cancel the task. Trio does not report which
-    of several scopes ended a call, so a limit that passes together with another cancellation counts.
+    It is a timeout if a time limit above the task has passed whose scope can cancel the task. Trio does not report
+    which of several scopes ended a call, so a limit that passes together with another cancellation counts.
     """
     now = trio.current_time()
     late: list[trio.CancelScope] = []
     for report in _reports_above(task):
         if report.reason is not None:
             return report.reason
-        # Trio defines the scope as cancelled from its deadline on. Its ``cancel_called`` is not read: that would cancel
-        # the scope now, while trio delivers another cancellation.
+        # Trio regards the scope as cancelled from its deadline on. Reading ``cancel_called`` would cancel the scope
+        # immediately, while trio delivers another cancellation.
         if report.scope is not None and report.scope.deadline <= now:
             late.append(report.scope)
     reaches = any(_can_cancel(scope, task) for scope in late)
@@ -260,8 +260,8 @@ def abandon_reason(task: trio.lowlevel.Task) -> AbandonReason:
 
 
 def leave_reason() -> AbandonReason:
-    """Return the reason why the current task leaves a block with operations that have not ended."""
-    # A generator that is collected after the run is closed outside of it.
+    """Return the reason why the current task leaves a block with unfinished operations."""
+    # A generator that is collected after ``trio.run`` is closed outside of a task.
     if trio.lowlevel.in_trio_task() and trio.current_effective_deadline() == -math.inf:
         return abandon_reason(trio.lowlevel.current_task())
     return AbandonReason.NOT_NEEDED
@@ -277,9 +277,10 @@ def _reports_above(task: trio.lowlevel.Task) -> Iterator[Report]:
 
 
 def _can_cancel(scope: trio.CancelScope, task: trio.lowlevel.Task) -> bool:
-    """Return whether a scope surrounds a task, and no shield stands between them. Never raises.
+    """Return whether a scope surrounds a task with no shield between them. Never raises.
 
-    Trio has no public name for the scopes around a task. If a later version renames the private ones, every scope counts.
+    Trio has no public name for the scopes around a task. If a later version renames the private ones, every scope
+    counts.
     """
     try:
         status = task._cancel_status
@@ -305,7 +306,7 @@ def _too_slow(seconds: float, report: Report) -> AmbiguousTooSlowError | Unambig
 def _message(seconds: float, operations: tuple[AbandonedOperation, ...], report: Report) -> str:
     if not operations:
         return f"not done within {seconds:g} s; no operation was in flight"
-    # The ambiguous ones first: these are to be checked.
+    # Ambiguous operations first: the caller must check these.
     names = ", ".join(map(_name, sorted(operations, key=lambda each: not each.ambiguous)[:SHOWN]))
     ambiguous, count = report.ambiguous_count, report.count
     more = f" and {count - SHOWN} more" if count > SHOWN else ""
@@ -323,7 +324,7 @@ def _name(abandoned: AbandonedOperation) -> str:
 
 
 def _stories(operations: tuple[AbandonedOperation, ...]) -> str:
-    """Return the newest answer and the retries of the operations, each text once: operations often have the same."""
+    """Return the last response and the retries of the operations, each text once: operations often share a text."""
     stories = dict.fromkeys(_story(abandoned.context) for abandoned in operations)
     return "".join(list(stories)[:SHOWN])
 
@@ -334,7 +335,7 @@ def _story(context: ErrorContext) -> str:
 
 
 def _context(seconds: float, operations: tuple[AbandonedOperation, ...]) -> ErrorContext:
-    """Return what is known: all of a single operation, and of several what is the same of all."""
+    """Return the context of a single operation, or the values that several operations share."""
     timeout = seconds if math.isfinite(seconds) else None
     if not operations:
         return ErrorContext(timeout=timeout)

@@ -1,4 +1,4 @@
-"""A cluster that environment variables configure."""
+"""Cluster that environment variables configure."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ def open_cluster_from_environment(
     authenticator: Authenticator | None = None,
     **arguments: Unpack[ClusterArguments],
 ) -> AbstractAsyncContextManager[Cluster]:
-    """Give the block the cluster that variables such as ``TRICLINIUM_CONNECTION_STRING`` name, as ``open_cluster`` does.
+    """Open the cluster that variables such as ``TRICLINIUM_CONNECTION_STRING`` name, like ``open_cluster``.
 
-    Nothing else reads the environment: ``open_cluster`` is configured by its arguments alone. What the variables say is
-    laid over the arguments, first ``TRICLINIUM_PROFILE`` and then the others; the options of the connection string are
-    laid over both.
+    Only this function reads the environment: ``open_cluster`` uses nothing but its arguments. Variables override the
+    arguments, first ``TRICLINIUM_PROFILE`` and then the others. The options of the connection string override both.
 
     Args:
-        environ: ``os.environ``, or any mapping; variables that do not begin with ``TRICLINIUM_`` are left alone.
-        authenticator: who signs in where no variable says so.
-        arguments: those of ``open_cluster`` that are given by name.
+        environ: ``os.environ``, or any mapping; variables that do not begin with ``TRICLINIUM_`` are ignored.
+        authenticator: credentials to use unless a variable sets them.
+        arguments: the keyword arguments of ``open_cluster``.
 
     Raises:
-        InvalidArgumentException: a variable is unknown, missing or malformed, and is named; no error shows a secret. Or
-            an argument is wrong.
-        InternalError: on leaving: a background task crashed, which had cancelled the block.
+        InvalidArgumentException: a variable, which the error names, is unknown, missing or malformed, or an argument is
+            wrong. No error shows a secret.
+        InternalError: on leaving: a background task crashed and cancelled the block.
 
-    Cancellation: as of ``open_cluster``.
+    Cancellation: as in ``open_cluster``.
     """
     found = read_environment(environ)
     of_the_core = {name: value for name, value in arguments.items() if name in CoreArguments.__annotations__}
@@ -44,7 +43,7 @@ def open_cluster_from_environment(
     )
     options = found.over(given)
     read = {name: getattr(options, name) for name in CoreArguments.__annotations__}
-    # A tracer or a meter of the program's own is no option of the core, and stays unless a variable says otherwise.
+    # The core's options hold no tracer or meter of the user: keep the given one unless a variable overrides it.
     said = found.options.get(ClientOptions, {})
     read |= {name: said[name] for name in ("tracer", "meter") if name in said}
     return open_cluster(

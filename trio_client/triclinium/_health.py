@@ -1,4 +1,4 @@
-"""The health of a cluster or of one bucket: what ``Cluster`` and ``Bucket`` have in common."""
+"""Health checks of a cluster or of one bucket: the common part of ``Cluster`` and ``Bucket``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class Watched:
-    """What has connections and services whose health can be asked for: a cluster, or one bucket."""
+    """Object with connections and services whose health can be checked: a cluster or one bucket."""
 
     def __init__(self, driver: ClusterDriver, bucket: str | None) -> None:
         self._driver = driver
@@ -26,26 +26,27 @@ class Watched:
         service_types: Collection[Service] | None = None,
         parent_span: RequestSpan | None = None,
     ) -> PingResult:
-        """Have every service of every node answer, all at once: key-value a NOOP on each connection, the others a GET.
+        """Ping all services of all nodes at the same time: NOOP on each key-value connection, GET for the others.
 
-        Connections of a cluster are one to each node, which are opened where they are not, and stay; and those that
-        buckets have. Of a bucket they are its own, which are opened too. No retry strategy is asked. The report lists
-        as failed each endpoint that does not answer within the timeout of its service (``TimeoutOptions.kv``,
-        ``TimeoutOptions.query`` and so on), cannot be connected to, is lost, answers with an error such as 503, or has
-        no address in the client's network.
+        For a cluster, the key-value connections are one to each node, opened if necessary and kept open, and the open
+        connections of buckets. For a bucket they are its own, opened if necessary. The retry strategy is not used. The
+        report lists as failed each endpoint that does not respond within the timeout of its service
+        (``TimeoutOptions.kv``, ``TimeoutOptions.query`` and so on), cannot be connected to, is lost, responds with an
+        error such as 503, or has no address in the client's network.
 
-        A GET carries no credentials, so a ping neither reveals nor checks them; 401 and 403 count as answered.
+        A GET carries no credentials, so a ping neither reveals nor checks them; 401 and 403 count as success.
 
         Args:
-            report_id: the name of the report; generated unless given.
-            service_types: which services; all that the cluster has unless given. Services that it does not have are not
-                reported.
+            report_id: name of the report; generated if None.
+            service_types: services to ping; None for all services of the cluster. The report omits services that the
+                cluster does not have.
 
         Raises:
-            InvalidArgumentException: the report cannot be called so, or these are no services.
+            InvalidArgumentException: ``report_id`` is not a valid name, or ``service_types`` has other values than
+                services.
             trio.ClosedResourceError: the cluster's block was left.
 
-        Cancellation: harmless; the connections over HTTP that the ping waits for are closed.
+        Cancellation: harmless; the HTTP connections that the ping waits for are closed.
 
         Source: SDK-RFC 0061 "The ping Command".
         """
@@ -60,28 +61,29 @@ class Watched:
         service_types: Collection[Service] | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Open the connections of key-value, and wait until they are ready and the other services have answered a ping.
+        """Open the key-value connections; wait until they are ready and the other services respond to a ping.
 
-        Connections of a cluster are one to each node. Of a bucket they are its own as well. It waits for as long as it
-        takes; a cancel scope limits it. No retry strategy is asked. For documents, wait for their bucket:
+        For a cluster, the connections are one to each node. For a bucket, they include its own. There is no time limit;
+        use a cancel scope. The retry strategy is not used. Before operations on documents, wait for their bucket:
         ``cluster.bucket(name).wait_until_ready()``.
 
         Args:
-            desired_state: ONLINE for all nodes; DEGRADED for at least one of each service, over a connection of the bucket
-                where a bucket waits.
-            service_types: which services; unless given, all that the cluster has, views for a bucket only. A service that
-                it does not have is not waited for.
+            desired_state: ONLINE for all nodes; DEGRADED for at least one node of each service, and for a bucket at
+                least one of its connections.
+            service_types: services to wait for; None for all services of the cluster (views for a bucket only).
+                Services that the cluster does not have are skipped.
 
         Raises:
-            InvalidArgumentException: this is no state that can be waited for, or these are no services.
+            InvalidArgumentException: ``desired_state`` is not ONLINE or DEGRADED, or ``service_types`` has other values
+                than services.
             AuthenticationFailureException: key-value refused the credentials (pings of the other services carry none),
                 or the client refused a node that the wait needs, for example because of a wrong server signature.
             BucketAccessException: the bucket does not exist or is not open to this user.
             TlsException: TLS could not be established.
-            UnsupportedOperationException: the peer does not speak Couchbase's protocol.
+            UnsupportedOperationException: the server does not speak Couchbase's protocol.
             trio.ClosedResourceError: the cluster's block was left.
 
-        Cancellation: harmless; the connections of key-value are still opened.
+        Cancellation: harmless; the key-value connections are still opened.
 
         Source: SDK-RFC 0061 "The waitUntilReady Command".
         """
@@ -91,5 +93,5 @@ class Watched:
 
 
 def named(report_id: str | None) -> str:
-    """Return what a report is called."""
+    """Return the given report id, or a generated one."""
     return str(uuid.uuid4()) if report_id is None else report_id

@@ -1,4 +1,4 @@
-"""Bucket and scope: the way from a cluster to a collection. Nothing here talks to a server."""
+"""Bucket and scope, the path from a cluster to a collection. Creating them sends nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from triclinium_core.shown import total_repr
 
 
 class Bucket(Watched, ViewQueries):
-    """A bucket of the cluster. Whether it exists shows in the first operation."""
+    """Bucket of the cluster. If it does not exist, its first operation fails."""
 
     def __init__(self, driver: ClusterDriver, name: str) -> None:
         super().__init__(driver, check_name(name, "bucket"))
@@ -32,14 +32,14 @@ class Bucket(Watched, ViewQueries):
 
     @property
     def name(self) -> str:
-        """The bucket's name."""
+        """Name of the bucket."""
         return self._name
 
     def scope(self, name: str) -> Scope:
         """Return one of the bucket's scopes.
 
         Raises:
-            InvalidArgumentException: this cannot be the name of a scope.
+            InvalidArgumentException: ``name`` is not a valid scope name.
         """
         return Scope(self._driver, self._name, name)
 
@@ -51,12 +51,12 @@ class Bucket(Watched, ViewQueries):
         """Return a collection of the default scope.
 
         Raises:
-            InvalidArgumentException: this cannot be the name of a collection.
+            InvalidArgumentException: ``name`` is not a valid collection name.
         """
         return self.default_scope().collection(name)
 
     def collections(self) -> CollectionManager:
-        """Return what manages the bucket's scopes and collections."""
+        """Return the manager of the bucket's scopes and collections."""
         return CollectionManager(self._driver, self._name)
 
     def default_collection(self) -> Collection:
@@ -65,7 +65,7 @@ class Bucket(Watched, ViewQueries):
 
 
 class Scope(Queries, AnalyticsQueries, Searches):
-    """A scope of a bucket. Whether it exists shows in the first operation."""
+    """Scope of a bucket. If it does not exist, its first operation fails."""
 
     def __init__(self, driver: ClusterDriver, bucket: str, name: str) -> None:
         self._driver = driver
@@ -78,22 +78,22 @@ class Scope(Queries, AnalyticsQueries, Searches):
 
     @property
     def name(self) -> str:
-        """The scope's name."""
+        """Name of the scope."""
         return self._keyspace.scope
 
     @property
     def bucket_name(self) -> str:
-        """The name of the bucket that it belongs to."""
+        """Name of the scope's bucket."""
         return self._keyspace.bucket or ""
 
     def collection(self, name: str) -> Collection:
         """Return one of the scope's collections.
 
         Raises:
-            InvalidArgumentException: this cannot be the name of a collection.
+            InvalidArgumentException: ``name`` is not a valid collection name.
         """
         return Collection(self._driver, Keyspace(self._keyspace.bucket, self._keyspace.scope, name))
 
     def search_indexes(self) -> SearchIndexManager:
-        """Return what manages the scope's search indexes."""
+        """Return the manager of the scope's search indexes."""
         return SearchIndexManager(self._driver, SearchScope(self.bucket_name, self.name))

@@ -56,50 +56,50 @@ def open_cluster(
     meter: Meter | LoggingMeter | None = _METER,
     orphans: OrphanReporter | None = _ORPHANS,
 ) -> AbstractAsyncContextManager[Cluster]:
-    """Give the block a cluster; leaving the block closes all its connections at once.
+    """Open a cluster for the block; leaving the block closes all its connections immediately.
 
-    Where a strategy that has to be awaited is recording a success then, leaving waits for it: as long as the scopes around
-    the block permit, and not where the block raises.
+    If an asynchronous strategy is recording a success at that moment, leaving waits for it: as long as the scopes
+    around the block permit, and not if the block raises.
 
-    Entering waits for nothing: whatever is wrong with the cluster shows in the first operation. An exception of the
-    block leaves it as the very same object.
+    Entering does not wait for a connection. The first operation reports connection problems. An exception of the block
+    leaves it as the same object.
 
     Args:
-        connection_string: ``couchbase://host``, ``couchbases://host`` for TLS, or ``memcached://host``; with a port
-            where it is not the usual one.
-        authenticator: a password, a token or a certificate; None only over ``memcached://``. A certificate that is
-            named by its files is loaded into ``ssl_context``, if given.
-        timeouts: the safety net; 2.5 s for an operation unless given.
-        retry_strategy: ``FastFailOnTerminalErrorRetryStrategy()`` unless given; one that hands out tokens, such as
-            ``StandardRetryStrategy()``, is a budget of retries for the whole cluster.
-        circuit_breaker: on, with the usual numbers, unless given.
-        ssl_context: how to speak TLS; the system's trust store, verifying, unless given. If it does not verify
+        connection_string: ``couchbase://host``, ``couchbases://host`` for TLS, or ``memcached://host``; with a port if
+            it is not the default one.
+        authenticator: a password, a token or a certificate; None only for ``memcached://``. A certificate given by its
+            files is loaded into ``ssl_context``, if given.
+        timeouts: upper limits of operations and requests. Default: 2.5 s for a key-value operation.
+        retry_strategy: default: ``FastFailOnTerminalErrorRetryStrategy()``. A token strategy, such as
+            ``StandardRetryStrategy()``, is a retry budget for the whole cluster.
+        circuit_breaker: enabled with the default numbers if None.
+        ssl_context: settings of TLS. Default: the system's trust store, with verification. If it does not verify
             certificates and host names, the client logs a WARNING, and PLAIN and tokens need permission, as without
             TLS.
         connector: replaces TCP and TLS. Its attribute ``tls_is_verified`` must be False if its TLS does not verify
             certificates and host names.
-        resolver: replaces DNS where the nodes of a cluster are looked up by its name.
+        resolver: replaces DNS for the look-up of a cluster's nodes by its name.
         hello_after_auth: for servers that refuse HELLO before authentication.
-        renegotiate_on_corrupt_error_map: reconnect without extended errors where a node's error map is corrupt.
-        compression: whether values may travel compressed.
-        network: by which of its addresses each node is reached; by default that by which the cluster was found.
-        enable_dns_srv: whether a lone host without a port may be the name of a cluster in DNS.
+        renegotiate_on_corrupt_error_map: reconnect without extended errors if a node's error map is corrupt.
+        compression: allow compressed values on the wire. Default: True.
+        network: which addresses of the nodes to use: ``"default"``, ``"external"`` or another network's name.
+            ``"auto"``, the default, uses the network of the seed address.
+        enable_dns_srv: allow a single host without a port to be the DNS name of a cluster. Default: True.
         dns_srv_domains: domains at or below which targets of SRV records are accepted, in addition to those at or below
             the host of the connection string. A host of four labels or more also accepts targets at or below its
             parent.
-        max_http_connections: to each service of each node, at most; 0 for any number.
+        max_http_connections: maximum number of connections to each service of each node; 0 for no limit. Default: 64.
         redact_logs: mark user data as ``<ud>…</ud>`` in the log. Default: False.
-        tracer: who is told of the spans of each operation, or which operations are slow, and told of in the log; None for
-            neither.
-        meter: who is told how long each operation took, or how often the log tells of that; None for neither.
-        orphans: how the log tells of answers that nobody waited for any more; None for not at all.
+        tracer: a ``RequestTracer`` gets a span for each operation. The default logs slow operations instead. None
+            disables both.
+        meter: receives the durations of operations. The default logs a summary every ten minutes. None disables it.
+        orphans: logs responses that arrive after their operation ended. None disables it.
 
     Raises:
         InvalidArgumentException: an argument is wrong.
-        InternalError: on leaving: a background task crashed, which had cancelled the block.
+        InternalError: on leaving: a background task crashed and cancelled the block.
 
-    Cancellation: reaches the block and not the connections, so that a block that is being cancelled can still write
-    from within a shielded scope.
+    Cancellation: cancels the block, not the connections. Cleanup code can still write from a shielded scope.
     """
     options = ClientOptions(
         connection_string=connection_string,
@@ -133,7 +133,7 @@ def open_cluster(
 
 
 class CoreArguments(TypedDict, total=False):
-    """The arguments of ``open_cluster`` that are options of the core, which has the defaults; none has to be there."""
+    """Arguments of ``open_cluster`` that are options of the core, which has the defaults. All are optional."""
 
     timeouts: TimeoutOptions
     retry_strategy: AnyRetryStrategy
@@ -149,14 +149,14 @@ class CoreArguments(TypedDict, total=False):
 
 
 class ClientArguments(CoreArguments, total=False):
-    """Those of the core, and who is told of operations: the core's own business, or a user's."""
+    """Options of the core, and the tracer, the meter and the orphan reporter: the core's own or the user's."""
 
     tracer: RequestTracer | ThresholdLoggingTracer | None
     meter: Meter | LoggingMeter | None
 
 
 class ClusterArguments(ClientArguments, total=False):
-    """All arguments of ``open_cluster`` that are given by name."""
+    """Keyword arguments of ``open_cluster``."""
 
     ssl_context: ssl.SSLContext
     connector: Connector
@@ -173,9 +173,9 @@ async def run_cluster(
 ) -> None:
     """Run a cluster in your own nursery: ``cluster = await nursery.start(run_cluster, connection_string, auth)``.
 
-    It runs until it is cancelled. The arguments, and what it raises, are those of ``open_cluster``.
+    It runs until it is cancelled. It has the arguments and exceptions of ``open_cluster``.
 
-    Cancellation: closes the cluster at once.
+    Cancellation: closes the cluster immediately.
     """
     async with open_cluster(connection_string, authenticator, **arguments) as cluster:
         task_status.started(cluster)
@@ -193,10 +193,10 @@ def make_driver(
     rng: random.Random | None = None,
     make_nonce: Callable[[], str] = new_nonce,
 ) -> ClusterDriver:
-    """Return a driver with the real machine; tests pass their own randomness.
+    """Return a driver with the real machine. Tests pass their own randomness.
 
     Raises:
-        InvalidArgumentException: ``redact_logs`` is no flag, or the machine refuses an option.
+        InvalidArgumentException: ``redact_logs`` is not a bool, or the machine refuses an option.
     """
     log = Log(redact=check_flag(redact_logs, "redact_logs"))
     options = replace(options, tls_is_verified=verifies_tls(connector))
@@ -211,7 +211,7 @@ def make_driver(
         resolver=resolver,
         log=log,
         telemetry=telemetry,
-        # Of those that are slow, and of orphans, the log tells how long that took.
+        # The logs of slow operations and of orphans include the encoding time.
         measures_encoding=options.tracer is not None or options.orphans is not None,
         make_nonce=make_nonce,
         call_timeout=options.timeouts.management,
@@ -219,10 +219,10 @@ def make_driver(
 
 
 def users_tracer(given: RequestTracer | ThresholdLoggingTracer | None) -> RequestTracer | None:
-    """Return a tracer that is not the core's own business; None where it is, or where there is none.
+    """Return the tracer if the user implements it; None for the core's own tracer and for None.
 
     Raises:
-        InvalidArgumentException: it makes no spans.
+        InvalidArgumentException: the tracer has no method ``request_span``.
     """
     if given is None or isinstance(given, ThresholdLoggingTracer):
         return None
@@ -231,10 +231,10 @@ def users_tracer(given: RequestTracer | ThresholdLoggingTracer | None) -> Reques
 
 
 def users_meter(given: Meter | LoggingMeter | None) -> Meter | None:
-    """Return a meter that is not the core's own business; None where it is, or where there is none.
+    """Return the meter if the user implements it; None for the core's own meter and for None.
 
     Raises:
-        InvalidArgumentException: it makes no recorders.
+        InvalidArgumentException: the meter has no method ``value_recorder``.
     """
     if given is None or isinstance(given, LoggingMeter):
         return None
@@ -252,7 +252,7 @@ def _connector(given: Connector | None, ssl_context: ssl.SSLContext | None, opti
         raise errors.InvalidArgumentException(f"ssl_context has no effect {why}", parameter="ssl_context")
     connector = TcpConnector(ssl_context) if given is None else given
     check_method(connector, "connector", "connect", "connect(host, port, tls=...)")
-    # What does not go with the scheme is for the core to refuse, which knows why.
+    # The core refuses an authenticator that does not fit the scheme, and gives the reason.
     if tls:
         show_certificate(connector, options.authenticator)
     return connector

@@ -1,4 +1,4 @@
-"""Checks that a call is made on trio, and in the run of trio that its object belongs to."""
+"""Checks that a call runs on trio, and in the trio run of its object."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import trio
 
 
 def not_on_trio(what: str) -> RuntimeError:
-    """Return the error of a call on another event loop, or on none; ``what`` says what to call there, and why."""
+    """Return the error of a call outside of trio; ``what`` names the function to call there, and the reason."""
     return RuntimeError(f"{what} in trio.run, or in anyio.run(backend='trio')")
 
 
 class TrioRun:
-    """The run of trio that it is made in. What lives in one run cannot be used from another: they share no scheduler.
+    """Trio run in which this object is created. Other runs have other schedulers and cannot use its objects.
 
     Raises:
-        RuntimeError: it is made outside of any.
+        RuntimeError: it is created outside of a trio run.
     """
 
     __slots__ = ("_token",)
@@ -23,10 +23,11 @@ class TrioRun:
         self._token = trio.lowlevel.current_trio_token()
 
     def check_caller(self) -> None:
-        """Let callers of this run pass.
+        """Return if the caller is in this run.
 
         Raises:
-            RuntimeError: the caller is in another run, such as that of another thread, or in none. Nothing has happened.
+            RuntimeError: the caller is in another run, such as that of another thread, or in none. Nothing has
+                happened.
         """
         try:
             here = trio.lowlevel.current_trio_token()

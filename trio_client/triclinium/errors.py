@@ -1,9 +1,9 @@
 """Every exception that triclinium raises; ``triclinium_core.errors`` draws the tree.
 
-The two of ``fail_after``, ``AmbiguousTooSlowError`` and ``UnambiguousTooSlowError``, are ``trio.TooSlowError`` as well;
-catching ``AmbiguousTimeoutException`` or ``UnambiguousTimeoutException`` catches them too. ``RowsNotReadError`` is not
-a failure of a request but a mistake of its caller, and a ``RuntimeError``; so is ``ArgumentError``, a ``ValueError``,
-where a wrong argument has nothing to do with Couchbase.
+The two exceptions of ``fail_after``, ``AmbiguousTooSlowError`` and ``UnambiguousTooSlowError``, are also
+``trio.TooSlowError``; catching ``AmbiguousTimeoutException`` or ``UnambiguousTimeoutException`` catches them too.
+``RowsNotReadError`` is a mistake of the caller, not a failure of a request, and a ``RuntimeError``. ``ArgumentError``,
+a ``ValueError``, is raised for wrong arguments that have nothing to do with Couchbase.
 """
 
 from __future__ import annotations

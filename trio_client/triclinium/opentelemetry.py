@@ -1,6 +1,6 @@
-"""Spans and durations for OpenTelemetry: ``open_cluster(…, tracer=OpenTelemetryRequestTracer())``. Needs the extra ``opentelemetry``.
+"""Spans and durations for OpenTelemetry, with the extra ``opentelemetry``: ``OpenTelemetryRequestTracer()``.
 
-Names, attributes and units are those of OpenTelemetry's stable conventions for databases, as SDK-RFC 0067 has them.
+Names, attributes and units are those of OpenTelemetry's stable conventions for databases, as in SDK-RFC 0067.
 
 Source: SDK-RFC 0067 rev 27 "OpenTelemetryRequestTracer", "OpenTelemetryMeter".
 """
@@ -27,11 +27,11 @@ except ImportError as _missing:
 __all__ = ["OpenTelemetryMeter", "OpenTelemetryRequestSpan", "OpenTelemetryRequestTracer", "OpenTelemetryValueRecorder"]
 
 INSTRUMENTATION_NAME = "com.couchbase.client.python"
-"""Of the tracer and the meter: the RFC's prefix, and the language."""
+"""Name of the tracer and the meter: the RFC's prefix and the language."""
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.37.0"
-"""Of the conventions that the names follow (RFC 0067, revision 26)."""
+"""Schema of the conventions that define the names (RFC 0067, revision 26)."""
 BUCKET_BOUNDARIES = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
-"""Seconds, as OpenTelemetry's conventions advise for ``db.client.operation.duration``."""
+"""Histogram boundaries in seconds, as OpenTelemetry's conventions advise for ``db.client.operation.duration``."""
 
 _STATUS_CODES = {
     StatusCode.UNSET: trace.StatusCode.UNSET,
@@ -41,13 +41,13 @@ _STATUS_CODES = {
 
 
 class OpenTelemetryRequestSpan:
-    """A span of OpenTelemetry as a span of this client: for ``parent_span``, where it is not the current one.
+    """OpenTelemetry span as a span of this client, for a ``parent_span`` that is not the current span.
 
-    Spans inside of it have its context, with the baggage, whichever task begins them.
+    Its child spans have its context, with the baggage, in any task.
 
     Args:
-        span: what all is passed on to.
-        context: in which it is; the current one unless given.
+        span: the wrapped span.
+        context: context of the span; the current one if None.
     """
 
     __slots__ = ("context", "span")
@@ -80,18 +80,18 @@ class OpenTelemetryRequestSpan:
         self.span.end()
 
     def as_current(self) -> AbstractContextManager[object]:
-        """Make the span the current one for a block, which does not end it."""
+        """Make the span the current one for a block. Leaving the block does not end the span."""
         return trace.use_span(self.span, record_exception=False, set_status_on_exception=False)
 
 
 class OpenTelemetryRequestTracer:
-    """Makes spans of OpenTelemetry, of the kind CLIENT.
+    """Tracer that creates OpenTelemetry spans of kind CLIENT.
 
-    The parent of a span is the one that is current in the calling task, unless the call names another one: a span of this
-    client, or one of OpenTelemetry.
+    The parent of a span is the current span of the calling task, unless the call names another one: a span of this
+    client or an OpenTelemetry span.
 
     Args:
-        tracer_provider: gives the tracer; the program's global one unless given.
+        tracer_provider: source of the tracer; the global one if None.
     """
 
     __slots__ = ("_tracer",)
@@ -109,11 +109,11 @@ class OpenTelemetryRequestTracer:
         """Begin a span.
 
         Args:
-            parent: one of OpenTelemetry's own is taken in the current context, with its baggage.
-            attributes: those that a sampler sees.
+            parent: an OpenTelemetry span is taken in the current context, with its baggage.
+            attributes: attributes that a sampler sees.
 
         Raises:
-            InvalidArgumentException: ``parent`` is no span of OpenTelemetry.
+            InvalidArgumentException: ``parent`` is not a span.
         """
         if parent is None:
             context = None
@@ -131,11 +131,11 @@ class OpenTelemetryRequestTracer:
 
 
 class OpenTelemetryValueRecorder:
-    """Records durations into a histogram of OpenTelemetry, in seconds.
+    """Recorder of durations in an OpenTelemetry histogram, in seconds.
 
     Args:
-        histogram: of the metric.
-        tags: what the durations have in common.
+        histogram: histogram of the metric.
+        tags: common attributes of the durations.
     """
 
     __slots__ = ("_histogram", "_tags")
@@ -150,10 +150,10 @@ class OpenTelemetryValueRecorder:
 
 
 class OpenTelemetryMeter:
-    """Makes histograms of OpenTelemetry, one a metric.
+    """Meter that creates OpenTelemetry histograms, one for each metric.
 
     Args:
-        meter_provider: gives the meter; the program's global one unless given.
+        meter_provider: source of the meter; the global one if None.
     """
 
     __slots__ = ("_histograms", "_meter")
@@ -164,7 +164,7 @@ class OpenTelemetryMeter:
         self._histograms: dict[str, metrics.Histogram] = {}
 
     def value_recorder(self, name: str, tags: Mapping[str, str]) -> OpenTelemetryValueRecorder:
-        """Return what records the durations of a metric that have these tags."""
+        """Return the recorder of durations for a metric and its tags."""
         histogram = self._histograms.get(name)
         if histogram is None:
             histogram = self._histograms[name] = self._meter.create_histogram(
@@ -177,4 +177,4 @@ class OpenTelemetryMeter:
 
 
 _DESCRIPTIONS = {OPERATION_DURATION: "Duration of database client operations."}
-"""What OpenTelemetry's conventions say of a metric."""
+"""Descriptions of metrics in OpenTelemetry's conventions."""

@@ -1,4 +1,4 @@
-"""The commands of ``triclinium``: a module each, or a folder where one is not enough; ``group`` finds them."""
+"""Commands of ``triclinium``, each in a module or a folder; ``group`` finds them."""
 
 from __future__ import annotations
 

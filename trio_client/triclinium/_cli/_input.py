@@ -14,30 +14,30 @@ from triclinium_core.options import SECONDS_MAX
 T = TypeVar("T")
 
 LISTED_MAX = 12
-"""A longer list of choices does not fit one line."""
+"""Maximum number of choices in an error message: more do not fit one line."""
 HELP_LISTS_THEM = "--help lists them"
 
 
 class WrongInput(click.ClickException):
-    """The command line, or what it names, cannot be understood: one line, and exit status 2."""
+    """Invalid command line, or invalid input that it names: one line, and exit status 2."""
 
     exit_code = 2
 
 
 def choose(name: str, choices: Mapping[str, T], what: str) -> T:
-    """Return the one of ``choices`` that ``name`` stands for, as ``choose_name`` finds it."""
+    """Return the one of ``choices`` with this name, as ``choose_name`` finds it."""
     return choices[choose_name(name, choices, what)]
 
 
 def choose_name(name: str, names: Iterable[str], what: str, *, otherwise: str = HELP_LISTS_THEM) -> str:
-    """Return the one of ``names`` that is meant; case does not matter, nor does ``-`` for ``_``.
+    """Return the matching one of ``names``, ignoring case and the difference between ``-`` and ``_``.
 
     Args:
-        what: what it is the name of.
-        otherwise: the next step where nothing resembles ``name`` and there are many others.
+        what: kind of thing that the name stands for.
+        otherwise: next step to show if nothing resembles ``name`` and there are many others.
 
     Raises:
-        WrongInput: it is not one of them; the line says which may have been meant.
+        WrongInput: no name matches; the line suggests similar names.
     """
     known = {_canonical(each): each for each in names}
     found = known.get(_canonical(name))
@@ -47,7 +47,7 @@ def choose_name(name: str, names: Iterable[str], what: str, *, otherwise: str = 
 
 
 def suggestion(name: str, choices: Iterable[str], otherwise: str = HELP_LISTS_THEM) -> str:
-    """Return which of ``choices`` may have been meant, or which there are where they are few, as the end of a line."""
+    """Return the end of an error line: the similar ones of ``choices``, or all of them if they are few."""
     keys = {_canonical(key): key for key in choices}
     meant = [keys[match] for match in get_close_matches(_canonical(name), keys, n=2)]
     if meant:
@@ -58,7 +58,7 @@ def suggestion(name: str, choices: Iterable[str], otherwise: str = HELP_LISTS_TH
 
 
 def spelled(option: str) -> str:
-    """Return an option as it is typed."""
+    """Return an option as the user types it."""
     return f"--{option.replace('_', '-')}"
 
 
@@ -67,17 +67,17 @@ def _canonical(name: str) -> str:
 
 
 class WholeNumber(click.IntRange):
-    """A whole number in a range; the error for anything else says so."""
+    """Whole number in a range. Its error gives the range."""
 
     name = "whole number"
 
 
 class DurationParameter(click.FloatRange):
-    """A number of at least 0, or of more than 0, within the range of every clock; "not a number" is refused.
+    """Number of at least 0, or more than 0, within the range of every clock. NaN is refused.
 
     Args:
-        endless: whether ``inf`` will do.
-        unit: what 1 stands for, in seconds.
+        endless: whether ``inf`` is allowed.
+        unit: value of 1 in seconds.
     """
 
     name = "number"

@@ -11,27 +11,27 @@ import click
 from triclinium._cli._input import WholeNumber, spelled
 
 COUNT: Mapping[str, object] = {"type": WholeNumber(min=0), "metavar": "N"}
-"""Settings of an option that is a number of things."""
+"""Settings of an option that is a count."""
 
 
 def option(*flags: str, **settings: Any) -> Any:
-    """Return a field that is an option, made with ``click.option``.
+    """Return a field that is an option, created with ``click.option``.
 
     Args:
-        flags: how it is written; like the field unless given.
+        flags: spellings of the option; default: the name of the field.
     """
     return field(metadata={"flags": flags, "settings": settings})
 
 
 def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command the options of a class, and passes it an object of that as ``options``."""
+    """Return a decorator that adds the options of a class to a command, and passes an object of it as ``options``."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def packed(*args: Any, **given: Any) -> None:
             values = {each.name: given.pop(each.name) for each in fields(options)}
             command(*args, options=options(**values), **given)
 
-        # The command's words are the help, and its parameters so far are those of the decorators below.
+        # The command's docstring is the help. Its present parameters come from the decorators below.
         packed.__doc__ = command.__doc__
         packed.__dict__.update(command.__dict__)
         for each in reversed(fields(options)):
@@ -43,5 +43,5 @@ def takes(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., N
 
 
 def given(options: Any, names: Collection[str]) -> list[str]:
-    """Return which of the options ``names`` were given, in the order of ``--help``."""
+    """Return the ones of ``names`` whose options were given, in the order of ``--help``."""
     return [each.name for each in fields(options) if each.name in names and getattr(options, each.name) is not None]

@@ -1,4 +1,4 @@
-"""Output of commands, and their exit when it is lost or on Control-C."""
+"""Output of commands, and their exit on lost output or Control-C."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rich.text import Text
 from triclinium_core.shown import printable
 
 NOT_WRITTEN = 74
-"""Exit status where the output could not be written, as in sysexits.h; no command says anything else with it."""
+"""Exit status if the output cannot be written, as in sysexits.h; no command uses it for anything else."""
 
 NOBODY_READS = 141
-"""Exit status where the reader of the output has left: that of a program which SIGPIPE ends, as a shell tells it."""
+"""Exit status if the reader of the output closed the pipe: that of a program killed by SIGPIPE, in a shell's form."""
 
 
 class OutputLost(click.ClickException):
-    """Standard output takes nothing any more: the device is full, say."""
+    """Standard output cannot be written, for example because the device is full."""
 
     exit_code = NOT_WRITTEN
 
@@ -31,7 +31,7 @@ class OutputLost(click.ClickException):
 
 
 class ReaderLeft(OutputLost):
-    """The reader of standard output has left and has seen enough, so nothing is printed."""
+    """The reader of standard output closed the pipe, so nothing is printed."""
 
     exit_code = NOBODY_READS
 
@@ -40,17 +40,17 @@ class ReaderLeft(OutputLost):
 
 
 class _Descriptor(io.FileIO):
-    """A file descriptor that is written to; after its first failure everything vanishes, so that buffers can be flushed."""
+    """File descriptor for writing. After its first failure it discards all data, so that buffers can be flushed."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number, "wb", closefd=False)
         self._is_lost = False
 
     def write(self, data: Any) -> int:
-        """Write what fits.
+        """Write as much as possible.
 
         Raises:
-            OutputLost: nothing does, for the first time.
+            OutputLost: the first write failed.
         """
         if not self._is_lost:
             try:
@@ -63,13 +63,13 @@ class _Descriptor(io.FileIO):
 
 @contextmanager
 def checked_output() -> Iterator[None]:
-    """Have writing to standard output raise ``OutputLost`` in the block, and nothing else.
+    """Make a failed write to standard output raise ``OutputLost`` in the block.
 
-    What its encoding has no character for is written as an escape. Output that is captured, or closed, stays as it is.
+    A character that the encoding lacks is written as an escape. Captured or closed output is not changed.
     """
     plain = sys.stdout
     buffer = getattr(plain, "buffer", None)
-    # Without buffering (PYTHONUNBUFFERED) the descriptor stands right below the text.
+    # Without buffering (PYTHONUNBUFFERED), the descriptor is directly below the text layer.
     if not isinstance(plain, io.TextIOWrapper) or type(getattr(buffer, "raw", buffer)) is not io.FileIO:
         yield
         return
@@ -95,13 +95,13 @@ Ts = TypeVarTuple("Ts")
 
 
 def run_trio(work: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
-    """Return what ``work(*args)`` returns.
+    """Return the result of ``work(*args)``.
 
-    Two exceptions may leave a nursery in a group, where nobody would recognise them, and are taken out of it.
+    Two exceptions may leave a nursery in a group, where callers would not recognise them. They are taken out of it.
 
     Raises:
         click.Abort: Control-C.
-        OutputLost: what the command prints cannot be written.
+        OutputLost: the command's output cannot be written.
     """
     ending: Exception
     try:

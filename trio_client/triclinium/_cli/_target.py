@@ -16,7 +16,7 @@ from triclinium_core.options import PasswordAuthenticator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetOptions:
-    """The credentials of a command, and the certificates it trusts."""
+    """Credentials and trusted certificates of a command."""
 
     username: str | None = option(metavar="NAME", envvar="TRICLINIUM_USERNAME", show_envvar=True)
     password: str | None = option(
@@ -31,11 +31,11 @@ class TargetOptions:
 
 
 def authenticator_for(target: ConnectionString, options: TargetOptions) -> PasswordAuthenticator | None:
-    """Return who connects; None where nobody is asked for a name. What is missing is asked for on a terminal.
+    """Return the credentials; None for ``memcached://``. Prompt for missing ones on a terminal.
 
     Raises:
-        WrongInput: something is missing, and nobody is there to be asked.
-        InvalidArgumentException: a name or password that cannot be one.
+        WrongInput: something is missing, and there is no terminal.
+        InvalidArgumentException: the name or the password is not valid.
     """
     if target.scheme is Scheme.MEMCACHED:
         return None
@@ -55,15 +55,15 @@ def _asked_for(name: str, value: str | None, *, hide_input: bool) -> str:
 
 
 def is_interactive() -> bool:
-    """Tell whether somebody is there to be asked."""
+    """Return whether standard input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def ssl_context_for(target: ConnectionString, ca_file: str | None) -> ssl.SSLContext | None:
-    """Return which certificates are trusted; None for those of the system.
+    """Return a context with the trusted certificates; None for those of the system.
 
     Raises:
-        WrongInput: the file holds none, or there is no TLS.
+        WrongInput: the file has no certificates, or the scheme has no TLS.
     """
     if ca_file is None:
         return None

@@ -20,22 +20,22 @@ COMMANDS: Mapping[str, str] = {
     "serve": "triclinium._cli.serve.serve_command",
     "simulate": "triclinium._cli.simulate.simulate_command",
 }
-"""Each command, and the module that defines it under the same name."""
+"""Module of each command, which defines it under the same name."""
 
 
 CLICK_WRITES = (click.MissingParameter, click.NoSuchOption, click.BadOptionUsage)
-"""Errors whose words are not ours, and name no next step."""
+"""Errors with messages of click, which have no next step."""
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it is asked for, and reports wrong input in one line."""
+    """Group that imports a command on demand, and reports wrong input in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; None where no command has that name."""
+        """Return a command; None if no command has that name."""
         if cmd_name not in COMMANDS:
             return None
         command = getattr(import_module(COMMANDS[cmd_name]), cmd_name)
@@ -45,7 +45,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that ``args`` begin with, and the rest of them.
+        """Return the command at the beginning of ``args``, and the rest of them.
 
         Raises:
             WrongInput: no command has that name.
@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run the command line, and have output that is lost told like any other error."""
+        """Run the command line, and report lost output like any other error."""
         with checked_output():
             return super().main(*args, **extra)
 
@@ -63,7 +63,7 @@ class LazyGroup(click.Group):
         """Run the command.
 
         Raises:
-            WrongInput: its arguments are wrong; without the lines on usage, which hide what is wrong.
+            WrongInput: its arguments are wrong. The usage lines are omitted, because they hide the error.
         """
         try:
             return super().invoke(ctx)

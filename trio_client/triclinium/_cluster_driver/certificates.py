@@ -1,4 +1,4 @@
-"""Client certificates of authenticators, and how they reach a connector."""
+"""Client certificates of authenticators: loading them into the TLS context of a connector."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def verifies_tls(connector: Connector) -> bool:
 
 
 def show_certificate(connector: Connector, authenticator: Authenticator | None) -> None:
-    """Have a connector show the certificate of a ``CertificateAuthenticator``; do nothing for any other.
+    """Load the certificate of a ``CertificateAuthenticator`` into a connector; do nothing for any other.
 
     Raises:
-        InvalidArgumentException: there is no certificate to show, its files cannot be read, or the connector is not ours, and
-            does TLS itself.
+        InvalidArgumentException: there is no certificate to load, its files cannot be read, or the connector is not
+            ours and does its own TLS.
     """
     if not isinstance(authenticator, CertificateAuthenticator):
         return
@@ -44,7 +44,7 @@ def _load(context: ssl.SSLContext, authenticator: CertificateAuthenticator) -> N
     path, key_path = authenticator.cert_path, authenticator.key_path
     assert path is not None
     try:
-        # Without any password OpenSSL would ask for it on the terminal.
+        # Without a password argument, OpenSSL prompts for one on the terminal.
         context.load_cert_chain(path, key_path, password=authenticator.key_password or "")
     except (OSError, ValueError) as error:
         files = path if key_path is None else f"{path} and {key_path}"

@@ -1,6 +1,7 @@
-"""The driver of the client machine: each call of a user goes through here to the machine, and back.
+"""Driver of the client machine: passes each call of a user to the machine and returns its result.
 
-A call parks its task until the machine settles its operation, inquiry or request. Nothing here decides anything.
+A call parks its task until the machine completes or fails its operation, inquiry or request. The driver makes no
+decisions.
 """
 
 from __future__ import annotations
@@ -76,21 +77,21 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 Asked = Operation | Inquiry | ServiceRequest
-"""Everything that a user asks the machine for."""
+"""Everything that a user can submit to the machine."""
 Outcome = Result | ServiceResult | RowsReceived
-"""Everything that a task is resumed with, if not with an error."""
+"""Everything that a task can be resumed with, except errors."""
 
 
 class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
-    """One client at work.
+    """Driver of one client.
 
     Args:
-        machine: decides everything.
+        machine: makes all decisions.
         connector: opens streams to nodes.
-        log: takes the machine's reports.
-        telemetry: a user's tracer and meter; None without them.
-        measures_encoding: whether the machine needs to know how long payloads took to encode.
-        resolver: looks up the names of clusters; DNS unless given.
+        log: receives the machine's reports.
+        telemetry: the user's tracer and meter; None without them.
+        measures_encoding: whether to pass the encoding times of payloads to the machine.
+        resolver: looks up the names of clusters; DNS if None.
         make_nonce: returns entropy for SCRAM, one nonce for each stream.
     """
 
@@ -110,7 +111,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         call_timeout: float = math.inf,
     ) -> None:
         self.call_timeout: float = call_timeout
-        """Seconds that a call of several operations or requests may take; for those who make such calls."""
+        """Time limit of a call of several operations or requests in seconds; applied by those calls."""
         self.redacts: bool = log.redact
         """Whether the log marks user data."""
         self.subscriptions: Subscriptions = Subscriptions(
@@ -129,9 +130,9 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         self._calls = calls = Calls(telemetry)
         self._watched = watched = WatchedOperations()
         self._submissions: dict[Token, OperationSubmitted] = {}
-        """Submissions of tasks since the machine got the last ones; the submitter feeds all of them at once."""
+        """Submissions since the last event to the machine; the submitter feeds all of them together."""
         self._submitter: trio.lowlevel.Task | None = None
-        """The task that feeds them, while it sleeps."""
+        """The task that feeds them, while it is asleep."""
         super().__init__(machine, connector=connector, log=log, make_nonce=make_nonce)
         reports = RetryReports(log, self._waiters, calls, watched)
         self._reports = reports
@@ -157,17 +158,17 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     @trio.lowlevel.enable_ki_protection
     def close(self) -> None:
-        """End all connections and background tasks at once; calls that still wait raise ``trio.ClosedResourceError``.
+        """End all connections and background tasks immediately; pending calls raise ``trio.ClosedResourceError``.
 
-        Only strategies that are recording a success go on, until the scopes around ``run`` are cancelled.
+        Only strategies that are recording a success continue, until the scopes around ``run`` are cancelled.
         """
         super().close()
-        # Of rows that are being read, and that no task waits for just now.
+        # Also end requests whose rows are being read and whose reader is not waiting at this moment.
         self._calls.end_all(self._ending("its rows were not read to the end"))
         self.subscriptions.close()
 
     def _finish(self) -> None:
-        # The collector does not look into requests in flight, which would keep their strategies, and with these the client.
+        # The collector skips requests in flight. They would keep their strategies alive, and these the client.
         for token in tuple(self._waiters.open):
             self.feed(OperationAbandoned(token))
         for report in self._cluster_machine.last_reports(trio.current_time()):
@@ -185,27 +186,29 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     ) -> R:
         """Submit the operation, inquiry, or request without rows that ``make`` returns, and return its result.
 
-        It is sent at once if no other task waits, otherwise with the operations of the same pass of trio's loop.
-        Always a checkpoint; if ``make`` raises or the operation settles while it is submitted, it cannot be cancelled.
+        It is sent immediately if no other task waits, otherwise with the operations of the same pass of trio's loop.
+        Always a checkpoint. If ``make`` raises or the operation ends during submission, the call cannot be cancelled.
 
         Args:
-            make: builds the operation out of ``args`` and ``kwargs``; a pending cancellation may be noticed only later.
-            strategy: the call's own; None for that of the block, or the cluster. No matter for an inquiry.
-            parent: the span that the call's is a part of, or its shared call; None for what the tracer takes for it.
+            make: builds the operation from ``args`` and ``kwargs``; a pending cancellation may be noticed only
+                afterwards.
+            strategy: strategy of the call; None for that of the block or the cluster. Ignored for an inquiry.
+            parent: parent span of the call, or its shared call; None for the tracer's choice.
 
         Raises:
             trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
             InternalError: a background task crashed.
-            CouchbaseException: what the machine decided.
-            RuntimeError: it is called in another trio run; that is no checkpoint.
-            Exception: whatever ``make`` raised, or that ``parent`` is no span; nothing was sent.
+            CouchbaseException: the operation failed; the machine decides how.
+            RuntimeError: it is called in another trio run; this is not a checkpoint.
+            Exception: ``make`` raised it, or ``parent`` is not a span; nothing was sent.
 
-        Cancellation: one that is pending sends nothing. Later, the operation is abandoned; a write may have been applied.
+        Cancellation: if it is pending, nothing is sent. Later, the operation is abandoned; a write may have been
+        applied.
         """
         if get_ident() != self._thread:
             self.check_caller()
         is_alone = not self._waiters.open
-        if is_alone:  # Beside others it is submitted when the task is parked, and so known not to be cancelled.
+        if is_alone:  # With other tasks, submission waits until the task is parked, and so known not to be cancelled.
             await trio.lowlevel.checkpoint_if_cancelled()
         token = next(self._tokens)
         make = make if self.telemetry is None and parent is None else self._calls.told(token, parent, make)
@@ -218,7 +221,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             self._calls.end(token, error)
             await trio.lowlevel.cancel_shielded_checkpoint()
             raise
-        del make, args, kwargs  # Ten thousand tasks that wait need not keep them.
+        del make, args, kwargs  # Ten thousand waiting tasks need not keep them alive.
         waiter = Waiter(token, operation, trio.lowlevel.current_task(), self._leave)
         if not isinstance(operation, Operation):
             await self._submit_asked(waiter, operation, strategy)
@@ -235,7 +238,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
                     trio.lowlevel.reschedule(self._submitter)
                     self._submitter = None
             del submission  # While the task waits, only the machine needs it.
-        del operation  # A traceback may keep this frame, and the collector skips operations.
+        del operation  # A traceback may keep this frame alive, and the collector skips operations.
         if token in self._waiters.open:
             waiter.is_parked = True
             result = await trio.lowlevel.wait_task_rescheduled(waiter.abort)
@@ -249,17 +252,17 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
     async def open_rows(
         self, request: ServiceRequest, strategy: AnyRetryStrategy | None, parent: RequestSpan | None
     ) -> OpenRows:
-        """Submit a request with rows; return them when the first have come, or the end.
+        """Submit a request with rows; return them when the first rows or the end have arrived.
 
-        Its span lasts until the answer is whole, or the rows are closed.
+        Its span lasts until the response is complete, or the rows are closed.
 
         Raises:
             trio.ClosedResourceError: the cluster is closed, or was closed meanwhile.
             InternalError: a background task crashed.
-            CouchbaseException: what the machine decided.
-            RuntimeError: it is called in another trio run; that is no checkpoint.
+            CouchbaseException: the request failed; the machine decides how.
+            RuntimeError: it is called in another trio run; this is not a checkpoint.
 
-        Cancellation: the request is abandoned; one that is not read-only may have been applied.
+        Cancellation: the request is abandoned; a request that is not read-only may have been applied.
         """
         rows = OpenRows(next(self._tokens), request)
         if self.telemetry is not None:
@@ -270,15 +273,15 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     @trio.lowlevel.enable_ki_protection
     async def more_rows(self, rows: OpenRows) -> None:
-        """Wait until ``rows`` have more, or their end.
+        """Wait for more of ``rows``, or for their end.
 
-        It raises as ``open_rows`` does. After that, or after being cancelled, the request is over.
+        It has the exceptions of ``open_rows``. After an exception or a cancellation, the request has ended.
         """
         await self._take_rows(rows, RowsWanted(rows.token))
 
     @trio.lowlevel.enable_ki_protection
     def close_rows(self, rows: OpenRows, fault: DecoderFault | None = None) -> None:
-        """Abandon a request whose rows are no longer needed. Harmless if it has ended.
+        """Abandon a request whose rows are no longer needed. Has no effect on a request that has ended.
 
         Args:
             fault: the defect if the decoder of the rows failed.
@@ -317,7 +320,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             rows.rows, rows.result = (), result
 
     def _abandon_rows(self, rows: OpenRows, reason: AbandonReason, fault: DecoderFault | None = None) -> None:
-        """Abandon a request of which rows have arrived, and nothing waits for more."""
+        """Abandon a request of which rows have arrived and for which no task waits."""
         if reason is AbandonReason.NOT_NEEDED:
             self._calls.end(rows.token, None)
         else:
@@ -328,10 +331,10 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     @trio.lowlevel.enable_ki_protection
     def set_authenticator(self, authenticator: Authenticator) -> None:
-        """Have connections speak for ``authenticator`` from now on.
+        """Use ``authenticator`` for all connections from now on.
 
         Raises:
-            InvalidArgumentException: it cannot follow the present one, or its files cannot be read.
+            InvalidArgumentException: it cannot follow the current one, or its files cannot be read.
             trio.ClosedResourceError: the cluster is closed.
             InternalError: a background task crashed.
             RuntimeError: it is called in another trio run, or in none.
@@ -346,9 +349,9 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     @trio.lowlevel.enable_ki_protection
     def send_off(self, operation: Operation) -> None:
-        """Have an operation sent, if its connection is ready, whose result nothing waits for.
+        """Send an operation if its connection is ready, without waiting for its result.
 
-        For tasks of ours, which run where this works.
+        Only for the client's own tasks, which run in the right trio run.
         """
         token = next(self._tokens)
         self.feed(OperationSubmitted(token, operation))
@@ -356,7 +359,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     @trio.lowlevel.enable_ki_protection
     def call_ended(self, name: WrappingCall, seconds: float) -> None:
-        """Report that a call of several operations has ended. For tasks of ours, as ``send_off``."""
+        """Report that a call of several operations has ended. Only for the client's own tasks, like ``send_off``."""
         self.feed(CallEnded(name, seconds))
 
     @trio.lowlevel.enable_ki_protection
@@ -371,14 +374,14 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         """Return the machine's report.
 
         Raises:
-            RuntimeError: it is called in another trio run, which has another clock, or in none.
+            RuntimeError: it is called outside of the cluster's trio run, which has another clock.
         """
         self.check_caller()
         return self._cluster_machine.diagnostics(report_id, trio.current_time())
 
     @trio.lowlevel.enable_ki_protection
     async def _submit_together(self) -> None:
-        """Submit what all tasks of one pass of trio's loop have asked for."""
+        """Submit together the operations that all tasks have queued in one pass of trio's loop."""
         while True:
             if not self._submissions:
                 self._submitter = trio.lowlevel.current_task()
@@ -386,7 +389,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             submitted = OperationsSubmitted(tuple(self._submissions.values()))
             self._submissions.clear()
             self.feed(submitted)
-            # They may be large, and the next ones may be long in coming.
+            # They may be large, and the next submissions may take long to arrive.
             del submitted
 
     def _stop_submitting(self, _: object) -> trio.lowlevel.Abort:
@@ -395,7 +398,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     def _abandoned(self, waiter: Waiter[Asked, Outcome]) -> OperationAbandoned:
         token = waiter.token
-        # Given up before it was submitted, it was never sent.
+        # An operation that is abandoned before its submission was never sent.
         self._submissions.pop(token, None)
         reason, reports, is_ambiguous = abandon_reason(waiter.task), reports_of(waiter.task), False
         if reports and reason is not AbandonReason.NOT_NEEDED:
@@ -413,10 +416,10 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             report.redact |= self._log.redact
 
     def _last_words(self, token: Token, asked: Asked) -> AbandonedOperation:
-        """Return what the machine knows of an operation that is about to be abandoned. Never raises."""
+        """Return the machine's knowledge of an operation that is about to be abandoned. Never raises."""
         name, key = asked.name, asked.key if isinstance(asked, DocumentOperation) else None
         try:
-            # While the machine is at work it may be about to send the operation, whatever it knows of it now.
+            # While the machine handles an event, it may be about to send the operation, whatever its state says.
             ambiguous = self._cluster_machine.is_ambiguous(token) or (self._is_feeding and not asked.idempotent)
             context = self._cluster_machine.error_context(token, trio.current_time())
         except BaseException as error:
@@ -448,7 +451,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
 
     def _refused(self, event: Event, error: ArgumentError) -> None:
         if isinstance(event, OperationsSubmitted):
-            # One mistake of many: each of them alone, before anything that happened meanwhile.
+            # One submission was refused: feed each of them alone, before any later event.
             self._events.extendleft(reversed(event.submissions))
         elif isinstance(event, OperationSubmitted | RequestSubmitted | InquirySubmitted):
             self._settle(event.token, None, error)
@@ -468,7 +471,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         if self._calls.open or self._watched.open or self._consultations.open:
             self._settle(action.token, action.result, None)
         else:
-            # With ``_settle`` a get makes two more calls of our code (``python -m tests.bench --only calls``).
+            # With ``_settle``, a get makes two more calls in our code (``python -m tests.bench --only calls``).
             self._waiters.settle(action.token, action.result, None)
 
     def _rows_received(self, action: RowsReceived) -> None:
@@ -483,7 +486,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         if self._calls.open and type(result) is not RowsReceived:
             self._calls.end(token, error)
         waiter = super()._settle(token, result, error)
-        # A hook may cancel the task, which keeps its outcome by now.
+        # A hook may cancel the task, but its outcome is already set.
         if waiter is not None and self._watched.open:
             self._watched.settled(waiter, error)
         return waiter

@@ -1,4 +1,4 @@
-"""A nursery that the user never sees: background work for the length of a block."""
+"""Nursery that the user never sees: background work for the length of a block."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from triclinium_core import errors
 T = TypeVar("T")
 
 Leave = Callable[..., Coroutine[object, object, None]]
-"""What ``async with`` calls in the end: with the type of the block's exception, the exception, and its traceback."""
+"""Function that ``async with`` calls at its end with the type, the value and the traceback of the block's exception."""
 
 
 class BackgroundWork(Protocol):
-    """Work that goes on while a block runs."""
+    """Work in the background of a block."""
 
     started: trio.Event
-    """Set once the block may begin."""
+    """Set when the block may begin."""
 
     async def run(self) -> None:
-        """Work until ``close``, shielded from the cancel scopes around it. Whatever it raises is a defect."""
+        """Work until ``close``, shielded from the cancel scopes around it. Any exception it raises is a defect."""
         ...
 
     def close(self) -> None:
-        """Have ``run`` end. What it waits for after that is reached by the cancel scopes around it."""
+        """End ``run``. The cancel scopes around it can cancel its remaining waits."""
         ...
 
 
 class _Leaving:
-    """``__aexit__`` of ``in_background``, as a function and no method.
+    """``__aexit__`` of ``in_background`` as a plain function instead of a method.
 
-    Right after Python has called a bound ``__aexit__``, and before it awaits what that returned, it looks for signals in
-    the frame of the block. Into a function it goes without a look.
+    After Python calls a bound ``__aexit__``, and before it awaits the result, it checks for signals in the frame of the
+    block. It enters a function without a check.
     """
 
     def __get__(self, block: in_background[T] | None, kind: type[in_background[T]]) -> Leave:
-        # An exit stack takes it from the class, and passes the block.
+        # An exit stack gets the attribute from the class, and passes the block.
         return (lambda given, *ending: _leave(given)(*ending)) if block is None else _leave(block)
 
 
 def _leave(block: in_background[T]) -> Leave:
-    """Return the function that ends ``block``. The block does not keep it: a block and its function would form a cycle."""
+    """Return the function that ends ``block``. The block does not store it: both would form a cycle."""
 
     @trio.lowlevel.enable_ki_protection
     async def leave(
@@ -58,19 +58,19 @@ def _leave(block: in_background[T]) -> Leave:
 
 
 class in_background(Generic[T]):  # noqa: N801  # it reads as the function that it could be
-    """Have ``service`` work while the block runs; the block is given ``gives``.
+    """Run ``service`` while the block runs. The block gets ``gives``.
 
-    The end of the block waits for what the service still has to do then, unless the block is left by an exception, which
-    cancels that, as it cancels the tasks of a nursery.
+    At its end, the block waits for the remaining work of the service. An exception of the block cancels this work, as
+    it cancels the tasks of a nursery.
 
-    The block's exception is carried around the nursery, not through it: a nursery would put it into a group, and split
-    and copy one that is a group already.
+    The block's exception passes around the nursery, not through it: a nursery would wrap it in a group, and would split
+    and copy an exception that is already a group.
 
-    It is a class, for Control-C must not strike between the end of the block and ``close``: it would leave a service that
-    nobody ends. A generator is resumed by frames of the standard library, which nothing protects.
+    This is a class because Control-C must not strike between the end of the block and ``close``: the service would keep
+    running. The standard library resumes generators in its own frames, which are not protected.
 
     Raises:
-        InternalError: on leaving: the service crashed, which had cancelled the block.
+        InternalError: on leaving: the service crashed and cancelled the block.
         RuntimeError: on entering: this is not trio, or it was entered before.
     """
 
@@ -100,7 +100,7 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
     __aexit__ = _Leaving()
 
     async def _end(self, body_error: BaseException | None) -> None:
-        """End the service, and raise what leaves the block in the place of its own exception."""
+        """End the service, and raise an exception that replaces that of the block."""
         assert self._nursery is not None
         self._service.close()
         if body_error is not None:
@@ -115,17 +115,17 @@ class in_background(Generic[T]):  # noqa: N801  # it reads as the function that 
             if leaving is not None and leaving is not body_error:
                 raise leaving
         finally:
-            # Else the exception, its traceback and this frame would hold on to each other.
+            # Otherwise the exception, its traceback and this frame would form a cycle.
             del leaving, body_error, crash
 
 
 def _leaving_after(crash: BaseExceptionGroup, body_error: BaseException | None) -> BaseException:
-    """Return what leaves the block when the background has crashed, which had cancelled the block, or was cancelled."""
+    """Return the exception of the block after its background crashed, and cancelled the block, or was cancelled."""
     if crash.split(trio.Cancelled)[1] is None:
-        # By the scopes around the block, while its end waited.
+        # The scopes around the block cancelled it while its end waited.
         return _first(crash) if body_error is None else body_error
     if not isinstance(crash, Exception):
-        # No defect: Control-C, or SystemExit. What ends a program arrives as itself, so that it can be caught.
+        # Not a defect: Control-C or SystemExit. Raise it outside of a group, so that the program can catch it.
         return _alone(crash)
     own = _without_cancelled(body_error)
     if own is not None:
@@ -137,7 +137,7 @@ def _leaving_after(crash: BaseExceptionGroup, body_error: BaseException | None) 
 
 
 def _alone(group: BaseExceptionGroup) -> BaseException:
-    """Return the one exception that a group holds beside cancellations; the group where it holds several."""
+    """Return the only exception of a group besides cancellations; the group if it has several."""
     _, rest = group.split(trio.Cancelled)
     found: BaseException | None = rest
     while isinstance(found, BaseExceptionGroup) and len(found.exceptions) == 1:
@@ -146,7 +146,7 @@ def _alone(group: BaseExceptionGroup) -> BaseException:
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:
-    """Return the first exception of a group, however deep it stands."""
+    """Return the first exception of a group, at any depth."""
     found: BaseException = group
     while isinstance(found, BaseExceptionGroup):
         found = found.exceptions[0]
@@ -154,7 +154,7 @@ def _first(group: BaseExceptionGroup) -> BaseException:
 
 
 def _without_cancelled(error: BaseException | None) -> BaseException | None:
-    """Return what the block raised on its own account: the crash had cancelled it."""
+    """Return the block's exception without the ``Cancelled`` that the crash caused; None if nothing is left."""
     if isinstance(error, BaseExceptionGroup):
         cancelled, rest = error.split(trio.Cancelled)
         return rest if cancelled is not None else error

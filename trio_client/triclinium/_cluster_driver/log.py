@@ -1,22 +1,23 @@
-"""Reports of the machine as records of the standard library's logging.
+"""Reports of the machine as log records.
 
-``triclinium.retry`` tells retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), and at ERROR what a token strategy
-raises when it is told of a success. ``triclinium.connection`` tells what
-happens to connections: the loss of a node at WARNING, what fails until it is back at DEBUG, all else at INFO; and at
-DEBUG with which options a client begins. It logs a defect in a decoder at ERROR with its traceback, once for each kind.
+``triclinium.retry`` logs retries at DEBUG and refusals at INFO (SDK-RFC 0049 "Logging"), and at ERROR the exception of
+a token strategy that cannot record a success. ``triclinium.connection`` logs events of connections: the loss of a node
+at WARNING, failures until it is back at DEBUG, everything else at INFO. It also logs the options of a new client at
+DEBUG, and each kind of decoder defect once at ERROR, with its traceback.
 
-The numbers and names in the sentences of ``triclinium.retry`` are attributes of the record too, for handlers that keep them
-as data: ``operation``, ``key``, ``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; of a retry also ``delay`` in seconds
-and ``dispatches``, of a refusal ``error``.
+The numbers and names in the messages of ``triclinium.retry`` are also attributes of the record: ``operation``, ``key``,
+``reason``, ``node``, ``retry_attempts`` and ``age`` in seconds; for a retry also ``delay`` in seconds and
+``dispatches``, for a refusal ``error``.
 
-Records of retries, refusals and timeouts are written in the context of the task that waits for the operation, and in the
-span of its call if the tracer has a current span: they carry the trace of the caller.
+Records of retries, refusals and timeouts are written in the context of the task that waits for the operation, and in
+the span of its call if the tracer has a current span: they carry the trace of the caller.
 
-``triclinium.timeout`` tells at WARNING of each timeout, once: of an operation, or of a block ``fail_after`` with all operations
-that it gave up. Their contexts are JSON.
+``triclinium.timeout`` logs each timeout once at WARNING: of an operation, or of a ``fail_after`` block with all its
+abandoned operations. Their contexts are JSON.
 
-``triclinium.threshold`` tells at WARNING what was slow, ``triclinium.orphan`` at WARNING which answers nobody waited for any more,
-``triclinium.meter`` at INFO how long operations took. Each line is the JSON of SDK-RFC 0067 and nothing else.
+``triclinium.threshold`` logs slow operations at WARNING, ``triclinium.orphan`` logs responses without a waiting
+operation at WARNING, ``triclinium.meter`` logs durations of operations at INFO. Each line is the JSON of SDK-RFC 0067
+and nothing else.
 
 Every line is printable, has no line break and has a bounded length, whatever text a node, a caller or a key contains.
 With ``redact``, user data is inside ``<ud>…</ud>``: document ids, sub-document paths, statements and names of their
@@ -42,11 +43,11 @@ retry_logger = logging.getLogger("triclinium.retry")
 connection_logger = logging.getLogger("triclinium.connection")
 timeout_logger = logging.getLogger("triclinium.timeout")
 
-# Where a program has set up no log, Python would print the warnings on standard error.
+# Without a handler, Python prints warnings on standard error in programs that do not configure logging.
 logging.getLogger("triclinium").addHandler(logging.NullHandler())
 
 CONTEXTS_MAX = 10
-"""Maximum number of operations in the line of one timeout; the exception has more of them."""
+"""Maximum number of operations in the line of one timeout; the exception may have more."""
 
 USERS_MAX = 8
 """Maximum number of user names that are marked in texts: those of the newest authenticators. Connections may still use
@@ -54,7 +55,7 @@ them."""
 
 _OPEN, _CLOSE = "<ud>", "</ud>"
 _MARK = re.compile(r"<(?=/?(?:ud|md|sd)>)", re.IGNORECASE)
-"""Beginning of a mark inside of data, which would end the mark around the data."""
+"""Beginning of a mark inside of data. It would end the mark around the data."""
 
 _LEVELS = {
     ReportLevel.DEBUG: logging.DEBUG,
@@ -67,11 +68,11 @@ _TELEMETRY: Mapping[TelemetryKind, tuple[logging.Logger, int]] = {
     TelemetryKind.DURATIONS: (logging.getLogger("triclinium.meter"), logging.INFO),
     TelemetryKind.ORPHANS: (logging.getLogger("triclinium.orphan"), logging.WARNING),
 }
-"""Who tells what was gathered of operations, and how loudly."""
+"""Logger and level of each kind of summary."""
 
 
 class Log:
-    """Writes reports to the log.
+    """Writer of reports to the log.
 
     Args:
         redact: mark user data as ``<ud>…</ud>``, which Couchbase's tools can remove.
@@ -103,7 +104,7 @@ class Log:
         return retry_logger.isEnabledFor(logging.DEBUG if isinstance(report, ReportRetry) else logging.INFO)
 
     def retry(self, report: ReportRetry) -> None:
-        """Log that an operation will be retried, or that its deadline is before the retry."""
+        """Log that an operation will be retried, or that its deadline comes before the retry."""
         request = report.request
         retry_logger.debug(
             "%s of %s %s in %.3f s (%s, node %s, retries so far: %d)",
@@ -178,7 +179,7 @@ class Log:
         text = printable(text)
         if not self.redact:
             return text
-        # A mark in a server's text would end, or begin, a mark of the client.
+        # A mark in a server's text would begin or end a mark of the client.
         text = _without_marks(text)
         return text if self._users is None else self._users.sub(lambda found: marked(found[0]), text)
 

@@ -1,4 +1,4 @@
-"""A request whose rows are being read, with the rows and results not yet taken."""
+"""Request whose rows are being read, with the rows and results not yet taken."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from triclinium_core.services.service_request import ServiceRequest, ServiceResu
 
 @dataclass(slots=True, eq=False)
 class OpenRows:
-    """Rows that ``ClusterDriver.open_rows`` returns, and ``more_rows`` fills anew."""
+    """Rows that ``ClusterDriver.open_rows`` returns and ``more_rows`` refills."""
 
     token: Token
     request: ServiceRequest
     rows: Sequence[bytes] = ()
-    """The piece that has come last, each row its JSON text; empty once ``result`` is there."""
+    """Rows of the newest piece, each as its JSON text; empty once ``result`` is set."""
     result: Result | ServiceResult | None = None
-    """What came after all rows; None before."""
+    """Result of the request, which follows the last row; None before."""
     is_over: bool = True
-    """Whether nothing more can come: it ended, failed, or was cancelled."""
+    """Whether nothing more can arrive: the request ended, failed, or was cancelled."""

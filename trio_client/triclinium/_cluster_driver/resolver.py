@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class DnsResolver:
-    """Looks SRV records up at the name servers of the system's configuration.
+    """Resolver that looks up SRV records at the name servers of the system's configuration.
 
     Args:
         resolver: another configuration.
-        search: look a name up in the search domains, too, unless it ends with a dot. The network may choose these
+        search: also look a name up in the search domains, unless it ends with a dot. The network may choose these
             domains, so a name that is not found is then looked up in a domain of the network's choice.
 
     Raises:
-        InvalidArgumentException: ``search`` is neither True nor False.
+        InvalidArgumentException: ``search`` is not a bool.
     """
 
     def __init__(self, resolver: dns.asyncresolver.Resolver | None = None, *, search: bool = False) -> None:
@@ -30,17 +30,17 @@ class DnsResolver:
         self._search = check_flag(search, "search")
 
     async def look_up(self, service: str) -> Sequence[tuple[str, int]]:
-        """Return host and port of each SRV record; none where there is none.
+        """Return host and port of each SRV record; empty without records.
 
         Raises:
-            OSError: no name server answered, or there is none to ask.
+            OSError: no name server responded, or none is configured.
         """
-        # Importing it takes longer than all the rest, and most clients have addresses.
+        # The import takes longer than the rest of the client, and most clients have addresses.
         import dns.asyncresolver  # noqa: PLC0415
         from dns.rdtypes.IN.SRV import SRV  # noqa: PLC0415
 
         try:
-            # The system's configuration may have changed since it was read last, as where a laptop travels.
+            # The system's configuration may have changed since the last look-up, for example on a laptop.
             resolver = self._resolver or dns.asyncresolver.Resolver()
             answer = await resolver.resolve(service, "SRV", search=self._search)
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
@@ -52,7 +52,7 @@ class DnsResolver:
 
 
 async def looked_up(service: str, resolver: Resolver) -> ServiceLookedUp:
-    """Return what a resolver says of a name, with its words where it fails."""
+    """Return the result of a look-up, or the text of its error."""
     try:
         return ServiceLookedUp(service, tuple(await resolver.look_up(service)))
     except OSError as error:

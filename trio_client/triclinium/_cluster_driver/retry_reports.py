@@ -23,9 +23,9 @@ class RetryReports:
     """Receiver of the reports of one client.
 
     Args:
-        waiters: the tasks that wait, in whose contexts log records are written.
-        calls: the spans of calls.
-        watched: the hooks of operations that were retried.
+        waiters: waiting tasks, in whose contexts log records are written.
+        calls: spans of calls.
+        watched: hooks of retried operations.
     """
 
     def __init__(self, log: Log, waiters: Waiters[Q, R], calls: Calls, watched: WatchedOperations) -> None:
@@ -59,6 +59,6 @@ class RetryReports:
     def _write(self, token: Token, write: Callable[[T], None], report: T) -> None:
         """Write a log record in the context of the task that waits for an operation, and in the span of its call."""
         waiter = self._waiters.open.get(token)
-        # The copy can be entered even if another task of the same context runs now.
+        # The copy can be entered even while another task of the same context runs.
         context = waiter.task.context.copy() if waiter is not None and waiter.is_parked else copy_context()
         context.run(self._calls.in_span, token, write, report)

@@ -1,6 +1,6 @@
-"""Watching the topology: for each subscriber a slot that keeps only the newest, so that no reader has to keep up.
+"""Subscriptions to the topology. A subscriber keeps only the newest versions, so a slow reader blocks nothing.
 
-Changes that a subscriber has not seen yet are joined into one, bucket by bucket; it leads from the version that the
+Changes that a subscriber has not seen yet are joined into one for each bucket. It leads from the version that the
 subscriber saw last to the newest.
 """
 
@@ -18,7 +18,7 @@ from triclinium_core.shown import total_repr
 
 
 class TopologyChanges:
-    """What ``Cluster.subscribe_topology`` gives: an asynchronous iterator that ends when the cluster is closed.
+    """Asynchronous iterator of ``Cluster.subscribe_topology``. It ends when the cluster is closed.
 
     Several tasks may read from it; each change goes to one of them.
     """
@@ -37,13 +37,13 @@ class TopologyChanges:
         return self
 
     async def __anext__(self) -> TopologyChange:
-        """Wait for a change that was not seen yet.
+        """Wait for an unseen change.
 
         Raises:
             StopAsyncIteration: the cluster is closed, or the subscription's block was left.
             RuntimeError: it is called in another trio run.
 
-        Cancellation: takes nothing; the change is there for the next call.
+        Cancellation: loses nothing; the next call returns the change.
         """
         self._run.check_caller()
         await trio.lowlevel.checkpoint()
@@ -54,13 +54,13 @@ class TopologyChanges:
         return self._unseen.pop(next(iter(self._unseen)))
 
     def offer(self, change: TopologyChange) -> None:
-        """Keep a change for whoever reads next."""
+        """Store a change for the next reader."""
         unseen = self._unseen.get(change.bucket)
         self._unseen[change.bucket] = change if unseen is None else unseen.followed_by(change)
         self._readers.unpark()
 
     def close(self) -> None:
-        """End the iteration, after what was not seen yet."""
+        """End the iteration after the unseen changes."""
         self._is_closed = True
         self._readers.unpark_all()
 
@@ -69,7 +69,7 @@ class Subscriptions:
     """All subscribers of one client.
 
     Args:
-        present: tells the topologies as they are.
+        present: returns the current topologies.
         check_caller: refuses callers in another trio run.
         changed: receives the number of subscribers after each change.
     """
@@ -95,14 +95,14 @@ class Subscriptions:
             changes.offer(action.change)
 
     def close(self) -> None:
-        """End all subscriptions, and take no more."""
+        """End all subscriptions, and accept no more."""
         self._is_closed = True
         for changes in self._subscribers:
             changes.close()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[TopologyChanges]:
-        """Give the block a subscription that begins with the topologies as they are.
+        """Give the block a subscription that begins with the current topologies.
 
         Raises:
             trio.ClosedResourceError: the client is closed.

@@ -1,4 +1,4 @@
-"""Reports to the hooks of ``watching_retries`` on the retries of Couchbase operations."""
+"""Reports on the retries of Couchbase operations to the hooks of ``watching_retries``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class WatchedOperation:
-    """An operation that is being retried, or was refused a retry."""
+    """Operation that is being retried, or was refused a retry."""
 
     name: str
     hooks: Sequence[RetryHook]
@@ -35,14 +35,14 @@ class WatchedOperation:
 
 
 class WatchedOperations:
-    """The operations that were retried in blocks ``watching_retries``, until they are settled."""
+    """Operations that were retried in ``watching_retries`` blocks, until they end."""
 
     def __init__(self) -> None:
         self.open: dict[Token, WatchedOperation] = {}
-        """By token; empty most of the time, which costs an operation that is settled nothing to see."""
+        """Operations by token. Usually empty, so that the check costs an ending operation nothing."""
 
     def retried(self, report: ReportRetry, waiter: Waiter[Q, R] | None) -> None:
-        """Tell that an attempt failed and another one follows. One that could only come too late does not follow."""
+        """Report that an attempt failed and another one follows, unless its delay reaches the deadline."""
         watched = self._watch(report, waiter)
         if watched is not None and waiter is not None:
             watched.is_last = not report.dispatches
@@ -52,13 +52,13 @@ class WatchedOperations:
             _tell(waiter, scheduled, watched.hooks)
 
     def refused(self, report: ReportRefusal, waiter: Waiter[Q, R] | None) -> None:
-        """Note that no other attempt follows; the error is on its way."""
+        """Record that no attempt follows; the error arrives later."""
         watched = self._watch(report, waiter)
         if watched is not None:
             watched.is_last, watched.is_refused = True, report.request.remaining > 0
 
     def settled(self, waiter: Waiter[Q, R], error: Exception | None) -> None:
-        """Tell how an operation ended, if it was retried or refused a retry."""
+        """Report the end of an operation if it was retried or refused a retry."""
         watched = self.open.pop(waiter.token, None)
         if watched is None:
             return
@@ -73,7 +73,7 @@ class WatchedOperations:
         _tell(waiter, RetryGivenUp(watched.name, number, ending, error, None, watched.reason), watched.hooks)
 
     def forget(self, token: Token) -> None:
-        """Forget an operation whose task was cancelled: nobody is told of that."""
+        """Forget an operation whose task was cancelled. Hooks get no report of it."""
         self.open.pop(token, None)
 
     def _watch(self, report: ReportRetry | ReportRefusal, waiter: Waiter[Q, R] | None) -> WatchedOperation | None:
@@ -87,6 +87,6 @@ class WatchedOperations:
 
 
 def _tell(waiter: Waiter[Q, R], report: RetryReport, hooks: Sequence[RetryHook]) -> None:
-    # In the context of the task that asked, so that a hook sees that task's variables.
+    # Use the context of the calling task, so that a hook sees that task's variables.
     run: Callable[..., None] = waiter.task.context.run if waiter.is_parked else copy_context().run
     run(tell_hooks, report, hooks)

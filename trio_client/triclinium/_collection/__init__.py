@@ -1,1 +1,1 @@
-"""A collection's operations, by family."""
+"""Operations of a collection, grouped by kind."""

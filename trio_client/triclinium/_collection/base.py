@@ -1,4 +1,4 @@
-"""Base of the families of operations of a collection: the driver, and checks of arguments."""
+"""Base of a collection's groups of operations: the driver, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from triclinium_core.telemetry.tracing import RequestSpan
 from triclinium_core.transcoding.transcoder import Transcoder
 
 ANY_CAS = Cas(0)
-"""Whatever the document's version."""
+"""CAS that matches any version of a document."""
 
 
 class CollectionBase:
-    """A client at work, and where its documents live."""
+    """Driver and keyspace of a collection."""
 
     def __init__(self, driver: ClusterDriver, keyspace: Keyspace) -> None:
         self._driver = driver
@@ -34,22 +34,22 @@ class CollectionBase:
         return f"<{type(self).__name__} {keyspace.bucket}.{keyspace.scope}.{keyspace.collection}>"
 
     def _wrapping(self, call: WrappingCall, parent: RequestSpan | None) -> Wrapping:
-        """Return what the span of a call of several operations tells."""
+        """Return the span's description of a call of several operations."""
         keyspace = self._keyspace
         return Wrapping(call, parent, keyspace_attributes(keyspace.bucket, keyspace.scope, keyspace.collection))
 
 
 def expiry_field(expiry: Duration | datetime | None) -> int:
-    """Return an expiry as it travels.
+    """Return an expiry as its field on the wire.
 
     Raises:
-        InvalidArgumentException: wrong type, a moment without a time zone, or one that has passed.
+        InvalidArgumentException: wrong type, a moment without a time zone, or a moment in the past.
     """
     return 0 if expiry is None else encode_expiry(expiry, wall_seconds=time.time())
 
 
 def transcoder_or_json(transcoder: Transcoder | None) -> Transcoder:
-    """Return the transcoder of a call, JSON unless it has one.
+    """Return the transcoder of a call; JSON by default.
 
     Raises:
         InvalidArgumentException: it lacks a method, or is a class rather than an instance.

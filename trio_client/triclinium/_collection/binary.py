@@ -1,4 +1,4 @@
-"""The operations on documents that are not JSON: counters and concatenation."""
+"""Operations on documents that are not JSON: counters and concatenation."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class BinaryCollection(CollectionBase):
-    """A collection, as a store of bytes and counters; ``Collection.binary`` returns it.
+    """Collection as a store of bytes and counters; ``Collection.binary`` returns it.
 
-    What ``Collection`` says of exceptions, locks, checkpoints and cancellation holds here too. None of these operations is
-    idempotent, so none is sent again once the server may have seen it.
+    Exceptions, locks, checkpoints and cancellation are those of ``Collection``. None of these operations is idempotent,
+    so none is sent again after the server may have received it.
 
     Source: SDK-RFC 0053 "The IBinaryCollection Interface".
     """
@@ -32,11 +32,11 @@ class BinaryCollection(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> MutationResult:
-        """Add ``value`` at the end of a document that exists.
+        """Append ``value`` to an existing document.
 
         Raises:
             DocumentNotFoundException: it does not exist.
-            CasMismatchException: it has another CAS than ``cas``.
+            CasMismatchException: its CAS is not ``cas``.
             DocumentLockedException: it is locked, and a retry was refused.
             ValueTooLargeException: it would become too large.
         """
@@ -54,7 +54,7 @@ class BinaryCollection(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> MutationResult:
-        """Add ``value`` at the beginning of a document that exists. It raises what ``append`` raises."""
+        """Prepend ``value`` to an existing document. It has the exceptions of ``append``."""
         return await self._driver.perform(
             MutationResult, Prepend, retry_strategy, parent_span, self._keyspace, key, value, cas, durability=durability
         )
@@ -70,16 +70,16 @@ class BinaryCollection(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> CounterResult:
-        """Add ``delta`` to a counter, which wraps around at 2**64, and return what it is then.
+        """Add ``delta`` to a counter, which wraps around at 2**64, and return its new value.
 
         Args:
             delta: from 0 to 2**64 - 1.
-            initial: what a counter that does not exist is created with, ``delta`` aside; None not to create it.
-            expiry: of a counter that is created.
+            initial: value of a new counter, to which ``delta`` is not added; None to create no counter.
+            expiry: expiry of a new counter.
 
         Raises:
-            DocumentNotFoundException: it does not exist, and ``initial`` is None.
-            DeltaInvalidException: the document is no counter.
+            DocumentNotFoundException: the counter does not exist, and there is no ``initial``.
+            DeltaInvalidException: the document is not a counter.
             DocumentLockedException: it is locked, and a retry was refused.
         """
         return await self._driver.perform(
@@ -100,9 +100,9 @@ class BinaryCollection(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> CounterResult:
-        """Subtract ``delta`` from a counter, which stops at 0, and return what it is then.
+        """Subtract ``delta`` from a counter, which stops at 0, and return its new value.
 
-        The arguments, and what it raises, are those of ``increment``.
+        It has the arguments and exceptions of ``increment``.
         """
         return await self._driver.perform(
             CounterResult,

@@ -1,4 +1,4 @@
-"""A collection: documents under string keys. Its operations stand by family in files of their own."""
+"""Collection: documents under string keys. Other modules define its operations, grouped by kind."""
 
 from __future__ import annotations
 
@@ -15,50 +15,50 @@ from triclinium_core.kv.operation.document_operations import Keyspace
 class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, ScanOperations):
     """Documents under string keys.
 
-    All operations have in common:
+    Common to all operations:
 
     Args:
         key: 1 to 250 bytes as UTF-8 in the default collection, 246 in others.
-        cas: the version that the document must still have; unless given, any.
-        expiry: how long the document lives, or the moment (with a time zone) at which it ends; None for ever.
-        durability: how many of the document's copies must have a write before it is done; the active one unless given.
-        transcoder: turns values into documents and back; JSON unless given.
-        retry_strategy: decides about retries of this call, before ``retrying`` and the cluster's own.
+        cas: version that the document must still have; default: any version.
+        expiry: lifetime of the document, or the moment (with a time zone) at which it ends; None for no expiry.
+        durability: copies of the document that must have a write before it is done; default: the active copy.
+        transcoder: converts values to documents and back; default: JSON.
+        retry_strategy: decides about retries of this call; overrides ``retrying`` and the cluster's strategy.
 
     Raises:
         InvalidArgumentException: an argument is wrong; nothing was sent, and ``.parameter`` names it.
         AmbiguousTimeoutException: ``TimeoutOptions.kv`` passed, and the operation may have been applied.
         UnambiguousTimeoutException: ``TimeoutOptions.kv`` passed, and the operation was not applied.
         RequestCanceledException: the connection was lost while a write was in flight, or a retry was refused.
-        TemporaryFailureException: the node has no resources just now, and a retry was refused.
+        TemporaryFailureException: the node temporarily lacks resources, and a retry was refused.
         AuthenticationFailureException: the node refused the credentials, the credentials do not permit the operation,
             or the client refused the node, for example because of a wrong server signature.
         CollectionNotFoundException: the scope has no such collection.
         ScopeNotFoundException: the bucket has no such scope.
-        FeatureNotAvailableException: the server does not offer what was asked for.
+        FeatureNotAvailableException: the server does not support the requested feature.
         trio.ClosedResourceError: the cluster's block was left.
-        CouchbaseException: any other answer; all of the above derive from it, but for Trio's own.
+        CouchbaseException: any other error response. All of the above derive from it, except Trio's own.
 
-    Under the default strategy, what meets a lock is retried until the lock is gone, or until the time is up: then it
-    raises UnambiguousTimeoutException. DocumentLockedException is for strategies that refuse to wait.
+    Under the default strategy, an operation on a locked document is retried until the lock ends or the timeout passes.
+    Then it raises UnambiguousTimeoutException. DocumentLockedException occurs with strategies that refuse to wait.
 
-    A durable write is seen by nobody before enough copies have it. It has ``TimeoutOptions.kv_durable`` instead of
-    ``TimeoutOptions.kv``, and may raise besides:
+    A durable write is not visible to readers before enough copies have it. It has ``TimeoutOptions.kv_durable`` instead
+    of ``TimeoutOptions.kv``, and may also raise:
 
-        DurabilityAmbiguousException: the server could not complete it in time; it may have been applied, or still be.
-        DurabilityImpossibleException: too few copies are there for the level; it was not applied.
-        DurabilityLevelNotAvailableException: the bucket does not offer the level; it was not applied.
-        FeatureNotAvailableException: the server knows no durable writes; nothing was sent.
+        DurabilityAmbiguousException: the server could not complete it in time; it may have been or may still be
+            applied.
+        DurabilityImpossibleException: the level needs more copies than are available; it was not applied.
+        DurabilityLevelNotAvailableException: the bucket does not support the level; it was not applied.
+        FeatureNotAvailableException: the server does not support durable writes; nothing was sent.
 
-    While one is under way, other writes to its document are retried under the default strategy, and so they are while
-    it is committed anew after a failover. DurableWriteInProgressException and DurableWriteReCommitInProgressException
-    are for strategies that refuse to wait.
+    During a durable write, the default strategy retries other writes to its document, also while the write is committed
+    again after a failover. DurableWriteInProgressException and DurableWriteReCommitInProgressException occur with
+    strategies that refuse to wait.
 
     Every coroutine is a checkpoint, also when it raises.
 
-    Cancellation: one that is pending when a coroutine is called is noticed before anything is sent. One that comes later
-    abandons the operation and nothing else: the connection stays, and a write may have been applied; ``fail_after``
-    tells.
+    Cancellation: a cancellation that is pending at the call takes effect before anything is sent. A later one abandons
+    only the operation: the connection stays, and a write may have been applied; ``fail_after`` reports whether.
 
     Source: SDK-RFC 0053.
     """
@@ -69,17 +69,17 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
 
     @property
     def name(self) -> str:
-        """The collection's name."""
+        """Name of the collection."""
         return self._keyspace.collection
 
     @property
     def scope_name(self) -> str:
-        """The name of the scope that it belongs to."""
+        """Name of the collection's scope."""
         return self._keyspace.scope
 
     @property
     def bucket_name(self) -> str | None:
-        """The name of the bucket that it belongs to; None over ``memcached://``."""
+        """Name of the collection's bucket; None over ``memcached://``."""
         return self._keyspace.bucket
 
     @property
@@ -88,9 +88,9 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
         return self._binary
 
     def query_indexes(self) -> CollectionQueryIndexManager:
-        """Return what manages the collection's query indexes.
+        """Return the manager of the collection's query indexes.
 
         Raises:
-            InvalidArgumentException: the collection belongs to no bucket, as over ``memcached://``.
+            InvalidArgumentException: the collection has no bucket, as over ``memcached://``.
         """
         return CollectionQueryIndexManager(self._driver, self._keyspace)

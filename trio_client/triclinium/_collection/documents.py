@@ -1,4 +1,4 @@
-"""The operations on whole documents."""
+"""Operations on whole documents."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from triclinium_core.transcoding.transcoder import EncodedValue, Transcoder
 
 
 class DocumentOperations(CollectionBase):
-    """Reading and writing whole documents; part of ``Collection``, which says what all operations have in common."""
+    """Operations of ``Collection`` on whole documents. ``Collection`` describes the common arguments and exceptions."""
 
     async def get(
         self,
@@ -60,7 +60,7 @@ class DocumentOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> GetResult | None:
-        """Read a document, or return None where it does not exist."""
+        """Read a document; return None if it does not exist."""
         transcoder = JSON_TRANSCODER if transcoder is None else transcoder
         make = Get if self._driver.telemetry is None else _get_that_may_miss
         try:
@@ -73,7 +73,7 @@ class DocumentOperations(CollectionBase):
     async def exists(
         self, key: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> ExistsResult:
-        """Ask whether a document exists; the answer is in ``.exists``."""
+        """Check whether a document exists. ``.exists`` of the result is True or False."""
         return await self._driver.perform(ExistsResult, Exists, retry_strategy, parent_span, self._keyspace, key)
 
     async def get_and_touch(
@@ -128,12 +128,12 @@ class DocumentOperations(CollectionBase):
         """Read a document and lock it: until the lock ends, only the CAS returned here can write or unlock it.
 
         Args:
-            lock_time: after which the server releases the lock, in seconds or as a ``timedelta``: up to 30 s, rounded up to
-                whole ones.
+            lock_time: time until the server releases the lock, in seconds or as a ``timedelta``: at most 30 s, rounded
+                up to whole seconds.
 
         Raises:
             DocumentNotFoundException: it does not exist.
-            DocumentLockedException: it is locked already, and a retry was refused.
+            DocumentLockedException: it is already locked, and a retry was refused.
         """
         return await self._driver.perform(
             GetResult,
@@ -153,7 +153,7 @@ class DocumentOperations(CollectionBase):
         """Release a lock.
 
         Args:
-            cas: the one that ``get_and_lock`` returned.
+            cas: the CAS that ``get_and_lock`` returned.
 
         Raises:
             DocumentNotFoundException: the document does not exist.
@@ -176,9 +176,9 @@ class DocumentOperations(CollectionBase):
         """Create a document.
 
         Raises:
-            DocumentExistsException: it exists already.
+            DocumentExistsException: it already exists.
             EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
-            ValueTooLargeException: the server does not store so much.
+            ValueTooLargeException: it is larger than the server stores.
         """
 
         def operation() -> Insert:
@@ -210,12 +210,12 @@ class DocumentOperations(CollectionBase):
         """Create a document, or replace the existing one.
 
         Args:
-            preserve_expiry: whether a document that exists keeps its expiry; ``expiry`` is for one that does not.
+            preserve_expiry: whether an existing document keeps its expiry; ``expiry`` is for a new one.
 
         Raises:
             EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
             DocumentLockedException: the document is locked, and a retry was refused.
-            ValueTooLargeException: the server does not store so much.
+            ValueTooLargeException: it is larger than the server stores.
         """
 
         def operation() -> Upsert:
@@ -246,17 +246,17 @@ class DocumentOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> MutationResult:
-        """Replace a document that exists.
+        """Replace an existing document.
 
         Args:
-            preserve_expiry: whether the document keeps its expiry; it then takes no other.
+            preserve_expiry: whether the document keeps its expiry; excludes ``expiry``.
 
         Raises:
             DocumentNotFoundException: it does not exist.
-            CasMismatchException: it has another CAS than ``cas``.
+            CasMismatchException: its CAS is not ``cas``.
             EncodingFailureException: the transcoder cannot store ``value``; nothing was sent.
             DocumentLockedException: it is locked, and a retry was refused.
-            ValueTooLargeException: the server does not store so much.
+            ValueTooLargeException: it is larger than the server stores.
         """
 
         def operation() -> Replace:
@@ -293,7 +293,7 @@ class DocumentOperations(CollectionBase):
 
         Raises:
             DocumentNotFoundException: it does not exist.
-            CasMismatchException: it has another CAS than ``cas``.
+            CasMismatchException: its CAS is not ``cas``.
             DocumentLockedException: it is locked, and a retry was refused.
         """
         return await self._driver.perform(
@@ -303,7 +303,7 @@ class DocumentOperations(CollectionBase):
     def _encoded(
         self, kind: type[Store], durability: DurabilityLevel, value: object, transcoder: Transcoder | None
     ) -> tuple[EncodedValue, float]:
-        """Return the document for a value, and how many seconds that took."""
+        """Return the encoded value, and the seconds that encoding took."""
         encode = transcoder_or_json(transcoder).encode
         document, seconds = encoded(self._driver, kind, encode, value, keyspace=self._keyspace, durability=durability)
         if type(document) is not EncodedValue:
@@ -312,7 +312,7 @@ class DocumentOperations(CollectionBase):
 
 
 def _get_that_may_miss(keyspace: Keyspace, key: str, transcoder: Transcoder) -> Get:
-    """Return the operation of a call for which a missing document is a result."""
+    """Return the operation of a call that returns a result for a missing document."""
     call = encoding_call.get()
     if call is not None:
         call.expected = (DocumentNotFoundException,)

@@ -29,14 +29,14 @@ def encoded(
     """Return the result of ``encode``, and the seconds that it took, or 0 if they are not measured.
 
     Args:
-        kind: of the operation that the payload is for.
-        keyspace: of the same operation.
-        durability: of the same operation, not checked yet.
+        kind: type of the operation with this payload.
+        keyspace: keyspace of the operation.
+        durability: durability of the operation, not checked yet.
     """
     call = encoding_call.get()
     if call is None and not driver.measures_encoding:
         return encode(value), 0.0
-    # The clock itself, because each call of trio.current_time() looks for it.
+    # Use the clock itself, because each call of trio.current_time() looks it up.
     now = trio.lowlevel.current_clock().current_time
     began_at = now()
     if call is not None:

@@ -1,6 +1,6 @@
-"""A call that takes several operations: a task for each while its block runs, and their results as they come.
+"""Call of several operations: a task for each of them while the block runs, and their results as they arrive.
 
-What is submitted when, and what all of it means, is up to the core's ``FanOut``.
+The core's ``FanOut`` decides when to submit which operation, and interprets their results.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 
 class FanOutTasks:
-    """The tasks of one call, until it is over or its block is left."""
+    """Tasks of one call, until it is over or its block is left."""
 
     def __init__(
         self, driver: ClusterDriver, fan_out: FanOut[object], strategy: AnyRetryStrategy | None, wrapping: Wrapping
@@ -39,21 +39,21 @@ class FanOutTasks:
         self.is_left: bool = False
         """Whether the block was left."""
         self.takers: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
-        """Who waits for something to take."""
+        """Tasks that wait for a result."""
         self.submitter: trio.lowlevel.ParkingLot = trio.lowlevel.ParkingLot()
-        """Who waits for something to submit."""
+        """Task that waits for an operation to submit."""
         self._driver = driver
         self._fan_out = fan_out
         self._strategy = strategy
         self._wrapping = wrapping
         self._call = SharedCall(None)
-        """Parent of the operations, with the span of the call once that has begun."""
+        """Parent of the operations, with the span of the call after it has begun."""
         self._scope = trio.CancelScope(shield=True)
         self._report = Report()
-        """Brings the reason why the block was left to the operations behind the shield, and collects their ambiguity."""
+        """Report that passes the reason for leaving the block to the shielded operations, and collects their ambiguity."""
 
     async def run(self) -> None:
-        """Submit what is asked for; the block learns of a cancellation, and ends this when it is left."""
+        """Submit the operations of the fan-out. A cancellation goes to the block, which ends this when it is left."""
         began_at = trio.current_time()
         spans = self._wrapping.begin(self._driver.telemetry, is_measured=True)
         self._call = SharedCall(spans)
@@ -68,7 +68,7 @@ class FanOutTasks:
                     self._report.reason = AbandonReason.NOT_NEEDED
                     nursery.cancel_scope.cancel()
         finally:
-            # Out here the scopes around the block are seen again.
+            # Outside of the shield, the deadlines of the scopes around the block apply again.
             is_cancelled = not self._fan_out.is_over and trio.current_effective_deadline() == -math.inf
             for operation in self._fan_out.close():
                 self._driver.send_off(operation)
@@ -83,7 +83,7 @@ class FanOutTasks:
                     spans.end(self._fan_out.failure)
 
     def close(self) -> None:
-        """Give up what is open, for the block was left."""
+        """Abandon the open operations: the block was left."""
         self.is_left = True
         self._report.reason = AbandonReason.NOT_NEEDED if self._fan_out.is_over else leave_reason()
         self._scope.cancel()
@@ -111,7 +111,7 @@ class FanOutTasks:
 
 
 class FanOutResults(Generic[T_co]):
-    """What a call gives its block, in the order in which it arrives."""
+    """Results of a call for its block, in the order in which they arrive."""
 
     def __init__(self, fan_out: FanOut[T_co], tasks: FanOutTasks) -> None:
         self._fan_out = fan_out
@@ -123,11 +123,11 @@ class FanOutResults(Generic[T_co]):
         return self
 
     async def __anext__(self) -> T_co:
-        """Return the next one.
+        """Return the next result.
 
         Raises:
-            StopAsyncIteration: there are no more.
-            CouchbaseException: why nothing more comes.
+            StopAsyncIteration: there are no more results.
+            CouchbaseException: the reason why no more results arrive.
             trio.ClosedResourceError: the block was left, or the cluster is closed.
             RuntimeError: it is called in another trio run.
         """
@@ -149,15 +149,15 @@ class FanOutResults(Generic[T_co]):
 def _copy_of(failure: Exception | None) -> Exception:
     """Return the exception that ends the iteration: a copy of ``failure``, or StopAsyncIteration for None.
 
-    The fan-out keeps its errors. If it kept one that was raised, both would form a cycle with the frames of the caller.
+    The fan-out keeps its errors. A kept error that was raised would form a cycle with the frames of the caller.
     """
     if failure is None:
         return StopAsyncIteration()
-    # Its class may be a user's, whose constructor takes other arguments or has effects.
+    # A user may have defined its class, with a constructor that takes other arguments or has side effects.
     try:
         raised = type(failure).__new__(type(failure), *failure.args)
     except Exception:
-        # The collector frees the cycle of one that cannot be copied.
+        # The collector frees the cycle of an error that cannot be copied.
         return failure
     notes = {"__notes__": [*failure.__notes__]} if hasattr(failure, "__notes__") else {}
     raised.__dict__.update({**failure.__dict__, **notes})
@@ -172,9 +172,9 @@ def in_block(
     strategy: AnyRetryStrategy | None,
     wrapping: Wrapping,
 ) -> in_background[R]:
-    """Give a block the ``results`` of a call, as they come.
+    """Give a block the ``results`` of a call as they arrive.
 
-    Cancellation: one that is pending on entering is noticed before anything is sent.
+    Cancellation: if it is pending on entering, nothing is sent.
     """
     driver.check_caller()
     check_parent(wrapping.parent)

@@ -1,4 +1,4 @@
-"""The operations that read a document from any of its copies."""
+"""Operations that read a document from any of its copies."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class ReplicaResults(FanOutResults[R_co]):
-    """The copies of a document in the order in which they arrive: ``async for copy in copies``.
+    """Copies of a document in the order in which they arrive: ``async for copy in copies``.
 
-    Several tasks may take from it; each copy goes to one of them. It belongs to its block: afterwards it raises
+    Several tasks may read from it; each copy goes to one of them. After its block it raises
     ``trio.ClosedResourceError``.
     """
 
@@ -44,17 +44,17 @@ class ReplicaResults(FanOutResults[R_co]):
 
     @property
     def errors(self) -> tuple[CouchbaseException, ...]:
-        """Why copies could not be read, as far as it is known by now, the active one first.
+        """Errors of copies that could not be read so far, the active copy first.
 
-        Replicas that the bucket keeps and no node has now are among them; there are none for replicas beyond those.
+        They include replicas that the bucket configures and no node has, but no replicas beyond those.
         """
         return self._reads.errors
 
 
 class ReplicaOperations(CollectionBase):
-    """Reading replicas; part of ``Collection``, which says what all operations have in common.
+    """Replica reads of ``Collection``, which describes the common arguments and exceptions.
 
-    A replica may be behind the active copy: what was written and acknowledged may be missing there.
+    A replica may be behind the active copy: an acknowledged write may be missing there.
     """
 
     async def get_any_replica(
@@ -65,7 +65,7 @@ class ReplicaOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> GetReplicaResult:
-        """Read a document from whichever copy answers first, the active one among them; the others are given up.
+        """Read a document from the copy that responds first, active or replica, and abandon the other reads.
 
         Raises:
             DocumentUnretrievableException: no copy has it.
@@ -85,9 +85,10 @@ class ReplicaOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ReplicaResults[GetReplicaResult]]:
-        """Give a block all copies of a document, read at once, each as soon as it arrives.
+        """Read all copies of a document at the same time, and give the block each of them as soon as it arrives.
 
-        A copy that cannot be read is left out, and ``errors`` says why. Leaving the block gives up what has not come::
+        A copy that cannot be read is omitted, and ``errors`` has the reason. Leaving the block abandons the pending
+        reads::
 
             async with people.get_all_replicas("ada") as copies:
                 async for copy in copies:
@@ -96,7 +97,7 @@ class ReplicaOperations(CollectionBase):
         Raises:
             InvalidArgumentException: an argument is wrong.
 
-        Cancellation: reads are given up when the block is left.
+        Cancellation: leaving the block abandons the pending reads.
         """
         reads = whole_document_reads(self._keyspace, key, transcoder_or_json(transcoder))
         return in_block(
@@ -116,10 +117,10 @@ class ReplicaOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> LookupInReplicaResult:
-        """Read parts of a document from whichever copy answers first, the active one among them.
+        """Read parts of a document from the copy that responds first, active or replica.
 
         Args:
-            specs: what to read, 1 to 16 of them.
+            specs: 1 to 16 parts to read.
 
         Raises:
             DocumentUnretrievableException: no copy has the document.
@@ -140,18 +141,17 @@ class ReplicaOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ReplicaResults[LookupInReplicaResult]]:
-        """Give a block parts of all copies of a document, as ``get_all_replicas`` does with whole ones.
+        """Read parts of all copies of a document, as ``get_all_replicas`` reads whole ones.
 
-        Where the servers are too old to do that, the replicas are left out: FeatureNotAvailableException stands among
-        the ``errors``.
+        Replicas on servers that do not support this are omitted, with FeatureNotAvailableException in ``errors``.
 
         Args:
-            specs: what to read, 1 to 16 of them.
+            specs: 1 to 16 parts to read.
 
         Raises:
             InvalidArgumentException: an argument is wrong.
 
-        Cancellation: reads are given up when the block is left.
+        Cancellation: leaving the block abandons the pending reads.
         """
         reads = partial_reads(self._keyspace, key, specs, transcoder_or_json(transcoder))
         return in_block(
@@ -169,7 +169,7 @@ async def _first(
     retry_strategy: AnyRetryStrategy | None,
     wrapping: Wrapping,
 ) -> R:
-    """Return the first copy that arrives; a checkpoint in every case."""
+    """Return the first copy that arrives. Always a checkpoint."""
     await trio.lowlevel.checkpoint_if_cancelled()
     try:
         reading = in_block(ReplicaResults, driver, make_reads(), strategy_for(retry_strategy), wrapping)

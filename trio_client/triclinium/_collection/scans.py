@@ -1,4 +1,4 @@
-"""The operation that finds documents by their ids."""
+"""Operation that finds documents by their ids."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from triclinium_core.transcoding.transcoder import Transcoder
 
 
 class ScanResults(FanOutResults[ScanResult]):
-    """The documents that a scan finds, in no order: ``async for item in results``.
+    """Documents that a scan finds, in no particular order: ``async for item in results``.
 
-    Nothing is asked for before the first one is wanted. Then each vbucket under way has one page ready at most, and asks
-    for the next one when that was taken. Several tasks may take from it; each document goes to one of them. It belongs to
-    its block: afterwards it raises ``trio.ClosedResourceError``.
+    The first read starts the scan. Then each scanned vbucket has at most one page ready, and requests the next page
+    after it was read. Several tasks may read from it; each document goes to one of them. After its block it raises
+    ``trio.ClosedResourceError``.
     """
 
     def __init__(self, scan: ScanMachine, tasks: FanOutTasks) -> None:
@@ -38,7 +38,7 @@ class ScanResults(FanOutResults[ScanResult]):
 
 
 class ScanOperations(CollectionBase):
-    """Scanning; part of ``Collection``, which says what all operations have in common."""
+    """Scans of ``Collection``, which describes the common arguments and exceptions."""
 
     def scan(
         self,
@@ -53,28 +53,28 @@ class ScanOperations(CollectionBase):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ScanResults]:
-        """Give a block the documents with certain ids, in no order::
+        """Give a block the documents with certain ids, in no particular order::
 
             async with people.scan(PrefixScan("person-")) as found:
                 async for item in found:
                     print(item.id, item.content)
 
-        Each vbucket is scanned by itself, as it was when its turn came. A scan is for few callers that want much: if
-        you know the ids, ``get`` is faster; if you ask often, use an index. While the block runs, a node that fails or
-        a vbucket that moves ends nothing: the scan goes on behind the last document.
+        Each vbucket is scanned separately, in its state at the start of its scan. A scan is for few callers that read
+        many documents: for known ids, ``get`` is faster; for frequent searches, use an index. During the block, the
+        scan survives the failure of a node or the move of a vbucket: it continues after the last document.
 
         Args:
             scan_type: a range of ids, a prefix, or a sample.
-            ids_only: whether to leave out the documents themselves, with their CAS and expiry.
-            consistent_with: mutations that the scan must have seen: a ``MutationState``, or tokens.
-            concurrency: how many vbuckets are scanned at once.
+            ids_only: whether to omit the documents themselves, with their CAS and expiry.
+            consistent_with: mutations that the scan must include: a ``MutationState``, or tokens.
+            concurrency: number of vbuckets to scan at the same time.
             batch_item_limit: maximum number of documents in one page; 0 for the maximum of the client, 8,192.
-            batch_byte_limit: how many bytes, but for the last document, which is whole; 0 for any.
+            batch_byte_limit: maximum number of bytes in one page, which the last document may exceed; 0 for no limit.
 
         Raises:
             InvalidArgumentException: an argument is wrong.
 
-        Cancellation: scans that are open on the nodes are closed when the block is left; nobody waits for that.
+        Cancellation: leaving the block closes the scans that are open on the nodes, without waiting for it.
         """
         if consistent_with is None or isinstance(consistent_with, MutationState):
             consistent_with = tokens_of(consistent_with)

@@ -1,4 +1,4 @@
-"""The operations on parts of documents."""
+"""Operations on parts of documents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from triclinium_core.transcoding.transcoder import Transcoder
 
 
 class SubdocumentOperations(CollectionBase):
-    """Reading and writing parts of documents; part of ``Collection``, which says what all operations have in common."""
+    """Operations of ``Collection`` on parts of documents. ``Collection`` describes the common parameters and errors."""
 
     async def lookup_in(
         self,
@@ -41,15 +41,15 @@ class SubdocumentOperations(CollectionBase):
     ) -> LookupInResult:
         """Read parts of a document, all of the same version.
 
-        The result reports a failed path when that path is asked for.
+        The result raises the error of a failed path when that path is read.
 
         Args:
-            specs: what to read, 1 to 16 of them.
-            access_deleted: whether to read what is left of a document that was removed: its system attributes.
+            specs: 1 to 16 parts to read.
+            access_deleted: whether to read the remains of a removed document: its system attributes.
 
         Raises:
             DocumentNotFoundException: it does not exist.
-            FeatureNotAvailableException: the server has no extended attributes.
+            FeatureNotAvailableException: the server does not support extended attributes.
         """
 
         def operation() -> LookupIn:
@@ -76,22 +76,22 @@ class SubdocumentOperations(CollectionBase):
         """Change parts of a document, all of them or none.
 
         Args:
-            specs: what to change, 1 to 16 of them, in this order but for extended attributes, which come first.
-            preserve_expiry: whether a document that exists keeps its expiry; ``expiry`` is for one that does not.
-            store_semantics: whether the document must exist, may, or must not; where it is created, so are the objects
-                on the way to each path.
-            access_deleted: whether to change the extended attributes of a document that was removed.
+            specs: 1 to 16 changes, applied in this order, except that extended attributes come first.
+            preserve_expiry: whether an existing document keeps its expiry; ``expiry`` is for a new one.
+            store_semantics: whether the document must exist, may exist, or must not. If the document is created, so are
+                the objects along each path.
+            access_deleted: whether to change the extended attributes of a removed document.
 
         Raises:
             DocumentNotFoundException: it does not exist, and ``store_semantics`` is REPLACE.
             DocumentExistsException: it exists, and ``store_semantics`` is INSERT.
-            CasMismatchException: it has another CAS than ``cas``.
-            PathNotFoundException: a path does not lead to anything; ``context.path_index`` tells which. Nothing was
-                changed. Other failures of a path raise their own exceptions: PathExistsException, PathMismatchException …
+            CasMismatchException: its CAS is not ``cas``.
+            PathNotFoundException: a path does not exist; ``context.path_index`` is its index. Nothing was changed.
+                Other failures of a path raise their own exceptions: PathExistsException, PathMismatchException …
             DocumentLockedException: it is locked, and a retry was refused.
             EncodingFailureException: the transcoder cannot store a value; nothing was sent.
             ValueTooLargeException: the document would become larger than the server stores.
-            FeatureNotAvailableException: the server has no extended attributes.
+            FeatureNotAvailableException: the server does not support extended attributes.
         """
 
         def operation() -> MutateIn:

@@ -1,1 +1,1 @@
-"""The neutral half of the driver: it feeds any machine and carries out the actions that every machine may order."""
+"""Neutral half of the driver: it feeds any machine and executes the actions that every machine may return."""

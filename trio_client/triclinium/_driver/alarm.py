@@ -1,8 +1,8 @@
-"""The alarm of a machine: ``TimePassed`` when ``wakeup`` has come, after everything that had arrived by then.
+"""Alarm of a machine: ``TimePassed`` at ``wakeup``, after everything that had arrived by then.
 
-An answer that waits in a socket because the program was busy must not become a timeout. So each ring lets the readers
-feed what came before. The work on these bytes is bounded, because a node that never stops sending must not delay the time
-limits.
+A response that waits in a socket because the program was busy must not become a timeout. So each alarm first lets the
+readers feed the bytes that arrived before it. The work on these bytes is bounded, because a node that never stops
+sending must not delay the deadlines.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ R = TypeVar("R")
 
 
 class Alarm(Generic[E, A, Q, R]):
-    """Feeds ``TimePassed`` when it is due, and before it what the streams have received.
+    """Source of ``TimePassed`` when it is due, after the bytes that the streams have received.
 
     Args:
-        feed: passes an event to the machine, and carries out what it orders.
-        waiters: the tasks that wait for answers.
+        feed: passes an event to the machine, and executes its actions.
+        waiters: waiting tasks.
         pace: limits the work of all readers in one pass of trio's loop.
     """
 
@@ -50,17 +50,17 @@ class Alarm(Generic[E, A, Q, R]):
         self._pace = pace
         self._scope = trio.CancelScope()
         self.time: float = -math.inf
-        """Instant when it rings, or an earlier one."""
+        """Time of the alarm, or an earlier time."""
         self._unread: set[StreamId] = set()
-        """Streams that may have more of what came before the alarm."""
+        """Streams that may have more bytes from before the alarm."""
 
     def set_earlier(self, wakeup: float) -> None:
-        """Ring at ``wakeup``, which is before ``time``."""
+        """Move the alarm to ``wakeup``, which is before ``time``."""
         self.time = self._scope.deadline = wakeup
 
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
-        """Ring whenever the machine's ``wakeup`` has come. One that has moved away makes a harmless extra event."""
+        """Feed ``TimePassed`` at each ``wakeup``. If the machine has postponed it, the extra event is harmless."""
         while True:
             self.time = self._machine.wakeup
             with trio.CancelScope(deadline=self.time) as self._scope:
@@ -69,13 +69,13 @@ class Alarm(Generic[E, A, Q, R]):
             self._feed(TimePassed(self.streams.unsent(), unread))
 
     async def _read_what_came(self) -> Collection[StreamId]:
-        """Let the readers feed what arrived before the alarm, and return the streams that may have more of it."""
+        """Let the readers feed what arrived before the alarm. Return the streams that may have more of it."""
         self._waiters.begin_alarm()
         work_max = self._machine.work + WORK_BEFORE_TIME_MAX
         before = {*self.streams.numbers}
         while True:
             self._unread.clear()
-            # Trio runs the tasks of one pass in any order: in two passes, each reader had a turn between ours.
+            # Trio runs the tasks of one pass in any order: within two passes, each reader has run between our turns.
             await trio.lowlevel.checkpoint()
             if self._machine.work < work_max:
                 await trio.lowlevel.checkpoint()
@@ -88,11 +88,11 @@ class Alarm(Generic[E, A, Q, R]):
         return frozenset(unread | before)
 
     def hear(self, event: StreamEvent) -> None:
-        """Feed an event of a stream while the alarm rings; of bytes, note whether more may follow that came before it.
+        """Feed an event of a stream during an alarm, and record whether more bytes from before the alarm may follow.
 
-        More may follow an answer to a token that is older than the alarm, and a piece that answered none, such as a part of
-        an answer: records of TLS may be small. A piece that answers only younger tokens came later: a client that is always
-        busy would never see the end of that.
+        More may follow after a response to a token that is older than the alarm, and after bytes that complete no
+        response, such as a part of one: TLS records may be small. Bytes that answer only younger tokens arrived later.
+        If they counted, the alarm of a client that is always busy would never end.
         """
         waiters = self._waiters
         waiting, old = len(waiters.open), waiters.old_settled

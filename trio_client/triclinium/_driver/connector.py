@@ -16,17 +16,17 @@ from triclinium_core.contract.neutral import LossCause
 
 
 class StreamLoss(NamedTuple):
-    """Why a stream is gone, or never came to be."""
+    """Cause of the loss of a stream, or of a failed attempt to open it, and the error text."""
 
     cause: LossCause
     text: str
 
 
 class TcpConnector:
-    """Connects over TCP, and over TLS where asked.
+    """Connector over TCP, with TLS if requested.
 
     Args:
-        ssl_context: how to speak TLS; unless given, the system's trust store, with certificates and host names verified.
+        ssl_context: settings of TLS; default: the system's trust store, with certificates and host names verified.
             ``verify_mode`` and ``check_hostname`` are read when the cluster opens.
     """
 
@@ -40,7 +40,7 @@ class TcpConnector:
         return self._is_own_context
 
     def load_certificate(self, load: Callable[[ssl.SSLContext], None]) -> None:
-        """Show a client's certificate in the handshakes to come; those that are done stay as they are.
+        """Use a client certificate in later handshakes. Open connections stay as they are.
 
         Args:
             load: loads the certificate and its key into a context. If it raises, nothing has changed.
@@ -57,15 +57,15 @@ class TcpConnector:
     def tls_is_verified(self) -> bool:
         """Whether a certificate must be trusted and must name the host. The default context requires both."""
         context = self._ssl_context
-        # Contexts of other packages may lack these attributes. They count as verifying.
+        # Contexts of other packages may lack these attributes. Such contexts count as verifying.
         demands_trust = getattr(context, "verify_mode", ssl.CERT_REQUIRED) != ssl.CERT_NONE
         return demands_trust and bool(getattr(context, "check_hostname", True))
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Return a stream to the first of the host's addresses that answers.
+        """Return a stream to the first of the host's addresses that accepts a connection.
 
         Raises:
-            OSError: no address answers, or there is none.
+            OSError: no address accepts one, or the host has no address.
             trio.BrokenResourceError: the TLS handshake failed.
         """
         stream: trio.abc.Stream = (tcp := await _open_tcp(host, port))
@@ -89,7 +89,7 @@ class TcpConnector:
             # RFC 6066 §3: the name has no final dot. Neither do names in certificates.
             return TlsStream(tcp, self._ssl_context, name.removesuffix(b"."))
         except (ValueError, TypeError) as error:
-            # A resolver of the user's may find what no certificate can be for.
+            # A user's resolver may return a name that no certificate can have.
             text = f"{host!r} is not a host name that TLS can ask for: {error}"
             raise ssl.SSLError(ssl.SSL_ERROR_SSL, text) from error
 
@@ -98,12 +98,12 @@ async def _open_tcp(host: str, port: int) -> trio.SocketStream:
     try:
         return await trio.open_tcp_stream(host, port)
     except (ValueError, OverflowError) as error:
-        # A name with an empty label, a zero byte or the like fails before any resolver is asked.
+        # For example, a name with an empty label or a zero byte fails before any resolver is asked.
         raise trio.socket.gaierror(trio.socket.EAI_NONAME, f"{host!r} is not a host name: {error}") from error
 
 
 def _address(name: object) -> str:
-    """Return what a socket calls itself as ``host:port``."""
+    """Return a socket's name as ``host:port``."""
     match name:
         case (str() as host, int() as port, *_):
             return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -112,8 +112,8 @@ def _address(name: object) -> str:
 
 
 LOSSES = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
-"""What a connector or a stream raises where there is no stream, or no longer one: somebody else may have closed a stream of
-the user's."""
+"""Exceptions of a connector or a stream without a connection. ClosedResourceError is included because a user's stream
+may be closed outside of the driver."""
 
 CAUSES: tuple[tuple[type[BaseException], LossCause], ...] = (
     (TruncatedStreamError, LossCause.TRUNCATED),
@@ -125,11 +125,12 @@ CAUSES: tuple[tuple[type[BaseException], LossCause], ...] = (
     (trio.ClosedResourceError, LossCause.RESET),
     (OSError, LossCause.UNREACHABLE),
 )
-"""The first row that fits any of the errors underneath wins: of several addresses, one that refuses tells the most."""
+"""Causes by type of error. The first row that matches any of the root errors applies: if a host has several addresses,
+a refused connection is the most informative."""
 
 
 def loss_of(error: OSError | trio.BrokenResourceError | trio.ClosedResourceError) -> StreamLoss:
-    """Return what an exception of a connector or a stream means, with the system's own words for it."""
+    """Return the cause of an exception of a connector or a stream, with the system's text."""
     roots = list(_roots(error))
     cause = next(cause for kind, cause in CAUSES if any(isinstance(root, kind) for root in roots))
     if len(roots) == 1:
@@ -138,7 +139,7 @@ def loss_of(error: OSError | trio.BrokenResourceError | trio.ClosedResourceError
 
 
 def _roots(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors underneath: trio wraps those of streams, and collects those of a host's addresses."""
+    """Yield the root errors: trio wraps those of streams, and groups those of a host's addresses."""
     cause = error.__cause__
     if isinstance(cause, BaseExceptionGroup):
         for inner in cause.exceptions:
@@ -155,7 +156,7 @@ def _words(error: BaseException) -> str:
 
 
 def _without_address(error: BaseException) -> str:
-    """Return the words of a failed connect without the address that Trio puts into them: it is the only one."""
+    """Return the text of a failed connect without the address that Trio adds to it: it is the only one."""
     words = _words(error)
     if isinstance(error, OSError) and error.errno and words.startswith("Error connecting to "):
         return os.strerror(error.errno)

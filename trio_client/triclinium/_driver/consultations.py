@@ -1,4 +1,4 @@
-"""Asynchronous strategies at work: each question is a task, in the context of the task that waits for the answer."""
+"""Calls of asynchronous strategies: each runs in a task with the context of the waiting task."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ T = TypeVar("T")
 
 
 class Consultations(Generic[Q, R]):
-    """Questions to strategies that have no answer yet.
+    """Pending calls of strategies.
 
     Args:
         feed: passes an answer to the machine.
-        waiters: the tasks that wait, whose contexts the strategies see.
-        report: writes the exception of a strategy that could not record a success to the log.
+        waiters: waiting tasks, whose contexts the strategies see.
+        report: logs the exception of a strategy that could not record a success.
     """
 
     nursery: trio.Nursery
-    """Nursery of the questions; set before the first one."""
+    """Nursery of the calls; set before the first one."""
     recorders: trio.Nursery
-    """Nursery of what strategies record of successes, which may go on when all else has ended."""
+    """Nursery of the tasks that record successes. They may continue after everything else has ended."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Consultations(Generic[Q, R]):
         self._waiters = waiters
         self._report = report
         self.open: dict[neutral.Token, trio.CancelScope] = {}
-        """Scope of each open question; empty most of the time, so that a settlement has nothing to look up."""
+        """Cancel scope of each pending call; usually empty, so that an ending operation has nothing to look up."""
 
     def consult(self, action: neutral.ConsultStrategy) -> None:
         """Ask a strategy about a failed attempt."""
@@ -52,11 +52,11 @@ class Consultations(Generic[Q, R]):
         self._ask(action.token, action.permit.acquire)
 
     def record(self, action: neutral.RecordSuccess) -> None:
-        """Have a strategy record a success, in the background."""
+        """Let a strategy record a success, in the background."""
         self._context(action.token).run(self.recorders.start_soon, self._record, action)
 
     def call_off(self, token: neutral.Token) -> None:
-        """Cancel the open question of a token that is settled or given up, if it has one."""
+        """Cancel the pending call of a token that has ended or is abandoned, if it has one."""
         scope = self.open.pop(token, None)
         if scope is not None:
             scope.cancel()
@@ -67,7 +67,7 @@ class Consultations(Generic[Q, R]):
             self._context(token).run(self.nursery.start_soon, self._answer, token, question, scope)
 
     def _context(self, token: neutral.Token) -> Context:
-        """Return the context of the task that waits, so that the strategy sees that task's variables."""
+        """Return the context of the waiting task, so that the strategy sees that task's variables."""
         waiter = self._waiters.open.get(token)
         return waiter.task.context if waiter is not None and waiter.is_parked else copy_context()
 
@@ -90,13 +90,13 @@ class Consultations(Generic[Q, R]):
 
 
 async def _outcome(question: Callable[[], Awaitable[T]]) -> tuple[T | None, Exception | None]:
-    """Return what a strategy answered, or what it raised."""
+    """Return the answer of a strategy, or its exception."""
     try:
         return await question(), None
     except Exception as error:
         return None, error
     except BaseExceptionGroup as group:
-        # It was cancelled, and failed on top: no caller waits for its errors any more.
+        # The call was cancelled and also failed: no caller waits for its errors.
         _, rest = group.split(Exception)
         assert rest is not None, "a group of nothing but Exceptions is an Exception itself"
         raise rest from None

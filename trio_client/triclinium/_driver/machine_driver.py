@@ -1,9 +1,9 @@
-"""The only caller of a machine: feeds it every event, and carries out what it orders.
+"""Driver of a machine: feeds it every event, and executes its actions. The machine has no other caller.
 
-The driver decides nothing. Every event goes through ``feed``, which looks up each action's handler by its type. Tasks wait
-until the machine settles what they asked for; one task sleeps until the machine's ``wakeup`` (``alarm``); each stream has
-its own tasks (``streams``). All of these live in a nursery that is shielded from the caller's cancel scopes, so that a body
-that is being cancelled can still clean up through the client. Leaving the block ends them.
+The driver makes no decisions. Every event goes through ``feed``, which looks up each action's handler by its type.
+Tasks wait until the machine ends what they have submitted; one task sleeps until the machine's ``wakeup`` (``alarm``);
+each stream has its own tasks (``streams``). All of these live in a nursery that is shielded from the caller's cancel
+scopes, so that a cancelled block can still clean up through the client. Leaving the block ends them.
 
 Control-C must not strike while an event is half handled. So every function that leads to ``feed`` is protected from it,
 and it strikes at the main task's next checkpoint.
@@ -53,11 +53,11 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 
 NeutralEvent = StreamEvent | TimePassed | StrategyDecided
-"""Event that the driver feeds by itself, to any machine."""
+"""Events that the driver itself feeds to any machine."""
 
 
 class NeutralLog(Protocol):
-    """Log of the reports that any machine may order."""
+    """Log of the reports that any machine may return."""
 
     def connection(self, report: ReportConnection) -> None:
         """Write an event of a connection."""
@@ -73,23 +73,23 @@ class NeutralLog(Protocol):
 
 
 class MachineDriver(ABC, Generic[E, A, Q, R]):
-    """One machine at work.
+    """Driver of one machine.
 
-    A protocol derives a class from it. Its methods submit the protocol's events, and it adds the handlers of the protocol's
-    actions to ``_handlers``. ``E`` has the protocol's own events, ``A`` all actions of its machine; ``Q`` is what tasks ask
-    for, and ``R`` what they are resumed with.
+    A protocol derives a class from it, whose methods submit the protocol's events, and adds the handlers of the
+    protocol's actions to ``_handlers``. ``E`` is the protocol's events, ``A`` all actions of its machine, ``Q`` the
+    type of what tasks submit, and ``R`` that of their results.
 
     Args:
-        machine: decides everything.
+        machine: makes all decisions.
         connector: opens streams.
-        log: takes the reports.
+        log: receives the reports.
         make_nonce: returns entropy for authentication, once for each stream.
     """
 
     _NAME: ClassVar[str] = "client"
-    """Word for the driver in the errors of callers."""
+    """Name of the driver in error messages."""
     _CRASH: ClassVar[type[Exception]] = RuntimeError
-    """Error of a caller after a defect; it is made with a message."""
+    """Exception that callers get after a defect; it is constructed with a message."""
 
     _nursery: trio.Nursery
 
@@ -114,14 +114,14 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         self._tokens = map(Token, count(1))
         self._run: TrioRun | None = None
         self._thread = 0
-        """Thread of the run. There is no other run in it as long as this one lasts."""
+        """Thread of the trio run. The thread has no other run while this one lasts."""
         self._scope = trio.CancelScope(shield=True)
         self._recording = trio.CancelScope(shield=True)
-        """Scope of what strategies record of successes, which may go on when all else has ended."""
+        """Scope of the tasks that record successes. They may continue after everything else has ended."""
         self._events: deque[E | NeutralEvent] = deque()
         self._is_feeding = False
         self._is_ended = False
-        """Closed, or broken down: nothing more is fed."""
+        """Whether the driver is closed or broken: no more events are fed."""
         self._defect: BaseException | None = None
         streams, consultations = self._streams, self._consultations
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -137,13 +137,13 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
             ReportConnection: log.connection,
             ReportDecoderFault: log.decoder_fault,
         }
-        """Function that carries out each type of action."""
+        """Function that executes each type of action."""
 
     @trio.lowlevel.enable_ki_protection
     async def run(self) -> None:
         """Work until ``close``, and then until strategies have recorded their successes.
 
-        The caller's cancel scopes do not reach in here before ``close``.
+        The caller's cancel scopes have no effect before ``close``.
 
         Raises:
             BaseExceptionGroup: a background task crashed, which is a defect.
@@ -173,7 +173,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         """Refuse callers from another trio run.
 
         Raises:
-            RuntimeError: it is another one, such as that of another thread, or the driver has not begun to run.
+            RuntimeError: the caller is in another run, such as that of another thread, or the driver does not run yet.
         """
         if self._run is None:
             raise RuntimeError("the client does not run yet; start its run() first")
@@ -181,9 +181,9 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
 
     @trio.lowlevel.enable_ki_protection
     def close(self) -> None:
-        """End all streams and background tasks at once; calls that still wait raise ``trio.ClosedResourceError``.
+        """End all streams and background tasks immediately; pending calls raise ``trio.ClosedResourceError``.
 
-        Only strategies that are recording a success go on, until the scopes around ``run`` are cancelled.
+        Only strategies that are recording a success continue, until the scopes around ``run`` are cancelled.
         """
         self._finish()
         self._is_ended = True
@@ -192,11 +192,11 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         self._settle_all()
 
     def _finish(self) -> None:
-        """Abandon everything that is open, so that strategies get back what they have lent."""
+        """Abandon all open operations, so that strategies get their permits back."""
         for waiter in tuple(self._waiters.open.values()):
             self.feed(self._abandoned(waiter))
 
-    # -- Tasks that wait.
+    # -- Waiting tasks.
 
     @trio.lowlevel.enable_ki_protection
     async def _perform(self, asked: Q, submission: Callable[[Token], E]) -> R:
@@ -204,10 +204,10 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
 
         Raises:
             trio.ClosedResourceError: the driver is closed, or was closed meanwhile.
-            RuntimeError: it is called in another trio run; that is no checkpoint.
-            Exception: the error with which the machine settled the token.
+            RuntimeError: it is called in another trio run; this is not a checkpoint.
+            Exception: the error with which the machine ended the token.
 
-        Cancellation: one that is pending submits nothing. Later, the submission is abandoned.
+        Cancellation: if it is pending, nothing is submitted. Later, the submission is abandoned.
         """
         self.check_caller()
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -222,7 +222,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
     async def _outcome(self, waiter: Waiter[Q, R]) -> R:
         """Return the result of a waiter whose submission was fed, or raise its error. Always a checkpoint.
 
-        A token that was settled while it was submitted cannot be cancelled.
+        A token that ended during its submission cannot be cancelled.
         """
         if waiter.token in self._waiters.open:
             waiter.is_parked = True
@@ -232,7 +232,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         return waiter.unwrap()
 
     def _leave(self, waiter: Waiter[Q, R]) -> trio.lowlevel.Abort:
-        """Give up what a task asked for, because the task is being cancelled. Trio calls this, so it never raises."""
+        """Abandon the submission of a task that is being cancelled. Trio calls this, so it never raises."""
         del self._waiters.open[waiter.token]
         event = self._abandoned(waiter)
         self._consultations.call_off(waiter.token)
@@ -242,12 +242,12 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
 
     @abstractmethod
     def _abandoned(self, waiter: Waiter[Q, R]) -> E:
-        """Return the event that a task has left."""
+        """Return the event for a task that has left."""
 
     # -- Events in, actions out.
 
     def _hear(self, event: StreamEvent) -> None:
-        """Feed an event of a stream, and note how much work it was."""
+        """Feed an event of a stream, and record the amount of its work."""
         if type(event) is StreamLost:
             self._streams.forget(event.stream)
         if self._waiters.newest_at_alarm is None:
@@ -258,10 +258,11 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
             self._pace.note(self._machine.work)
 
     def feed(self, event: E | NeutralEvent) -> None:
-        """Let the machine handle ``event``, and carry out what it orders. Never raises.
+        """Let the machine handle ``event``, and execute its actions. Never raises.
 
-        An event that happens meanwhile waits until that is done: a retry strategy that cancels a scope makes trio abandon
-        that scope's operations on the spot, while the machine asks the strategy, and the machine is not re-entrant.
+        Events that occur meanwhile wait until then. For example, a retry strategy that cancels a scope makes trio
+        abandon that scope's operations immediately, while the machine calls the strategy, and the machine is not
+        re-entrant.
         """
         if self._is_feeding:
             self._events.append(event)
@@ -282,7 +283,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         try:
             actions = self._machine.handle(event, trio.current_time())
         except ArgumentError as error:
-            # A caller's mistake. The machine is as it was before.
+            # A caller's mistake. The machine is unchanged.
             self._refused(event, error)
             return
         for action in actions:
@@ -292,7 +293,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
             self._alarm.set_earlier(wakeup)
 
     def _refused(self, event: E | NeutralEvent, error: ArgumentError) -> None:
-        """Settle what a refused event has submitted. Raise an error that is no caller's mistake."""
+        """Fail the submissions of a refused event. Raise the error if it is not a caller's mistake."""
         raise error
 
     # -- Endings.
@@ -304,7 +305,7 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
         return self._waiters.settle(token, result, error)
 
     def _break_down(self, error: BaseException) -> None:
-        """Note a defect: fail everything that waits, and let the nursery raise it. Never raises."""
+        """Record a defect: fail all waiting tasks, and let the nursery raise it. Never raises."""
         self._is_ended, self._defect = True, error
         self._events.clear()
         self._settle_all()
@@ -315,17 +316,17 @@ class MachineDriver(ABC, Generic[E, A, Q, R]):
             self._settle(token, None, self._ending(self._state_of(waiter)))
 
     def _state_of(self, waiter: Waiter[Q, R]) -> str:
-        """Return what has become of a task's request when the driver ends, in words."""
+        """Return the state of a task's submission at the end of the driver, in words."""
         return f"{waiter.asked} got no answer"
 
     def _ending(self, state: str) -> Exception:
-        """Return the error of a caller when the driver has ended.
+        """Return the error for a caller when the driver has ended.
 
         Args:
-            state: what has become of the call, in words.
+            state: state of the call, in words.
         """
         if not isinstance(self._defect, Exception):
-            # Closed, or on the way out with the whole program, as when a strategy raised SystemExit.
+            # The driver was closed, or the whole program ends, for example because a strategy raised SystemExit.
             return trio.ClosedResourceError(f"the {self._NAME} is closed, and {state}; use it inside its block only")
         error = self._CRASH(f"a background task crashed ({self._defect!r}); please report this")
         error.__cause__ = self._defect

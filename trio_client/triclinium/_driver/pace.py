@@ -1,4 +1,4 @@
-"""Limit of the readers' work: no pass of trio's loop spends much more on received bytes than ``WORK_OF_A_PASS_MAX``.
+"""Limit of the readers' work on received bytes in one pass of trio's loop, ``WORK_OF_A_PASS_MAX``.
 
 Trio runs all runnable tasks in one pass. If the readers of many streams have 64 KiB each, timers and callers would wait
 for all of them. Once a pass has reached the limit, a reader that has bytes keeps them for the next pass.

@@ -1,4 +1,4 @@
-"""Plain sockets without a detour through trio's streams."""
+"""Direct access to plain sockets, without trio's streams."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import trio
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
 SEND_SIZE_MAX = 256 * 1024
-"""Bytes that are joined for one ``send_all``. All data of a call counts as handed over when the stream is lost, so this
-bounds the operations that are left in doubt; more would not be faster."""
+"""Maximum number of bytes that are joined for one ``send_all``. All data of a call counts as handed over when the
+stream is lost, so this bounds the number of ambiguous operations; more would not be faster."""
 
 
 class PlainStream:
@@ -28,11 +28,11 @@ class PlainStream:
         self.send_now: Callable[[bytes], int] = bare.send
 
     def is_readable(self) -> bool:
-        """Return whether something waits to be read."""
+        """Return whether the socket has something to read."""
         return is_readable(self._socket)
 
     async def receive_some(self) -> bytes:
-        """Return what has arrived, or wait for some: with one turn of trio's loop, where a stream takes two."""
+        """Return received bytes, or wait for some. It takes one turn of trio's loop, where a stream takes two."""
         while True:
             await trio.lowlevel.wait_readable(self._socket)
             try:
@@ -42,7 +42,7 @@ class PlainStream:
 
 
 def is_readable(bare: socket.socket) -> bool:
-    """Return whether bytes, the end of the stream or an error wait on a non-blocking socket."""
+    """Return whether a non-blocking socket has bytes, the end of the stream or an error to read."""
     try:
         bare.recv(1, socket.MSG_PEEK)
     except BlockingIOError:

@@ -1,8 +1,8 @@
-"""The streams of a machine: for each, one task that connects and reads, and one that writes.
+"""Streams of a machine: each has one task that connects and reads, and one that writes.
 
-Three promises to the machine. A stream that is lost is reported once, after every byte that came before the loss, with
-how much had been handed over. A stream that the machine closes reports nothing more. Nothing that a peer or the network
-does leaves these tasks as an exception.
+They promise three things to the machine. A lost stream is reported once, after every byte that arrived before the loss,
+with the number of bytes handed over. A stream that the machine closes reports nothing more. Nothing that a node or the
+network does leaves these tasks as an exception.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamLos
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
 LAST_WORDS_SECONDS = 1.0
-"""How long a stream that cannot be written to is still read: the answers to earlier requests may be there already."""
+"""Time in seconds for which a stream that cannot be written to is still read: responses may have arrived already."""
 
 READING_PASSES = 6
-"""Passes of trio's loop that the reader of a stream without direct access needs to receive what has arrived: one to
-resume, two for each of the two reads that ``trio.SSLStream`` may need for one record, and one to report the end."""
+"""Number of passes of trio's loop in which the reader of a stream without direct access receives what has arrived: one
+to resume, two for each of the two reads that ``trio.SSLStream`` may need for one record, and one to report the end."""
 
 
 DirectStream = PlainStream | TlsStream
@@ -46,11 +46,11 @@ def new_nonce() -> str:
 
 
 class Stream:
-    """One stream, from the order to open it to its end.
+    """One stream, from the action that opens it to its end.
 
     Args:
-        order: what to connect to.
-        feed: takes the events of this stream.
+        order: the action, with the address.
+        feed: receives the events of this stream.
         make_nonce: returns entropy for authentication; called once, when the stream is open.
         pace: limits the work of all readers of the client.
     """
@@ -76,40 +76,40 @@ class Stream:
         self._direct: DirectStream | None = None
         """Direct access to the stream, if it offers any."""
         self._is_writing = False
-        """Whether the writer is inside of ``send_all``."""
+        """Whether the writer is inside ``send_all``."""
         self._idle_writer = trio.lowlevel.ParkingLot()
         self._is_paused = False
-        """Whether nothing more is to be read for now."""
+        """Whether reading is paused."""
         self._idle_reader = trio.lowlevel.ParkingLot()
         self._write_loss: StreamLoss | None = None
         self.handed_over: int = 0
-        """Bytes that were begun to be handed over, whether they arrived or not."""
+        """Number of bytes whose write has started, whether they arrived or not."""
 
     @property
     def _is_held(self) -> bool:
-        """Whether the reader has received bytes and waits for the pass in which it may feed them."""
+        """Whether the reader has received bytes and waits for a pass that may feed them."""
         return self._order.stream in self._pace.held
 
     @property
     def is_behind(self) -> bool:
-        """Whether bytes wait that were not handed over."""
+        """Whether there are bytes whose write has not started."""
         return bool(self._unsent)
 
     def send(self, data: bytes, unless_readable: bool = False) -> None:
-        """Send ``data`` after all earlier data: what the system accepts immediately, and the rest when it can.
+        """Send ``data`` after all earlier data: immediately what the system accepts, and the rest when it can.
 
         Args:
-            unless_readable: end the stream instead, with nothing of ``data`` written, if something waits to be read.
+            unless_readable: if there is something to read, end the stream instead, without writing any of ``data``.
         """
         direct = self._direct
-        # While the writer is inside of send_all nothing may overtake it.
+        # While the writer is inside send_all, nothing may overtake it.
         if direct is not None and not self._unsent and not self._is_writing:
             sent = 0
             if not (unless_readable and (self._is_held or direct.is_readable())):
                 try:
                     sent = direct.send_now(data)
                 except OSError:
-                    # The writer finds out what is wrong.
+                    # The writer gets the same error and reports it.
                     pass
                 self.handed_over += sent
                 if sent == len(data):
@@ -123,21 +123,21 @@ class Stream:
         self._idle_writer.unpark_all()
 
     def pause_reading(self) -> None:
-        """Read nothing more, but for what is being read, until ``resume_reading``."""
+        """Stop reading after the current read, until ``resume_reading``."""
         self._is_paused = True
 
     def resume_reading(self) -> None:
-        """Read again."""
+        """Continue to read."""
         self._is_paused = False
         self._idle_reader.unpark_all()
 
     def close(self) -> int:
-        """Stop connecting, reading and writing, and return how many bytes had been handed over; never more will be.
+        """Stop connecting, reading and writing, and return the final number of bytes handed over.
 
-        Nothing is reported from now on.
+        Nothing is reported after this.
         """
         self._is_closed = True
-        # The writer may have been woken already, and would begin to send before it notices that it is cancelled.
+        # The writer may be awake already, and would begin to send before it notices the cancellation.
         self._unsent.clear()
         self._scope.cancel()
         return self.handed_over
@@ -203,23 +203,23 @@ class Stream:
                     await stream.wait_send_all_might_not_block()
                     continue
                 if type(self._unsent[0]) is _UnlessReadable:
-                    # If something waits, the reader receives it in one of these passes and ends the stream.
+                    # If there is something to read, the reader receives it in one of these passes and ends the stream.
                     for _ in range(READING_PASSES):
                         await trio.lowlevel.checkpoint()
                     while self._is_held:
                         await trio.lowlevel.checkpoint()
                 data = self._take_unsent()
-                # Decision C24: what a send_all was given counts as handed over from the moment that it begins.
+                # Decision C24: all data of a send_all counts as handed over from the beginning of the call.
                 self.handed_over += len(data)
                 await stream.send_all(data)
-                # It may be large, and the next may be long in coming.
+                # It may be large, and the next data may take long to arrive.
                 del data
         except LOSSES as error:
             self._write_loss = loss_of(error)
             self._reading.deadline = trio.current_time() + LAST_WORDS_SECONDS
 
     def _take_unsent(self) -> bytes | memoryview:
-        """Return what has piled up, in order, up to ``SEND_SIZE_MAX``; only the first piece is cut, if it is larger."""
+        """Return the queued data in order, up to ``SEND_SIZE_MAX``. Only the first piece is cut, if it is larger."""
         first = self._unsent.popleft()
         if len(first) > SEND_SIZE_MAX:
             self._unsent.appendleft(memoryview(first)[SEND_SIZE_MAX:])
@@ -236,7 +236,7 @@ class Stream:
 
 
 class Streams:
-    """All streams of one machine, by number, from the order to open one until it is lost or closed.
+    """All streams of one machine by number, from the action that opens one until it is lost or closed.
 
     Args:
         connector: opens streams.
@@ -258,25 +258,26 @@ class Streams:
         self._make_nonce = make_nonce
         self._pace = pace
         self._context = copy_context()
-        """Context of all streams: not that of the task that happened to need one, because a stream serves others too."""
+        """Context of all streams. A stream serves several tasks, so it does not use the context of the one that needed
+        it."""
         self._open: dict[neutral.StreamId, Stream] = {}
         self._sent_on: set[neutral.StreamId] = set()
-        """Streams that were given bytes since the last call of ``unsent``, or had not handed them over then."""
+        """Streams with new data since the last call of ``unsent``, or with data that was unsent then."""
 
     @property
     def numbers(self) -> Collection[neutral.StreamId]:
-        """Names of the streams that were not reported lost."""
+        """Numbers of the streams that were not reported lost."""
         return self._open.keys()
 
     def open(self, action: neutral.OpenStream, nursery: trio.Nursery) -> None:
-        """Begin to connect, in a task of ``nursery``."""
+        """Start connecting, in a task of ``nursery``."""
         stream = self._open[action.stream] = Stream(
             action, connector=self._connector, feed=self._feed, make_nonce=self._make_nonce, pace=self._pace
         )
         self._context.run(nursery.start_soon, stream.run)
 
     def send(self, action: neutral.SendBytes) -> None:
-        """Send bytes behind all earlier ones. Ignore a stream that is gone."""
+        """Send bytes after all earlier ones. Ignore an unknown stream."""
         stream = self._open.get(action.stream)
         if stream is not None:
             stream.send(action.data, action.unless_readable)
@@ -290,7 +291,7 @@ class Streams:
             self._feed(StreamLost(action.stream, LossCause.CLOSED_BY_US, handed_over=handed_over))
 
     def clear(self) -> None:
-        """Drop all streams, whose tasks have ended with the driver."""
+        """Drop all streams. Their tasks have ended with the driver."""
         self._open.clear()
 
     def forget(self, number: neutral.StreamId) -> None:
@@ -298,19 +299,19 @@ class Streams:
         self._open.pop(number, None)
 
     def pause_reading(self, action: neutral.PauseReading) -> None:
-        """Read no more of a stream."""
+        """Stop reading from a stream."""
         stream = self._open.get(action.stream)
         if stream is not None:
             stream.pause_reading()
 
     def resume_reading(self, action: neutral.ResumeReading) -> None:
-        """Read on."""
+        """Continue to read from a stream."""
         stream = self._open.get(action.stream)
         if stream is not None:
             stream.resume_reading()
 
     def unsent(self) -> Mapping[neutral.StreamId, int]:
-        """Return the streams with bytes that wait to be handed over, and how many were before them."""
+        """Return the streams with unsent bytes, and the number of bytes handed over on each."""
         behind = ((number, self._open.get(number)) for number in self._sent_on)
         unsent = {number: stream.handed_over for number, stream in behind if stream is not None and stream.is_behind}
         self._sent_on = set(unsent)
@@ -318,17 +319,17 @@ class Streams:
 
 
 class _UnlessReadable(bytes):
-    """Bytes to send only if nothing waits to be read when they are next to be sent."""
+    """Bytes to send only if there is nothing to read at that moment."""
 
 
 @contextmanager
 def _direct_access_to(stream: trio.abc.SendStream) -> Iterator[DirectStream | None]:
-    """Give the block direct access to a stream, if there is any. A socket stays that of its stream."""
+    """Give the block direct access to a stream, or None if it has none. The stream still owns its socket."""
     if not isinstance(stream, trio.SocketStream):
         yield stream if isinstance(stream, TlsStream) else None
         return
     theirs = stream.socket
-    # All is given: what is left out the system is asked for, and some refuse to tell where the peer is gone already.
+    # Pass all arguments: Python asks the system for missing ones, and some systems fail if the peer has disconnected.
     bare = socket.socket(theirs.family, theirs.type, theirs.proto, fileno=theirs.fileno())
     try:
         bare.setblocking(False)
@@ -338,7 +339,7 @@ def _direct_access_to(stream: trio.abc.SendStream) -> Iterator[DirectStream | No
 
 
 async def _close(stream: trio.abc.AsyncResource) -> None:
-    """Close ``stream`` at once, without goodbyes and whatever it says to that."""
+    """Close ``stream`` immediately, without a goodbye, and ignore its errors."""
     try:
         await trio.aclose_forcefully(stream)
     except LOSSES:

@@ -1,7 +1,7 @@
-"""TLS records, which OpenSSL is given one by one: it handles all that it is given in one call.
+"""Boundaries of TLS records, with which OpenSSL gets one record at a time.
 
-The work of a call is then bounded by one record. A key update has 27 bytes and takes up to 60 microseconds, and 16 KiB of
-session tickets take 11 milliseconds.
+OpenSSL handles in one call everything that it is given, so one record bounds the work of a call. A key update has 27
+bytes and takes up to 60 microseconds, and 16 KiB of session tickets take 11 milliseconds.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ CONTENT_SIZE_MAX = 2**14 + 2048
 TYPES = range(20, 24)
 
 RECORDS_MAX = 64
-"""Maximum number of records before other tasks run: 100 microseconds if they have little data, as ``PIECE_WORK`` counts."""
+"""Maximum number of records before other tasks run: 100 microseconds if they are small, as ``PIECE_WORK`` counts."""
 
 DATALESS_SIZE_MAX = 2048
 """Size of records without data after which other tasks run: 5 milliseconds if all are key updates."""
 
 
 def size_of_record(data: bytes, start: int) -> int:
-    """Return the size of the record that begins at ``start``, or 0 if it is not whole.
+    """Return the size of the record that begins at ``start``, or 0 if it is incomplete.
 
-    Return the size of everything if no record begins there: OpenSSL has a text for that error.
+    Return the size of all data if no record begins there: OpenSSL then reports the error.
     """
     size = len(data) - start
     if size < HEADER_SIZE:

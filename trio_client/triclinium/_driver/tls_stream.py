@@ -1,8 +1,8 @@
-"""TLS over a socket, with the standard library's ``ssl.SSLObject``: a trio stream that can also send without waiting.
+"""TLS over a socket with ``ssl.SSLObject``: a trio stream that can also send without waiting.
 
-``trio.SSLStream`` works over any stream, so it can neither send before the next turn of trio's loop nor receive what a
-socket has in one turn. All encryption here is synchronous, and only waiting for the socket is not. Encrypted records stay
-in this object until the system accepts them, so a cancelled send leaves the stream intact.
+``trio.SSLStream`` works over any stream, so it can neither send before the next turn of trio's loop nor receive the
+data of a socket in one turn. Here all encryption is synchronous; only the waits for the socket are not. Encrypted
+records stay in this object until the system accepts them, so a cancelled send leaves the stream intact.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from triclinium_core.contract.neutral import LossCause
 from triclinium_core.work import PIECE_SIZE_BYTES_MAX
 
 ENCRYPTED_SIZE_MAX = 64 * 1024
-"""Size of records that are sent before more is encrypted: a ``MemoryBIO`` never returns memory."""
+"""Size of records that are sent before more data is encrypted: a ``MemoryBIO`` never returns memory."""
 
 REPLIES_SIZE_MAX = 2 * ENCRYPTED_SIZE_MAX
-"""Size of unsent records beyond which nothing more is decrypted: a peer that asks for new keys and does not read causes
-replies without end."""
+"""Size of unsent records beyond which nothing more is decrypted: a peer that requests new keys and does not read causes
+endless replies."""
 
 RECORD_SIZE = 16 * 1024
 """Maximum number of bytes of data in one record (RFC 8446, section 5.1)."""
 
 
 class TruncatedStreamError(trio.BrokenResourceError):
-    """The peer has ended the connection without close_notify, so that data may be missing."""
+    """The peer has closed the connection without close_notify, so data may be missing."""
 
 
 class TlsStream(trio.abc.Stream):
-    """The client's side of TLS over a socket. Closing it sends no close_notify.
+    """Client side of TLS over a socket. Closing it sends no close_notify.
 
     Args:
         tcp: the stream whose socket it takes over, unless the context refuses the host name.
@@ -43,7 +43,7 @@ class TlsStream(trio.abc.Stream):
         host: name that the certificate must have, as ASCII.
 
     Raises:
-        ValueError: TLS cannot ask for such a host name.
+        ValueError: TLS does not support this host name.
     """
 
     def __init__(self, tcp: trio.SocketStream, context: ssl.SSLContext, host: bytes) -> None:
@@ -53,19 +53,19 @@ class TlsStream(trio.abc.Stream):
         self._socket = socket.socket(theirs.family, theirs.type, theirs.proto, fileno=theirs.detach())
         self._socket.setblocking(False)
         self._received, self._start = b"", 0
-        """Bytes of which OpenSSL was not given those from ``_start`` on."""
+        """Received bytes. OpenSSL has not been given those from ``_start`` on."""
         self._record_size = 0
-        """Size of the record there, or 0 if it is not whole."""
+        """Size of the record at ``_start``, or 0 if it is incomplete."""
         self._is_partly_read = False
-        """Whether OpenSSL may have data that the last call had no room for."""
+        """Whether OpenSSL may have data that did not fit into the result of the last call."""
         self._end: OSError | None = None
         """Reason why nothing more can be read; SSLZeroReturnError for a close_notify, SSLEOFError without one."""
         self._unsent: bytes | memoryview = b""
-        """Records that the system did not accept. Only while there are some may ``_outgoing`` have more."""
+        """Records that the system did not accept. ``_outgoing`` may have more only while there are some."""
         self._send_error: OSError | None = None
         """Reason why nothing more can be sent."""
         self._flushing = trio.Lock()
-        """Held by the task that waits until the socket accepts more."""
+        """Lock of the task that waits until the socket accepts more."""
         self._awaits_peer = False
         """Whether data cannot be encrypted before the peer has sent more: TLS 1.2 is being renegotiated."""
         self._idle_sender = trio.lowlevel.ParkingLot()
@@ -76,7 +76,7 @@ class TlsStream(trio.abc.Stream):
         return bool(self._unsent)
 
     def is_readable(self) -> bool:
-        """Return whether a whole record, bytes in the socket, or the end wait to be read."""
+        """Return whether a complete record, bytes in the socket, or the end of the stream can be read."""
         return bool(self._is_partly_read or self._record_size or self._end) or is_readable(self._socket)
 
     def version(self) -> str | None:
@@ -84,7 +84,7 @@ class TlsStream(trio.abc.Stream):
         return self._tls.version()
 
     async def do_handshake(self) -> None:
-        """Shake hands. Data that arrives with the handshake is kept.
+        """Perform the handshake. Data that arrives with the handshake is kept.
 
         Raises:
             trio.BrokenResourceError: the handshake failed; the cause is the reason.
@@ -113,10 +113,10 @@ class TlsStream(trio.abc.Stream):
     # -- Sending.
 
     def send_now(self, data: bytes | bytearray | memoryview) -> int:
-        """Encrypt ``data``, at most ``SEND_SIZE_MAX``, and send it as long as the system accepts all.
+        """Encrypt ``data``, at most ``SEND_SIZE_MAX``, and send it as long as the system accepts all of it.
 
-        Return how much was encrypted: nothing while records are left, or after an error. The next call of
-        ``wait_send_all_might_not_block`` sends the records that are left, or raises the error.
+        Return the number of bytes encrypted: 0 while records are unsent, or after an error. The next call of
+        ``wait_send_all_might_not_block`` sends the unsent records, or raises the error.
         """
         encrypted, size = 0, min(len(data), SEND_SIZE_MAX)
         try:
@@ -128,18 +128,18 @@ class TlsStream(trio.abc.Stream):
                 if self._outgoing.pending >= ENCRYPTED_SIZE_MAX:
                     self._flush_now()
         except (ssl.SSLWantReadError, ssl.SSLEOFError):
-            # OpenSSL reports an EOF if data from before the negotiation is not read yet.
+            # OpenSSL reports an EOF if data from before the negotiation was not read yet.
             self._awaits_peer, self._send_error = True, self._end
         except ssl.SSLError as error:
-            # After an alert from the peer, OpenSSL knows only that nothing more can be sent.
+            # After an alert from the peer, the error of OpenSSL says only that nothing more can be sent.
             self._send_error = self._end or error
         self._flush_now()
         return encrypted
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send the records that are left, and then ``data``. Raise as ``wait_send_all_might_not_block`` does.
+        """Send the unsent records, and then ``data``. It has the exceptions of ``wait_send_all_might_not_block``.
 
-        If TLS 1.2 is being renegotiated, a task has to receive meanwhile.
+        If TLS 1.2 is being renegotiated, a task must receive at the same time.
 
         Cancellation: any part of ``data`` may be encrypted; the next call that sends, or begins to receive, sends it.
         """
@@ -168,10 +168,10 @@ class TlsStream(trio.abc.Stream):
         self._unsent = records
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Send the records that are left, and wait until the system has accepted all.
+        """Send the unsent records, and wait until the system has accepted all of them.
 
         Raises:
-            trio.BrokenResourceError: the connection is gone; the cause is the reason.
+            trio.BrokenResourceError: the connection is lost; the cause is the reason.
             trio.ClosedResourceError: this stream was closed.
         """
         async with self._flushing:
@@ -187,11 +187,11 @@ class TlsStream(trio.abc.Stream):
     # -- Receiving.
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Return the data that has arrived, or wait for some; nothing after a close_notify.
+        """Return received data, or wait for some; empty after a close_notify.
 
         Raises:
-            TruncatedStreamError: the connection has ended without close_notify.
-            trio.BrokenResourceError: the connection is gone; the cause is the reason.
+            TruncatedStreamError: the peer closed the connection without close_notify.
+            trio.BrokenResourceError: the connection is lost; the cause is the reason.
             trio.ClosedResourceError: this stream was closed.
 
         Cancellation: loses nothing.
@@ -243,14 +243,14 @@ class TlsStream(trio.abc.Stream):
                 room -= len(piece)
                 self._is_partly_read = not room
         except ssl.SSLError as error:
-            # It is reported after the data before it.
+            # Report it after the data before it.
             self._end = error
         if self._outgoing.pending:
             self._flush_now()
         return b"".join(pieces)
 
     def _pass_on(self) -> int:
-        """Give OpenSSL the next record, if it is whole, and return its size."""
+        """Give OpenSSL the next record, if it is complete, and return its size."""
         size, start = self._record_size, self._start
         if size:
             self._incoming.write(memoryview(self._received)[start : start + size])
@@ -262,7 +262,7 @@ class TlsStream(trio.abc.Stream):
         return size
 
     async def _receive(self) -> None:
-        """Wait for bytes, or for the end of the connection. May return without either."""
+        """Wait for bytes or for the end of the connection. May return without either."""
         if not self._unsent or self._flushing.locked():
             await trio.lowlevel.wait_readable(self._socket)
         else:
@@ -280,7 +280,7 @@ class TlsStream(trio.abc.Stream):
         self._record_size = size_of_record(self._received, 0)
 
     async def _wait_readable_and_flush(self) -> None:
-        """Wait for bytes and send meanwhile: the peer may wait for a reply that the system did not accept."""
+        """Wait for bytes and send at the same time: the peer may wait for a reply that the system did not accept."""
         raised: BaseException | None = None
         flushing = trio.CancelScope(shield=True)
 
@@ -297,14 +297,14 @@ class TlsStream(trio.abc.Stream):
             except BaseException as error:
                 raised = error
             flushing.cancel()
-        # Raised in the nursery, it would be in a group.
+        # In the nursery, the exception would be wrapped in a group.
         if raised is not None:
             raise raised
 
     # -- Closing.
 
     async def aclose(self) -> None:
-        """Close the socket. Tasks that wait for it raise trio.ClosedResourceError. Closing again does nothing."""
+        """Close the socket. Tasks that wait for it raise trio.ClosedResourceError. Closing again has no effect."""
         if self._socket.fileno() >= 0:
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()

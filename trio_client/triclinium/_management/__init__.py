@@ -1,1 +1,1 @@
-"""The managers: buckets, collections, users and indexes of a cluster."""
+"""Managers of the buckets, collections, users and indexes of a cluster."""

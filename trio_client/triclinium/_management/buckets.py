@@ -16,9 +16,9 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class BucketManager(Manager):
-    """The buckets of a cluster.
+    """Buckets of a cluster.
 
-    For what all managers have in common see the reference under "Managing a cluster".
+    The reference describes the common parts of all managers under "Managing a cluster".
 
     Source: SDK-RFC 0054 "BucketManager".
     """
@@ -30,23 +30,23 @@ class BucketManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Make a bucket, and wait until all its nodes are healthy and documents can be stored on each of them.
+        """Create a bucket, and wait until all its nodes are healthy and can store documents.
 
-        Where the user may make buckets and not use them, it waits for the nodes alone.
+        If the user may create buckets but not use them, it waits only for the health of the nodes.
 
         Args:
-            settings: ``CreateBucketSettings`` to choose how conflicts are resolved.
+            settings: ``CreateBucketSettings`` to choose the conflict resolution.
 
         Raises:
-            BucketExistsException: there is one of that name.
-            InvalidArgumentException: the settings do not go together, or the cluster lacks the memory.
-            AmbiguousTimeoutException: ``TimeoutOptions.management`` is over, and there was no answer; or the bucket is made,
-                and ``context.connections`` tells of the key-value nodes that have not opened it, or ``context.awaited`` of
-                those on which it is not healthy.
+            BucketExistsException: a bucket of that name exists.
+            InvalidArgumentException: the settings contradict each other, or the cluster lacks the memory.
+            AmbiguousTimeoutException: ``TimeoutOptions.management`` passed without a response. Or the bucket is
+                created, and ``context.connections`` lists the key-value nodes that have not opened it, or
+                ``context.awaited`` those on which it is not healthy.
 
-        Cancellation: the bucket may be made; the server goes on with it.
+        Cancellation: the bucket may be created; the server continues.
         """
-        # What is no settings is refused when the request is made.
+        # Building the request refuses other types of settings.
         name = settings.name if isinstance(settings, buckets.BucketSettings) else None
         wrapping = Wrapping(WrappingCall.CREATE_BUCKET, parent_span, keyspace_attributes(name))
         await carry_out(self._driver, lambda: steps.create_bucket(settings), retry_strategy, wrapping)
@@ -60,24 +60,24 @@ class BucketManager(Manager):
     ) -> None:
         """Change a bucket.
 
-        Every setting must be what it is to be afterwards: the server may reset those that are left open to their
-        defaults. Begin with what ``get_bucket`` returns: ``dataclasses.replace(settings, flush_enabled=True)``. What was
-        settled when the bucket was made is not sent.
+        Give every setting its intended value: the server may reset missing ones to their defaults. Begin with the
+        result of ``get_bucket``: ``dataclasses.replace(settings, flush_enabled=True)``. Settings that are fixed when a
+        bucket is created are not sent.
 
         Raises:
-            BucketNotFoundException: there is no bucket of that name.
-            InvalidArgumentException: the settings do not go together.
+            BucketNotFoundException: the bucket does not exist.
+            InvalidArgumentException: the settings contradict each other.
         """
         await self._driver.perform(Acknowledged, buckets.UpdateBucket, retry_strategy, parent_span, settings)
 
     async def drop_bucket(
         self, name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
-        """Remove a bucket with all that is in it, and wait until it is gone.
+        """Remove a bucket with all its data, and wait until it is gone.
 
         Raises:
-            BucketNotFoundException: there is no bucket of that name.
-            InvalidArgumentException: no bucket can be called so.
+            BucketNotFoundException: the bucket does not exist.
+            InvalidArgumentException: ``name`` is not a valid bucket name.
         """
         wrapping = Wrapping(WrappingCall.DROP_BUCKET, parent_span, keyspace_attributes(name))
         await carry_out(self._driver, lambda: steps.drop_bucket(name), retry_strategy, wrapping)
@@ -85,11 +85,11 @@ class BucketManager(Manager):
     async def get_bucket(
         self, name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> buckets.BucketSettings:
-        """Return what a bucket is like.
+        """Return the settings of a bucket.
 
         Raises:
-            BucketNotFoundException: there is no bucket of that name.
-            InvalidArgumentException: no bucket can be called so.
+            BucketNotFoundException: the bucket does not exist.
+            InvalidArgumentException: ``name`` is not a valid bucket name.
         """
         return (
             await self._driver.perform(buckets.BucketResult, buckets.GetBucket, retry_strategy, parent_span, name)
@@ -98,7 +98,7 @@ class BucketManager(Manager):
     async def get_all_buckets(
         self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> Sequence[buckets.BucketSettings]:
-        """Return what all buckets are like that the user may see."""
+        """Return the settings of all buckets that the user may see."""
         result = await self._driver.perform(
             buckets.AllBucketsResult, buckets.GetAllBuckets, retry_strategy, parent_span
         )
@@ -110,8 +110,8 @@ class BucketManager(Manager):
         """Remove all documents of a bucket.
 
         Raises:
-            BucketNotFoundException: there is no bucket of that name.
+            BucketNotFoundException: the bucket does not exist.
             BucketNotFlushableException: its settings do not allow it; see ``BucketSettings.flush_enabled``.
-            InvalidArgumentException: no bucket can be called so.
+            InvalidArgumentException: ``name`` is not a valid bucket name.
         """
         await self._driver.perform(Acknowledged, buckets.FlushBucket, retry_strategy, parent_span, name)

@@ -1,4 +1,4 @@
-"""A call of several requests, one after the other; what comes next is up to the core's ``Steps``."""
+"""Call of several requests, one after the other. The core's ``Steps`` decides on the next one."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ async def carry_out(
     *,
     is_limited: bool = True,
 ) -> R:
-    """Submit what a call asks for, sleep when it pauses, and return what it comes to.
+    """Submit the steps of a call, sleep during its pauses, and return its result.
 
     Args:
         make: builds the call.
-        strategy: that of each of its operations and requests; None for that of the block, or the cluster.
-        wrapping: the span in which theirs are.
-        is_limited: whether ``ClusterDriver.call_timeout`` is the time for all of it.
+        strategy: strategy of each operation and request; None for that of the block or the cluster.
+        wrapping: parent span of the steps.
+        is_limited: whether ``ClusterDriver.call_timeout`` limits the whole call.
 
     Raises:
-        TimeoutException: its time was over.
-        Exception: what the call ends with, or what ``make`` or ``ClusterDriver.perform`` raises.
+        TimeoutException: the call exceeded its timeout.
+        Exception: the error of the call, of ``make`` or of ``ClusterDriver.perform``.
 
-    Cancellation: what is open is abandoned, and nothing more is asked for.
+    Cancellation: the current step is abandoned, and no further step is submitted.
     """
     try:
         steps = make()
@@ -60,10 +60,10 @@ async def carry_out(
 
 
 class _Call(Generic[R]):
-    """A call at work.
+    """Call in progress.
 
     Args:
-        timeout: seconds that all of it may take.
+        timeout: time limit of the whole call in seconds.
     """
 
     def __init__(self, driver: ClusterDriver, steps: Steps[R], timeout: float) -> None:
@@ -72,10 +72,10 @@ class _Call(Generic[R]):
         self._timeout = timeout
         self._began_at = trio.current_time()
         self._is_answered = False
-        """Whether any of its steps is over."""
+        """Whether any of its steps has ended."""
 
     async def run(self, step: Step, strategy: AnyRetryStrategy | None, parent: RequestSpan | None) -> R:
-        """Take step after step."""
+        """Run all steps in order."""
         report = Report(is_last=True)
         try:
             with noted(report), trio.CancelScope() as scope:
@@ -109,7 +109,7 @@ class _Call(Generic[R]):
                 else:
                     self._is_answered = True
                     step = steps.send(result)
-                # The first step has a timeout of its own, which tells more of it.
+                # The first step has its own timeout, whose error has more details.
                 scope.deadline = self._began_at + self._timeout
         except StopIteration as end:
             returned: R = end.value
@@ -122,7 +122,7 @@ class _Call(Generic[R]):
         return await self._driver.perform(object, _as_it_is, strategy, parent, step)
 
     def _last_words(self, report: Report, timeout: float | None) -> errors.TimeoutException | None:
-        """Return what there is to tell of a call that is given up; None where it has not asked for anything."""
+        """Return the timeout error of an abandoned call; None if it has submitted nothing."""
         given_up = report.operations[-1] if report.operations else None
         if given_up is None and not self._is_answered:
             return None

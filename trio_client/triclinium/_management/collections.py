@@ -18,13 +18,14 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class CollectionManager(Manager):
-    """The scopes and collections of a bucket.
+    """Scopes and collections of a bucket.
 
-    For what all managers have in common see the reference under "Managing a cluster".
+    The reference describes the common parts of all managers under "Managing a cluster".
 
-    A method that changes something waits until every key-value node of the bucket knows of the change, where the user may
-    use the bucket. If one of them does not within ``TimeoutOptions.management``, the method raises
-    ``AmbiguousTimeoutException``, whose ``context.connections`` tells how each of those nodes stands; the change stays.
+    If the user may use the bucket, a method that changes something waits until every key-value node of the bucket knows
+    the change. If a node does not know it within ``TimeoutOptions.management``, the method raises
+    ``AmbiguousTimeoutException``, whose ``context.connections`` has the state of each of those nodes; the change
+    remains.
 
     Source: SDK-RFC 0054 "CollectionsManager".
     """
@@ -43,7 +44,7 @@ class CollectionManager(Manager):
         """Return all scopes of the bucket, each with its collections.
 
         Raises:
-            BucketNotFoundException: there is no such bucket.
+            BucketNotFoundException: the bucket does not exist.
         """
         result = await self._driver.perform(
             collections.ScopesResult, collections.GetAllScopes, retry_strategy, parent_span, self._bucket
@@ -53,12 +54,12 @@ class CollectionManager(Manager):
     async def create_scope(
         self, scope_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
-        """Make a scope.
+        """Create a scope.
 
         Raises:
-            ScopeExistsException: there is one of that name.
-            BucketNotFoundException: there is no such bucket.
-            InvalidArgumentException: no scope can be called so.
+            ScopeExistsException: a scope of that name exists.
+            BucketNotFoundException: the bucket does not exist.
+            InvalidArgumentException: ``scope_name`` is not a valid scope name.
         """
         await self._change(
             lambda: collections.CreateScope(self._bucket, scope_name),
@@ -69,12 +70,12 @@ class CollectionManager(Manager):
     async def drop_scope(
         self, scope_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
-        """Remove a scope with all that is in it.
+        """Remove a scope with all its data.
 
         Raises:
-            ScopeNotFoundException: there is no scope of that name.
-            BucketNotFoundException: there is no such bucket.
-            InvalidArgumentException: no scope can be called so.
+            ScopeNotFoundException: the scope does not exist.
+            BucketNotFoundException: the bucket does not exist.
+            InvalidArgumentException: ``scope_name`` is not a valid scope name.
         """
         await self._change(
             lambda: collections.DropScope(self._bucket, scope_name),
@@ -91,14 +92,14 @@ class CollectionManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Make a collection.
+        """Create a collection.
 
         Raises:
-            CollectionExistsException: there is one of that name in the scope.
-            ScopeNotFoundException: there is no such scope.
-            BucketNotFoundException: there is no such bucket.
-            FeatureNotAvailableException: the settings say something of history, and the bucket has none.
-            InvalidArgumentException: no collection can be called so, or the settings are wrong.
+            CollectionExistsException: the scope has a collection of that name.
+            ScopeNotFoundException: the scope does not exist.
+            BucketNotFoundException: the bucket does not exist.
+            FeatureNotAvailableException: the settings include history, which the bucket does not support.
+            InvalidArgumentException: a name is not valid, or the settings are wrong.
         """
         chosen = collections.CreateCollectionSettings() if settings is None else settings
         await self._change(
@@ -116,14 +117,14 @@ class CollectionManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Change a collection; a setting that is None stays as it is.
+        """Change a collection. A setting of None keeps its value.
 
         Raises:
-            CollectionNotFoundException: there is no collection of that name in the scope.
-            ScopeNotFoundException: there is no such scope.
-            BucketNotFoundException: there is no such bucket.
-            FeatureNotAvailableException: the settings say something of history, and the bucket has none.
-            InvalidArgumentException: no collection can be called so, or the settings are wrong.
+            CollectionNotFoundException: the scope has no collection of that name.
+            ScopeNotFoundException: the scope does not exist.
+            BucketNotFoundException: the bucket does not exist.
+            FeatureNotAvailableException: the settings include history, which the bucket does not support.
+            InvalidArgumentException: a name is not valid, or the settings are wrong.
         """
         await self._change(
             lambda: collections.UpdateCollection(self._bucket, scope_name, collection_name, settings),
@@ -139,13 +140,13 @@ class CollectionManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Remove a collection with all that is in it.
+        """Remove a collection with all its data.
 
         Raises:
-            CollectionNotFoundException: there is no collection of that name in the scope.
-            ScopeNotFoundException: there is no such scope.
-            BucketNotFoundException: there is no such bucket.
-            InvalidArgumentException: no collection can be called so.
+            CollectionNotFoundException: the scope has no collection of that name.
+            ScopeNotFoundException: the scope does not exist.
+            BucketNotFoundException: the bucket does not exist.
+            InvalidArgumentException: a name is not valid.
         """
         await self._change(
             lambda: collections.DropCollection(self._bucket, scope_name, collection_name),

@@ -7,24 +7,24 @@ from triclinium_core.shown import total_repr
 
 
 class Manager:
-    """Base of all managers.
+    """Base class of all managers.
 
-    Each method takes ``retry_strategy``: for this call, instead of the block's or the cluster's. A method that is one
-    request may take ``TimeoutOptions.management``, or that of the service which it goes to. One that takes several, or
-    waits until what it made can be used, may take ``TimeoutOptions.management`` for all of that, once its first
-    request is answered, which has its own timeout; only ``watch_indexes`` goes on for as long as the caller's cancel scope
-    lets it.
+    Each method takes ``retry_strategy`` for this call, instead of the block's or the cluster's. A method with a single
+    request is limited by ``TimeoutOptions.management``, or by the timeout of its service. In a method with several
+    requests, or one that waits until its result is usable, the first request has its own timeout. After its response,
+    ``TimeoutOptions.management`` limits the whole method. Only ``watch_indexes`` continues until the caller's cancel
+    scope ends it.
 
-    Beside what a method names, each raises:
+    In addition to its own exceptions, each method raises:
 
     * ``AuthenticationFailureException``: the credentials are wrong, or do not permit it.
-    * ``AmbiguousTimeoutException``, ``UnambiguousTimeoutException``: no answer in time; or the change is made, and
-      ``context.connections`` and ``context.awaited`` tell what is not ready yet.
-    * ``FeatureNotAvailableException``: the server does not know it.
+    * ``AmbiguousTimeoutException``, ``UnambiguousTimeoutException``: no response in time; or the change is made, and
+    ``context.connections`` and ``context.awaited`` list what is not ready yet.
+    * ``FeatureNotAvailableException``: the server does not support it.
     * ``ServiceNotAvailableException``: no node runs the service.
     * ``trio.ClosedResourceError``: the cluster's block was left.
 
-    Cancellation: of what only reads, harmless. What changes something may have been done; the server goes on with it.
+    Cancellation: harmless for a method that only reads. A change may have been made; the server continues with it.
     """
 
     def __init__(self, driver: ClusterDriver) -> None:

@@ -19,12 +19,12 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class QueryIndexManager(Manager):
-    """The query indexes of buckets.
+    """Query indexes of buckets.
 
-    For what all managers have in common see the reference under "Managing a cluster".
+    The reference describes the common parts of all managers under "Managing a cluster".
 
-    An index on a bucket is one on its default collection; for other collections there is ``collection.query_indexes()``,
-    which is for server 7.0 and later.
+    An index on a bucket is an index on its default collection. ``collection.query_indexes()`` manages those of other
+    collections, for server 7.0 and later.
 
     Source: SDK-RFC 0054 "QueryIndexManager".
     """
@@ -60,17 +60,17 @@ class QueryIndexManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Make an index, and wait until it is built, unless it is deferred.
+        """Create an index, and wait until it is built, unless it is deferred.
 
         Args:
-            keys: fields; each is one name, in which nothing is an expression.
-            ignore_if_exists: whether it is as good where there is one of that name.
-            num_replicas: copies of the index; None for what the server chooses.
-            deferred: whether it is built later, by ``build_deferred_indexes``; None for what the server chooses.
+            keys: fields; each is one literal name, never parsed as an expression.
+            ignore_if_exists: whether to succeed if an index of that name exists.
+            num_replicas: number of copies of the index; None for the server's default.
+            deferred: whether ``build_deferred_indexes`` builds it later; None for the server's default.
 
         Raises:
-            IndexExistsException: there is one of that name.
-            InvalidArgumentException: a name cannot be one, or there are no keys.
+            IndexExistsException: an index of that name exists.
+            InvalidArgumentException: a name is not valid, or there are no keys.
         """
         await carry_out(
             self._driver,
@@ -95,17 +95,17 @@ class QueryIndexManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Make an index over the ids of all documents, and wait until it is built, unless it is deferred.
+        """Create an index of the ids of all documents, and wait until it is built, unless it is deferred.
 
         Args:
-            index_name: ``#primary`` unless given.
-            ignore_if_exists: whether it is as good where there is one of that name.
-            num_replicas: copies of the index; None for what the server chooses.
-            deferred: whether it is built later, by ``build_deferred_indexes``; None for what the server chooses.
+            index_name: default: ``#primary``.
+            ignore_if_exists: whether to succeed if an index of that name exists.
+            num_replicas: number of copies of the index; None for the server's default.
+            deferred: whether ``build_deferred_indexes`` builds it later; None for the server's default.
 
         Raises:
-            IndexExistsException: there is one of that name.
-            InvalidArgumentException: a name cannot be one.
+            IndexExistsException: an index of that name exists.
+            InvalidArgumentException: a name is not valid.
         """
         await carry_out(
             self._driver,
@@ -131,11 +131,11 @@ class QueryIndexManager(Manager):
         """Remove an index.
 
         Args:
-            ignore_if_not_exists: whether it is fine if there is no index of that name.
+            ignore_if_not_exists: whether to succeed if the index does not exist.
 
         Raises:
-            IndexNotFoundException: there is no index of that name.
-            InvalidArgumentException: a name cannot be one.
+            IndexNotFoundException: the index does not exist.
+            InvalidArgumentException: a name is not valid.
         """
         await carry_out(
             self._driver,
@@ -159,12 +159,12 @@ class QueryIndexManager(Manager):
         """Remove the primary index.
 
         Args:
-            index_name: ``#primary`` unless given.
-            ignore_if_not_exists: whether it is fine if there is no index of that name.
+            index_name: default: ``#primary``.
+            ignore_if_not_exists: whether to succeed if the index does not exist.
 
         Raises:
-            IndexNotFoundException: there is no index of that name.
-            InvalidArgumentException: a name cannot be one.
+            IndexNotFoundException: the index does not exist.
+            InvalidArgumentException: a name is not valid.
         """
         await carry_out(
             self._driver,
@@ -185,14 +185,14 @@ class QueryIndexManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Wait until indexes are online: for as long as it takes, or as the caller's cancel scope lets it.
+        """Wait until indexes are online. Only the caller's cancel scope limits the wait.
 
         Args:
-            watch_primary: whether to wait for the primary index, too, whatever its name is.
+            watch_primary: whether to wait for the primary index too, whatever its name is.
 
         Raises:
             IndexNotFoundException: a name has no index, or its index was dropped meanwhile.
-            InvalidArgumentException: a name cannot be one, or there is nothing to wait for.
+            InvalidArgumentException: a name is not valid, or there is nothing to wait for.
 
         Cancellation: harmless.
         """
@@ -211,7 +211,7 @@ class QueryIndexManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> Sequence[str]:
-        """Have all indexes built that are deferred, and return their names: ``watch_indexes`` waits for them."""
+        """Start to build all deferred indexes, and return their names. ``watch_indexes`` waits for them."""
         return await carry_out(
             self._driver,
             lambda: steps.build_deferred_indexes(IndexKeyspace(bucket_name)),
@@ -221,9 +221,9 @@ class QueryIndexManager(Manager):
 
 
 class CollectionQueryIndexManager(Manager):
-    """The query indexes of a collection. For server 7.0 and later.
+    """Query indexes of a collection. For server 7.0 and later.
 
-    For what all managers have in common see the reference under "Managing a cluster".
+    The reference describes the common parts of all managers under "Managing a cluster".
 
     Source: SDK-RFC 0054 "CollectionQueryIndexManager".
     """
@@ -259,17 +259,17 @@ class CollectionQueryIndexManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Make an index, and wait until it is built, unless it is deferred.
+        """Create an index, and wait until it is built, unless it is deferred.
 
         Args:
-            keys: fields; each is one name, in which nothing is an expression.
-            ignore_if_exists: whether it is as good where there is one of that name.
-            num_replicas: copies of the index; None for what the server chooses.
-            deferred: whether it is built later, by ``build_deferred_indexes``; None for what the server chooses.
+            keys: fields; each is one literal name, never parsed as an expression.
+            ignore_if_exists: whether to succeed if an index of that name exists.
+            num_replicas: number of copies of the index; None for the server's default.
+            deferred: whether ``build_deferred_indexes`` builds it later; None for the server's default.
 
         Raises:
-            IndexExistsException: there is one of that name.
-            InvalidArgumentException: a name cannot be one, or there are no keys.
+            IndexExistsException: an index of that name exists.
+            InvalidArgumentException: a name is not valid, or there are no keys.
         """
         await carry_out(
             self._driver,
@@ -291,17 +291,17 @@ class CollectionQueryIndexManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Make an index over the ids of all documents, and wait until it is built, unless it is deferred.
+        """Create an index of the ids of all documents, and wait until it is built, unless it is deferred.
 
         Args:
-            index_name: ``#primary`` unless given.
-            ignore_if_exists: whether it is as good where there is one of that name.
-            num_replicas: copies of the index; None for what the server chooses.
-            deferred: whether it is built later, by ``build_deferred_indexes``; None for what the server chooses.
+            index_name: default: ``#primary``.
+            ignore_if_exists: whether to succeed if an index of that name exists.
+            num_replicas: number of copies of the index; None for the server's default.
+            deferred: whether ``build_deferred_indexes`` builds it later; None for the server's default.
 
         Raises:
-            IndexExistsException: there is one of that name.
-            InvalidArgumentException: a name cannot be one.
+            IndexExistsException: an index of that name exists.
+            InvalidArgumentException: a name is not valid.
         """
         await carry_out(
             self._driver,
@@ -326,11 +326,11 @@ class CollectionQueryIndexManager(Manager):
         """Remove an index.
 
         Args:
-            ignore_if_not_exists: whether it is fine if there is no index of that name.
+            ignore_if_not_exists: whether to succeed if the index does not exist.
 
         Raises:
-            IndexNotFoundException: there is no index of that name.
-            InvalidArgumentException: a name cannot be one.
+            IndexNotFoundException: the index does not exist.
+            InvalidArgumentException: a name is not valid.
         """
         await carry_out(
             self._driver,
@@ -352,12 +352,12 @@ class CollectionQueryIndexManager(Manager):
         """Remove the primary index.
 
         Args:
-            index_name: ``#primary`` unless given.
-            ignore_if_not_exists: whether it is fine if there is no index of that name.
+            index_name: default: ``#primary``.
+            ignore_if_not_exists: whether to succeed if the index does not exist.
 
         Raises:
-            IndexNotFoundException: there is no index of that name.
-            InvalidArgumentException: a name cannot be one.
+            IndexNotFoundException: the index does not exist.
+            InvalidArgumentException: a name is not valid.
         """
         await carry_out(
             self._driver,
@@ -377,14 +377,14 @@ class CollectionQueryIndexManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Wait until indexes are online: for as long as it takes, or as the caller's cancel scope lets it.
+        """Wait until indexes are online. Only the caller's cancel scope limits the wait.
 
         Args:
-            watch_primary: whether to wait for the primary index, too, whatever its name is.
+            watch_primary: whether to wait for the primary index too, whatever its name is.
 
         Raises:
             IndexNotFoundException: a name has no index, or its index was dropped meanwhile.
-            InvalidArgumentException: a name cannot be one, or there is nothing to wait for.
+            InvalidArgumentException: a name is not valid, or there is nothing to wait for.
 
         Cancellation: harmless.
         """
@@ -399,7 +399,7 @@ class CollectionQueryIndexManager(Manager):
     async def build_deferred_indexes(
         self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> Sequence[str]:
-        """Have all indexes built that are deferred, and return their names: ``watch_indexes`` waits for them."""
+        """Start to build all deferred indexes, and return their names. ``watch_indexes`` waits for them."""
         return await carry_out(
             self._driver,
             lambda: steps.build_deferred_indexes(self._on),

@@ -14,13 +14,13 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class SearchIndexManager(Manager):
-    """The search indexes of a cluster, or of a scope.
+    """Search indexes of a cluster or of a scope.
 
-    For what all managers have in common see the reference under "Managing a cluster".
+    The reference describes the common parts of all managers under "Managing a cluster".
 
-    Those of a scope have their short names. A cluster before server 7.6 has none:
-    ``FeatureNotAvailableException``. Each method about one index raises ``IndexNotFoundException`` where there is none of
-    that name, and ``InvalidArgumentException`` where no index can be called so.
+    Indexes of a scope have their short names. A cluster before server 7.6 does not support them:
+    ``FeatureNotAvailableException``. Each method about one index raises ``IndexNotFoundException`` if it does not
+    exist, and ``InvalidArgumentException`` if its name is not valid.
 
     Source: SDK-RFC 0054 "SearchIndexManager", "ScopeSearchIndexManager".
     """
@@ -66,14 +66,14 @@ class SearchIndexManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Make an index, or change the one there is: then ``index`` has the ``uuid`` that ``get_index`` told.
+        """Create an index, or change an existing one: then ``index`` needs the ``uuid`` that ``get_index`` returned.
 
-        The index is built afterwards; see ``get_indexed_documents_count``.
+        The server builds the index afterwards; see ``get_indexed_documents_count``.
 
         Raises:
-            IndexExistsException: there is one of that name, and ``index`` has no ``uuid``.
-            FeatureNotAvailableException: it has vectors, and the cluster knows none.
-            EncodingFailureException: its parameters have no form in JSON.
+            IndexExistsException: an index of that name exists, and ``index`` has no ``uuid``.
+            FeatureNotAvailableException: the index has vectors, which the cluster does not support.
+            EncodingFailureException: its parameters cannot be encoded as JSON.
             QuotaLimitedException: there are too many indexes.
         """
         await self._driver.perform(
@@ -91,7 +91,7 @@ class SearchIndexManager(Manager):
     async def get_indexed_documents_count(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> int:
-        """Return how many documents an index has by now."""
+        """Return the number of documents that are in an index so far."""
         make = search_indexes.GetIndexedDocumentsCount
         return (
             await self._driver.perform(
@@ -102,7 +102,7 @@ class SearchIndexManager(Manager):
     async def pause_ingest(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
-        """Have an index take no changes until ``resume_ingest``."""
+        """Stop the updates of an index until ``resume_ingest``."""
         await self._driver.perform(
             Acknowledged, search_indexes.PauseIngest, retry_strategy, parent_span, index_name, scope=self._scope
         )
@@ -110,7 +110,7 @@ class SearchIndexManager(Manager):
     async def resume_ingest(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
-        """Have an index take changes again."""
+        """Resume the updates of an index."""
         await self._driver.perform(
             Acknowledged, search_indexes.ResumeIngest, retry_strategy, parent_span, index_name, scope=self._scope
         )
@@ -118,7 +118,7 @@ class SearchIndexManager(Manager):
     async def allow_querying(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
-        """Have an index answer searches again."""
+        """Allow searches in an index again."""
         await self._driver.perform(
             Acknowledged, search_indexes.AllowQuerying, retry_strategy, parent_span, index_name, scope=self._scope
         )
@@ -126,7 +126,7 @@ class SearchIndexManager(Manager):
     async def disallow_querying(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
-        """Have an index answer no searches until ``allow_querying``."""
+        """Disallow searches in an index until ``allow_querying``."""
         await self._driver.perform(
             Acknowledged, search_indexes.DisallowQuerying, retry_strategy, parent_span, index_name, scope=self._scope
         )
@@ -134,7 +134,7 @@ class SearchIndexManager(Manager):
     async def freeze_plan(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
-        """Have the parts of an index stay on their nodes until ``unfreeze_plan``."""
+        """Keep the partitions of an index on their nodes until ``unfreeze_plan``."""
         await self._driver.perform(
             Acknowledged, search_indexes.FreezePlan, retry_strategy, parent_span, index_name, scope=self._scope
         )
@@ -142,7 +142,7 @@ class SearchIndexManager(Manager):
     async def unfreeze_plan(
         self, index_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
-        """Let the parts of an index move between nodes again."""
+        """Allow the partitions of an index to move between nodes again."""
         await self._driver.perform(
             Acknowledged, search_indexes.UnfreezePlan, retry_strategy, parent_span, index_name, scope=self._scope
         )
@@ -155,10 +155,10 @@ class SearchIndexManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> Sequence[Mapping[str, object]]:
-        """Return what an index makes of a document, which it does not store: one object for each of its parts.
+        """Return an index's analysis of a document without storing it: one object for each part of the document.
 
         Raises:
-            EncodingFailureException: the document has no form in JSON.
+            EncodingFailureException: the document cannot be encoded as JSON.
         """
         make = search_indexes.AnalyzeDocument
         result = await self._driver.perform(

@@ -12,9 +12,9 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class UserManager(Manager):
-    """The users, groups and roles of a cluster.
+    """Users, groups and roles of a cluster.
 
-    For what all managers have in common see the reference under "Managing a cluster".
+    The reference describes the common parts of all managers under "Managing a cluster".
 
     Source: SDK-RFC 0054 "UserManager".
     """
@@ -27,11 +27,11 @@ class UserManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> users.UserAndMetadata:
-        """Return a user, with the roles of its own and those of its groups.
+        """Return a user, with its direct roles and those of its groups.
 
         Raises:
-            UserNotFoundException: there is no user of that name in the domain.
-            InvalidArgumentException: no user can be called so.
+            UserNotFoundException: the domain has no user of that name.
+            InvalidArgumentException: ``username`` is not a valid user name.
         """
         return (
             await self._driver.perform(users.UserResult, users.GetUser, retry_strategy, parent_span, username, domain)
@@ -57,13 +57,13 @@ class UserManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Make a user, or change the one there is: roles and groups become those of ``user``.
+        """Create a user, or change an existing one: its roles and groups become those of ``user``.
 
-        A password is changed only where ``user`` has one; a new user of the cluster needs one.
+        The password changes only if ``user`` has one; a new local user needs one.
 
         Raises:
-            InvalidArgumentException: a role or a group does not exist, the password is refused, or a user from elsewhere
-                has one.
+            InvalidArgumentException: a role or a group does not exist, the server refuses the password, or an external
+                user has one.
         """
         await self._driver.perform(Acknowledged, users.UpsertUser, retry_strategy, parent_span, user, domain)
 
@@ -78,8 +78,8 @@ class UserManager(Manager):
         """Remove a user.
 
         Raises:
-            UserNotFoundException: there is no user of that name in the domain.
-            InvalidArgumentException: no user can be called so.
+            UserNotFoundException: the domain has no user of that name.
+            InvalidArgumentException: ``username`` is not a valid user name.
         """
         await self._driver.perform(Acknowledged, users.DropUser, retry_strategy, parent_span, username, domain)
 
@@ -90,20 +90,20 @@ class UserManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Change the password of the user that this client works for.
+        """Change the password of the client's user.
 
         Afterwards new connections are refused, and requests fail with ``AuthenticationFailureException``, until the
-        client is told as well: ``cluster.set_authenticator(PasswordAuthenticator(username, new_password))``.
+        client gets the new password: ``cluster.set_authenticator(PasswordAuthenticator(username, new_password))``.
 
         Raises:
-            InvalidArgumentException: the password is refused.
+            InvalidArgumentException: the server refuses the password.
         """
         await self._driver.perform(Acknowledged, users.ChangePassword, retry_strategy, parent_span, new_password)
 
     async def get_roles(
         self, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> Sequence[users.RoleAndDescription]:
-        """Return all roles that the server knows."""
+        """Return all roles of the server."""
         return (await self._driver.perform(users.RolesResult, users.GetRoles, retry_strategy, parent_span)).roles
 
     async def get_group(
@@ -112,8 +112,8 @@ class UserManager(Manager):
         """Return a group.
 
         Raises:
-            GroupNotFoundException: there is no group of that name.
-            InvalidArgumentException: no group can be called so.
+            GroupNotFoundException: the group does not exist.
+            InvalidArgumentException: ``group_name`` is not a valid group name.
         """
         return (
             await self._driver.perform(users.GroupResult, users.GetGroup, retry_strategy, parent_span, group_name)
@@ -134,7 +134,7 @@ class UserManager(Manager):
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> None:
-        """Make a group, or change the one there is.
+        """Create a group, or change an existing one.
 
         Raises:
             InvalidArgumentException: a role does not exist.
@@ -144,10 +144,10 @@ class UserManager(Manager):
     async def drop_group(
         self, group_name: str, *, retry_strategy: AnyRetryStrategy | None = None, parent_span: RequestSpan | None = None
     ) -> None:
-        """Remove a group; its users stay.
+        """Remove a group. Its users remain.
 
         Raises:
-            GroupNotFoundException: there is no group of that name.
-            InvalidArgumentException: no group can be called so.
+            GroupNotFoundException: the group does not exist.
+            InvalidArgumentException: ``group_name`` is not a valid group name.
         """
         await self._driver.perform(Acknowledged, users.DropGroup, retry_strategy, parent_span, group_name)

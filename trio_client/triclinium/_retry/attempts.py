@@ -24,14 +24,14 @@ def attempts(
     name: str | None = None,
     hooks: Sequence[RetryHook] = (),
 ) -> Attempts:
-    """Return an async iterator over attempts; ``with attempt:`` stands around what is to be retried.
+    """Return an async iterator over attempts. Put the code to retry inside ``with attempt:``.
 
-    An error of that block that is to be retried ends there, and the loop goes on with the next attempt when ``strategy``
-    lets it. Any other error, and that of the last attempt, leaves the loop as it is. A block that raises nothing is a
-    success and ends the loop, be it by ``return`` or ``break``. What stands behind the block runs after failures as well.
+    That block suppresses an error that is to be retried, and the loop continues with the next attempt when ``strategy``
+    permits it. Any other error, and the error of the last attempt, leaves the loop unchanged. A block without an error
+    is a success and ends the loop, also by ``return`` or ``break``. Code after the block runs after failures as well.
 
-    The arguments are those of ``retry``, and what it says of errors, cancellation and checkpoints holds here. Results are
-    judged in the block, with ``attempt.retry()``. A strategy that does not answer at once needs ``async with attempt:``.
+    The arguments are those of ``retry``; its rules for errors, cancellation and checkpoints apply here too. Results are
+    judged in the block, with ``attempt.retry()``. An asynchronous strategy needs ``async with attempt:``.
 
     Raises:
         ArgumentError: an argument is wrong.
@@ -48,16 +48,16 @@ class _State(Enum):
 
 
 class Attempt:
-    """One attempt: ``with attempt:`` stands around what is to be retried.
+    """One attempt. Put the code to retry inside ``with attempt:``.
 
-    ``async with attempt:`` does the same, for strategies of both kinds. Neither adds a checkpoint.
+    ``async with attempt:`` does the same, for both kinds of strategies. Neither adds a checkpoint.
     """
 
     __slots__ = ("_call", "_info", "_state", "_terms", "number")
 
     def __init__(self, terms: CallTerms[None], call: RetriedCall) -> None:
         self.number: int = call.number
-        """1 for the first, and 1 more for each that follows."""
+        """Number of the attempt, beginning with 1."""
         self._terms = terms
         self._call = call
         self._info: ErrorInfo | None = None
@@ -68,15 +68,15 @@ class Attempt:
         return f"<Attempt {self.number}: {self._state.value}>"
 
     def retry(self, info: ErrorInfo = RETRY_SAFE) -> None:
-        """Have the attempt count as failed although its block raises nothing, because of its result.
+        """Count the attempt as failed because of its result, although its block raises nothing.
 
-        When attempts are used up the loop ends without an error, and what the last block got is still there.
+        After the last attempt, the loop ends without an error, and the result of the last block is still available.
 
         Args:
-            info: what else is to be said of it, such as a server's ``retry_after``.
+            info: further information for the strategy, such as a server's ``retry_after``.
 
         Raises:
-            ArgumentError: ``info`` is no ErrorInfo or makes no sense, or the attempt's block is not open.
+            ArgumentError: ``info`` is not an ErrorInfo or is invalid, or the attempt's block is not open.
         """
         if self._state is not _State.OPEN:
             raise self._misuse(f": {self._state.value}; call retry() inside of the block")
@@ -95,7 +95,7 @@ class Attempt:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
         try:
-            # A strategy that answers at once leaves nothing to wait for.
+            # A synchronous strategy leaves nothing to wait for.
             self._close(error).send(None)
         except StopIteration as end:
             return end.value is True
@@ -116,7 +116,7 @@ class Attempt:
         self._state = _State.OPEN
 
     async def _close(self, error: BaseException | None) -> bool:
-        """Tell what became of the attempt, and return whether an error ends here."""
+        """Report the outcome of the attempt, and return whether its error is suppressed."""
         self._state = _State.OVER
         try:
             if error is None and self._info is None:
@@ -135,7 +135,7 @@ class Attempt:
 
 
 class Attempts:
-    """What ``attempts`` returns; one loop goes over it, once."""
+    """Iterator that ``attempts`` returns, for one loop."""
 
     __slots__ = ("_attempt", "_call", "_terms")
 
@@ -169,7 +169,7 @@ class Attempts:
         return self._attempt
 
     async def _wait_for_turn(self) -> None:
-        """Wait until the next attempt, or the first one, may begin."""
+        """Wait until the first or the next attempt may begin."""
         try:
             await (self._call.begin() if self._attempt is None else self._call.sleep())
         except BaseException as error:

@@ -58,11 +58,11 @@ async def call(
 
 
 def _is_of_the_call(error: Exception, made: object) -> bool:
-    """Tell whether not the function raised, but the attempt to call it or to await what it returned: its caller's mistake.
+    """Return whether the error is a caller's mistake: calling the function, or awaiting its result, raised it.
 
     Args:
-        made: what the function returned; None where it did not. What can be awaited raises errors of its own, written in
-            Python or not.
+        made: result of the function; None if it raised. An awaitable result may raise TypeError itself, whether it is
+            written in Python or not.
     """
     traceback = error.__traceback__
     if not isinstance(error, TypeError) or traceback is None or traceback.tb_next is not None or isawaitable(made):
@@ -78,10 +78,10 @@ def name_of(fn: object) -> str:
 
 
 class RetriedCall:
-    """One call with all its attempts. A call that succeeds at once needs no machine; the first failure makes it.
+    """One call with all its attempts. Its first failure creates the machine, so a call that succeeds at first has none.
 
     Args:
-        fn: gives the call its name, unless its terms have one.
+        fn: names the call, unless its terms have a name.
     """
 
     __slots__ = ("_began", "_delay", "_fn", "_machine", "_terms", "_token", "_traced", "is_due")
@@ -95,10 +95,11 @@ class RetriedCall:
         self._delay = 0.0
         self._traced: TracedCall | None = None
         self.is_due: bool = False
-        """Whether another attempt follows, and has not begun."""
+        """Whether another attempt follows and has not begun."""
 
     def __del__(self) -> None:
-        # Whoever leaves a loop between two attempts tells nobody. A collector may run in any thread; a strategy has one.
+        # Leaving a loop between two attempts calls no other method. The collector may run in any thread, but a strategy
+        # belongs to one.
         if (self.is_due or self._traced is not None) and trio.lowlevel.in_trio_run():
             if self.is_due:
                 self.abandon()
@@ -106,21 +107,21 @@ class RetriedCall:
 
     @property
     def records(self) -> tuple[AttemptRecord, ...]:
-        """The attempts so far that failed and were followed by another one, oldest first; nothing once the call has ended."""
+        """Failed attempts that another one followed, oldest first; empty after the call has ended."""
         return () if self._machine is None else self._machine.records
 
     @property
     def number(self) -> int:
-        """Of the attempt under way, or to come; 1 is the first."""
+        """Number of the current or next attempt, beginning with 1."""
         return 1 if self._machine is None else self._machine.number
 
     async def begin(self) -> None:
-        """Wait until the first attempt may begin, for which no checkpoint is needed.
+        """Wait until the first attempt may begin. Not always a checkpoint.
 
         Raises:
-            RuntimeError: it is not awaited on trio; the strategy was not asked.
-            ArgumentError: the strategy answered nonsense.
-            Exception: whatever else the strategy raised; where that is a refusal, there is one attempt.
+            RuntimeError: it is not awaited on trio; the strategy was not called.
+            ArgumentError: the strategy returned an invalid value.
+            Exception: the strategy raised it, unless it is a refusal, after which there is one attempt.
         """
         try:
             self._began = trio.current_time()
@@ -136,7 +137,7 @@ class RetriedCall:
             refuse_first(refusal)
         else:
             self._token = token
-            # A delay, or no token at all.
+            # The strategy returned a delay, or an invalid token.
             if getattr(token, "retry_delay", None) != 0:
                 self._delay = first_delay(terms, token)
                 await self._sleep()
@@ -146,7 +147,7 @@ class RetriedCall:
             self._traced.begin_attempt(1)
 
     async def goes_on(self, error: Exception | None, info: ErrorInfo | None) -> bool:
-        """Tell whether another attempt follows an error, or a result of which ``info`` is said."""
+        """Return whether another attempt follows an error, or a result described by ``info``."""
         if self._traced is not None:
             self._traced.end_attempt(error)
         machine = self._machine
@@ -176,7 +177,7 @@ class RetriedCall:
         return self.is_due
 
     async def sleep(self) -> None:
-        """Wait until the next attempt may begin; a checkpoint in any case."""
+        """Wait until the next attempt may begin. Always a checkpoint."""
         assert self._machine is not None, "there was a failure"
         await self._sleep()
         self.is_due = False
@@ -185,7 +186,7 @@ class RetriedCall:
             self._traced.begin_attempt(self._machine.number)
 
     async def succeed(self) -> None:
-        """Tell the strategy, and those who watch, that an attempt succeeded; a checkpoint only where the strategy makes one."""
+        """Report the success of an attempt to the strategy and the hooks. A checkpoint only if the strategy has one."""
         if self._token is not None:
             recorded = self._terms.strategy.record_success(token=self._token)
             if recorded is not None and self._terms.is_async:
@@ -199,7 +200,7 @@ class RetriedCall:
         """End the call: release the errors of its attempts, and end its span. Harmless after the end.
 
         Args:
-            error: what the caller gets instead of a result.
+            error: exception that the caller gets; None for a result.
         """
         if self._traced is not None:
             self._traced.end(error)
@@ -207,12 +208,12 @@ class RetriedCall:
             self._machine.forget_errors()
 
     def abandon(self) -> None:
-        """Give back what was taken for the attempt to come, which will not be made."""
+        """Return to the strategy what it lent for the next attempt, which will not be made."""
         self.is_due = False
         self._terms.abandon(self._token)
 
     async def _sleep(self) -> None:
-        """Sleep before an attempt, unless a test forbids sleeping; a checkpoint in any case."""
+        """Sleep before an attempt, unless a test forbids sleeping. Always a checkpoint."""
         mode = test_mode.get()
         try:
             await trio.sleep(self._delay if mode is None or mode.sleeps else 0)

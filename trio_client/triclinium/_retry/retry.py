@@ -1,4 +1,4 @@
-"""``retry`` and ``retried``: an async function, called again until it succeeds or its strategy permits no more."""
+"""``retry`` and ``retried``: retries of an async function until it succeeds or its strategy refuses."""
 
 from __future__ import annotations
 
@@ -29,41 +29,42 @@ async def retry(
     name: str | None = None,
     hooks: Sequence[RetryHook] = (),
 ) -> T:
-    """Return ``await fn(*args)``, called again after errors and results that are to be retried, as ``strategy`` permits.
+    """Return ``await fn(*args)``, called again after retryable errors and results as long as ``strategy`` permits it.
 
-    Keyword arguments of ``fn`` go into ``functools.partial``, as with ``trio.run``.
+    Pass keyword arguments of ``fn`` with ``functools.partial``, as for ``trio.run``.
 
     Args:
-        strategy: decides, and is usually shared by many calls, for it has the quota. One of Couchbase's strategies sees each
-            failed attempt as a request: without a service, idempotent where the error is retry-safe, and for the reason
-            ``SERVICE_RESPONSE_CODE_INDICATED``, or the one that an error of this client's operations was refused for.
-            ``retrying`` does not apply here: it is about the operations of this client.
-        on: which errors are retried: a type or a tuple of types, a function that answers True, False or an ``ErrorInfo``, or
-            None for those that say ``is_retry_safe`` of themselves. An error that says of itself that it is not safe is not
-            retried for its type; a group of exceptions matches only a type of groups.
-        retry_result: tells of a result whether it is to be retried, as a bool or as an ``ErrorInfo``.
+        strategy: decides about retries. Usually many calls share it, because it has the quota. A Couchbase strategy
+            sees each failed attempt as a request without a service. The request is idempotent if the error is
+            retry-safe. Its reason is ``SERVICE_RESPONSE_CODE_INDICATED``, or the reason for which an operation of this
+            client was refused. ``retrying`` does not apply here: it concerns the operations of this client.
+        on: errors to retry: a type or a tuple of types, a function that returns True, False or an ``ErrorInfo``, or
+            None for errors with the attribute ``is_retry_safe``. An error that declares itself unsafe is not retried
+            for its type; a group of exceptions matches only a type of groups.
+        retry_result: returns whether a result is to be retried, as a bool or as an ``ErrorInfo``.
         token_scope: separates the quotas of one strategy.
-        name: of the call in logs and reports; that of ``fn`` unless given.
-        hooks: functions that are told of each retry and of its end.
+        name: name of the call in logs and reports; default: that of ``fn``.
+        hooks: functions that receive each retry and its end.
 
     Returns:
-        What ``fn`` returned; where attempts are used up and the last result is still one to be retried, that result.
+        The result of ``fn``; after the last attempt also a result that is to be retried.
 
     Raises:
-        ArgumentError: an argument is wrong, and nothing was called; or ``strategy`` or ``on`` answered nonsense,
-            with the error of the attempt as its cause.
+        ArgumentError: an argument is wrong, and nothing was called; or ``strategy`` or ``on`` returned an invalid
+            value, with the error of the attempt as its cause.
         TypeError: ``fn`` is not async.
         RuntimeError: it is not awaited on trio; nothing was called.
-        Exception: the error of the last attempt, the same object; ``attempts_of`` has all attempts, and its notes tell them.
-            If the next attempt could not begin before the deadline of the cancel scopes around, it is raised at once.
+        Exception: the error of the last attempt, the same object; ``attempts_of`` returns all attempts, and its notes
+            list them. If the next attempt could not begin before the deadline of the surrounding cancel scopes, it is
+            raised immediately.
 
-    Cancellation: never retried. The strategy is not told of the attempt, as of one that failed for good.
+    Cancellation: never retried. The strategy gets no report of the attempt, as after a final failure.
 
-    No checkpoint is added to those of ``fn`` where the first attempt succeeds; each retry has one.
+    If the first attempt succeeds, there are no other checkpoints than those of ``fn``. Each retry has one.
     """
     if not callable(fn):
         raise _not_async(fn, "it is not a function")
-    # Most strategies lend tokens themselves, and then the call needs no name: 28,500 instructions, not 30,900.
+    # Most strategies lend tokens themselves. Their calls need no name here: 28,500 instead of 30,900 instructions.
     lender = lending(strategy, name or name_of(fn)) if kind_of(strategy) is COUCHBASE else strategy
     return await call(
         CallTerms(lender, on, retry_result, token_scope, name, hooks),  # type: ignore[arg-type]  # as ``lending`` says
@@ -106,13 +107,13 @@ def retried(
     name: str | None = None,
     hooks: Sequence[RetryHook] = (),
 ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Coroutine[object, Never, T]]]:
-    """Return a decorator that has every call of an async function go through ``retry``; the arguments are those of ``retry``.
+    """Return a decorator that passes every call of an async function to ``retry``. It has the arguments of ``retry``.
 
     All calls share ``strategy``, and so its quota.
 
     Raises:
         ArgumentError: an argument is wrong.
-        TypeError: what is decorated is not an async function.
+        TypeError: the decorated object is not an async function.
     """
     terms = CallTerms(lending(strategy, name or "retried"), on, retry_result, token_scope, name, hooks)
 
@@ -133,7 +134,7 @@ def _check_async(fn: object) -> None:
         raise _not_async(
             fn, "it is an async generator; what it has yielded cannot be taken back, so retry what it awaits"
         )
-    # Of an object its class is asked, as Python does; so a class is not taken for its objects.
+    # Check the class of an object, as Python does, so that a class does not count as its instance.
     called = getattr(type(fn), "__call__", None)  # noqa: B004 - its kind counts, not whether it is there
     if not inspect.iscoroutinefunction(fn) and not inspect.iscoroutinefunction(called):
         raise _not_async(fn, "it is a class; give an object of it" if inspect.isclass(fn) else "it is not async")

@@ -1,4 +1,4 @@
-"""Smithy's strategies for a trio program: with their own randomness, and trio's clock."""
+"""Smithy's strategies for a trio program, with default randomness and trio's clock."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _NO_VALUES = MappingProxyType[str, object]({})
 
 
 def lending(strategy: AnyCallStrategy, operation: str) -> AnyRetryStrategy:
-    """Return ``strategy`` itself if it lends tokens; one of Couchbase's in that shape, with trio's clock.
+    """Return ``strategy`` if it lends tokens, or an adapter of a Couchbase strategy that lends them, with trio's clock.
 
     Args:
         operation: name of the call in the requests that a Couchbase strategy sees.
 
     Raises:
-        ArgumentError: ``strategy`` is a class of Couchbase strategies, not an object.
+        ArgumentError: ``strategy`` is a class of Couchbase strategies instead of an object.
     """
     if kind_of(strategy) is not COUCHBASE:
         return strategy  # type: ignore[return-value]  # of one kind or the other
@@ -48,27 +48,26 @@ def lending(strategy: AnyCallStrategy, operation: str) -> AnyRetryStrategy:
 
 
 def _values() -> Mapping[str, object]:
-    """Return what the strategy may look at."""
+    """Return the context values for the strategy."""
     return block_values.get() or _NO_VALUES
 
 
 class StandardRetryStrategy(CoreStandardRetryStrategy):
-    """Retries what is safe to retry, while the quota lasts.
+    """Strategy that retries everything that is safe to retry while the quota lasts.
 
     When a service is down, all its clients together send it little more than first attempts. Share one strategy among
     all calls to a service.
 
     Args:
-        rng: draws for the backoffs; a generator of its own unless given.
-        max_attempts: attempts of one call, including the first; 0 means 1, because the first is never refused. That of
-            ``numbers`` unless given.
-        numbers: costs, backoffs, and what is not given here.
-        quota_capacity: what the quota of each scope begins with; 0 permits no retry at all. That of ``numbers`` unless
-            given.
-        clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by 5 s at most. Without that, a retry
-            waits for as long as the server asked.
+        rng: source of randomness for the backoffs; a new generator if None.
+        max_attempts: attempts of one call, including the first; 0 means 1, because the first is never refused. Default:
+            that of ``numbers``.
+        numbers: costs, backoffs, and defaults of the other arguments.
+        quota_capacity: initial quota of each scope; 0 permits no retry at all. Default: that of ``numbers``.
+        clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by at most 5 s. Otherwise a retry
+            waits as long as the server requests.
         backoff: replaces the backoff of ``numbers``.
-        throttling_backoff: replaces that after throttling errors.
+        throttling_backoff: replaces the backoff after throttling errors.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -97,12 +96,14 @@ class StandardRetryStrategy(CoreStandardRetryStrategy):
 
 
 class SimpleRetryStrategy(CoreSimpleRetryStrategy):
-    """Retries what is safe to retry until ``max_attempts`` were made. It stops no storm: see ``StandardRetryStrategy``.
+    """Strategy that retries everything that is safe to retry, up to ``max_attempts``.
+
+    It does not prevent retry storms: see ``StandardRetryStrategy``.
 
     Args:
-        rng: draws for the backoff; a generator of its own unless given.
+        rng: source of randomness for the backoff; a new generator if None.
         max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
-        backoff: replaces 25 ms, doubled up to 20 s, half of it random.
+        backoff: default: 25 ms, doubled up to 20 s, half of it random.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -115,14 +116,14 @@ class SimpleRetryStrategy(CoreSimpleRetryStrategy):
 
 
 class AdaptiveRetryStrategy(CoreAdaptiveRetryStrategy):
-    """The standard strategy that also holds calls back once a service has throttled, first attempts too.
+    """Standard strategy that also delays calls, including first attempts, after a service has throttled.
 
-    There is one rate for all scopes: use a strategy for each service.
+    One rate applies to all scopes: use a strategy for each service.
 
     Args:
-        rng: draws for the backoffs; a generator of its own unless given.
-        clock: tells the present in seconds, and never goes back; trio's unless given, so that a strategy serves one run of
-            trio.
+        rng: source of randomness for the backoffs; a new generator if None.
+        clock: returns the time in seconds, and never goes back. Default: trio's clock, which limits the strategy to one
+            trio run.
         max_attempts, numbers, quota_capacity, clamp_retry_after, backoff, throttling_backoff: as for
             ``StandardRetryStrategy``.
 

@@ -1,6 +1,6 @@
-"""Spans and durations of the calls of ``retry``, ``retried`` and ``attempts``, and of HTTP transports that retry.
+"""Spans and durations of calls of ``retry``, ``retried`` and ``attempts``, and of HTTP transports.
 
-A call has a span, and inside it one for each attempt; its events tell why there was another attempt, or none.
+A call has a span with a child span for each attempt. Its events give the reason for another attempt, or for none.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from triclinium_core.telemetry.retry_events import DELAY, ERROR, REASON, REFUSAL
 from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, RequestTracer, StatusCode
 
 ATTEMPT = "attempt"
-"""The name of the span of one attempt."""
+"""Name of the span of one attempt."""
 CALL_DURATION = "triclinium.call.duration"
-"""The metric of whole calls, with all attempts and pauses."""
+"""Metric of whole calls, including all attempts and delays."""
 CALL_NAME = "triclinium.call.name"
-"""Tag of that metric: what the span of the call is named."""
+"""Tag of that metric: the name of the call's span."""
 ATTEMPTS = "triclinium.retry.attempts"
-"""How many attempts a call took."""
+"""Number of attempts of a call."""
 NUMBER = "triclinium.retry.attempt"
-"""Number of an attempt; 1 is the first."""
+"""Number of an attempt, beginning with 1."""
 ENDING = "triclinium.retry.ending"
-"""Why there was no other attempt: the name of the ``RetryEnding``."""
+"""Reason why no other attempt followed: the name of the ``RetryEnding``."""
 
 
 class Tracing:
-    """Who is told of the calls of a block."""
+    """Tracer and meter of the calls of a block."""
 
     def __init__(self, tracer: RequestTracer | None, meter: Meter | None) -> None:
         self.tracer: RequestTracer | None = tracer
@@ -46,25 +46,25 @@ class Tracing:
 
 
 tracing_of_block: ContextVar[Tracing | None] = ContextVar("triclinium.tracing_retries", default=None)
-"""That of the innermost block."""
+"""Tracer and meter of the innermost block."""
 
 
 @contextmanager
 def tracing_retries(tracer: RequestTracer | None = None, meter: Meter | None = None) -> Iterator[None]:
-    """Tell a tracer and a meter of the calls of the block that retry, and of those of the tasks that are started in it.
+    """Trace and measure the retried calls of the block, and of the tasks that are started in it.
 
-    These are the calls of ``retry``, ``retried`` and ``attempts``, and of HTTP transports. Each has a span with its name,
-    in it a span ``attempt`` for each attempt, which is the current one while the function runs where the tracer knows
-    such; and events ``triclinium.retry`` and ``triclinium.retry_refused``. The meter is told of
-    ``triclinium.call.duration``. An inner block replaces what the one around it says. Around the whole program it
-    covers all calls. Operations of a cluster go to the tracer and the meter that ``open_cluster`` was given.
+    These are the calls of ``retry``, ``retried`` and ``attempts``, and of HTTP transports. Each has a span with its
+    name, in it a span ``attempt`` for each attempt, which is the current one while the function runs if the tracer
+    supports it, and events ``triclinium.retry`` and ``triclinium.retry_refused``. The meter records
+    ``triclinium.call.duration``. An inner block replaces the tracer and the meter of the outer one. Around the whole
+    program it covers all calls. Operations of a cluster use the tracer and the meter of ``open_cluster``.
 
     Args:
-        tracer: None for none.
-        meter: None for none.
+        tracer: receives the spans; None for no spans.
+        meter: receives the durations; None for no durations.
 
     Raises:
-        InvalidArgumentException: the tracer or the meter is not one.
+        InvalidArgumentException: the tracer or the meter is invalid.
     """
     if tracer is not None:
         check_method(tracer, "tracer", "request_span", "request_span(name, parent=None)")
@@ -78,11 +78,11 @@ def tracing_retries(tracer: RequestTracer | None = None, meter: Meter | None = N
 
 
 class TracedCall:
-    """What is told of one call. ``end`` may be called often, and must be called at last, whatever becomes of the call.
+    """Spans and duration of one call. ``end`` may be called repeatedly, and must be called at the end of every call.
 
     Args:
-        tracing: who is told.
-        name: of the call.
+        tracing: receives the spans and the duration.
+        name: name of the call.
     """
 
     __slots__ = ("_attempt", "_began_at", "_current", "_is_over", "_name", "_number", "_span", "_tracing")
@@ -110,7 +110,7 @@ class TracedCall:
             self._tracing.guard(lambda: current.__enter__())  # noqa: PLW0108  # the method may be missing
 
     def end_attempt(self, error: BaseException | None) -> None:
-        """End the span of the attempt under way, if there is one."""
+        """End the span of the current attempt, if there is one."""
         current, self._current = self._current, None
         if current is not None:
             self._tracing.guard(lambda: current.__exit__(None, None, None))
@@ -119,17 +119,17 @@ class TracedCall:
             self._end(span, {}, error)
 
     def told(self, report: RetryReport) -> None:
-        """Tell why there is another attempt, or none."""
+        """Add an event with the reason for another attempt, or for none."""
         if isinstance(report, RetryScheduled):
             self._add_event(RETRY, {REASON: _kind_of(report.error), DELAY: report.delay})
         elif isinstance(report, RetryGivenUp):
             self._add_event(REFUSAL, {ENDING: report.ending.name, ERROR: _kind_of(report.error)})
 
     def end(self, error: BaseException | None) -> None:
-        """End all that is open: the call is over, or was left.
+        """End all open spans: the call is over, or was left.
 
         Args:
-            error: what its caller gets instead of a result.
+            error: exception that the caller gets; None for a result.
         """
         self.end_attempt(error)
         if self._is_over:
@@ -164,7 +164,7 @@ class TracedCall:
 
 
 def _kind_of(error: BaseException | None) -> str:
-    """Return in a word what an attempt failed with; an answer that stands for an error has its own."""
+    """Return the kind of an attempt's failure in a word; an error may define its own ``error_type``."""
     if error is None:
         return "result"
     own = getattr(error, "error_type", None)

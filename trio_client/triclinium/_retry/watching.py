@@ -1,7 +1,7 @@
 """Hooks that receive reports of retries, and changes to retries in tests, for a call or for a block.
 
-``triclinium.retry`` logs retries at DEBUG and the end of a call that was not tried once more at INFO. The parts of the
-sentences are attributes of the record too: ``call``, ``attempt``, ``delay`` in seconds or ``ending``, ``token_scope``.
+``triclinium.retry`` logs retries at DEBUG, and at INFO the end of a call that is not retried again. The parts of the
+messages are also attributes of the record: ``call``, ``attempt``, ``delay`` in seconds or ``ending``, ``token_scope``.
 """
 
 from __future__ import annotations
@@ -19,28 +19,29 @@ from triclinium_core.shown import printable, shown
 
 
 class TestMode(NamedTuple):
-    """What a test changes about retries."""
+    """Changes that a test makes to retries."""
 
     attempts_max: int | None
     sleeps: bool
 
 
 hooks_of_blocks: ContextVar[Sequence[RetryHook]] = ContextVar("triclinium.watching_retries", default=())
-"""Those of all blocks ``watching_retries`` around, the outermost first."""
+"""Hooks of all surrounding ``watching_retries`` blocks, the outermost first."""
 test_mode: ContextVar[TestMode | None] = ContextVar("triclinium.testing.retries", default=None)
-"""What the innermost ``triclinium.testing.retries`` says."""
+"""Changes of the innermost ``triclinium.testing.retries`` block."""
 
 
 @contextmanager
 def watching_retries(*hooks: RetryHook) -> Iterator[None]:
-    """Tell ``hooks`` what becomes of the retries of the block, and of the tasks that are started in it.
+    """Report the retries of the block, and of the tasks that are started in it, to ``hooks``.
 
-    They hear of the calls of ``retry``, ``retried`` and ``attempts``, beside the hooks of an outer block and those of the call,
-    and of the operations of clusters that are called in the block: of each retry with its ``reason``, and of the end of
-    those that were retried or refused a retry. Around the whole program they hear of everything.
+    They receive reports on calls of ``retry``, ``retried`` and ``attempts``, in addition to the hooks of an outer block
+    and those of the call. They also receive reports on operations of clusters that are called in the block: each retry
+    with its ``reason``, and the end of operations that were retried or refused a retry. Around the whole program they
+    receive all reports.
 
     Raises:
-        ArgumentError: one is no function, or an ``async def``.
+        ArgumentError: a hook is not a function, or is an ``async def``.
     """
     check_hooks(hooks)
     token = hooks_of_blocks.set((*hooks_of_blocks.get(), *hooks))
@@ -52,17 +53,17 @@ def watching_retries(*hooks: RetryHook) -> Iterator[None]:
 
 @contextmanager
 def retries(*, attempts: int | None = None, sleeps: bool = False) -> Iterator[None]:
-    """Change what ``retry``, ``retried`` and ``attempts`` do in the block, and in the tasks that are started in it.
+    """Change ``retry``, ``retried`` and ``attempts`` in the block and in the tasks that are started in it.
 
-    Strategies are asked as ever, and their quotas count. Each retry is a checkpoint as ever, too. An inner block replaces
-    what the one around it says.
+    Strategies are still called, and their quotas count. Each retry is still a checkpoint. An inner block replaces the
+    changes of the outer one.
 
     Args:
-        attempts: of one call at most, whatever its strategy permits; 1 switches retries off.
-        sleeps: whether delays are slept.
+        attempts: maximum number of attempts of one call, even if its strategy permits more; 1 disables retries.
+        sleeps: whether to sleep before retries.
 
     Raises:
-        ArgumentError: ``attempts`` is no whole number of at least 1.
+        ArgumentError: ``attempts`` is not a whole number of at least 1.
     """
     if attempts is not None:
         check_integer(attempts, "attempts", 1)
@@ -74,15 +75,15 @@ def retries(*, attempts: int | None = None, sleeps: bool = False) -> Iterator[No
 
 
 def tell(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
-    """Log ``report``, and tell it to ``hooks`` and to those of the blocks around."""
+    """Log ``report``, and pass it to ``hooks`` and to those of the surrounding blocks."""
     _log(report)
     tell_hooks(report, (*hooks_of_blocks.get(), *hooks))
 
 
 def tell_hooks(report: RetryReport, hooks: Sequence[RetryHook]) -> None:
-    """Tell ``report`` to ``hooks``.
+    """Pass ``report`` to ``hooks``.
 
-    A hook that raises is logged and passed over: counting retries must not change how a call ends.
+    An exception of a hook is logged and ignored: counting retries must not change the result of a call.
     """
     for hook in hooks:
         try:

@@ -1,1 +1,1 @@
-"""The services over HTTP as users meet them: statements and their rows."""
+"""User interface of the HTTP services: statements, searches and views, and their rows."""

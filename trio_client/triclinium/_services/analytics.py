@@ -1,4 +1,4 @@
-"""Statements in SQL++ for the analytics service."""
+"""SQL++ statements for the analytics service."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class AnalyticsResult(RowResult[AnalyticsMetaData, Row]):
-    """The rows of an analytics query, and after them its metadata."""
+    """Rows of an analytics query, followed by its metadata."""
 
 
 class AnalyticsQueries:
-    """Running statements for analytics; part of ``Cluster`` and of ``Scope``."""
+    """Analytics queries of ``Cluster`` and ``Scope``."""
 
     _driver: ClusterDriver
     _query_context: QueryContext | None = None
@@ -42,23 +42,23 @@ class AnalyticsQueries:
         parent_span: RequestSpan | None = None,
         **named: object,
     ) -> AbstractAsyncContextManager[AnalyticsResult[Row]]:
-        """Give a block the rows of a statement for analytics, as ``query`` does those of one for the query service.
+        """Run a statement on the analytics service, and give the block its rows, as ``query`` does.
 
-        Values for ``?`` or ``$1`` follow the statement. A keyword that is no option is the parameter of its name, which has
-        to stand in the statement. What each option does, :class:`AnalyticsRequest
-        <triclinium_core.services.analytics.analytics_request.AnalyticsRequest>` tells.
+        Values for ``?`` or ``$1`` follow the statement. A keyword that is not an option is the parameter of that name,
+        which must occur in the statement. :class:`AnalyticsRequest
+        <triclinium_core.services.analytics.analytics_request.AnalyticsRequest>` describes the options.
 
         Args:
-            named_parameters: parameters of any name, such as that of an option.
-            row_type: what rows are decoded into, each when it is taken; ``bytes`` for the JSON text.
-            client_context_id: id that logs and the answer repeat. Default: a new UUID; each retry appends its number.
+            named_parameters: parameters of any name, including names of options.
+            row_type: type into which each row is decoded when it is taken; ``bytes`` for the JSON text.
+            client_context_id: id that logs and the response repeat. Default: a new UUID; each retry appends its number.
 
         Raises:
             InvalidArgumentException: an argument is wrong.
-            EncodingFailureException: a parameter has no form in JSON.
+            EncodingFailureException: a parameter cannot be encoded as JSON.
 
-        Cancellation: the query is abandoned, and its connection closed, so that the service stops working for it. One that
-        is not ``readonly`` may have been applied.
+        Cancellation: the query is abandoned and its connection closed, so that the service stops working on it. A query
+        that is not ``readonly`` may have been applied.
         """
         check_keywords(statement, named, AnalyticsRequest.__struct_fields__)
         request = AnalyticsRequest(

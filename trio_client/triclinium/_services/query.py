@@ -1,4 +1,4 @@
-"""Statements in SQL++ for the query service."""
+"""SQL++ statements for the query service."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class QueryResult(RowResult[QueryMetaData, Row]):
-    """The rows of a query, and after them its metadata."""
+    """Rows of a query, followed by its metadata."""
 
 
 class Queries:
-    """Running statements; part of ``Cluster`` and of ``Scope``."""
+    """Queries of ``Cluster`` and ``Scope``."""
 
     _driver: ClusterDriver
     _query_context: QueryContext | None = None
@@ -55,22 +55,25 @@ class Queries:
         parent_span: RequestSpan | None = None,
         **named: object,
     ) -> AbstractAsyncContextManager[QueryResult[Row]]:
-        """Give a block the rows of a statement: ``async with cluster.query(...) as result: async for row in result: ...``.
+        """Run a statement, and give the block its rows.
 
-        Values for ``?`` or ``$1`` follow the statement. A keyword that is no option is the parameter of its name, which has to
-        stand there. :class:`QueryRequest <triclinium_core.services.query.query_request.QueryRequest>` describes the options.
+        ``async with cluster.query(...) as result: async for row in result: ...``.
+
+        Values for ``?`` or ``$1`` follow the statement. A keyword that is not an option is the parameter of that name,
+        which must occur in the statement. :class:`QueryRequest
+        <triclinium_core.services.query.query_request.QueryRequest>` describes the options.
 
         Args:
-            named_parameters: parameters of any name, such as that of an option.
-            row_type: what rows are decoded into, each when it is taken; ``bytes`` for the JSON text.
-            client_context_id: id that logs and the answer repeat. Default: a new UUID; each retry appends its number.
+            named_parameters: parameters of any name, including names of options.
+            row_type: type into which each row is decoded when it is taken; ``bytes`` for the JSON text.
+            client_context_id: id that logs and the response repeat. Default: a new UUID; each retry appends its number.
 
         Raises:
             InvalidArgumentException: an argument is wrong.
-            EncodingFailureException: a parameter has no form in JSON.
+            EncodingFailureException: a parameter cannot be encoded as JSON.
 
-        Cancellation: the query is abandoned, and its connection closed, so that the service stops working for it. One that
-        is not ``readonly`` may have been applied.
+        Cancellation: the query is abandoned and its connection closed, so that the service stops working on it. A query
+        that is not ``readonly`` may have been applied.
         """
         check_keywords(statement, named, QueryRequest.__struct_fields__)
         request = QueryRequest(

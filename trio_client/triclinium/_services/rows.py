@@ -1,4 +1,4 @@
-"""The rows of a request, as they come, while the block of the request lasts."""
+"""Rows of a request, as they arrive during the block of the request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from triclinium_core.shown import shown, total_repr
 from triclinium_core.telemetry.tracing import RequestSpan, check_parent
 
 if TYPE_CHECKING:
-    # A row is an object where no type is asked for. Python has defaults of type variables from 3.13 on.
+    # Without a row type, a row is an object. Python has defaults of type variables from 3.13 on.
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     Row = TypeVarWithDefault("Row", default=object)
@@ -34,51 +34,51 @@ MetaData = TypeVar("MetaData", bound=ServiceResult)
 
 
 UNDECODABLE = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
-"""What a decoder raises where a row is not of its type; hooks of a user's types may raise ValueError and TypeError."""
+"""Exceptions of a decoder for a row of the wrong type; hooks of user types may raise ValueError and TypeError."""
 
 
 class RowsNotReadError(RuntimeError):
-    """The metadata was asked for before the rows were read: a service tells it at the end."""
+    """Request for the metadata before all rows were read; the metadata follows the last row."""
 
-    # Where users find it, and what tracebacks show.
+    # Tracebacks show this module; users import the class from it.
     __module__ = "triclinium.errors"
 
 
 class RowResult(Generic[MetaData, Row]):
-    """The rows that a service finds, in its order: ``async for row in result``.
+    """Rows of a request, in the order of the service: ``async for row in result``.
 
-    Nothing is read ahead of the loop but what the connection and a buffer of fixed size hold: a reader that takes its
-    time holds the service back. The loop is a checkpoint whenever it waits, and at least once for each piece in which
-    rows arrive; rows of one piece follow each other without one.
+    Only the connection and a buffer of fixed size read ahead of the loop, so a slow reader slows the service down. The
+    loop is a checkpoint whenever it waits, and at least once for each piece in which rows arrive. There is no
+    checkpoint between the rows of a piece.
 
-    It belongs to its block, afterwards it raises ``trio.ClosedResourceError``; and to one task at a time.
+    After its block it raises ``trio.ClosedResourceError``. Only one task may use it at a time.
     """
 
     _has_own_decoder: ClassVar[bool] = False
-    """Whether the type of the rows is this library's, so that an unexpected exception of their decoder is its
-    defect."""
+    """Whether this library defines the row type, so that an unexpected exception of the decoder is a defect of the
+    library."""
     _way_out: ClassVar[str] = "use row_type=bytes for its text, or request less in each row"
-    """The next step after a row that is too large to be decoded."""
+    """Next step after a row that is too large to be decoded."""
 
     _keeps_text: ClassVar[bool] = False
-    """Whether the decoder leaves the text of rows as it is, so that their parts cost it next to nothing."""
+    """Whether the decoder keeps the rows as text, so that their number of parts hardly affects its cost."""
 
     def __init__(self, driver: ClusterDriver, opened: OpenRows, decode: Callable[[bytes], Row]) -> None:
         self._driver = driver
         self._opened = opened
         self._decode = decode
         self._decode_any = decode
-        """Decoder for rows of any size; ``_decode`` is that for the rows that came last."""
+        """Decoder for rows of any size; ``_decode`` is the one for the newest rows."""
         self._choose_decoder()
         self._thread = get_ident()
-        """Thread of the run that it belongs to."""
+        """Thread of its trio run."""
         self._position = 0
-        """In the piece that came last."""
+        """Index of the next row in the newest piece."""
         self._before = 0
-        """Rows in the pieces before it."""
+        """Number of rows in earlier pieces."""
         self._is_left = False
         self._wait: trio.CancelScope | None = None
-        """Around the task that waits for rows, if one does."""
+        """Cancel scope of the task that waits for rows; None if no task waits."""
 
     @total_repr
     def __repr__(self) -> str:
@@ -91,17 +91,17 @@ class RowResult(Generic[MetaData, Row]):
         """Return the next row.
 
         Raises:
-            StopAsyncIteration: there are no more.
-            DecodingFailureException: the row is not of the type that was asked for, has a lone surrogate, which only
-                ``bytes`` can hold, or has so many parts that decoding it would delay the event loop, which ``bytes``
-                avoids; the next call returns the one after it.
-            CouchbaseException: why no more rows come.
+            StopAsyncIteration: there are no more rows.
+            DecodingFailureException: the row is not of the requested type, has a lone surrogate, which only ``bytes``
+                can hold, or has so many parts that decoding it would delay the event loop, which ``bytes`` avoids. The
+                next call returns the following row.
+            CouchbaseException: the reason why no more rows arrive.
             trio.ClosedResourceError: the block was left, the cluster is closed, or an earlier call failed or was
                 cancelled.
             trio.BusyResourceError: another task waits for rows.
             RuntimeError: it is called in another trio run.
 
-        Cancellation: while it waits, the request is abandoned, and no more rows come.
+        Cancellation: while it waits, the request is abandoned, and no more rows arrive.
         """
         if self._position == len(self._opened.rows) and not await self._wait_rows():
             raise StopAsyncIteration
@@ -117,9 +117,9 @@ class RowResult(Generic[MetaData, Row]):
             raise self._failed(position, error) from error
 
     async def rows(self) -> list[Row]:
-        """Return all rows that are left; for results that memory has room for.
+        """Return all remaining rows, for results that fit into memory.
 
-        It raises and can be cancelled as ``async for`` is.
+        It has the exceptions and the cancellation of ``async for``.
         """
         taken: list[Row] = []
         while await self._wait_rows():
@@ -128,25 +128,25 @@ class RowResult(Generic[MetaData, Row]):
             try:
                 taken.extend(map(self._decode, pending))
             except Exception as error:
-                # Those before it were added one by one.
+                # The rows before it were added one by one.
                 failed = len(taken) - before
                 self._position = failed + 1
                 if not isinstance(error, UNDECODABLE):
                     if self._has_own_decoder:
                         raise self._failed(failed, error) from error
-                    # A type of the user's has raised it.
+                    # A user type has raised it.
                     raise
                 raise self._undecodable(failed, error) from error
             self._position = len(self._opened.rows)
         return taken
 
     async def metadata(self) -> MetaData:
-        """Return what the service tells beside the rows.
+        """Return the data that the service sends in addition to the rows.
 
         Raises:
             RowsNotReadError: rows are left; read them first.
             CouchbaseException: the request failed after its last row.
-            trio.ClosedResourceError: as ``async for`` has it.
+            trio.ClosedResourceError: as in ``async for``.
 
         Cancellation: while it waits, the request is abandoned.
         """
@@ -159,7 +159,7 @@ class RowResult(Generic[MetaData, Row]):
         return cast("MetaData", result)
 
     async def _wait_rows(self) -> bool:
-        """Return whether there are more rows, as soon as that is known. Always a checkpoint."""
+        """Wait until it is known whether there are more rows, and return it. Always a checkpoint."""
         if get_ident() != self._thread:
             self._driver.check_caller()
         self._check_block()
@@ -180,14 +180,14 @@ class RowResult(Generic[MetaData, Row]):
             self._position = 0
             self._choose_decoder()
         if self._is_left:
-            # Rows that had come when it was left were too late to be called off.
+            # The block was left after the rows had arrived, too late to cancel the wait.
             self._driver.close_rows(opened)
             opened.rows = ()
             raise trio.ClosedResourceError("the block was left while this waited for rows")
         return self._position < len(opened.rows)
 
     def _choose_decoder(self) -> None:
-        """Have the parts of large rows counted before they are decoded, and do nothing of the kind for other rows."""
+        """Choose a decoder that counts the parts of large rows first, or one that counts nothing if no row is large."""
         is_counted = not self._keeps_text and self._decode_any is not bytes
         is_large = is_counted and max(map(len, self._opened.rows), default=0) > UNCOUNTED_SIZE_BYTES_MAX
         self._decode = self._decode_large if is_large else self._decode_any
@@ -214,7 +214,7 @@ class RowResult(Generic[MetaData, Row]):
         return errors.DecodingFailureException(f"row {self._before + position} {why}", context)
 
     def _failed(self, position: int, error: Exception) -> errors.DecodingFailureException:
-        """Abandon the request whose row the decoder failed on, and return the exception for the caller."""
+        """Abandon the request after its decoder failed on a row, and return the exception for the caller."""
         fault = decoder_faults.unexpected(decoder_faults.Decoder.ROW, error)
         self._driver.close_rows(self._opened, fault)
         self._opened.rows, self._position = (), 0
@@ -231,17 +231,17 @@ class RowResult(Generic[MetaData, Row]):
 
 
 def decoder_of(row_type: type[Row] | None) -> Callable[[bytes], Row]:
-    """Return what makes a row of JSON: of ``row_type``, of whatever is natural for None, or the text itself for bytes.
+    """Return the decoder of rows: into ``row_type``, into built-in types for None, or into the text for ``bytes``.
 
     Raises:
-        InvalidArgumentException: JSON cannot be decoded into such a type.
+        InvalidArgumentException: JSON cannot be decoded into this type.
     """
     if row_type is bytes:
         return bytes  # type: ignore[return-value]  # Row is bytes here
     try:
         decoder: msgspec.json.Decoder[Row] = msgspec.json.Decoder(object if row_type is None else row_type)
     except (TypeError, ValueError, NameError, RecursionError) as error:
-        # It writes out what it was given, and looks up the names in annotations.
+        # msgspec shows the type in its error, and looks up the names in annotations.
         raise errors.InvalidArgumentException(
             f"row_type={shown(row_type)} is not a type that JSON can be decoded into: {error}", parameter="row_type"
         ) from error
@@ -252,13 +252,13 @@ Result = TypeVar("Result", bound=RowResult[Any, Any])
 
 
 class RowsBlock(AbstractAsyncContextManager[Result]):
-    """Gives a block the rows of a request, once; whoever takes it for the rows themselves is told of the block.
+    """Context manager that gives a block the rows of a request, once. Use without a block raises an error with a hint.
 
-    Entering waits until the first rows have come, or the end, and raises what becomes of the request before that. Leaving
-    abandons what is left.
+    Entering waits for the first rows or the end, and raises the error of a request that fails before. Leaving abandons
+    the remaining rows.
 
     Args:
-        made: what the block gets.
+        made: returns the object that the block gets.
     """
 
     def __init__(
@@ -306,7 +306,7 @@ class RowsBlock(AbstractAsyncContextManager[Result]):
 
     def __getattr__(self, name: str) -> object:
         if name == "_request":
-            # A constructor that raised has set no attribute, and the hint below needs one.
+            # The constructor raised before it set any attribute, and the hint below needs one.
             raise AttributeError("the block was not initialised", name=name, obj=self)
         raise AttributeError(f"no {name!r} outside a block; {self._hint}", name=name, obj=self)
 

@@ -23,21 +23,21 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class SearchResult(RowResult[SearchMetaData, SearchRow]):
-    """The hits of a search, and after them its metadata and what came of its facets."""
+    """Hits of a search, followed by its metadata and the results of its facets."""
 
     _has_own_decoder: ClassVar[bool] = True
     _way_out: ClassVar[str] = "request fewer fields, or neither locations, fragments nor explanations"
 
     async def facets(self) -> Mapping[str, SearchFacetResult]:
-        """Return what came of each facet, by its name.
+        """Return the result of each facet by its name.
 
-        It raises and can be cancelled as ``metadata`` is, of which it is a part.
+        It has the exceptions and the cancellation of ``metadata``, which contains the facets.
         """
         return (await self.metadata()).facets
 
 
 class Searches:
-    """Searching; part of ``Cluster`` and of ``Scope``."""
+    """Searches of ``Cluster`` and ``Scope``."""
 
     _driver: ClusterDriver
     _query_context: QueryContext | None = None
@@ -65,20 +65,22 @@ class Searches:
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[SearchResult]:
-        """Give a block the hits of a search: ``async with scope.search(...) as result: async for row in result: ...``.
+        """Run a search, and give the block its hits.
 
-        A ``Scope`` asks an index of its own, a ``Cluster`` one of the cluster. What each option does, :class:`SearchOptions
-        <triclinium_core.services.search.search_request.SearchOptions>` tells.
+        ``async with scope.search(...) as result: async for row in result: ...``.
+
+        A ``Scope`` searches one of its own indexes, a ``Cluster`` an index that belongs to no scope.
+        :class:`SearchOptions <triclinium_core.services.search.search_request.SearchOptions>` describes the options.
 
         Args:
-            index: its name.
+            index: name of the index.
             request: a query, a vector search, or a ``SearchRequest`` of both.
 
         Raises:
             InvalidArgumentException: an argument is wrong.
-            EncodingFailureException: ``raw`` has no form in JSON.
+            EncodingFailureException: ``raw`` cannot be encoded as JSON.
 
-        Cancellation: the search is abandoned, and its connection closed, so that the service stops working for it.
+        Cancellation: the search is abandoned and its connection closed, so that the service stops working on it.
         """
         context = self._query_context
         options = SearchOptions(

@@ -23,14 +23,14 @@ from triclinium_core.telemetry.tracing import RequestSpan
 
 
 class ViewResult(RowResult[ViewMetaData, ViewRow]):
-    """The rows of a view, and after them its metadata."""
+    """Rows of a view, followed by its metadata."""
 
     _has_own_decoder: ClassVar[bool] = True
     _keeps_text: ClassVar[bool] = True
 
 
 class ViewQueries:
-    """Asking views; part of ``Bucket``."""
+    """View queries of ``Bucket``."""
 
     _driver: ClusterDriver
     _name: str
@@ -62,17 +62,20 @@ class ViewQueries:
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ViewResult]:
-        """Give a block the rows of a view: ``async with bucket.view_query(...) as result: async for row in result: ...``.
+        """Query a view, and give the block its rows.
 
-        What each option does, :class:`ViewOptions <triclinium_core.services.views.options.ViewOptions>` tells; ``namespace`` is
-        where the design document stands, whose name is given without ``dev_``.
+        ``async with bucket.view_query(...) as result: async for row in result: ...``.
+
+        :class:`ViewOptions <triclinium_core.services.views.options.ViewOptions>` describes the options. ``namespace``
+        is the namespace of the design document, whose name is given without ``dev_``.
 
         Raises:
             InvalidArgumentException: an argument is wrong.
-            EncodingFailureException: a key has no form in JSON.
-            CouchbaseException: on entering, why no rows come, such as ViewNotFoundException or TimeoutException.
+            EncodingFailureException: a key cannot be encoded as JSON.
+            CouchbaseException: on entering, the reason why no rows arrive, such as ViewNotFoundException or
+                TimeoutException.
 
-        Cancellation: the request is abandoned, and its connection closed, so that the service stops working for it.
+        Cancellation: the request is abandoned and its connection closed, so that the service stops working on it.
         """
         options = ViewOptions(
             limit=limit,

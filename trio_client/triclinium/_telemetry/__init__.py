@@ -1,1 +1,1 @@
-"""Reports of each call to the user's tracer and meter; names and attributes are in the core."""
+"""Spans and durations of calls for the user's tracer and meter; names and attributes are in the core."""

@@ -1,6 +1,6 @@
-"""One call: its outer span, the spans of its encoding and of its attempts, and how long it takes.
+"""One call: its outer span, the spans of its encoding and of its attempts, and its duration.
 
-The spans of a call are begun in the task of the caller, so that a tracer finds the parent in that task's context; the
+The spans of a call begin in the task of the caller, so that a tracer finds the parent in that task's context. The
 driver's own tasks end them.
 """
 
@@ -35,54 +35,55 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 CANCELLED = "RequestCanceled"
-"""The ``error.type`` of a call whose task was cancelled (SDK-RFC 0058, 2)."""
+"""``error.type`` of a call whose task was cancelled (SDK-RFC 0058, 2)."""
 
 encoding_call: ContextVar[CallSpans | None] = ContextVar("triclinium.encoding_call", default=None)
-"""The call whose operation is being made; None without a tracer and a meter."""
+"""Call whose operation is being created; None without a tracer and a meter."""
 
 
 class CallSpans:
     """Span and metric of one call. Either ``end`` or ``abandon`` is called once for each call.
 
     Args:
-        telemetry: who is told.
-        parent: of the outer span; None for what the tracer takes for it.
-        is_measured: whether the meter is told as well; a call that wraps several is not, for each of them is.
+        telemetry: receives the spans and durations.
+        parent: parent of the outer span; None for the tracer's choice.
+        is_measured: whether the meter records the call. False for a call of several operations: the meter records each
+            of them.
     """
 
     def __init__(self, telemetry: Telemetry, parent: RequestSpan | None, *, is_measured: bool = True) -> None:
         self.span: RequestSpan | None = None
-        """The outer span; None before ``begin``, and where there is no tracer, or it failed."""
+        """Outer span; None before ``begin``, without a tracer, or if the tracer failed."""
         self.expected: tuple[type[Exception], ...] = ()
-        """Errors that the caller does not get: they stand for a result."""
+        """Errors that the caller does not get, because the call returns a result for them."""
         self._telemetry = telemetry
         self._parent = parent
         self._is_measured = is_measured
         self._context = copy_context()
         self._common: Mapping[str, AttributeValue] = {}
-        """Attributes of all spans that begin now."""
+        """Attributes of all spans that begin later."""
         self._awaits_labels = False
-        """Whether the call has begun before the first config, which brings the labels of the cluster."""
+        """Whether the call began before the first config, which has the labels of the cluster."""
         self._late_labels: Mapping[str, str] = {}
         """Labels that arrived after the outer span had begun."""
         self._attributes: dict[str, AttributeValue] = {}
         self._began_at: float | None = None
         self._attempts: dict[Hashable, RequestSpan | None] = {}
-        """Those under way, by the stream on which each travels; of a call of several operations also by operation."""
+        """Spans of attempts in flight by their stream; for a call of several operations by operation and stream."""
         self._retries = 0
         self._retries_due = set[PartSpans | None]()
-        """Operations whose newest retry has not been sent yet; None stands for that of a call of one operation."""
+        """Operations whose newest retry was not sent yet; None stands for that of a call of one operation."""
 
     @property
     def as_parent(self) -> RequestSpan | None:
-        """The outer span, for what is called on behalf of the call; None also where the tracer made what is no span."""
+        """Outer span as the parent of nested calls; None also if the tracer's object is not a span."""
         return self.span if is_span(self.span) else None
 
     def begin(self, name: str, attributes: Mapping[str, AttributeValue]) -> None:
-        """Begin the outer span with the attributes of the call, or add those that encoding did not know.
+        """Begin the outer span with the attributes of the call, or add those that were unknown during encoding.
 
         Args:
-            name: the RFC's identifier.
+            name: identifier of the call in the RFC.
         """
         if self._began_at is None:
             self._began_at = trio.current_time()
@@ -100,14 +101,14 @@ class CallSpans:
         """Return the result of ``function``, and begin the outer span and a span for the encoding.
 
         Args:
-            name: the identifier of the operation that the value is for.
-            attributes: those of the operation, which does not exist yet.
+            name: identifier of the operation that the value is for.
+            attributes: attributes of the operation, which does not exist yet.
         """
         self.begin(name, attributes)
         return self.encode_payload(lambda: function(value))
 
     def encode_payload(self, encode: Callable[[], T]) -> T:
-        """Return what ``encode`` makes in a call that has begun, and tell how long that takes."""
+        """Return the result of ``encode`` for a call that has begun, inside a span for the encoding."""
         if self._awaits_labels:
             self._take_labels()
         span = self._telemetry.begin_child(ENCODING, self.span, self._common)
@@ -119,10 +120,11 @@ class CallSpans:
     def dispatched(
         self, attempt: Hashable, attributes: Mapping[str, AttributeValue], *, part: PartSpans | None = None
     ) -> None:
-        """Begin the span of an attempt, which no other attempt under way equals.
+        """Begin the span of an attempt.
 
         Args:
-            part: the operation, of a call that takes several.
+            attempt: key of the attempt, different from those of all other attempts in flight.
+            part: the operation, for a call of several operations.
         """
         if self._awaits_labels:
             self._take_labels()
@@ -138,10 +140,10 @@ class CallSpans:
         self._telemetry.end_span(self._attempts.pop(attempt, None), attributes)
 
     def retried(self, report: ReportRetry, *, part: PartSpans | None = None) -> None:
-        """Add the event of a retry that was decided, with its reason.
+        """Add the event of a scheduled retry, with its reason.
 
         Args:
-            part: the operation, of a call that takes several.
+            part: the operation, for a call of several operations.
         """
         self._count_retry(part)
         if report.dispatches:
@@ -149,26 +151,26 @@ class CallSpans:
         self._telemetry.add_event(self.span, *retry_event(report.reason, report.delay, dispatches=report.dispatches))
 
     def _count_retry(self, part: PartSpans | None) -> None:
-        """Count the newest retry of an operation, now that it is sent or has failed."""
+        """Count the newest retry of an operation when it is sent or has failed."""
         if part in self._retries_due:
             self._retries_due.discard(part)
             self._retries += 1
 
     def refused(self, report: ReportRefusal, *, part: PartSpans | None = None) -> None:
-        """Add the event of a retry that was refused, with its reason.
+        """Add the event of a refused retry, with its reason.
 
         Args:
-            part: the operation, of a call that takes several.
+            part: the operation, for a call of several operations.
         """
         self._count_retry(part)
         self._telemetry.add_event(self.span, *refusal_event(report.reason, report.error))
 
     def part_ended(self, part: PartSpans) -> None:
-        """Drop the retry of an operation that has not been sent."""
+        """Drop the unsent retry of an operation."""
         self._retries_due.discard(part)
 
     def part(self) -> PartSpans:
-        """Return the spans of an operation of a call that takes several."""
+        """Return the spans of one operation of a call of several operations."""
         return PartSpans(self)
 
     def in_span(self, write: Callable[[V], None], report: V) -> None:
@@ -177,17 +179,17 @@ class CallSpans:
             write(report)
 
     def end(self, error: BaseException | None) -> None:
-        """End all that is open: the call is over.
+        """End all open spans: the call is over.
 
         Args:
-            error: what the caller gets instead of a result.
+            error: exception that the caller gets; None for a result.
         """
         if isinstance(error, self.expected):
             error = None
         self._end(None if error is None else error_type(error), outer_status(error))
 
     def abandon(self, reason: AbandonReason, *, is_ambiguous: bool = False) -> None:
-        """End all that is open: the caller has left.
+        """End all open spans: the caller has left.
 
         Args:
             is_ambiguous: whether the call may have been or may still be applied.
@@ -219,7 +221,7 @@ class CallSpans:
         self._attributes = {**self._attributes, **late}
         if self._is_measured:
             took = trio.current_time() - self._began_at
-            # In the context of the caller: the driver's tasks have that of whoever opened the cluster.
+            # Use the context of the caller: the driver's tasks have the context of the task that opened the cluster.
             self._context.run(self._telemetry.record, self.span, took, self._attributes)
         self._telemetry.end_span(self.span, {**late, RETRIES: self._retries}, status)
         self._began_at = None
@@ -233,18 +235,18 @@ class CallSpans:
 
 
 class PartSpans:
-    """Spans of one operation of a call that takes several: those of its attempts, inside the span of the call.
+    """Spans of one operation of a call of several operations: those of its attempts, inside the span of the call.
 
-    Two operations of the call may travel on the same stream, so each has attempts of its own.
+    Two operations of the call may use the same stream, so each operation has its own attempts.
     """
 
     def __init__(self, call: CallSpans) -> None:
         self._call = call
         self._streams = set[StreamId]()
-        """Those on which attempts are under way."""
+        """Streams of attempts in flight."""
 
     def encode_payload(self, encode: Callable[[], T]) -> T:
-        """Return the result of ``encode`` inside a span of its own."""
+        """Return the result of ``encode``, inside a separate span."""
         return self._call.encode_payload(encode)
 
     def in_span(self, write: Callable[[V], None], report: V) -> None:
@@ -257,20 +259,20 @@ class PartSpans:
         self._call.dispatched((id(self), stream), attributes, part=self)
 
     def retried(self, report: ReportRetry) -> None:
-        """Add the event of a retry that was decided, with its reason."""
+        """Add the event of a scheduled retry, with its reason."""
         self._call.retried(report, part=self)
 
     def refused(self, report: ReportRefusal) -> None:
-        """Add the event of a retry that was refused, with its reason."""
+        """Add the event of a refused retry, with its reason."""
         self._call.refused(report, part=self)
 
     def answered(self, stream: StreamId, attributes: Mapping[str, AttributeValue]) -> None:
-        """End the span of the attempt that travels on a stream."""
+        """End the span of the attempt on a stream."""
         self._streams.discard(stream)
         self._call.answered((id(self), stream), attributes)
 
     def end(self, error: BaseException | None) -> None:
-        """End all attempts. The call decides whether an error of one of its operations is its own."""
+        """End all attempts. The call decides whether an error of one operation is an error of the call."""
         for stream in tuple(self._streams):
             self.answered(stream, {})
         self._call.part_ended(self)

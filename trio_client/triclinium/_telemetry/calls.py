@@ -1,4 +1,4 @@
-"""Open calls that a tracer or a meter receives."""
+"""Open calls whose spans and durations go to a tracer or a meter."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ V = TypeVar("V")
 
 
 class Calls:
-    """By token. Unknown ones are ignored: nobody is told of them, or their callers have left.
+    """Open calls by token. Unknown tokens are ignored: their calls are not observed, or their callers have left.
 
     Args:
-        telemetry: who is told; None for nobody.
+        telemetry: receives spans and durations; None without a tracer and a meter.
     """
 
     def __init__(self, telemetry: Telemetry | None) -> None:
@@ -34,15 +34,17 @@ class Calls:
     def told(
         self, token: Token, parent: RequestSpan | SharedCall | None, make: Callable[P, Asked]
     ) -> Callable[P, Asked]:
-        """Return what makes an operation or a request as ``make`` does, and begins its call.
+        """Return a function that builds an operation or a request like ``make``, and begins its call.
 
-        A call with a wrong argument makes no operation, and no span. Spans that encoding has begun are ended when it fails.
+        A call with a wrong argument creates neither an operation nor a span. If encoding fails, it ends the spans that
+        it has begun.
 
         Args:
             parent: parent of the outer span, None for the tracer's choice, or the call whose span the operation shares.
 
         Raises:
-            InvalidArgumentException: the returned function raises it if ``parent`` is no span, also without a tracer.
+            InvalidArgumentException: the returned function raises it if ``parent`` is not a span, also without a
+                tracer.
         """
 
         def made(*args: P.args, **kwargs: P.kwargs) -> Asked:
@@ -69,19 +71,19 @@ class Calls:
         return made
 
     def retried(self, action: couchbase.ReportRetry) -> None:
-        """Tell that a call will be retried."""
+        """Record that a call will be retried."""
         call = self.open.get(action.token)
         if call is not None:
             call.retried(action)
 
     def refused(self, action: couchbase.ReportRefusal) -> None:
-        """Tell that a call is not retried."""
+        """Record that a call is not retried."""
         call = self.open.get(action.token)
         if call is not None:
             call.refused(action)
 
     def in_span(self, token: Token, write: Callable[[V], None], report: V) -> None:
-        """Pass ``report`` to ``write`` while the outer span of the call, if there is one, is the current span."""
+        """Pass ``report`` to ``write`` while the outer span of the call, if it has one, is the current span."""
         call = self.open.get(token)
         if call is None:
             write(report)
@@ -89,7 +91,7 @@ class Calls:
             call.in_span(write, report)
 
     def encoding(self, token: Token) -> Callable[[Callable[[], T]], tuple[T, float]]:
-        """Return what encodes the payload of an attempt of a call, tells of that, and returns the seconds it took."""
+        """Return a function that encodes the payload of an attempt inside a span, and measures it in seconds."""
 
         def encoded(encode: Callable[[], T]) -> tuple[T, float]:
             call, began_at = self.open.get(token), trio.current_time()
@@ -111,11 +113,11 @@ class Calls:
             call.answered(action.stream, action.attributes)
 
     def ended(self, action: couchbase.ReportEnd) -> None:
-        """Tell how a request has ended, of which rows may still wait for their reader."""
+        """Record the end of a request whose rows may not be read yet."""
         self.end(action.token, action.error)
 
     def end(self, token: Token, error: BaseException | None) -> None:
-        """Tell how a call has ended, unless that is told."""
+        """Record the end of a call. Ignore a call that has ended."""
         call = self.open.pop(token, None)
         if call is not None:
             call.end(error)
@@ -131,6 +133,6 @@ class Calls:
             call.abandon(reason, is_ambiguous=is_ambiguous)
 
     def end_all(self, error: Exception) -> None:
-        """Tell that all calls have ended so."""
+        """End all calls with ``error``."""
         for token in tuple(self.open):
             self.end(token, error)

@@ -17,7 +17,7 @@ logger = logging.getLogger("triclinium.telemetry")
 
 @runtime_checkable
 class CurrentSpan(RequestSpan, Protocol):
-    """A span that can be made the current one, so that what is begun meanwhile becomes a part of it."""
+    """Span that can be made the current one, so that new spans become its children."""
 
     def as_current(self) -> AbstractContextManager[object]:
         """Make it the current span of the task for the block."""
@@ -25,7 +25,7 @@ class CurrentSpan(RequestSpan, Protocol):
 
 
 class Guard:
-    """Calls what belongs to a user, and logs the first exception that comes of it; the others are passed over.
+    """Caller of a user's methods. It logs the first exception that one raises and ignores the others.
 
     Args:
         subject: the tracer or the meter, which the log names.
@@ -34,14 +34,14 @@ class Guard:
     def __init__(self, subject: object) -> None:
         self._subject = subject
         self._attributed = subject if takes_attributes(subject) else None
-        """The subject if it is a tracer whose spans begin with attributes."""
+        """The subject if it is a tracer that accepts attributes for a new span."""
         self._has_failed = False
 
     def __call__(self, use: Callable[[], T]) -> T | None:
-        """Return what ``use`` returns; None where it raises an Exception.
+        """Return the result of ``use``; None if it raises an Exception.
 
         Args:
-            use: looks up the method that it calls as well: it may be missing, or a property that raises.
+            use: also looks up the method that it calls, because the method may be missing, or a property that raises.
         """
         try:
             return use()
@@ -55,7 +55,7 @@ class Guard:
 
     @contextmanager
     def current(self, span: RequestSpan | None) -> Iterator[None]:
-        """Make a span the current one for the block, where there is one, and its tracer knows such."""
+        """Make a span the current one for the block, if there is a span and its tracer supports it."""
         current = self(span.as_current) if isinstance(span, CurrentSpan) else None
         if current is not None:
             self(lambda: current.__enter__())  # noqa: PLW0108  # the method may be missing
@@ -68,7 +68,7 @@ class Guard:
     def begin_span(
         self, tracer: RequestTracer, name: str, parent: RequestSpan | None, attributes: Mapping[str, AttributeValue]
     ) -> RequestSpan | None:
-        """Return a new span with attributes, which the tracer receives at the creation if it can; None if it fails."""
+        """Return a new span with attributes, which the tracer gets at creation if it supports this; None if it fails."""
         attributed = self._attributed
         if attributed is not None:
             return self(lambda: attributed.request_span(name, parent, attributes=attributes))
@@ -79,5 +79,5 @@ class Guard:
         return span
 
     def set_attribute(self, span: RequestSpan, key: str, value: AttributeValue) -> None:
-        """Tell one fact about a span."""
+        """Set an attribute of a span."""
         self(lambda: span.set_attribute(key, value))

@@ -1,4 +1,4 @@
-"""The user's tracer and meter, as the client calls them."""
+"""Calls of the user's tracer and meter."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, Reque
 
 
 class Telemetry:
-    """Tells a tracer of spans and a meter of durations. Neither can fail an operation.
+    """Access to the user's tracer and meter. An error of either never fails an operation.
 
     Args:
-        tracer: None for nobody.
-        meter: None for nobody.
-        cluster_labels: returns what all spans and metrics tell of the cluster.
+        tracer: the user's tracer; None without one.
+        meter: the user's meter; None without one.
+        cluster_labels: returns the labels of the cluster for all spans and metrics.
     """
 
     def __init__(
         self, tracer: RequestTracer | None, meter: Meter | None, cluster_labels: Callable[[], Mapping[str, str]]
     ) -> None:
         self.traces: bool = tracer is not None
-        """Whether anybody wants to know of attempts."""
+        """Whether attempts are to be reported."""
         self.cluster_labels: Callable[[], Mapping[str, str]] = cluster_labels
         self._tracer = tracer
         self._meter = meter
         self._guarded, self._guarded_meter = Guard(tracer), Guard(meter)
         self.current: Callable[[RequestSpan | None], AbstractContextManager[None]] = self._guarded.current
 
-    # -- What a tracer is asked for. None stands for a span that there is not.
+    # -- Calls of the tracer. None stands for a missing span.
 
     def begin_span(
         self, name: str, parent: RequestSpan | None, attributes: Mapping[str, AttributeValue]
@@ -46,17 +46,17 @@ class Telemetry:
     def begin_child(
         self, name: str, outer: RequestSpan | None, attributes: Mapping[str, AttributeValue]
     ) -> RequestSpan | None:
-        """Return a new span inside another one; without that one there is none."""
+        """Return a new child span of ``outer``; None without it."""
         return self.begin_span(name, outer, attributes) if outer is not None else None
 
     def set_attributes(self, span: RequestSpan | None, attributes: Mapping[str, AttributeValue]) -> None:
-        """Tell facts about a span."""
+        """Set attributes of a span."""
         if span is not None:
             for key, value in attributes.items():
                 self._guarded.set_attribute(span, key, value)
 
     def add_event(self, span: RequestSpan | None, name: str, attributes: Mapping[str, AttributeValue]) -> None:
-        """Tell what happened during a span."""
+        """Add an event to a span."""
         if span is not None:
             self._guarded(lambda: span.add_event(name, attributes))
 
@@ -74,14 +74,14 @@ class Telemetry:
             self._guarded(lambda: span.set_status(status))
         self._guarded(lambda: span.end())  # noqa: PLW0108  # the method may be missing, or raise when it is looked up
 
-    # -- What a meter is asked for.
+    # -- Calls of the meter.
 
     def record(self, span: RequestSpan | None, seconds: float, attributes: Mapping[str, AttributeValue]) -> None:
-        """Record how long an operation took.
+        """Record the duration of an operation.
 
         Args:
-            span: the outer one, which is current meanwhile, for meters that keep with a value where it came from.
-            attributes: those of its outer span, of which some are tags.
+            span: outer span, which is the current one meanwhile, for meters that store the origin of a value.
+            attributes: attributes of the outer span; some of them become tags.
         """
         meter = self._meter
         if meter is not None:

@@ -1,4 +1,4 @@
-"""Calls that take several operations: a span of their own, which is the parent of those of the operations."""
+"""Calls of several operations: each has its own span, which is the parent of the spans of its operations."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, check
 
 
 class SharedCall(NamedTuple):
-    """A call whose operations are attempts of one span and share one value of the meter; it stands for their parent."""
+    """Call whose operations are attempts of one span and share one value of the meter; replaces their parent span."""
 
     spans: CallSpans | None
-    """None without a tracer and a meter."""
+    """Spans of the call; None without a tracer and a meter."""
 
 
 class Wrapping(NamedTuple):
-    """Which call it is, of whose span its own is a part, and what it is about."""
+    """Kind, parent span and attributes of a call of several operations."""
 
     call: WrappingCall
     parent: RequestSpan | None
@@ -45,12 +45,12 @@ class Wrapping(NamedTuple):
 
     @asynccontextmanager
     async def around(self, telemetry: Telemetry | None) -> AsyncIterator[RequestSpan | None]:
-        """Begin the span, give the block what is the parent of its operations, and end the span with the block.
+        """Begin the span of the call, give the block the parent of its operations, and end the span with the block.
 
-        A checkpoint only where it raises.
+        A checkpoint only if it raises.
 
         Raises:
-            InvalidArgumentException: the parent is no span.
+            InvalidArgumentException: the parent is not a span.
         """
         try:
             check_parent(self.parent)

@@ -1,1 +1,1 @@
-"""Retries inside other people's packages that run on trio; each needs the extra of its name."""
+"""Retries inside third-party packages on trio. Each adapter needs the extra of its name."""

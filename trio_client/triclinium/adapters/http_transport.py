@@ -1,6 +1,6 @@
-"""Retries inside an HTTP client, for every library with the transports of ``httpx``: its adapter names the library.
+"""Retries inside an HTTP client, for libraries with the transport interface of ``httpx``.
 
-:py:mod:`triclinium.adapters.httpx` and :py:mod:`triclinium.adapters.httpx2` are those adapters.
+The adapters of libraries are :py:mod:`triclinium.adapters.httpx` and :py:mod:`triclinium.adapters.httpx2`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from triclinium_core.shown import shown, total_repr
 __all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryTransport", "HttpTransportLibrary", "host_of"]
 
 ATTEMPTS = "triclinium_attempts"
-"""The key of ``response.extensions`` under which the failed attempts of the request stand, oldest first: a tuple of
-:py:class:`triclinium.AttemptRecord`, empty where the first attempt was good. Where the response itself is a failure, it is
-the last of them, and its ``ending`` tells why no other attempt followed."""
+"""Key in ``response.extensions`` of the failed attempts of the request, oldest first: a tuple of
+:py:class:`triclinium.AttemptRecord`, empty if the first attempt succeeded. If the response itself is a failure, it is
+the last of them, and its ``ending`` has the reason why no other attempt followed."""
 
 # fmt: off
 _FAILURES: Mapping[str, HttpFailure] = {
@@ -37,7 +37,7 @@ _FAILURES: Mapping[str, HttpFailure] = {
     "ConnectError":        HttpFailure(is_unsent=True),
     "ConnectTimeout":      HttpFailure(is_unsent=True, is_timeout=True),
     "PoolTimeout":         HttpFailure(is_unsent=True, is_timeout=True),
-    # Any part may have arrived, and may have been acted upon.
+    # Any part may have arrived and may have been processed.
     "ReadError":           HttpFailure(),
     "WriteError":          HttpFailure(),
     "CloseError":          HttpFailure(),
@@ -45,8 +45,8 @@ _FAILURES: Mapping[str, HttpFailure] = {
     "ReadTimeout":         HttpFailure(is_timeout=True),
     "WriteTimeout":        HttpFailure(is_timeout=True),
 }
-"""What is known of a request by how it failed. Whatever is not here fails the same way again: a proxy that refuses, a scheme
-that nobody speaks, something that is not a request."""
+"""State of the request after each error. Errors that are missing here would occur again: a proxy that refuses, an
+unknown scheme, an invalid request."""
 # fmt: on
 
 
@@ -96,17 +96,17 @@ class _Transport(Protocol[RequestT_contra, ResponseT_co]):
 
 @dataclass(frozen=True, slots=True)
 class HttpTransportLibrary:
-    """What the transport must know of the library whose requests it sends."""
+    """Names of the HTTP library that the transport needs."""
 
     transport: type
-    """The base of its asynchronous transports."""
+    """Base class of its asynchronous transports."""
     bytes_stream: type
-    """A body that can be sent twice. Of other streams nobody knows whether they can be read again; those of forms with
-    files cannot where a file is a pipe."""
+    """Class of a body that can be sent twice. Other streams may not be readable again, such as forms with files, where
+    a file may be a pipe."""
     transport_error: type[Exception]
-    """The base of what a transport raises where there is no answer."""
+    """Base class of the errors that a transport raises instead of a response."""
     failures: Mapping[type[Exception], HttpFailure]
-    """What is known of a request by how it failed."""
+    """State of the request after each error."""
 
     @classmethod
     def of(cls, library: ModuleType) -> HttpTransportLibrary:
@@ -116,70 +116,71 @@ class HttpTransportLibrary:
 
 
 class FailedAnswer(Exception):
-    """Stands for an answer among the attempts of a request; it is never raised."""
+    """Error response among the attempts of a request; it is never raised."""
 
     def __init__(self, status_code: int, info: ErrorInfo) -> None:
         known = {status.value: status.phrase for status in HTTPStatus}
         super().__init__(f"{status_code} {known.get(status_code, '')}".rstrip())
         self.status_code: int = status_code
-        """Of the answer."""
+        """Status code of the response."""
         self.info: ErrorInfo = info
-        """What a strategy was told of it; ``retry_after`` is what the answer asked for."""
+        """Information for the strategy; ``retry_after`` is the delay that the response requested."""
         self.error_type: str = str(status_code)
-        """What a span tells of it, as OpenTelemetry's conventions for HTTP have it."""
+        """``error.type`` of the span, according to OpenTelemetry's conventions for HTTP."""
 
 
 def host_of(request: _Request) -> str | None:
-    """Return the host that a request is for: the scope of its quota, unless a transport is told another one."""
+    """Return the host of a request, the default scope of its quota."""
     return request.url.host
 
 
 async def _let_go(response: _Response, error: BaseException) -> None:
-    """Close an answer that nobody will get; where that fails, ``error``, for which it is given up, gets a note of it."""
+    """Close an unused response. If closing fails, add a note to ``error``, the reason why it is unused."""
     try:
         await response.aclose()
     except Exception as failure:
-        # Of any type: libraries do not translate what fails here. Nothing that the caller asked for depends on it.
+        # Catch any type: libraries do not translate errors of closing, and the caller's result does not depend on it.
         error.add_note(f"the answer failed to close: {failure!r}")
 
 
 class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
-    """Sends requests through another transport, again where that does no harm and a strategy permits it.
+    """Transport that retries the requests of another one where this is safe and the strategy permits it.
 
-    Sent again are idempotent requests after 408, 425, 429, 502, 503 and 504 and after failures of the transport, and any
-    request of which nothing was sent. A body that is a stream or a form with files can be sent only once; read it into
-    memory first where it should be sent again (``await request.aread()``). What breaks while the body of an answer is being
-    read is the reader's to retry, with :py:func:`triclinium.retry` around it.
+    It retries idempotent requests after 408, 425, 429, 502, 503 and 504 and after failures of the transport, and any
+    request of which nothing was sent. A body that is a stream or a form with files can be sent only once; to retry it,
+    read it into memory first (``await request.aread()``). An error during the reading of a response's body is for the
+    reader to retry, with :py:func:`triclinium.retry` around it.
 
-    The end is what the library does without retries: the last answer, whatever its status, or the last error. The attempts
-    are in ``response.extensions["triclinium_attempts"]`` or ``triclinium.attempts_of(error)``. If the next attempt could not
-    begin before the deadline of the cancel scopes around, the end comes at once. The library's timeouts are for each attempt.
+    The result is that of the library without retries: the last response, whatever its status, or the last error. The
+    attempts are in ``response.extensions["triclinium_attempts"]`` or ``triclinium.attempts_of(error)``. If the next
+    attempt could not begin before the deadline of the surrounding cancel scopes, the call ends immediately. The
+    library's timeouts apply to each attempt.
 
-    An answer that is given up for another attempt is closed unread before the wait, so it holds no connection of a pool.
-    Where that fails, the next attempt follows all the same, and the record of the failed one has a note of it.
+    A response that is dropped for another attempt is closed unread before the wait, so it occupies no connection of a
+    pool. If closing fails, the next attempt follows anyway, and the record of the failed one has a note.
 
-    Cancellation: never retried. The strategy is not told of the attempt, as of one that failed for good.
+    Cancellation: never retried. The strategy gets no report of the attempt, as after a final failure.
 
     Args:
-        transport: what sends; an ``AsyncHTTPTransport()`` of the library unless given. It is closed with this one.
-        strategy: decides, and has the quota: share it among all that talk to the same service. A
-            ``StandardRetryStrategy`` of its own unless given: three attempts.
-        rules: which requests, answers and waits are in question.
-        token_scope: separates the quotas of one strategy, by request; ``host_of`` unless given.
-        hooks: functions that are told of each retry and of its end.
-        wall_clock: seconds since 1970-01-01 UTC, for a ``Retry-After`` that is a date; ``time.time`` unless given.
+        transport: sends the requests; default: an ``AsyncHTTPTransport()`` of the library. It is closed with this one.
+        strategy: decides about retries and has the quota: share it among all clients of a service. Default: a new
+            ``StandardRetryStrategy``, with three attempts.
+        rules: which requests, responses and delays qualify for retries.
+        token_scope: returns the quota scope of a request, for separate quotas in one strategy; default: ``host_of``.
+        hooks: functions that receive each retry and its end.
+        wall_clock: seconds since 1970-01-01 UTC, for a ``Retry-After`` that is a date; default: ``time.time``.
 
     Raises:
         ArgumentError: an argument is wrong.
     """
 
     library: ClassVar[HttpTransportLibrary]
-    """Whose requests are sent."""
+    """Library whose requests are sent."""
 
     @staticmethod
     @abstractmethod
     def default_transport() -> _Transport[RequestT, ResponseT]:
-        """Return what sends where no transport is given."""
+        """Return the transport to use if none is given."""
 
     def __init__(
         self,
@@ -201,7 +202,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
         self._token_scope = host_of if token_scope is None else token_scope
         self._hooks = tuple(hooks) if isinstance(hooks, list) else hooks
         self._wall_clock = time.time if wall_clock is None else wall_clock
-        # Strategy and hooks are looked at where they are used, and here for the first time.
+        # Strategy and hooks are checked at each use, and here for the first time.
         CallTerms[object](self._strategy, hooks=self._hooks)
         self._transport = self.default_transport() if transport is None else transport
 
@@ -222,15 +223,15 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
         await self._transport.__aexit__(exc_type, exc_value, traceback)
 
     async def aclose(self) -> None:
-        """Close the transport that sends."""
+        """Close the wrapped transport."""
         await self._transport.aclose()
 
     async def handle_async_request(self, request: RequestT) -> ResponseT:
-        """Return the answer to a request; the library calls this.
+        """Return the response to a request. The library calls this.
 
         Raises:
-            TransportError: the library's; the last attempt ended without an answer.
-            ArgumentError: the strategy, or ``token_scope``, answered nonsense.
+            TransportError: the library's; the last attempt ended without a response.
+            ArgumentError: the strategy, or ``token_scope``, returned an invalid value.
             RuntimeError: it is not called on trio.
         """
         if not trio.lowlevel.in_trio_task():
@@ -254,7 +255,7 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
             raise
 
     async def _goes_on_after(self, response: ResponseT, call: RetriedCall, facts: HttpRequestFacts) -> bool:
-        """Tell whether another attempt follows ``response``, which is closed then."""
+        """Return whether another attempt follows ``response``. If so, the response is closed."""
         status, rules = response.status_code, self._rules
         try:
             if rules.is_success(status):
@@ -268,11 +269,11 @@ class HttpRetryTransport(ABC, Generic[RequestT, ResponseT]):
                 call.end(answer)
                 return False
         except BaseException as error:
-            # Nobody will get it.
+            # The caller gets the error instead.
             await _let_go(response, error)
             raise
         try:
-            # Unread: a body may be without end. Another connection costs little, and may lead to another server.
+            # Close it unread: a body may be endless. Another connection costs little, and may lead to another server.
             await _let_go(response, answer)
         except BaseException:
             call.abandon()

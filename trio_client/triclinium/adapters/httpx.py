@@ -1,4 +1,4 @@
-"""Retries inside ``httpx`` clients that run on trio: ``AsyncClient(transport=RetryTransport())``. Needs the extra ``httpx``."""
+"""Retries in ``httpx`` clients on trio: ``AsyncClient(transport=RetryTransport())``. Needs extra ``httpx``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryRules", "RetryTransport", "host
 
 
 class RetryTransport(HttpRetryTransport[httpx.Request, httpx.Response], httpx.AsyncBaseTransport):
-    """Sends requests of ``httpx``, again where that does no harm and a strategy permits it.
+    """Transport of ``httpx`` that retries requests where this is safe and the strategy permits it.
 
-    What it takes, sends again and gives back is told by :py:class:`triclinium.adapters.http_transport.HttpRetryTransport`.
+    :py:class:`triclinium.adapters.http_transport.HttpRetryTransport` describes the arguments, retries and results.
     """
 
     library: ClassVar[HttpTransportLibrary] = HttpTransportLibrary.of(httpx)

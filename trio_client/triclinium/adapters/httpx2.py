@@ -1,4 +1,4 @@
-"""Retries inside ``httpx2`` clients that run on trio: ``AsyncClient(transport=RetryTransport())``. Needs the extra ``httpx2``."""
+"""Retries in ``httpx2`` clients on trio: ``AsyncClient(transport=RetryTransport())``. Needs extra ``httpx2``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["ATTEMPTS", "FailedAnswer", "HttpRetryRules", "RetryTransport", "host
 
 
 class RetryTransport(HttpRetryTransport[httpx2.Request, httpx2.Response], httpx2.AsyncBaseTransport):
-    """Sends requests of ``httpx2``, again where that does no harm and a strategy permits it.
+    """Transport of ``httpx2`` that retries requests where this is safe and the strategy permits it.
 
-    What it takes, sends again and gives back is told by :py:class:`triclinium.adapters.http_transport.HttpRetryTransport`.
+    :py:class:`triclinium.adapters.http_transport.HttpRetryTransport` describes the arguments, retries and results.
     """
 
     library: ClassVar[HttpTransportLibrary] = HttpTransportLibrary.of(httpx2)

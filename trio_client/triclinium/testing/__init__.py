@@ -1,6 +1,6 @@
-"""A cluster for tests, inside the process with virtual time or on a local port, and its faults.
+"""Cluster for tests, inside the process with virtual time or on a local port, and its faults.
 
-This is all that the tests of an application need to import; ``triclinium_core.testing`` has more of the node.
+The tests of an application need no other import; ``triclinium_core.testing`` has more details of the node.
 """
 
 from __future__ import annotations

@@ -18,34 +18,34 @@ from triclinium_core.testing import FakeNode, FakeNodes
 
 @dataclass(frozen=True, slots=True)
 class FakeCluster:
-    """A cluster inside the process, of one node or several."""
+    """Cluster inside the process, of one or more nodes."""
 
     connection_string: str
-    """``couchbase://…``, with all nodes."""
+    """``couchbase://…`` with all nodes."""
     authenticator: PasswordAuthenticator
-    """The user that the nodes know."""
+    """Credentials of the user that the nodes accept."""
     connector: Connector
-    """The connector to it, as in ``open_cluster(fake.connection_string, fake.authenticator,
+    """Connector to the cluster, as in ``open_cluster(fake.connection_string, fake.authenticator,
     connector=fake.connector)``."""
     tls_connection_string: str | None
-    """``couchbases://…``; None where the nodes have no port for TLS."""
+    """``couchbases://…``; None if the nodes have no TLS port."""
     _server: NodeServer = field(repr=False)
 
     @property
     def node(self) -> FakeNode:
-        """The first node, with its faults, its documents and its command log."""
+        """First node, with its faults, its documents and its command log."""
         return self._server.node
 
     @property
     def nodes(self) -> FakeNodes:
-        """All nodes, by number, and what changes their map: ``fake.nodes.move(range(64), to=2)``."""
+        """All nodes by number, with methods that change their map: ``fake.nodes.move(range(64), to=2)``."""
         return self._server.nodes
 
     def set_config_revision(self, revision: int, *, epoch: int | None = None) -> None:
-        """Give all configs another version, and notify the clients that asked for it.
+        """Give all configs another version, and notify the subscribed clients.
 
         Raises:
-            InvalidArgumentException: a revision or an epoch that no config has.
+            InvalidArgumentException: the revision or the epoch is invalid.
         """
         self.nodes.set_config_revision(revision, epoch=epoch)
 
@@ -57,11 +57,11 @@ class FakeCluster:
         redact_logs: bool = False,
         **arguments: Unpack[ClientArguments],
     ) -> AbstractAsyncContextManager[Cluster]:
-        """Give the block a client of this cluster, whose randomness and nonces are the same every time.
+        """Open a client of this cluster for the block, with reproducible randomness and nonces.
 
         Args:
-            authenticator: other credentials than the right ones.
-            seed: of the client's randomness; another one for clients that must not act alike at once.
+            authenticator: credentials; default: the right ones.
+            seed: seed of the client's randomness; use different ones for clients that must not act in step.
             arguments: those of ``open_cluster``.
 
         Raises:
@@ -70,7 +70,7 @@ class FakeCluster:
         nonces = count(1)
         tracer, meter = users_tracer(arguments.get("tracer")), users_meter(arguments.get("meter"))
         of_core: dict[str, Any] = {**arguments}
-        # What a user brings is used by the driver, and the core then gathers nothing of that kind.
+        # The driver uses the user's tracer and meter, and the core then collects nothing of that kind.
         of_core |= {"tracer": None} if tracer is not None else {}
         of_core |= {"meter": None} if meter is not None else {}
         options = ClientOptions(
@@ -89,7 +89,7 @@ class FakeCluster:
 
 
 def fake_cluster(server: NodeServer, connector: Connector, *, host: str | None = None) -> FakeCluster:
-    """Return the cluster of nodes that are served, all of them at ``host`` where it is given."""
+    """Return the cluster of served nodes, all of them at ``host`` if it is given."""
     options, nodes = server.node.options, server.nodes
     connection_string = nodes.connection_string(host=host)
     assert connection_string is not None

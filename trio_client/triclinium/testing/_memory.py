@@ -1,4 +1,4 @@
-"""A fake cluster without a network: streams in memory, and only Trio's time."""
+"""Fake cluster without a network: streams in memory, and only Trio's time."""
 
 from __future__ import annotations
 
@@ -32,25 +32,24 @@ async def open_fake_cluster(
 ) -> AsyncIterator[FakeCluster]:
     """Give the block a cluster inside the process; leaving the block closes it.
 
-    Nothing leaves the process, and all waiting is Trio's: with ``MockClock(autojump_threshold=0)``, pytest-trio's
-    ``autojump_clock``, it takes no time. The same test gives the same run, but for the order in which Trio runs tasks
-    that are ready at the same moment; its Hypothesis plugin seeds that too.
+    It does not use the network, and all waits are Trio's: with ``MockClock(autojump_threshold=0)``, pytest-trio's
+    ``autojump_clock``, they take no time. The same test always runs in the same way, except for the order in which Trio
+    runs tasks that are ready at the same moment; Trio's Hypothesis plugin seeds that too.
 
     Args:
-        nodes: how many, with ports two apart, or host and port of each.
-        buckets: their names; unless given, those of ``options``.
-        replicas: how many of each vbucket there are to be, 0 to 3; unless given, as in ``options``.
-        options: what each node is like; the defaults unless given. Their wall clock starts at ``wall_seconds_at_zero``,
-            whatever the date: it matters to an expiry of more than 30 days, which travels as Unix time.
-        piece_sizes: in pieces of how many bytes, used in turn and then from the beginning, both sides receive what
-            the other sends; unless given, as it was sent.
+        nodes: number of nodes, with ports two apart, or host and port of each.
+        buckets: names of the buckets; default: those of ``options``.
+        replicas: number of replicas of each vbucket, 0 to 3; default: that of ``options``.
+        options: options of each node. Their wall clock starts at ``wall_seconds_at_zero``, whatever the date: it
+            matters to an expiry of more than 30 days, which is sent as Unix time.
+        piece_sizes: sizes in bytes of the pieces that both sides receive, used in turn; None to receive the data as it
+            was sent.
 
     Raises:
         InvalidArgumentException: an argument is wrong.
-        InternalError: on leaving: a node crashed, which had cancelled the block.
+        InternalError: on leaving: a node crashed and cancelled the block.
 
-    Cancellation: reaches the block and not the nodes, so that a block that is being cancelled can still write from
-    within a shielded scope.
+    Cancellation: cancels the block, not the nodes. Cleanup code can still write from a shielded scope.
 
     Example::
 
@@ -59,7 +58,7 @@ async def open_fake_cluster(
             fake.node.faults.next(Opcode.GET, drop_response())
             ...
     """
-    # A lone string is a sequence of letters to Python.
+    # Python regards a single string as a sequence of letters.
     if isinstance(buckets, str) or not isinstance(buckets, Sequence | NoneType):
         raise errors.InvalidArgumentException(f"buckets={buckets!r} must be a sequence of names", parameter="buckets")
     options = FakeNodeOptions() if options is None else options
@@ -73,9 +72,9 @@ async def open_fake_cluster(
 
 
 class FakeConnector:
-    """Connects to fake nodes through memory; ``open_fake_cluster`` makes it, as ``FakeCluster.connector``.
+    """Connector to fake nodes through memory. ``open_fake_cluster`` creates it as ``FakeCluster.connector``.
 
-    TLS is left out: what would be its bytes arrive in plain, on the port for TLS.
+    There is no TLS: on the TLS port, data travels unencrypted.
     """
 
     def __init__(self, server: NodeServer, *, piece_sizes: Sequence[int] | None = None) -> None:
@@ -88,10 +87,10 @@ class FakeConnector:
         return f"<FakeConnector {self._server.nodes!r}>"
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Return a stream to the node at this address; to a lone node, whatever it is called, if this is its port.
+        """Return a stream to the node at this address. A single node has any host name, but only its port.
 
         Raises:
-            ConnectionRefusedError: there is none, it refuses the connection, or is not served any more.
+            ConnectionRefusedError: there is no such node, it refuses the connection, or is not served any more.
         """
         await trio.lowlevel.checkpoint()
         found = self._port_at(host, port, tls=tls)

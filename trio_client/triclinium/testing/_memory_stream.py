@@ -1,6 +1,6 @@
-"""A pair of streams without a network, which behave as sockets do.
+"""Pair of streams without a network that behave like sockets.
 
-Trio has a pair too, which takes more passes of its loop than a socket, in a package that loads pytest where it is installed.
+Trio's pair takes more passes of its loop than a socket, and its package loads pytest if that is installed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import trio
 
 
 def memory_stream_pair(piece_sizes: Sequence[int] = ()) -> tuple[MemoryStream, MemoryStream]:
-    """Return two ends; what one sends, the other receives. There is always room.
+    """Return two connected ends with unlimited buffers.
 
     Args:
-        piece_sizes: how many bytes each end receives at most at a time, in turn; empty for no limit.
+        piece_sizes: maximum sizes in bytes of the pieces that each end receives, in turn; empty for no limit.
     """
     (there, coming), (back, going) = (trio.open_memory_channel[bytes](math.inf) for _ in range(2))
     return MemoryStream(there, going, piece_sizes), MemoryStream(back, coming, piece_sizes)
@@ -42,17 +42,17 @@ class MemoryStream(trio.abc.HalfCloseableStream):
         self._unread = bytearray()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Give ``data`` to the other end."""
+        """Send ``data`` to the other end."""
         with self._sender:
             await trio.lowlevel.checkpoint()
             self._outgoing.send_nowait(bytes(data))
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Return at once."""
+        """Return without waiting; a checkpoint."""
         await self.send_all(b"")
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Return what is there, up to the next piece size."""
+        """Return received bytes, up to the next piece size, or wait for some."""
         if max_bytes is not None and index(max_bytes) < 1:
             raise ValueError(f"max_bytes={max_bytes} must be at least 1")
         with self._receiver:
@@ -68,19 +68,19 @@ class MemoryStream(trio.abc.HalfCloseableStream):
             return taken
 
     async def send_eof(self) -> None:
-        """Let the other end read the end."""
+        """Send the end of the stream to the other end."""
         with self._sender:
             self._outgoing.close()
             await trio.lowlevel.checkpoint()
 
     async def aclose(self) -> None:
-        """Close both directions; what was not received is lost."""
+        """Close both directions. Unread data is lost."""
         self._outgoing.close()
         self._incoming.close()
         await trio.lowlevel.checkpoint()
 
     def _take_what_came(self) -> bool:
-        """Take all that does not have to be waited for, and tell whether there is anything."""
+        """Receive everything that has arrived, and return whether there is unread data."""
         with suppress(trio.WouldBlock):
             while True:
                 self._unread += self._incoming.receive_nowait()
@@ -94,7 +94,7 @@ class MemoryStream(trio.abc.HalfCloseableStream):
 
 
 class _OneTask:
-    """Promises that two tasks do not do the same thing at once."""
+    """Context manager that refuses a second task."""
 
     def __init__(self) -> None:
         self._is_busy = False

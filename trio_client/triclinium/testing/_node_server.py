@@ -1,8 +1,8 @@
-"""A fake cluster at work: Trio's clock and streams on one side, ``FakeNodes`` on the other.
+"""Server of a fake cluster: connects Trio's clock and streams to ``FakeNodes``.
 
-One task tells the nodes the time whenever something is due. Each stream has two: one reads requests, one writes replies.
-All of them live in one nursery that is shielded from the cancel scopes around the block, so that a client in a block
-that is being cancelled still finds its node.
+One task passes the time to the nodes whenever something is due. Each stream has two: one reads requests, one writes
+responses. All of them live in one nursery that is shielded from the cancel scopes around the block, so that a client in
+a cancelled block can still use its node.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from triclinium_core.retry.couchbase import Service
 from triclinium_core.testing import FakeNode, FakeNodes, HangUp, NodeAction, SendReply
 
 UNSENT_SIZE_MAX = 4 * 1024 * 1024
-"""Bytes of unwritten replies from which on a client is not read, nor carried out what it has sent: one that sends and
-never reads must not fill the memory. A single reply may be larger."""
+"""Size in bytes of unwritten responses above which the server stops reading from a client and processing its requests:
+a client that sends and never reads must not fill the memory. A single response may be larger."""
 
 LINGER_SECONDS = 1.0
-"""How long a stream stays half open after the node has hung up. Closing it with requests unread would reset a TCP
-connection and take the last replies with it, so the client is given time to read them and to close its own half."""
+"""Time in seconds for which a stream stays half open after the node has closed it. Closing a TCP connection with unread
+requests would reset it and lose the last responses, so the client gets time to read them and to close its half."""
 
 Ts = TypeVarTuple("Ts")
 
 
 class ReplyQueue:
-    """What a node has to say to one client and could not write yet; one task takes it out and writes it."""
+    """Responses of a node to one client that are not written yet; one task takes and writes them."""
 
     def __init__(self) -> None:
         self._pieces: deque[bytes] = deque()
@@ -41,18 +41,18 @@ class ReplyQueue:
         self._readers = trio.lowlevel.ParkingLot()
 
     def put(self, data: bytes) -> None:
-        """Add ``data``, unless the end was called."""
+        """Add ``data``, unless the queue has ended."""
         if not self._has_ended:
             self._pieces.append(data)
             self._writer.unpark_all()
 
     def end(self) -> None:
-        """Add nothing any more; what is there will still be taken."""
+        """End the queue. Its data can still be taken."""
         self._has_ended = True
         self._writer.unpark_all()
 
     async def take(self) -> bytes:
-        """Return all that has piled up, waiting for some; nothing at the end."""
+        """Return all queued data, or wait for some; empty at the end."""
         while not self._pieces and not self._has_ended:
             await self._writer.park()
         data = b"".join(self._pieces)
@@ -60,37 +60,37 @@ class ReplyQueue:
         return data
 
     def written(self) -> None:
-        """Wake who waits for replies to be written."""
+        """Wake the tasks that wait for responses to be written."""
         self._readers.unpark_all()
 
     async def wait_written(self) -> None:
-        """Return once some of what was taken has been written."""
+        """Wait until some of the taken data has been written."""
         await self._readers.park()
 
 
 class _ServedClient(NamedTuple):
-    """One client of one node."""
+    """Client of one node."""
 
     stream: trio.abc.Stream
     replies: ReplyQueue
     node: FakeNode
     number: int
-    """What the node calls the connection."""
+    """Number of the connection at the node."""
     service: Service
-    """Whose port it has reached."""
+    """Service whose port the client uses."""
 
 
 class NodeServer:
-    """Serves all nodes of a cluster. One server at a time: the nodes go on where the clock of the last one stood.
+    """Server of all nodes of a cluster. Only one at a time: the nodes continue with the clock of the last one.
 
     Args:
-        nodes: their times are seconds since they were served first; a lone node is a cluster.
+        nodes: their times are seconds since they were first served; a single node is a cluster.
     """
 
     def __init__(self, nodes: FakeNodes | FakeNode) -> None:
         self.nodes: FakeNodes = nodes if isinstance(nodes, FakeNodes) else FakeNodes.around(nodes)
         self.started: trio.Event = trio.Event()
-        """Set when clients may come."""
+        """Set when clients may connect."""
         self._nursery: trio.Nursery
         self._scope = trio.CancelScope(shield=True)
         self._alarm = trio.CancelScope()
@@ -98,20 +98,20 @@ class NodeServer:
         self._numbers = count(1)
         self._now = 0.0
         self._zero = 0.0
-        """Trio's time at which the clock of the nodes stood at 0."""
+        """Trio's time at which the clock of the nodes was 0."""
 
     @property
     def node(self) -> FakeNode:
-        """The first node."""
+        """First node."""
         return self.nodes[0]
 
     @property
     def is_open(self) -> bool:
-        """Whether clients may come."""
+        """Whether clients may connect."""
         return self.started.is_set() and not self._scope.cancel_called
 
     async def run(self) -> None:
-        """Serve until ``close``; the caller's cancel scopes do not reach in here.
+        """Serve until ``close``. The caller's cancel scopes have no effect.
 
         Raises:
             BaseExceptionGroup: a node crashed, which is a defect.
@@ -129,18 +129,18 @@ class NodeServer:
             self.close()
 
     def close(self) -> None:
-        """Close all streams at once."""
+        """Close all streams immediately."""
         self._scope.cancel()
 
     def start_soon(self, work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
-        """Have a task of its own do ``work`` for as long as the nodes are served."""
+        """Start a task for ``work`` that is cancelled when the server closes."""
         self._nursery.start_soon(work, *args)
 
     def accepts(self, node: FakeNode | None = None) -> bool:
-        """Return whether a client that tries to connect gets a connection; each call is one attempt.
+        """Return whether a node accepts the connection of a client; each call is one attempt.
 
         Args:
-            node: with which; the first unless given.
+            node: the node; default: the first.
         """
         return self.is_open and (node or self.node).accepts(self._see_time())
 
@@ -152,11 +152,12 @@ class NodeServer:
         *,
         certificate_names: Collection[str] | None = None,
     ) -> None:
-        """Have ``node``, the first unless given, answer one client until either side closes, and close ``stream``.
+        """Serve one client at ``node`` until either side closes, and close ``stream``.
 
         Args:
-            service: the one whose port the client has reached.
-            certificate_names: those in the certificate that the client has shown, if any.
+            node: the node; default: the first.
+            service: service whose port the client uses.
+            certificate_names: names in the certificate of the client, if it has one.
         """
         node = node or self.node
         number = next(self._numbers)
@@ -177,7 +178,7 @@ class NodeServer:
             await close_forcefully(stream)
 
     async def _read(self, client: _ServedClient) -> None:
-        """Hand what the client sends to the node, which ignores a client that it has hung up on."""
+        """Pass the client's data to the node, which ignores a client that it has disconnected."""
         stream, replies, node, number, _ = client
         try:
             while data := await stream.receive_some():
@@ -188,9 +189,9 @@ class NodeServer:
             pass
 
     async def _write(self, client: _ServedClient, connection: trio.CancelScope) -> None:
-        """Write what the node replies; to a client that is gone nothing, but what it sent before is still carried out.
+        """Write the node's responses. If the client has disconnected, process its earlier data without writing.
 
-        A service answers one request at a time, and makes no more of an answer that nobody reads.
+        A service handles one request at a time, and stops generating a response that is not read.
         """
         stream, replies, node, number, service = client
         is_gone = False
@@ -217,7 +218,7 @@ class NodeServer:
             with trio.CancelScope(deadline=self._zero + self.nodes.wakeup) as self._alarm:
                 await trio.sleep_forever()
             if trio.current_time() >= self._zero + self.nodes.wakeup:
-                # Subtracting may give the instant just before it, and then this would go on for ever.
+                # The difference may be slightly smaller because of rounding, and then this loop would never end.
                 self._now = max(self._now, self.nodes.wakeup)
             for node in self.nodes:
                 self._carry_out(node.time_passed(self._see_time()))
@@ -247,10 +248,10 @@ def serving(nodes: FakeNodes | FakeNode) -> AbstractAsyncContextManager[NodeServ
 
 
 async def end_sending(stream: trio.abc.Stream) -> None:
-    """Have the client read the end of ``stream`` after all that was sent; it may go on sending.
+    """Send the end of ``stream`` after all data. The client may continue to send.
 
     Raises:
-        trio.BrokenResourceError: the client is gone.
+        trio.BrokenResourceError: the client has disconnected.
     """
     below = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
     if isinstance(below, trio.abc.HalfCloseableStream):
@@ -258,7 +259,7 @@ async def end_sending(stream: trio.abc.Stream) -> None:
 
 
 async def close_forcefully(stream: trio.abc.AsyncResource) -> None:
-    """Close ``stream`` at once, whatever it says to that."""
+    """Close ``stream`` immediately, and ignore its errors."""
     try:
         await trio.aclose_forcefully(stream)
     except trio.BrokenResourceError:

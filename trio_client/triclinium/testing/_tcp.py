@@ -25,10 +25,10 @@ from triclinium_core.testing.fakes.options import NODES_MAX, PORT_STRIDE
 
 HOST = "127.0.0.1"
 LOOPBACK = (HOST, "::1")
-"""Only this machine is let in: the credentials of a fake node are not secret."""
+"""Addresses of this machine. Others are not allowed, because the credentials of a fake node are not secret."""
 
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
-"""``SO_LINGER`` on, for no time at all."""
+"""Value of ``SO_LINGER``: on, with zero seconds."""
 
 
 @asynccontextmanager
@@ -42,28 +42,28 @@ async def open_tcp_cluster(
     tls_port: int = 0,
     ssl_context: ssl.SSLContext | None = None,
 ) -> AsyncIterator[FakeCluster]:
-    """Give the block a cluster on this machine, which any client can talk to; leaving the block closes it.
+    """Give the block a cluster on this machine for any client; leaving the block closes it.
 
-    The ports are put into the configs. A connection that a node refuses is reset once it is there.
+    The configs contain the ports. A refused connection is opened and then reset.
 
-    A context that verifies clients (``CERT_REQUIRED`` or ``CERT_OPTIONAL``) lets a client in by its certificate,
-    without SASL: the names in it are compared with ``FakeNodeOptions.certificate_users``.
+    With a context that verifies clients (``CERT_REQUIRED`` or ``CERT_OPTIONAL``), a client can authenticate with its
+    certificate, without SASL: the names in it are compared with ``FakeNodeOptions.certificate_users``.
 
     Args:
-        node: a node, or all nodes of a cluster; new ones with the usual options unless given.
-        nodes: how many new ones.
-        replicas: of each vbucket, 0 to 3, where the nodes are new.
-        host: the address to listen on, 127.0.0.1 or ::1; new nodes stand under it in the configs.
-        port: of the first node, the next ones' two apart; 0 for any that are free.
-        tls_port: the same for TLS; of no meaning without an ``ssl_context``.
-        ssl_context: a server's context, with its certificate; the nodes speak TLS only where there is one.
+        node: a node, or all nodes of a cluster; None for new ones with default options.
+        nodes: number of new nodes.
+        replicas: number of replicas of each vbucket, 0 to 3, for new nodes.
+        host: address to listen on, 127.0.0.1 or ::1; the configs list new nodes under it.
+        port: port of the first node; each further node's port is two higher. 0 picks free ports.
+        tls_port: the same for TLS; ignored without an ``ssl_context``.
+        ssl_context: a server's context, with its certificate; without one the nodes do not speak TLS.
 
     Raises:
         InvalidArgumentException: an argument is wrong.
-        OSError: a port is taken, or is not for this user.
-        InternalError: on leaving: a node crashed, which had cancelled the block.
+        OSError: a port is in use, or the user may not use it.
+        InternalError: on leaving: a node crashed and cancelled the block.
 
-    Cancellation: reaches the block and not the nodes.
+    Cancellation: cancels the block, not the nodes.
     """
     if host not in LOOPBACK:
         raise errors.InvalidArgumentException(f"host={host!r} must be one of {', '.join(LOOPBACK)}", parameter="host")
@@ -101,9 +101,9 @@ async def serve_tcp(
 ) -> None:
     """Serve a cluster in your own nursery: ``fake = await nursery.start(serve_tcp, node)``.
 
-    It runs until it is cancelled. The arguments, and what it raises, are those of ``open_tcp_cluster``.
+    It runs until it is cancelled. It has the arguments and exceptions of ``open_tcp_cluster``.
 
-    Cancellation: closes all connections at once.
+    Cancellation: closes all connections immediately.
     """
     async with open_tcp_cluster(
         node, nodes=nodes, replicas=replicas, host=host, port=port, tls_port=tls_port, ssl_context=ssl_context
@@ -113,7 +113,7 @@ async def serve_tcp(
 
 
 class _Listener(NamedTuple):
-    """One port of one node."""
+    """Port of one service of a node."""
 
     node: FakeNode
     service: Service
@@ -122,7 +122,7 @@ class _Listener(NamedTuple):
 
     @property
     def port(self) -> int:
-        """Its number."""
+        """Number of the port."""
         port = self.socket.socket.getsockname()[1]
         assert isinstance(port, int)
         return port
@@ -145,7 +145,7 @@ def _cluster_of(node: FakeNode | FakeNodes | None, nodes: int, replicas: int, ho
 async def _listen_for(
     node: FakeNode, stack: AsyncExitStack, host: str, kv_port: int, ssl_context: ssl.SSLContext | None
 ) -> list[_Listener]:
-    """Listen on a port for each service of a node, KV's first: on this one or, for 0, on any that is free, as the others."""
+    """Listen on a port for each service of a node: KV on ``kv_port``, the others on free ports; 0 is a free port."""
     listeners = []
     for service in (service for service in Service if service in node.options.services):
         (listener,) = await trio.open_tcp_listeners(kv_port if service is Service.KV else 0, host=host)
@@ -157,7 +157,7 @@ async def _listen_for(
 def _set_ports(node: FakeNode, plain: Sequence[_Listener], secure: Sequence[_Listener]) -> None:
     """Put the ports of a node into its configs."""
     ports, tls_ports = ({listener.service: listener.port for listener in listeners} for listeners in (plain, secure))
-    # A node without KV keeps the number that it would have.
+    # A node without KV keeps its configured port.
     port = ports.pop(Service.KV, node.options.port)
     tls_port = tls_ports.pop(Service.KV, (node.options.tls_port or node.options.port + 1) if secure else None)
     node.set_ports(port, tls_port, services=ports, tls_services=tls_ports)

@@ -12,22 +12,22 @@ import trio
 from triclinium.testing._node_server import close_forcefully, end_sending
 
 HANDSHAKE_SECONDS = 10.0
-"""A client that does not finish its TLS handshake by then is let go."""
+"""Time limit of a client's TLS handshake in seconds. After it, the client is disconnected."""
 
 LAST_WORDS_SECONDS = 1.0
-"""How long a client that is let go is given to read why."""
+"""Time in seconds for which a refused client may read the reason."""
 
 TLS_HANDSHAKE = b"\x16"
-"""The first byte of a client that speaks TLS (RFC 8446 §5.1)."""
+"""First byte from a client that speaks TLS (RFC 8446 §5.1)."""
 
 TLS_ALERT = bytes.fromhex("15 0301 0002 02 46")
-"""A fatal alert, ``protocol_version`` (RFC 8446 §6.2): what servers answer to one that does not."""
+"""Fatal alert ``protocol_version`` (RFC 8446 §6.2), which servers send to a client that does not speak TLS."""
 
 
 async def welcome_to_tls(
     tcp: trio.SocketStream, ssl_context: ssl.SSLContext
 ) -> trio.SSLStream[trio.SocketStream] | None:
-    """Return a stream whose handshake is done; None where it failed, and the client was told why and let go."""
+    """Return a stream after its handshake. If it fails, send the reason to the client, disconnect, and return None."""
     noting = _NotingContext(ssl_context)
     stream = trio.SSLStream(tcp, cast(ssl.SSLContext, noting), server_side=True, https_compatible=True)
     alert = TLS_ALERT
@@ -43,7 +43,7 @@ async def welcome_to_tls(
 
 
 class _NotingContext:
-    """A context that knows what OpenSSL had to say in the end: Trio does not send the alert of a handshake that failed."""
+    """Context that keeps OpenSSL's last output, because Trio does not send the alert of a failed handshake."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._context = context
@@ -52,17 +52,17 @@ class _NotingContext:
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *, server_side: bool, server_hostname: str | None
     ) -> ssl.SSLObject:
-        """Begin TLS over memory, as an ``ssl.SSLContext`` does."""
+        """Create a TLS object over memory, like ``ssl.SSLContext.wrap_bio``."""
         self._outgoing = outgoing
         return self._context.wrap_bio(incoming, outgoing, server_side=server_side, server_hostname=server_hostname)
 
     def unsent(self) -> bytes:
-        """Return what was to be sent."""
+        """Return the unsent output."""
         return self._outgoing.read()
 
 
 async def _let_go(tcp: trio.SocketStream, alert: bytes) -> None:
-    """Close a connection once the client has read the alert: closed at once, it would find a reset instead."""
+    """Close a connection after the client has read the alert. An immediate close would cause a reset instead."""
     with trio.move_on_after(LAST_WORDS_SECONDS):
         try:
             await tcp.send_all(alert)
@@ -75,10 +75,10 @@ async def _let_go(tcp: trio.SocketStream, alert: bytes) -> None:
 
 
 def names_of(certificate: Mapping[str, Any] | None) -> Collection[str] | None:
-    """Return the common names and the alternative ones of a certificate that was verified; None where there is none.
+    """Return the common and alternative names of a verified certificate; None without a certificate.
 
     Args:
-        certificate: as ``ssl.SSLObject.getpeercert`` returns it.
+        certificate: result of ``ssl.SSLObject.getpeercert``.
     """
     if not certificate:
         return None

@@ -1,1 +1,1 @@
-"""``triclinium demo``: failures played on a fake node, and whether the client does what the RFC demands."""
+"""``triclinium demo``: failures on a fake node, and a check of the client's decisions against the RFC."""

@@ -1,6 +1,6 @@
 """Checks of a scenario's result against the RFC.
 
-Three witnesses are heard: what the client logs, what it counts and puts into its errors, and the node's own command log.
+They compare three sources: the client's log, its statistics and errors, and the node's command log.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from triclinium_core.explain.explanation import milliseconds
 T = TypeVar("T")
 
 RESOLUTION = 1e-6
-"""Seconds by which two readings of one clock may differ when they come by different sums."""
+"""Maximum difference in seconds between two readings of one clock that are computed in different ways."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One demand, and how it was met."""
+    """One requirement, and the observed result."""
 
     name: str
     demanded: str
@@ -32,12 +32,12 @@ class Check:
 
 
 def check(play: Play) -> list[Check]:
-    """Return every demand of the scenario, held or not."""
+    """Return every requirement of the scenario, met or not."""
     return [*_of_the_log(play), *_of_the_outcome(play), *_of_the_waits(play), *_of_the_other_words(play)]
 
 
 def _of_the_log(play: Play) -> Iterator[Check]:
-    """Yield what the client must have logged."""
+    """Yield checks of the client's log."""
     scenario, delays = play.scenario, play.delays
     reasons = [decision.reason for decision in play.decisions]
     first, further = reasons[: len(scenario.reasons)], reasons[len(scenario.reasons) :]
@@ -48,7 +48,7 @@ def _of_the_log(play: Play) -> Iterator[Check]:
         _in_runs(reasons),
         first == list(scenario.reasons) and scenario.then.issuperset(further),
     )
-    # The last decision about an operation that fails is the one that refuses a retry.
+    # The last decision about a failed operation refuses a retry.
     retries = len(scenario.reasons) - (scenario.outcome != SUCCESS)
     yield Check(
         "retries",
@@ -61,7 +61,7 @@ def _of_the_log(play: Play) -> Iterator[Check]:
 
 
 def _of_the_outcome(play: Play) -> Iterator[Check]:
-    """Yield what the caller must have got, and what the node's log must tell."""
+    """Yield checks of the caller's result and of the node's log."""
     scenario = play.scenario
     yield _equal("outcome", scenario.outcome, play.outcome)
     if scenario.answer is not None:
@@ -73,7 +73,7 @@ def _of_the_outcome(play: Play) -> Iterator[Check]:
 
 
 def _of_the_waits(play: Play) -> Iterator[Check]:
-    """Yield whether the client has waited as long as it says, where every retry has sent a frame."""
+    """Yield the check of the client's delays, if every retry has sent a frame."""
     frames, delays = play.frames, play.delays
     if delays and len(frames) == len(delays) + 1:
         waits = [after.now - before.now for before, after in pairwise(frames)]
@@ -86,7 +86,7 @@ def _of_the_waits(play: Play) -> Iterator[Check]:
 
 
 def _of_the_other_words(play: Play) -> Iterator[Check]:
-    """Yield whether the client says the same in its statistics and its error as in its log."""
+    """Yield checks of the client's statistics and error against its log."""
     context, decisions = play.context, play.decisions
     retried = Counter(decision.reason for decision in decisions if decision.delay is not None and decision.dispatches)
     yield _equal("statistics", retried, Counter(play.retries_by_reason), _in_sum)

@@ -18,7 +18,7 @@ from triclinium._cli.demo.stage import Stage
 from triclinium._cli.demo.timeline import rows_of
 
 LIMIT_SECONDS = 14.0
-"""The demo takes less than one; where a wrong rule makes the client wait, nobody should have to wait with it."""
+"""Time limit of the demo, which takes less than one second: a wrong rule must not make the user wait."""
 
 
 @click.command()
@@ -55,7 +55,7 @@ def demo(ctx: click.Context, *, as_json: bool) -> None:
 
 
 async def play_all(scenarios: Sequence[DemoScenario], on_play: Callable[[Play], None]) -> float:
-    """Play scenarios one after the other, as many as time allows, and return how many seconds that took."""
+    """Play scenarios one after the other within the time limit, and return the seconds that they took."""
     began = trio.current_time()
     with trio.move_on_after(LIMIT_SECONDS):
         async with trio.open_nursery() as nursery:

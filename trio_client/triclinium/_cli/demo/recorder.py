@@ -1,6 +1,6 @@
 """Recorder of all events of the demo, in order, from both sides.
 
-The client's side is what it reports for everybody: the records of its two loggers. The node's side is its command log.
+The client's side is the records of its two loggers, which every program can read. The node's side is its command log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from triclinium_core.testing import FakeNode, FakeNodeOptions, LoggedCommand, Lo
 
 @dataclass(frozen=True, slots=True)
 class NodeTook:
-    """The node took up a command, or a request to one of its services. ``at`` is Trio's time, here as everywhere in this file."""
+    """Receipt of a command, or of a request to a service, by the node. ``at`` is Trio's time, as everywhere in this module."""
 
     at: float
     command: LoggedCommand | LoggedRequest
@@ -28,7 +28,7 @@ class NodeTook:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionTold:
-    """The client told what happened to a connection."""
+    """Client's report of an event of a connection."""
 
     at: float
     text: str
@@ -36,15 +36,15 @@ class ConnectionTold:
 
 @dataclass(frozen=True, slots=True)
 class ClientDecided:
-    """The client told what it decided about a failure."""
+    """Client's report of its decision about a failure."""
 
     at: float
     key: str | None
     age: float
-    """Seconds from the call to what was decided about; writing the log takes its time."""
+    """Seconds from the call to the failure; the record is written a little later."""
     reason: str
     delay: float | None
-    """Seconds until the retry; None where there is none."""
+    """Seconds until the retry; None without a retry."""
     dispatches: bool = True
     """Whether the request is sent again after the delay, if there is one."""
 
@@ -53,14 +53,14 @@ Entry = NodeTook | ConnectionTold | ClientDecided
 
 
 class RecordedNode(FakeNode):
-    """A fake node that writes down each command, and each request, as soon as it is in its logs."""
+    """Fake node that records each command and each request as soon as it is in its logs."""
 
     def __init__(self, options: FakeNodeOptions, entries: list[Entry]) -> None:
         super().__init__(options)
         self._entries = entries
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
-        """Take up what a client sent, and write it down."""
+        """Handle the data of a client, and record its commands or requests."""
         commands, requests = len(self.command_log), len(self.request_log)
         actions = super().bytes_received(connection, data, now)
         taken: Sequence[LoggedCommand | LoggedRequest] = self.command_log[commands:] or self.request_log[requests:]
@@ -69,7 +69,7 @@ class RecordedNode(FakeNode):
 
 
 class Recorder(logging.Handler):
-    """Writes down what the client tells, among what the node does."""
+    """Log handler that records the client's log among the events of the node."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class Recorder(logging.Handler):
         self._news = trio.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Note what the client says; a retry or a refusal by the attributes that ``triclinium.retry`` promises."""
+        """Record a log record; a retry or a refusal by the attributes that ``triclinium.retry`` promises."""
         at = trio.current_time()
         if record.name != retry_logger.name:
             self.entries.append(ConnectionTold(at, _news(record)))
@@ -91,13 +91,13 @@ class Recorder(logging.Handler):
         self.client_has_decided.set()
 
     async def wait_for_news(self) -> None:
-        """Wait until something happens to a connection."""
+        """Wait for an event of a connection."""
         self._news = trio.Event()
         await self._news.wait()
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Listen to the client's loggers for the length of a block."""
+        """Record the client's loggers for the length of a block."""
         levels = {retry_logger: logging.DEBUG, connection_logger: logging.INFO}
         before = {logger: logger.level for logger in levels}
         for logger, level in levels.items():
@@ -112,7 +112,7 @@ class Recorder(logging.Handler):
 
 
 def _news(record: logging.LogRecord) -> str:
-    """Return what a connection's record says, without the node: there is only one."""
+    """Return the text of a connection's record without the node: there is only one."""
     if not isinstance(record.args, tuple):
         return record.getMessage()
     node, text = record.args
@@ -121,7 +121,7 @@ def _news(record: logging.LogRecord) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Play:
-    """One scenario, played. ``began`` and ``ended`` are Trio's time, as in the entries."""
+    """Result of one scenario. ``began`` and ``ended`` are Trio's time, as in the entries."""
 
     scenario: DemoScenario
     began: float
@@ -129,17 +129,17 @@ class Play:
     entries: tuple[Entry, ...]
     outcome: str
     message: str
-    """What the exception says; empty for a success."""
+    """Message of the exception; empty for a success."""
     answer: object
     context: ErrorContext | None
     retries_by_reason: Mapping[str, int]
-    """What the client's statistics counted meanwhile."""
+    """Retries in the client's statistics during the scenario."""
     prepared: int = 0
-    """How many statements the node planned meanwhile."""
+    """Number of statements that the node planned during the scenario."""
 
     @property
     def decisions(self) -> list[ClientDecided]:
-        """What the client logged about this operation."""
+        """Decisions in the client's log about this operation."""
         key = self.scenario.logged_key
         return [entry for entry in self.entries if isinstance(entry, ClientDecided) and entry.key == key]
 
@@ -150,17 +150,17 @@ class Play:
 
     @property
     def frames(self) -> list[LoggedCommand | LoggedRequest]:
-        """The operation's requests that reached the node."""
+        """Requests of the operation that reached the node."""
         taken = [entry.command for entry in self.entries if isinstance(entry, NodeTook)]
         return [command for command in taken if self.is_about(command)]
 
     @property
     def applied(self) -> int:
-        """How often the node applied the operation."""
+        """Number of times the node applied the operation."""
         return sum(frame.applied for frame in self.frames)
 
     def is_about(self, command: LoggedCommand | LoggedRequest) -> bool:
-        """Tell whether ``command`` is the operation of the scenario."""
+        """Return whether ``command`` is the operation of the scenario."""
         scenario = self.scenario
         if isinstance(command, LoggedRequest):
             return command.service is scenario.operation.travels_as

@@ -1,6 +1,6 @@
-"""Scenarios of the demo: operations, their faults, and the demands of RFC 0049.
+"""Scenarios of the demo: operations, their faults, and the requirements of RFC 0049.
 
-The demands are written down here once more and are not taken from the tables of the core, for they judge it.
+The requirements are written down here and not taken from the tables of the core, because they check these tables.
 
 Source: SDK-RFC 0049 rev 16, SDK-RFC 0013, SDK-RFC 0056.
 """
@@ -30,63 +30,63 @@ ERROR_MAP_MS = (50, *repeat(10, 50))
 
 
 class DemoOperation(NamedTuple):
-    """An operation on a document, or a request to a service over HTTP."""
+    """Operation on a document, or HTTP request to a service."""
 
     name: str
     travels_as: Opcode | Service
-    """How it travels; by this, and by the key of a document, its requests are found in the log of the node."""
+    """Opcode or service. With the key of a document, it identifies the operation's requests in the node's log."""
     perform: Callable[[Scope, str], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoScenario:
-    """One operation, what goes wrong with it, and what must come of that."""
+    """One operation, its fault, and the required result."""
 
     name: str
     title: str
     operation: DemoOperation
     key: str
-    """Of the document; for a query its statement."""
+    """Key of the document; for a query its statement."""
     arrange: DemoOperation | None = None
-    """What has to be done before, when nothing goes wrong yet."""
+    """Operation to run before the fault is set."""
     fault: testing.Fault | None = None
     times: int = 1
-    """How many commands the fault strikes."""
+    """Number of commands that the fault affects."""
     strategy: AnyRetryStrategy | None = None
     node_is_late: bool = False
-    """Whether the node is started only once the client has failed to reach it."""
+    """Whether the node starts only after the client has failed to reach it."""
     plans_go_stale: bool = False
-    """Whether the node cannot use its plans of prepared statements any more when the operation comes."""
+    """Whether the node's plans of prepared statements are invalid before the operation."""
     password_is_wrong: bool = False
     reasons: tuple[RetryReason, ...]
-    """What the client must report, one reason for each decision, in order."""
+    """Reasons that the client must report, one for each decision, in order."""
     then: frozenset[RetryReason] = frozenset()
-    """What it may report after these, any number of times: a connection takes its time to come back."""
+    """Reasons that may follow any number of times, because reconnecting takes time."""
     delays_ms: tuple[int, ...] = BEST_EFFORT_MS
     """Delays of the retries, as far as there are retries."""
     outcome: str = SUCCESS
-    """Or the name of the exception."""
+    """``SUCCESS`` or the name of the exception."""
     answer: object = None
-    """What the operation returns; None where that does not matter."""
+    """Result of the operation; None to accept any result."""
     frames: int
-    """How often the request reaches the node."""
+    """Number of times the request reaches the node."""
     applied: int
-    """How often it changes the document, or executes the statement."""
+    """Number of times it changes the document, or executes the statement."""
     prepared: int = 0
-    """How often the node has to plan the statement."""
+    """Number of times the node plans the statement."""
     clause: str
 
     @property
     def logged_key(self) -> str | None:
-        """What the client's log calls the document; None for a request over HTTP, which is about none."""
+        """Name of the document in the client's log; None for an HTTP request, which has no document."""
         return self.key if isinstance(self.operation.travels_as, Opcode) else None
 
 
 class Reckless:
-    """A strategy that retries everything, which no strategy should."""
+    """Strategy that retries everything, which no real strategy should do."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return a retry, whatever happened."""
+        """Return a retry for any reason."""
         return RetryAction.after(0.001)
 
 

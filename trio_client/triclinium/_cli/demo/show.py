@@ -1,4 +1,4 @@
-"""The demo on a screen: a timeline for each scenario, then a summary."""
+"""Text of the demo: a timeline for each scenario, then a summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from triclinium._cli.demo.timeline import ClientDecision, Source, TimelineRow, r
 Judged = tuple[Play, Sequence[Check]]
 
 READABLE_WIDTH = 110
-"""Columns beyond which lines are hard to read."""
+"""Maximum width in columns: longer lines are hard to read."""
 PIPED_WIDTH = 100
 
 STYLES: Mapping[Source, str] = {
@@ -30,16 +30,16 @@ STYLES: Mapping[Source, str] = {
 TIME_WIDTH = len("999.9 ms")
 SOURCE_WIDTH = max(map(len, Source))
 REASON_WIDTH = 33
-"""The longest reason of the demo and a blank. With these three, all timelines line up."""
+"""Length of the longest reason of the demo and a space. These three widths align all timelines."""
 DELAYS_WIDTH = 12
-"""What is left beside them of a screen of 80 columns for the delays of several retries in a row."""
+"""Remaining width of an 80-column screen, for the delays of several consecutive retries."""
 
 
 class Screen:
-    """Prints in colours on a terminal; elsewhere the same as plain text, without blanks at the ends of lines.
+    """Printer of the demo: in colours on a terminal, elsewhere as plain text without trailing spaces.
 
     Args:
-        console: that of standard output unless given.
+        console: console to print to; default: standard output.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -51,7 +51,7 @@ class Screen:
         self._cross = "\N{BALLOT X}" if speaks_unicode else "NO"
 
     def opening(self) -> None:
-        """Say what will be shown."""
+        """Print the introduction."""
         self._print(
             Text(
                 "A fake node on this machine, and the trio client over TCP. Things go wrong on purpose: the client "
@@ -60,7 +60,7 @@ class Screen:
         )
 
     def scenario(self, number: int, play: Play, checks: Sequence[Check]) -> None:
-        """Show one scenario, and what differs from what the RFC demands."""
+        """Print one scenario, and its differences from the requirements of the RFC."""
         timeline = Table.grid(
             Column(justify="right", style="dim", no_wrap=True, width=TIME_WIDTH),
             Column(no_wrap=True, width=SOURCE_WIDTH),
@@ -79,7 +79,7 @@ class Screen:
                 self._print(_indented(self._difference(check), 4))
 
     def summary(self, judged: Sequence[Judged], seconds: float, missing: int) -> None:
-        """Show all scenarios side by side, and the verdict as the last line."""
+        """Print an overview of all scenarios, and the verdict as the last line."""
         table = Table(
             Column("\n  scenario"),
             Column("client:\noutcome"),
@@ -122,7 +122,7 @@ class Screen:
 
 
 def _folded(rows: Iterable[TimelineRow]) -> Iterator[tuple[TimelineRow, str]]:
-    """Yield the rows, of several retries in a row the first alone, with all their delays."""
+    """Yield the rows. Of several consecutive retries, yield only the first, with all their delays."""
     for (_, _, decision), run in groupby(rows, key=lambda row: (row.source, row.event, row.decision)):
         if decision is ClientDecision.RETRY:
             first, *others = run

@@ -1,6 +1,6 @@
-"""Plays the scenarios one after the other: a node on a port of this machine, and the trio client over TCP.
+"""Player of the scenarios, one after the other: a node on a port of this machine, and the trio client over TCP.
 
-One node and one client see them all, so that each scenario meets what the one before has left behind.
+All scenarios use the same node and client, so each begins in the state that the last one has left.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ OPTIONS = FakeNodeOptions(vbuckets=128)
 BUCKET = OPTIONS.buckets[0]
 
 TIMEOUTS = TimeoutOptions(kv=4.0, query=4.0)
-"""No operation of the demo takes nearly as long, on however slow a machine; one that a wrong rule retries for ever
-ends after that, and the demo tells so."""
+"""Timeouts far above the duration of any operation of the demo, even on a slow machine. If a wrong rule retries an
+operation endlessly, the timeout ends it, and the demo reports this."""
 
 
 class Stage:
-    """The node, the client, and what they tell."""
+    """The node, the client, and the recording of their events."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
         self._recorder = Recorder()
         self._node = RecordedNode(OPTIONS, self._recorder.entries)
         self._served: FakeCluster | None = None
-        """None until the node is up."""
+        """The served node; None until it starts."""
         self._port_holder = _held_port()
         self._port: int = self._port_holder.getsockname()[1]
         self._cluster: Cluster
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Open the client, and listen to it; no node is there yet."""
+        """Open the client, and record its log. The node is not started yet."""
         with self._port_holder, self._recorder.listening():
             async with self._client(OPTIONS.password) as self._cluster:
                 yield
 
     async def play(self, scenario: DemoScenario) -> Play:
-        """Play one scenario; whatever the operation raises is a part of what came of it."""
+        """Play one scenario. An exception of the operation is part of the result."""
         if scenario.node_is_late:
             self._nursery.start_soon(self._start_node_after_the_first_decision)
             return await self._perform(scenario, self._cluster)
@@ -114,7 +114,7 @@ class Stage:
         return 0 if self._served is None else self._served.nodes.plans.prepared
 
     async def _wait_until_ready(self) -> None:
-        """Wait until a connection that an earlier scenario has cost is there again."""
+        """Wait until a connection that an earlier scenario has closed is open again."""
         while not all(
             connection.state == ConnectionState.READY.name
             for connection in self._cluster.statistics().connections
@@ -126,7 +126,7 @@ class Stage:
 async def _attempt(
     work: Callable[[Scope, str], Awaitable[object]], scope: Scope, key: str
 ) -> tuple[object, Exception | None]:
-    """Return what an operation returns, and what it raises."""
+    """Return the result of an operation, or its exception."""
     try:
         return await work(scope, key), None
     except Exception as error:
@@ -134,7 +134,7 @@ async def _attempt(
 
 
 def _held_port() -> socket.socket:
-    """Return a socket that holds a port and does not listen: connections are refused, and no other program gets the port."""
+    """Return a socket that reserves a port and does not listen: the system refuses connections to it."""
     holder = socket.socket()
     holder.bind((HOST, 0))
     return holder

@@ -17,7 +17,7 @@ from triclinium_core.testing.fakes.faults import HangUpAfterApplying, HangUpBefo
 
 @unique
 class Source(StrEnum):
-    """Who a row is about."""
+    """Subject of a row."""
 
     CALLER = "caller"
     CLIENT = "client"
@@ -27,7 +27,7 @@ class Source(StrEnum):
 
 @unique
 class ClientDecision(StrEnum):
-    """What the client does about a failure."""
+    """Decision of the client about a failure."""
 
     RETRY = "retry"
     NO_RETRY = "no retry"
@@ -35,7 +35,7 @@ class ClientDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """One moment. ``at_ms`` counts from the call."""
+    """Row of the timeline. ``at_ms`` counts from the call."""
 
     at_ms: float
     source: Source
@@ -50,7 +50,7 @@ def rows_of(play: Play) -> list[TimelineRow]:
     strategy = "" if scenario.strategy is None else f", with {type(scenario.strategy).__name__}"
     rows = [TimelineRow(_ms(play.ended - play.began), Source.CALLER, _outcome(play))]
     for row in reversed([*_rows_between(play)]):
-        # What led to a decision is written down a little later than it happened, but before the decision.
+        # The cause of a decision is recorded a little later than it occurs, but before the decision.
         rows.append(replace(row, at_ms=min(row.at_ms, rows[-1].at_ms)))
     rows.append(TimelineRow(0.0, Source.CALLER, f"{scenario.operation.name} {scenario.key!r}{strategy}"))
     return rows[::-1]
@@ -64,12 +64,12 @@ def _rows_between(play: Play) -> Iterator[TimelineRow]:
             case NodeTook(_, command) if play.is_about(command):
                 yield TimelineRow(at_ms, Source.NODE, _deed(command))
             case NodeTook(_, command) if command.status == Status.AUTH_ERROR and command.status not in told:
-                # What happens to both of the client's connections is told once.
+                # Both of the client's connections have the same event. Show it once.
                 told.add(command.status)
                 yield TimelineRow(at_ms, Source.NODE, _deed(command))
             case ConnectionTold(_, text) if text not in told:
                 told.add(text)
-                # Without the system's own words, which stand in brackets.
+                # Leave out the system's error text, which is in brackets.
                 yield TimelineRow(at_ms, Source.NETWORK, text.partition(" (")[0])
             case ClientDecided(_, key, age, reason, delay) if key == play.scenario.logged_key:
                 if delay is None:
@@ -95,7 +95,7 @@ _NAMES_IN_THE_MAP: Mapping[int, str] = {row.code: row.name for row in ERROR_MAP.
 
 
 def _deed(command: LoggedCommand | LoggedRequest) -> str:
-    """Return what the node did with a command or a request, in words."""
+    """Return in words how the node handled a command or a request."""
     if isinstance(command, LoggedRequest):
         return _deed_of_service(command)
     if command.status is None:

@@ -1,1 +1,1 @@
-"""``triclinium explain``: the reasons of a decision on a retry; one module for each tradition."""
+"""``triclinium explain``: the reasons of a retry decision, with one module for each tradition."""

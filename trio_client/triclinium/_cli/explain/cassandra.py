@@ -1,6 +1,6 @@
 """``triclinium explain cassandra``: options of a Cassandra request, and sentences of its explanation.
 
-It has no rule of its own: it builds a case, and shows what the policies and the request machine of the core answer.
+It defines no rules: it builds a case, and shows the answers of the policies and of the core's request machine.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from triclinium_core.tools.vectors.fields import Question
 LEVELS, WRITE_TYPES = vectors.LEVELS, vectors.WRITE_TYPES
 
 OTHER = "other"
-"""Any other error."""
+"""Name for any other error."""
 
 LEVEL_DEFAULT = cassandra.ConsistencyLevel.QUORUM
-"""A level at which the counts mean something: at LOCAL_ONE, the driver's own, one answer is enough."""
+"""Default level, at which the counts matter. At LOCAL_ONE, the driver's default, one response is enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CassandraOptions:
-    """The options of the command; None for one that was not given."""
+    """Options of the command; None for an option that was not given."""
 
     policy: str = option(metavar="NAME", default="default", help=f"Who decides: {', '.join(POLICIES)}.")
     consistency: str | None = option(metavar="LEVEL", help="The level that the error names.  [default: QUORUM]")
@@ -57,7 +57,7 @@ StatementFailure = cassandra.RequestAborted | cassandra.FrameTooLong | cassandra
 
 @dataclass(frozen=True, slots=True)
 class StatementEvent:
-    """What may befall a statement, the options that have to tell of it, and those that may."""
+    """Event of a statement, with its required and its optional options."""
 
     build: Callable[[CassandraOptions], StatementFailure]
     needs: tuple[str, ...]
@@ -68,7 +68,7 @@ def build_case(event_name: str, options: CassandraOptions) -> CassandraCase:
     """Return the case.
 
     Raises:
-        WrongInput: a name is not known, or options are missing or do not go together.
+        WrongInput: a name is unknown, options are missing, or options contradict each other.
     """
     name = choose_name(event_name, EVENTS, "event")
     event = EVENTS[name]
@@ -88,7 +88,7 @@ def build_case(event_name: str, options: CassandraOptions) -> CassandraCase:
 
 
 def _asked(event: str) -> Callable[[CassandraOptions], StatementFailure]:
-    """Return what builds the error of an event that a file of questions may have too."""
+    """Return a function that builds the error of an event. Question files support the same events."""
 
     def build(options: CassandraOptions) -> StatementFailure:
         level, kind = options.consistency, options.write_type
@@ -138,11 +138,11 @@ EVENTS: Mapping[str, StatementEvent] = {
 }
 
 TELLING = frozenset[str]().union(*(event.details.union(event.needs) for event in EVENTS.values()))
-"""All options that tell what happened."""
+"""All options that describe the event."""
 
 
 def circumstances(case: CassandraCase) -> str:
-    """Return what else goes into the decision, as a sentence."""
+    """Return the other circumstances of the decision as a sentence."""
     idempotent = "idempotent" if case.idempotent else "not idempotent"
     return f"Until then: {retries(case.retry_count)}. The statement is {idempotent}; its policy is {type(case.policy).__name__}."
 

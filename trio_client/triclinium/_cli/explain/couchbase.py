@@ -29,32 +29,32 @@ from triclinium_core.tools.vectors.fields import STATUS_MAX, quote
 EVENTS = ("socket-closed", "dispatch-failed")
 
 TOKEN_STRATEGIES = ("simple", "standard", "adaptive")
-"""Those that hand out tokens."""
+"""Names of the token strategies."""
 
 LONGEST = ConstantRandom(1.0)
-"""The longest that a jittered delay of theirs may become."""
+"""Random source that yields the longest possible jittered delay of a token strategy."""
 
 METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 UNNAMED_OPERATION = "request"
-"""Of a service other than kv, where the name of the operation is left out."""
+"""Operation of a service other than kv, if its name is omitted."""
 
 OPERATION_OF: Mapping[couchbase.Service, str] = {
     service: "http" if service is couchbase.Service.MANAGEMENT else "query"
     for service in couchbase.Service
     if service is not couchbase.Service.KV
 }
-"""What a request of such a service is called in a file of questions."""
+"""Operation of a request to such a service in a file of questions."""
 
 NAMED_OPERATIONS: Mapping[couchbase.Service, tuple[str, ...]] = {
     couchbase.Service.SEARCH: couchbase.SEARCH_INDEX_OPERATIONS,
     couchbase.Service.MANAGEMENT: couchbase.MANAGEMENT_OPERATIONS,
 }
-"""Operations of such a service whose answers mean something of their own."""
+"""Operations of such a service whose responses have a special meaning."""
 
 
 def _operations() -> set[str]:
-    """Return every operation of KV that a table of the core or the client knows."""
+    """Return every KV operation in the tables of the core or of the client."""
     names = {operation.name for operation in CODECS}
     names.update(row.operation for row in couchbase.IDEMPOTENT_OPERATIONS if row.service is couchbase.Service.KV)
     names.update(name for row in couchbase.KV_STATUSES.values() for name in row.of_operation)
@@ -67,7 +67,7 @@ OPERATIONS: tuple[str, ...] = tuple(sorted(_operations()))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseOptions:
-    """The options of the command that tell a case; None for one that was not given."""
+    """Options of the command that describe a case; None for an option that was not given."""
 
     status: str | None = option(metavar="STATUS", help="A KV node answered this: 0x86, or TEMPORARY_FAILURE.")
     error_map_entry: str | None = option(
@@ -110,7 +110,7 @@ class CaseOptions:
 
 @dataclass(frozen=True, slots=True)
 class HappeningOption:
-    """An option that says what befell the request, and the options that may tell more of it."""
+    """Option that describes the event of the request, and the options with its details."""
 
     build: Callable[[CaseOptions], Happening]
     details: frozenset[str]
@@ -121,7 +121,7 @@ def build_case(service_name: str, operation_name: str | None, options: CaseOptio
     """Return the case.
 
     Raises:
-        WrongInput: a name is not known, a value is out of range, or options do not go together.
+        WrongInput: a name is unknown, a value is out of range, or options contradict each other.
     """
     service = choose(service_name, SERVICES, "service")
     operation = _operation(service, operation_name)
@@ -185,7 +185,7 @@ def _operation(service: couchbase.Service, name: str | None) -> str:
 
 
 def _refuse_useless_flags(service: couchbase.Service, operation: str, options: CaseOptions) -> None:
-    """Refuse what the row of the idempotent list that covers the operation does not look at."""
+    """Refuse flags that the operation's row of the idempotent list does not use."""
     row = couchbase.idempotent_row(service, operation)
     subject = f"{service} {operation}" if service is couchbase.Service.KV else str(service)
     for flag, said, idempotency in (
@@ -201,7 +201,7 @@ def _refuse_useless_flags(service: couchbase.Service, operation: str, options: C
 
 
 def _reason_out_of_place(name: str, message: str) -> str:
-    """Return what a reason comes of that does not keep requests from being sent, or ``message`` where nobody knows."""
+    """Return the error text for a reason that cannot prevent dispatch: its usual origin, or ``message`` without one."""
     reason = choose(name, REASONS, "retry reason")
     lines = [line for line in couchbase.RETRYABLE_STATUSES.values() if not line.only_of]
     origins = [f"kv --status {line.status.name}" for line in lines if line.reason is reason]
@@ -218,10 +218,10 @@ def _reason_out_of_place(name: str, message: str) -> str:
 
 
 def _option_of_happening(options: CaseOptions) -> str:
-    """Return the one option that says what happened, once no other contradicts it."""
+    """Return the only option that describes the event, after checking that no other contradicts it."""
     telling = given(options, TELLING)
     told = [name for name in telling if name in HAPPENINGS]
-    # An error code comes in an answer that has an HTTP status, so that one is a detail there.
+    # An error code is in a response with an HTTP status, so --http-status is a detail in that case.
     told = [name for name in told if not any(name in HAPPENINGS[other].details for other in told)]
     ways = ", ".join(spelled(name) for name in HAPPENINGS)
     if not told:
@@ -311,11 +311,11 @@ HAPPENINGS: Mapping[str, HappeningOption] = {
 }
 
 TELLING = frozenset(HAPPENINGS).union(*(option.details for option in HAPPENINGS.values()))
-"""All options that tell what happened."""
+"""All options that describe the event."""
 
 
 def circumstances(case: CouchbaseCase) -> str:
-    """Return how far the request had come, as a sentence."""
+    """Return the progress of the request as a sentence."""
     elapsed = milliseconds(case.elapsed)
     if math.isinf(case.timeout):
         return f"Until then: {retries(case.attempt)}, and {elapsed} ms have passed; no timeout ends it."

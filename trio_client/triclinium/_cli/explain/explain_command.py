@@ -1,6 +1,6 @@
 """``triclinium explain``: the command, its families, and batches of questions.
 
-It has no rule of its own: it builds a case, or reads questions, and shows what the objects of the client answer.
+It defines no rules: it builds a case, or reads questions, and shows the answers of the client's objects.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ FAMILIES: Mapping[str, str] = {
     "cassandra": "triclinium._cli.explain.cassandra",
     "smithy": "triclinium._cli.explain.smithy",
 }
-"""The traditions beside Couchbase's, and the module whose command explains each."""
+"""Traditions other than Couchbase's, and the module of the command for each."""
 
 
 class ExplainCommand(click.Command):
-    """A command whose first word may name another tradition; then that one's command has the rest."""
+    """Command whose first word may name another tradition. The command of that tradition then gets the other words."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Return the context to be run: this command's, or that of the tradition."""
+        """Return the context of this command, or that of the tradition's command."""
         family = args[0].casefold() if args else ""
         if family not in FAMILIES:
             return super().make_context(info_name, args, parent, **extra)
@@ -45,14 +45,14 @@ class ExplainCommand(click.Command):
 
 
 def family_command(family: str) -> click.Command:
-    """Return the command that explains one of ``FAMILIES``."""
+    """Return the command of one of ``FAMILIES``."""
     command = getattr(import_module(FAMILIES[family]), f"explain_{family}")
     assert isinstance(command, click.Command)
     return command
 
 
 class QuestionFile(click.File):
-    """A file, or - for standard input, which may be closed."""
+    """File, or - for standard input, which may be closed."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the open file.
@@ -147,12 +147,12 @@ def explain(
 
 
 def answer_batch(ctx: click.Context, questions: BinaryIO) -> None:
-    """Answer questions line by line, and end with status 2 where one was not understood.
+    """Answer questions line by line. Exit with status 2 if a question is invalid.
 
-    Each answer is written out at once, since the asker may wait for it before asking on.
+    Each answer is flushed immediately, because the caller may wait for it before the next question.
 
     Raises:
-        WrongInput: the questions cannot be read to their end.
+        WrongInput: the questions cannot be read completely.
     """
     all_understood = True
     try:

@@ -1,6 +1,6 @@
 """``triclinium explain smithy``: options of a call under a Smithy strategy, and sentences on its attempts.
 
-It has no rule of its own: it builds a case, and shows what the strategies of the core answer.
+It defines no rules: it builds a case, and shows the answers of the core's strategies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from triclinium_core.tools.vectors.smithy import NUMBERS, RESPONSES, STRATEGIES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmithyOptions:
-    """The options of the command; None for one that was not given."""
+    """Options of the command; None for an option that was not given."""
 
     responses: tuple[str, ...] = option(
         metavar="LIST",
@@ -51,7 +51,7 @@ def build_case(options: SmithyOptions) -> SmithyCase:
     """Return the case.
 
     Raises:
-        WrongInput: a name is not known, or options are missing or do not go together.
+        WrongInput: a name is unknown, options are missing, or options contradict each other.
     """
     if not options.responses:
         raise WrongInput("say with --responses what the attempts end with, such as E,T,ok; --help says what they are")
@@ -100,10 +100,10 @@ def _numbers(options: SmithyOptions) -> smithy.AwsRetryNumbers:
 
 
 def circumstances(explanation: Explanation, random: float) -> str:
-    """Return what else goes into the decisions, as a sentence.
+    """Return the other circumstances of the decisions as a sentence.
 
     Args:
-        random: what every draw gives.
+        random: result of every draw.
     """
     facts = explanation.facts
     quota = "no quota" if facts["quota_capacity"] is None else f"a quota of {facts['quota_capacity']}"

@@ -1,4 +1,4 @@
-"""Text of an explanation: in colours and wrapped on a terminal, elsewhere one sentence a line."""
+"""Text of an explanation: in colours and wrapped on a terminal, otherwise one sentence a line."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from triclinium_core.explain.explanation import Explanation, Outcome
 from triclinium_core.shown import json_text
 
 READABLE_WIDTH = 100
-"""Columns beyond which lines are hard to read."""
+"""Maximum width in columns: longer lines are hard to read."""
 
 GOOD, BAD, OPEN = "bold green", "bold red", "bold yellow"
-"""How what comes of it looks: all is well or may yet be, it is not, nobody knows."""
+"""Styles of the outcome: success or possible success, failure, unknown."""
 
 STYLES: Mapping[Outcome, str] = {
     Outcome.RETRY: GOOD,
@@ -36,7 +36,7 @@ def tell(explanation: Explanation, circumstances: str, *, as_json: bool) -> None
     """Print an explanation, as JSON on one line or for people.
 
     Args:
-        circumstances: what else went into it, as a sentence for people.
+        circumstances: the other circumstances, as a sentence for people.
     """
     if as_json:
         click.echo(json_text(explanation.to_json()))
@@ -55,7 +55,7 @@ def tell(explanation: Explanation, circumstances: str, *, as_json: bool) -> None
 
 
 def numbered(explanation: Explanation) -> Table:
-    """Return the steps with their clauses dimmed, and what comes of it in colour."""
+    """Return the steps with their clauses dimmed, and the outcome in colour."""
     is_cut = explanation.facts.get("dispatches") is False
     table = Table.grid(padding=(0, 2))
     for number, step in enumerate(explanation.told[1:], start=1):
@@ -67,5 +67,5 @@ def numbered(explanation: Explanation) -> Table:
 
 
 def retries(count: int) -> str:
-    """Return so many retries in words."""
+    """Return a number of retries in words."""
     return {0: "no retry", 1: "1 retry"}.get(count, f"{count} retries")

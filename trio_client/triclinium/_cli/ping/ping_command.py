@@ -25,7 +25,7 @@ from triclinium_core.shown import printable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PingOptions(TargetOptions):
-    """Who asks, for what, and for how long."""
+    """Credentials, targets and time limit of a ping."""
 
     bucket: str | None = option(metavar="NAME", help="Open a connection to this bucket too.")
     timeout: float = option(
@@ -54,7 +54,7 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
     """
     try:
         target = parse_connection_string(connstr)
-        # What is wrong with a name or a password shows here, before anything is sent.
+        # Check names and passwords before anything is sent.
         Keyspace(options.bucket)
         if options.bucket is not None and target.scheme is Scheme.MEMCACHED:
             raise WrongInput("--bucket is of no use with memcached://, which has none; use couchbase://")
@@ -79,10 +79,10 @@ def ping(ctx: click.Context, *, connstr: str, options: PingOptions) -> None:
 
 
 async def _ping_all(target: ConnectionString, plan: Plan, services: Collection[Service]) -> PingedCluster:
-    """Return what the nodes and services say."""
+    """Ping the nodes and the services, and return their responses."""
     nodes = await _ping_nodes(target, plan) if Service.KV in services else []
     over_http = [service for service in Service if service in services and service is not Service.KV]
-    # Where no node lets the client in, nobody tells where the services are.
+    # Without a connection to a node, the addresses of the services are unknown.
     is_there = not nodes or any(node.connections for node in nodes)
     if target.scheme is Scheme.MEMCACHED or not over_http or not is_there:
         return PingedCluster(nodes)
@@ -90,7 +90,7 @@ async def _ping_all(target: ConnectionString, plan: Plan, services: Collection[S
 
 
 async def _ping_nodes(target: ConnectionString, plan: Plan) -> list[PingedNode]:
-    """Return what the nodes say: those of the connection string in its order, then those that they know."""
+    """Return the responses of the connection string's nodes in its order, then those of the other nodes they list."""
     answers = await _ping_each(target, target.addresses, plan)
     asked = {*target.addresses, *(answer.itself for answer in answers)}
     told = dict.fromkeys(address for answer in answers for address in answer.cluster)
@@ -98,7 +98,7 @@ async def _ping_nodes(target: ConnectionString, plan: Plan) -> list[PingedNode]:
 
 
 async def _ping_each(target: ConnectionString, addresses: Sequence[Address], plan: Plan) -> list[PingedNode]:
-    """Return what the nodes at these addresses say, in this order; they are asked at the same time."""
+    """Ping the nodes at these addresses at the same time, and return their responses in this order."""
     answers: dict[int, PingedNode] = {}
 
     async def ask(number: int, one: ConnectionString) -> None:

@@ -1,6 +1,6 @@
 """Ping of one node and of the services of all nodes, with the negotiated features.
 
-It goes through the public client; the strategy refuses every retry, so the first failure is reported.
+It uses the public client with a strategy that refuses every retry, so it reports the first failure.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from triclinium_core.runtime.kv.connection.states import ConnectionState
 from triclinium_core.shown import printable
 
 NOOPS = 9
-"""Round trips that are measured; the report has their median."""
+"""Number of measured round trips; the report has their median."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to ask. ``limit`` is in seconds, for each node."""
+    """Settings of a ping. ``limit`` is in seconds, for each node."""
 
     authenticator: PasswordAuthenticator | None
     bucket: str | None
@@ -53,11 +53,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class PingedConnection:
-    """One connection that became ready. Durations are seconds."""
+    """Connection that became ready. Durations are seconds."""
 
     negotiated: ConnectionStatistics
     tls: str | None
-    """The version of TLS; None where there is none."""
+    """Version of TLS; None without TLS."""
     ready_after: float
     round_trip: float
     """Median of several NOOPs."""
@@ -65,28 +65,28 @@ class PingedConnection:
 
 @dataclass(frozen=True, slots=True)
 class PingedNode:
-    """What came of it: connections that became ready, and why another did not."""
+    """Result of one node: its ready connections, and the problem of another one."""
 
     node: str
     connections: tuple[PingedConnection, ...]
     problem: str | None
     itself: Address | None = None
-    """Where it is by its own account, which may be another name."""
+    """Address of the node in its config, which may have another host name."""
     cluster: Sequence[Address] = ()
-    """Where all nodes are, as this one told."""
+    """Addresses of all nodes in the node's config."""
 
 
 @dataclass(frozen=True, slots=True)
 class PingedCluster:
-    """What came of all."""
+    """Results of all nodes and services."""
 
     nodes: Sequence[PingedNode]
     endpoints: Mapping[Service, Sequence[EndpointPingReport]] = field(default_factory=dict)
-    """The services over HTTP; key-value stands there where no node has told of any."""
+    """Reports of the HTTP services, and of key-value if no node has listed any services."""
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong, a line each."""
+        """All problems, one line each."""
         of_nodes = [node.problem for node in self.nodes if node.problem is not None]
         return of_nodes + [
             _one_line(
@@ -109,7 +109,7 @@ def written(target: connection_string.ConnectionString) -> str | None:
 
 
 async def ping_node(target: connection_string.ConnectionString, plan: Plan) -> PingedNode:
-    """Return what the one node of ``target`` negotiates, or what is wrong with it; never raises for the node's sake."""
+    """Ping the only node of ``target``. Return its negotiated features, or its problem instead of an exception."""
     text = written(target)
     if text is None:
         node = printable(str(target.addresses[0]))
@@ -130,10 +130,10 @@ async def ping_node(target: connection_string.ConnectionString, plan: Plan) -> P
             try:
                 buckets = [None] if plan.bucket is None else [None, plan.bucket]
                 for bucket in buckets:
-                    # One by one, so that what came before a problem is told too.
+                    # Connect one by one, so that the results before a problem are reported too.
                     connections += [await _ping_connection(cluster, bucket, connector)]
             except errors.TimeoutException as error:
-                # The connection string may have a timeout of its own.
+                # The connection string may set another timeout.
                 limit = error.context.timeout or plan.limit
                 problem = describe_silence(_own_connections(cluster, target), limit, tls=target.tls)
             except errors.CouchbaseException as error:
@@ -145,13 +145,13 @@ async def ping_node(target: connection_string.ConnectionString, plan: Plan) -> P
 
 
 def _own_connections(cluster: Cluster, target: connection_string.ConnectionString) -> Sequence[ConnectionStatistics]:
-    # A bucket has connections to the other nodes too, of which this ping does not tell.
+    # A bucket also has connections to the other nodes, which are not part of this ping.
     found = cluster.statistics().connections
     return [connection for connection in found if connection.node == str(target.addresses[0])] or found
 
 
 def _nodes_told(cluster: Cluster, *, tls: bool) -> tuple[Address | None, Sequence[Address]]:
-    """Return where the node is that told the config of the cluster, and where all nodes are."""
+    """Return the address of the node that sent the cluster's config, and the addresses of all nodes."""
     topology = next((found for found in cluster.statistics().topologies if found.bucket is None), None)
     if topology is None:
         return None, ()
@@ -175,7 +175,7 @@ async def _ping_connection(cluster: Cluster, bucket: str | None, connector: _Not
 
 
 class _NotingConnector:
-    """Connects as the client does, and notes which TLS came of it."""
+    """Connector that connects like the client and records the version of TLS."""
 
     def __init__(self, ssl_context: ssl.SSLContext | None) -> None:
         self._connector = TcpConnector(ssl_context)
@@ -191,7 +191,7 @@ class _NotingConnector:
 async def ping_services(
     target: connection_string.ConnectionString, plan: Plan, services: Collection[Service]
 ) -> Mapping[Service, Sequence[EndpointPingReport]]:
-    """Return what the services over HTTP of the whole cluster answer; never raises for a service's sake."""
+    """Ping the HTTP services of the whole cluster. Return their reports, which include failures."""
     limit = min(plan.limit, SECONDS_MAX)
     text = written(target)
     assert text is not None, "the hosts are those of a connection string that was read"
@@ -217,20 +217,20 @@ NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("refused the credentials", "check user name and password"),
     ("before it answered HELLO", "if the port speaks TLS, with couchbases://"),
 )
-"""What to do next, by words of the problem; the first that fits. The client says the rest itself."""
+"""Next step for a text in the problem; the first match applies. Other messages of the client include their next step."""
 
 NOTHING_LISTENS: Mapping[Scheme, str] = {
     Scheme.COUCHBASE: f"KV is on {DEFAULT_PORTS[Scheme.COUCHBASE]}, or {DEFAULT_PORTS[Scheme.COUCHBASES]} with TLS",
     Scheme.COUCHBASES: f"KV with TLS is on {DEFAULT_PORTS[Scheme.COUCHBASES]}",
     Scheme.MEMCACHED: f"memcached is on {DEFAULT_PORTS[Scheme.MEMCACHED]}",
 }
-"""Where somebody listens, as a rule."""
+"""Usual ports by scheme."""
 
 IF_NOT_MEMCACHED = "if it is not a plain memcached, connect with couchbase://"
 
 
 def describe_error(error: errors.CouchbaseException, target: connection_string.ConnectionString) -> str:
-    """Return in one line what is wrong, and what to do next where we know."""
+    """Return the problem in one line, with the next step if it is known."""
     text = error.context.last_dispatch_error or error.message.removeprefix(f"{subject(error.context)}: ")
     address = f"{target.addresses[0]}: "
     return _one_line("; ".join(filter(None, (address + text.removeprefix(address), _next_step(text, target.scheme)))))
@@ -253,7 +253,7 @@ SILENCE: Mapping[str, str] = {
     ConnectionState.JOINING.name: "did not answer with a bucket and a cluster config",
     ConnectionState.READY.name: "did not answer a NOOP",
 }
-"""What a node failed to do in time, by where its connection stands."""
+"""Step that a node failed to complete in time, by the state of its connection."""
 
 SILENCE_BEFORE_TLS = "took no connection with TLS; if the port does not speak TLS, connect with couchbase://"
 

@@ -17,7 +17,7 @@ from triclinium_core.shown import json_text
 
 
 def show(pinged_cluster: PingedCluster) -> None:
-    """Print what was negotiated on each connection, then the services; elsewhere than on a terminal, one fact a line."""
+    """Print the negotiated features of each connection, then the services; one fact a line without a terminal."""
     console = Console(highlight=False)
     for pinged in (connection for node in pinged_cluster.nodes for connection in node.connections):
         console.print(_title(pinged), soft_wrap=True)
@@ -52,7 +52,7 @@ def _table(pinged: PingedConnection) -> Padding:
 
 
 def facts(pinged: PingedConnection) -> Iterator[tuple[str, str]]:
-    """Yield what was negotiated, in words."""
+    """Yield the negotiated features in words."""
     found = pinged.negotiated
     yield "TLS", pinged.tls or "none"
     if found.sasl_mechanism is None:
@@ -73,7 +73,7 @@ def facts(pinged: PingedConnection) -> Iterator[tuple[str, str]]:
 
 
 def as_json(pinged: PingedCluster) -> str:
-    """Return what was found as one JSON object on one line."""
+    """Return the results as one JSON object on one line."""
     return json_text(
         {
             "ok": not pinged.problems,

@@ -1,1 +1,1 @@
-"""``triclinium query``: the rows of a statement, as they come."""
+"""``triclinium query``: the rows of a statement, as they arrive."""

@@ -24,7 +24,7 @@ from triclinium_core.shown import printable_json, shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryOptions(TargetOptions):
-    """Who asks, with what, and how it is shown."""
+    """Credentials, parameters and output format of a query."""
 
     params: Sequence[str] = option(
         "--param",
@@ -43,7 +43,7 @@ class QueryOptions(TargetOptions):
 
 
 class QueryFailed(click.ClickException):
-    """The rows are not all there: one line, and exit status 1."""
+    """Rows are missing: one line, and exit status 1."""
 
 
 @click.command(short_help="Run a SQL++ statement, and print its rows.")
@@ -85,19 +85,19 @@ def query(*, connstr: str, statement: str, values: Sequence[str], options: Query
 
 
 class Typed(NamedTuple):
-    """The parameters of a statement."""
+    """Parameters of a statement."""
 
     positional: Sequence[object]
     named: Mapping[str, object]
 
 
 def read_value(text: str) -> object:
-    """Return what was typed: JSON, or else the text.
+    """Return the JSON value of a typed text, or the text itself if it is not JSON.
 
     Raises:
-        WrongInput: it is bytes that are no text.
+        WrongInput: the input is not text in UTF-8.
     """
-    # What the terminal could not decode stands in surrogates, which cannot travel.
+    # Bytes that the terminal could not decode are surrogates, which cannot be sent.
     if any("\ud800" <= sign <= "\udfff" for sign in text):
         raise WrongInput(f"{shown(text)} is not UTF-8 text")
     try:
@@ -110,7 +110,7 @@ def read_parameters(params: Sequence[str], statement: str) -> Mapping[str, objec
     """Return the parameters that were typed as ``NAME=VALUE``.
 
     Raises:
-        WrongInput: one has no name, is there twice, or is not in the statement, which would run without it.
+        WrongInput: a parameter has no name, occurs twice, or is not in the statement, which would run without it.
     """
     read: dict[str, object] = {}
     for param in params:

@@ -16,7 +16,7 @@ from triclinium_core.shown import json_text
 
 
 def describe_as_json(fake: FakeCluster) -> str:
-    """Return how to connect, on one line."""
+    """Return the connection details as JSON on one line."""
     options = fake.node.options
     said: dict[str, object] = {
         "connection_string": fake.connection_string,
@@ -32,7 +32,7 @@ def describe_as_json(fake: FakeCluster) -> str:
 
 
 def endpoints(fake: FakeCluster, *, tls: bool = False) -> dict[str, list[str]]:
-    """Return where the services over HTTP are reached, on each node, by their names."""
+    """Return the URLs of the HTTP services on each node, by service name."""
     scheme, found = "https" if tls else "http", dict[str, list[str]]()
     for node in fake.nodes:
         for service, port in node.options.ports(tls=tls).items():
@@ -42,7 +42,7 @@ def endpoints(fake: FakeCluster, *, tls: bool = False) -> dict[str, list[str]]:
 
 
 def describe(fake: FakeCluster) -> None:
-    """Print how to connect, for people."""
+    """Print the connection details for people."""
     console = Console(highlight=False, markup=False, soft_wrap=True)
     options = fake.node.options
     nodes = len(fake.nodes)

@@ -1,6 +1,6 @@
-"""``triclinium serve --log``: a line for each command and each request as it comes, for people or as JSON.
+"""``triclinium serve --log``: a line for each command and each request as it arrives, for people or as JSON.
 
-Lines are written by a thread, so that nodes go on where nobody reads what is printed; what waits is bounded.
+A thread writes the lines, so that nodes continue if the output is not read. The queue of lines is bounded.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from triclinium_core.testing import FakeNodes, LoggedCommand, LoggedRequest
 from triclinium_core.testing.fakes.fault_names import described, spelled
 
 LINES_WAITING_MAX = 100_000
-"""Lines that wait to be written; what comes then is counted and not kept."""
+"""Maximum number of lines in the queue; further lines are counted and dropped."""
 LINES_WAITING_SIZE_MAX = 16 * 1024 * 1024
-"""Maximum number of characters that wait to be written: as JSON, a line has the whole statement of a request."""
+"""Maximum number of characters in the queue: as JSON, a line has the whole statement of a request."""
 LINES_AT_ONCE = 1000
-"""Lines that are written together where many wait."""
+"""Maximum number of lines that are written together."""
 LAST_LINES_SECONDS = 1.0
-"""How long the last lines may take at the end: a reader that has stopped reading holds up nobody."""
+"""Time limit in seconds for writing the last lines: a reader that has stopped reading must not delay the exit."""
 
 Logged = LoggedCommand | LoggedRequest
 
 
 class ServeLog:
-    """Writes down what nodes are asked, in the order in which they answer, from now on."""
+    """Log of all later commands and requests of the nodes, in the order of the responses."""
 
     def __init__(self, nodes: FakeNodes, *, as_json: bool) -> None:
         self._nodes = nodes
@@ -41,12 +41,12 @@ class ServeLog:
             node.set_log_listener(partial(self._tell, number))
 
     async def print_lines(self) -> None:
-        """Print the lines as they come, until ``end``.
+        """Print the lines as they arrive, until ``end``.
 
         Raises:
             OutputLost: standard output cannot be written.
 
-        Cancellation: what is being written is left to itself, and what waits is lost.
+        Cancellation: does not wait for the current write, and drops the queue.
         """
         async for line in self._waiting:
             lines = [line]
@@ -62,7 +62,7 @@ class ServeLog:
                 await trio.to_thread.run_sync(click.echo, self._told_of(lost), abandon_on_cancel=True)
 
     def end(self) -> None:
-        """Listen no more; ``print_lines`` ends when all that waits is printed."""
+        """Stop recording. ``print_lines`` ends after it has printed the queue."""
         for node in self._nodes:
             node.set_log_listener(None)
         self._lines.close()
@@ -86,10 +86,10 @@ class ServeLog:
 
 
 def line(node: int, logged: Logged) -> str:
-    """Return what came and what was answered, for people.
+    """Return a command or request and its response as a line for people.
 
-    Shape: ``seconds node N connection N: COMMAND 'key' -> ANSWER``, and behind that the fault, if one struck, and
-    whether the command was carried out.
+    Shape: ``seconds node N connection N: COMMAND 'key' -> ANSWER``, followed by the fault, if there was one, and
+    whether the command was applied.
     """
     where = f"{logged.now:.3f} node {node} connection {logged.connection}:"
     if isinstance(logged, LoggedCommand):
@@ -111,7 +111,7 @@ def line(node: int, logged: Logged) -> str:
 
 
 def json_line(node: int, logged: Logged) -> str:
-    """Return what came and what was answered, as an object of JSON on one line."""
+    """Return a command or request and its response as a JSON object on one line."""
     told: dict[str, object] = {
         "event": "command" if isinstance(logged, LoggedCommand) else "request",
         "seconds": logged.now,
@@ -125,7 +125,7 @@ def json_line(node: int, logged: Logged) -> str:
             "collection_id": logged.collection_id,
             "key": logged.key.decode(errors="backslashreplace"),
             "vbucket": logged.vbucket,
-            # Larger than the numbers that every reader of JSON keeps whole.
+            # A string, because not every JSON parser keeps such large numbers exact.
             "cas": str(logged.cas),
             "status": logged.status,
             "status_name": None if logged.status is None else status_name(logged.status),
@@ -144,7 +144,7 @@ def json_line(node: int, logged: Logged) -> str:
 
 
 def command_name(opcode: int) -> str:
-    """Return a command by the name that ``--fault`` takes, or by its number where it has none."""
+    """Return the name of a command for ``--fault``, or its number if it has no name."""
     try:
         return Opcode(opcode).name.lower()
     except ValueError:
@@ -152,7 +152,7 @@ def command_name(opcode: int) -> str:
 
 
 def status_name(status: int) -> str:
-    """Return a status of KV by its name, or by its number where it has none."""
+    """Return the name of a KV status, or its number if it has no name."""
     try:
         return Status(status).name
     except ValueError:

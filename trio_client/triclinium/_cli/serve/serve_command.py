@@ -36,7 +36,7 @@ FILE = click.Path(exists=True, dir_okay=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """How many nodes, where, and whom they let in."""
+    """Number, addresses and accepted credentials of the nodes."""
 
     nodes: int = option(
         type=WholeNumber(1, NODES_MAX), metavar="N", default=1, help="How many; they share one map of vbuckets."
@@ -94,7 +94,7 @@ class ServeOptions:
 
 
 def _fault_help() -> str:
-    """Return what ``--help`` tells of faults, each with its arguments."""
+    """Return the part of ``--help`` about faults, each with its arguments."""
 
     def listed(names: Sequence[str], spell: Callable[[str], str] = spelled_call) -> str:
         return fill(", ".join(map(spell, names)), 78, initial_indent="  ", subsequent_indent="  ")
@@ -158,10 +158,10 @@ def serve(*, options: ServeOptions) -> None:
 
 
 def place_faults(nodes: FakeNodes, texts: Sequence[str]) -> None:
-    """Plan the faults for what they strike, in the order given.
+    """Set the faults on the nodes, in the order given.
 
     Raises:
-        WrongInput: one means nothing, or nothing on these nodes.
+        WrongInput: a fault is invalid, or has no effect on these nodes.
     """
     for text in texts:
         try:
@@ -174,7 +174,7 @@ def read_services(names: str) -> frozenset[Service]:
     """Return the services that ``--services`` names.
 
     Raises:
-        WrongInput: one of them is unknown, or kv is missing.
+        WrongInput: a service is unknown, or kv is missing.
     """
     services = set()
     for name in names.split(","):
@@ -187,10 +187,10 @@ def read_services(names: str) -> frozenset[Service]:
 
 
 def server_context(options: ServeOptions) -> ssl.SSLContext | None:
-    """Return the context of the nodes, out of files in PEM format; None where they speak no TLS.
+    """Return the TLS context of the nodes from PEM files; None without TLS.
 
     Raises:
-        click.UsageError: a file cannot be read, or makes no sense without the certificate.
+        click.UsageError: a file cannot be read, or is useless without the certificate.
     """
     cert, key, client_ca = options.tls_cert, options.tls_key, options.client_ca
     if cert is None:
@@ -200,7 +200,7 @@ def server_context(options: ServeOptions) -> ssl.SSLContext | None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # Without any password OpenSSL would ask for it on the terminal.
+        # Without a password argument, OpenSSL prompts for one on the terminal.
         context.load_cert_chain(cert, key, password="")
     except (OSError, ValueError) as error:
         files = cert if key is None else f"{cert} and {key}"

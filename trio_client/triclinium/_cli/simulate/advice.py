@@ -1,8 +1,8 @@
 """Recommendation of a strategy in a sentence or two, by a rule over the figures.
 
-A strategy that does not recover is out, where any recovers. Of the others those count that fail for little more
-operations than the best; of these, one that retries goes before one that sends once, since a single failure wants a
-retry; then the one with the lowest peak of load is taken (decision F10).
+If any strategy recovers, those that do not are excluded. Of the others, those remain whose number of failed operations
+is close to the lowest. Of these, strategies that retry are preferred to those that send once, because a single failure
+needs a retry. Then the one with the lowest peak of load is recommended (decision F10).
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from triclinium._cli.simulate.scenario import capacity_of
 from triclinium_core.tools.fleet import FleetFigures, Scenario
 
 FAILURES_RATIO = 1.25
-"""A strategy with a quarter more failures than the best one counts as good, if it loads the service less."""
+"""Maximum ratio of failures to the lowest number: up to a quarter more is acceptable for a lower load."""
 FAILURES_LEAST = 0.001
-"""One in a thousand is not told from none."""
+"""Difference in the share of failures that does not count: one in a thousand."""
 SEND_ONCE = frozenset({"none", "fail_fast"})
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to take, and the reason."""
+    """Recommended strategy, and the reason."""
 
     strategy: str
     reason: str
-    """Whole sentences."""
+    """Reason in complete sentences."""
 
     def __str__(self) -> str:
         return f"Take {self.strategy}: {self.reason}"
 
 
 def advise(scenario: Scenario, figures: Sequence[FleetFigures]) -> Advice | None:
-    """Return which strategy to take; None where there is nothing to choose from."""
+    """Return the recommended strategy; None if there is no choice."""
     begun = [found for found in figures if found.totals.begun]
     if len(begun) < 2:
         return None
@@ -56,7 +56,7 @@ def advise(scenario: Scenario, figures: Sequence[FleetFigures]) -> Advice | None
 
 
 def has_recovered(scenario: Scenario, found: FleetFigures) -> bool:
-    """Tell whether the service came back; without an outage it was never away."""
+    """Return whether the service recovered. True without an outage."""
     return scenario.outage is None or found.recovered_after is not None
 
 
@@ -74,7 +74,7 @@ def _praise(scenario: Scenario, chosen: FleetFigures, *, is_last_resort: bool) -
 
 
 def _beyond(scenario: Scenario, found: FleetFigures) -> str:
-    """Return how far a load is beyond what the service can serve, where it is."""
+    """Return by how much a load exceeds the capacity of the service, as text; empty if it does not."""
     capacity = capacity_of(scenario)
     if capacity is None or found.peak_sent < 1.05 * capacity:
         return ""

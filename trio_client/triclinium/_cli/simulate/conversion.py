@@ -13,11 +13,11 @@ T = TypeVar("T")
 
 
 def convert(table: Mapping[str, object], kind: type[T]) -> T:
-    """Return the value of this kind.
+    """Return the value of this type.
 
     Raises:
-        InvalidArgumentException: a value is out of range; msgspec would put an error of its own in its place.
-        msgspec.ValidationError: something is of the wrong type, or has a name that nobody knows.
+        InvalidArgumentException: a value is out of range. The msgspec error around it is removed.
+        msgspec.ValidationError: a value has the wrong type, or a name is unknown.
     """
     try:
         return msgspec.convert(table, kind, strict=True)

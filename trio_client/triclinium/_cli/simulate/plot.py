@@ -1,6 +1,6 @@
-"""A fleet's outage as a picture: a column for each strategy, and load, goodput and amplification over the same time.
+"""Picture of a fleet's outage: load, goodput and amplification over time, with a column for each strategy.
 
-It needs matplotlib, which the extra ``plot`` brings, and neither a display nor a file of settings.
+It needs matplotlib from the extra ``plot``, but neither a display nor a settings file.
 """
 
 from __future__ import annotations
@@ -37,43 +37,44 @@ STYLE: dict[str, object] = {
     "ytick.major.width": 0.6,
     "xtick.major.size": 2.5,
     "ytick.major.size": 2.5,
-    # Text stays text: files are smaller, and words in them can be found.
+    # Keep text as text: files are smaller, and their words can be found.
     "svg.fonttype": "none",
-    # The same figures are the same file.
+    # The same figures give the same file.
     "svg.hashsalt": "triclinium",
 }
 COLUMN_INCHES, WIDTH_LEAST, ROW_INCHES, MARGIN_INCHES = 1.8, 5.5, 1.2, 1.55
 PNG_DPI = 150
 TITLE_SIZE, TITLE_LENGTH = 9.5, 20
-"""Longer names are set smaller, so that they stay above their column."""
+"""Font size of a title, and the length above which it shrinks to stay above its column."""
 TOP_SHARE = 1.12
 """Height of a panel, as a multiple of the largest value in it."""
 SMALL_SIZE = 7
 LINE_INCHES = 0.15
-"""Of the words above the panels."""
+"""Height of a text line above the panels in inches."""
 ADVICE_CHARACTERS_PER_INCH, CAPTION_CHARACTERS_PER_INCH = 13.5, 16
-"""In the widest of the fonts."""
+"""Number of characters per inch in the widest of the fonts."""
 EDGE_INCHES = 0.12
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """The colours of a picture."""
+    """Colours of a picture."""
 
     paper: str
     ink: str
-    """Of words that are read first."""
+    """Colour of the most important text."""
     grey: str
-    """Of the others."""
+    """Colour of other text."""
     lines: str
-    """Of axes."""
+    """Colour of axes."""
     outage: str
     load: str
     goodput: str
     amplification: str
-    """These three are Okabe and Ito's, which the colour-blind can tell apart; on dark paper they are lighter."""
+    """Colour of amplification. This one and the two above are Okabe and Ito's, which the colour-blind can distinguish.
+    They are lighter on dark paper."""
     filled: float
-    """How much of its colour the area under a line has."""
+    """Opacity of the area under a line."""
 
 
 THEMES: Mapping[str, Theme] = {
@@ -104,12 +105,12 @@ THEMES: Mapping[str, Theme] = {
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One kind of figure, over time."""
+    """Kind of figure over time."""
 
     title: str
     colour: Callable[[Theme], str]
     value: Callable[[TimeStep, float], float | None]
-    """Of a bucket, given its width."""
+    """Function that returns the figure of a bucket, given the bucket's width."""
 
 
 LOAD = Curve("offered load\nrequests/s", lambda theme: theme.load, lambda bucket, width: bucket.sent / width)
@@ -123,24 +124,24 @@ DASHES_OF_DEMAND, DASHES_OF_CAPACITY = (0, (2, 2)), (0, (5, 1.5))
 
 
 def draw(scenario: Scenario, figures: Sequence[FleetFigures], path: Path, *, theme: str = "light") -> None:
-    """Write the picture to ``path``, as what its name ends in: ``.svg`` or ``.png``.
+    """Write the picture to ``path`` in the format of its suffix: ``.svg`` or ``.png``.
 
     Args:
         theme: one of ``THEMES``.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     write(lambda: picture(scenario, figures, THEMES[theme]), path)
 
 
 def write(make: Callable[[], Figure], path: Path) -> None:
-    """Have a picture made in the style of all, and write it to ``path``, as what its name ends in.
+    """Create a picture in the common style, and write it to ``path`` in the format of its suffix.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
-    # Which names of settings there are is typed differently from release to release.
+    # The type of the settings' names differs between releases.
     with mpl.rc_context(cast(Any, STYLE)):
         figure = make()
         if path.suffix.lower() == ".svg":
@@ -152,10 +153,10 @@ def write(make: Callable[[], Figure], path: Path) -> None:
 
 
 def picture(scenario: Scenario, figures: Sequence[FleetFigures], theme: Theme = THEMES["light"]) -> Figure:
-    """Return the picture, in whatever style is set.
+    """Return the picture in the current style.
 
-    From above: which strategy to take, what is simulated, a column for each strategy with a panel for each curve, and
-    the legend. Panels side by side have the same scales.
+    From the top: the recommended strategy, the scenario, a column for each strategy with a panel for each curve, and
+    the legend. Adjacent panels have the same scales.
     """
     width = max(COLUMN_INCHES * len(figures) + 0.7, WIDTH_LEAST)
     advice = advise(scenario, figures)
@@ -183,7 +184,7 @@ def picture(scenario: Scenario, figures: Sequence[FleetFigures], theme: Theme = 
 
 
 def _top(curve: Curve, scenario: Scenario, figures: Sequence[FleetFigures]) -> float:
-    """Return the height of the panels of a curve."""
+    """Return the upper limit of a curve's panels."""
     top = max(value for found in figures for value in _values(curve, found, scenario, 0.0))
     if curve is not AMPLIFICATION:
         begun = max(value for found in figures for value in _values(DEMAND, found, scenario, 0.0))
@@ -201,7 +202,7 @@ def _write_above(figure: Figure, headline: Sequence[str], caption: Sequence[str]
 
 
 def _add_legend(figure: Figure, scenario: Scenario, theme: Theme) -> None:
-    """Name what the titles of rows and columns do not."""
+    """Add a legend for everything that the titles of rows and columns do not name."""
     handles: list[Artist] = [
         Line2D([], [], color=theme.grey, linewidth=0.9, linestyle=DASHES_OF_DEMAND, label="demand"),
     ]
@@ -225,12 +226,12 @@ def _add_legend(figure: Figure, scenario: Scenario, theme: Theme) -> None:
 
 
 def _lines(text: str, length: int) -> list[str]:
-    """Return the text in lines of ``length`` at most; a number and its unit stay together."""
+    """Return the text in lines of at most ``length``. A number and its unit stay together."""
     return textwrap.wrap(re.sub(r"(?<=\d) s\b", "\N{NO-BREAK SPACE}s", text), length)
 
 
 def _concise(svg: str) -> str:
-    """Return the same picture in fewer digits: hundredths of a point, and no point of a line twice."""
+    """Return the same picture with fewer digits: hundredths of a point, and no repeated points in a line."""
     lines: list[str] = []
     for line in re.sub(r"\d+\.\d{3,}", lambda match: f"{float(match[0]):.2f}", svg).splitlines():
         text = line.rstrip()
@@ -265,7 +266,7 @@ def _draw_panel(panel: Axes, curve: Curve, scenario: Scenario, found: FleetFigur
 
 
 def _steps(values: Sequence[float], scenario: Scenario) -> tuple[list[float], list[float]]:
-    """Return the values and the instants between them, neighbours of the same height as one."""
+    """Return the values and the times between them. Adjacent equal values are merged."""
     heights: list[float] = []
     edges: list[float] = []
     for index, value in enumerate(values):
@@ -276,7 +277,7 @@ def _steps(values: Sequence[float], scenario: Scenario) -> tuple[list[float], li
 
 
 def _values(curve: Curve, found: FleetFigures, scenario: Scenario, missing: float) -> list[float]:
-    # The last bucket may be cut short by the duration.
+    # The duration may cut the last bucket short.
     values = (curve.value(bucket, min(scenario.bucket, scenario.duration - bucket.start)) for bucket in found.buckets)
     return [missing if value is None else value for value in values]
 

@@ -22,22 +22,22 @@ from triclinium_core.tools.fleet.strategies import STRATEGIES
 
 BARS = " ▁▂▃▄▅▆▇█"
 BARS_OF_ASCII = " .:-=+*#@"
-"""Where the encoding of the output has no others."""
+"""Bars for output whose encoding has no block characters."""
 BARS_MAX = 30
 BARS_LEAST = 8
 COLUMNS_BESIDE_BARS = 58
-"""What the other columns take, but for the names of the strategies."""
+"""Width of the other columns, without the names of the strategies."""
 NARROW = 80
-"""Fewer columns than this have names of strategies on lines of their own, and leave amplification over time out."""
+"""Width below which names of strategies have separate lines and amplification over time is omitted."""
 INDENT = "  "
 ROWS_MAX = 12
-"""Lines of a table over time; several steps are put into one where there are more."""
+"""Maximum number of lines in a table over time. Longer tables merge consecutive steps."""
 WIDTH = 120
-"""Columns of output that is neither a terminal nor told how many there are, by ``COLUMNS``: lines of words do not end."""
+"""Columns of output that is not a terminal, unless ``COLUMNS`` is set. Lines of text are not wrapped."""
 
 
 def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
-    """Print the strategies side by side, which of them to take, and then each over time."""
+    """Print an overview of the strategies, the recommended one, and then each over time."""
     console = Console(highlight=False)
     is_endless = not console.is_terminal and "COLUMNS" not in os.environ
     if is_endless:
@@ -67,14 +67,14 @@ def show_fleet(scenario: Scenario, figures: Sequence[FleetFigures]) -> None:
 
 
 def meaning(scenario: Scenario, strategy: str) -> str:
-    """Return what a strategy does, after its name; one of the scenario's own is told there."""
+    """Return the description of a strategy. Strategies of the scenario are described there."""
     if any(retries.name == strategy for retries in scenario.strategies):
         return "does what the scenario says"
     return STRATEGIES[strategy].meaning
 
 
 def story(scenario: Scenario) -> str:
-    """Return what is simulated, as sentences."""
+    """Return the description of the scenario in sentences."""
     fleet, service, outage = scenario.fleet, scenario.service, scenario.outage
     away = "There is no outage."
     if outage is not None:
@@ -103,10 +103,10 @@ _AWAY = {
 
 
 def summary(scenario: Scenario, figures: Sequence[FleetFigures], width: int, levels: str = BARS) -> Table:
-    """Return a line for each strategy, with as many bars as so many columns have room for.
+    """Return a line for each strategy, with as many bars as fit into ``width`` columns.
 
     Args:
-        levels: what bars are made of, from none to the highest.
+        levels: characters of the bars, from empty to the highest.
     """
     table = _table()
     table.add_column("strategy", no_wrap=True)
@@ -166,19 +166,19 @@ def _cells(scenario: Scenario, found: FleetFigures) -> list[str]:
 
 
 def share_succeeded(figures: FleetFigures) -> str:
-    """Return how many of all operations succeeded."""
+    """Return the share of operations that succeeded."""
     return f"{figures.totals.succeeded / figures.totals.begun:.1%}" if figures.totals.begun else "-"
 
 
 def recovery(scenario: Scenario, figures: FleetFigures) -> str:
-    """Return how long it took to recover."""
+    """Return the recovery time."""
     if scenario.outage is None:
         return "no outage"
     return "never" if figures.recovered_after is None else f"{figures.recovered_after:g} s"
 
 
 def sparkline(values: Sequence[float], levels: str = BARS) -> str:
-    """Return the values as bars of text, the highest as high as one can be."""
+    """Return the values as bars of text, scaled to the highest value."""
     most = max(values, default=0)
     return "".join(levels[round(value / most * (len(levels) - 1))] if most else levels[0] for value in values)
 
@@ -202,7 +202,7 @@ def _over_time(scenario: Scenario, figures: FleetFigures, *, is_narrow: bool) ->
 
 
 def _joined(buckets: Sequence[TimeStep], count_max: int) -> Sequence[TimeStep]:
-    """Return no more than ``count_max`` buckets, each made of as many that follow each other."""
+    """Return at most ``count_max`` buckets, each the sum of the same number of consecutive ones."""
     size = -(-len(buckets) // count_max)
     return [_sum(buckets[first : first + size]) for first in range(0, len(buckets), size)]
 
@@ -213,7 +213,7 @@ def _sum(buckets: Sequence[TimeStep]) -> TimeStep:
 
 
 def figures_as_json(scenario: Scenario, seed: int, figures: Sequence[FleetFigures]) -> dict[str, object]:
-    """Return the scenario, the figures of each strategy and which to take as an object for JSON."""
+    """Return the scenario, the figures of each strategy and the recommendation as an object for JSON."""
     advice = advise(scenario, figures)
     return {
         "scenario": to_builtins(scenario),

@@ -1,4 +1,4 @@
-"""Plays a scenario with several strategies, each in a process of its own where there are processors for it."""
+"""Simulation of a scenario with several strategies, in parallel processes if there are processors for them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import click
 from triclinium_core.tools.fleet import FleetFigures, Scenario, simulate
 
 OnProgress = Callable[[float], None]
-"""Hears how many virtual seconds were simulated, of all strategies together."""
+"""Callback with the number of simulated virtual seconds of all strategies together."""
 
 TELL_EVERY = 0.1
-"""Seconds."""
+"""Interval of progress reports in seconds."""
 
 
 def simulate_all(
@@ -30,10 +30,10 @@ def simulate_all(
     jobs: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> Sequence[FleetFigures]:
-    """Return the figures of each strategy, in their order; they do not depend on the number of processes.
+    """Return the figures of the strategies in their order, for any number of processes.
 
     Raises:
-        click.ClickException: a process died, which it does where memory ends.
+        click.ClickException: a process died, for example because of a lack of memory.
     """
     report = on_progress if on_progress is not None else lambda seconds: None
     processes = min(jobs if jobs is not None else os.cpu_count() or 1, len(strategies))
@@ -71,7 +71,7 @@ def _simulate_in_processes(
 
 
 _shared: list[MutableSequence[float]] = []
-"""Of a process of the pool: how far each strategy has come, in memory that its parent reads."""
+"""Progress of each strategy in a process of the pool, in memory that its parent reads."""
 
 
 def _simulate_one(scenario: Scenario, seed: int, strategy: str, index: int) -> FleetFigures:
@@ -79,7 +79,7 @@ def _simulate_one(scenario: Scenario, seed: int, strategy: str, index: int) -> F
 
 
 def share(reached: MutableSequence[float]) -> None:
-    """Have the simulations of this process report into this memory."""
+    """Use this memory for the progress reports of this process."""
     _shared.append(reached)
 
 
@@ -89,5 +89,5 @@ def _prepare_process(reached: MutableSequence[float]) -> None:
 
 
 def heed_interrupts() -> None:
-    """Have a process of a pool end on Control-C without a word: all of them hear it, and only the first says something."""
+    """End a pool process silently on Control-C. All of them receive it, and only the main process prints a message."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Options of ``triclinium simulate`` as a scenario, or as changes of one in a file."""
+"""Options of ``triclinium simulate`` as a scenario, or as changes to one in a file."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from triclinium_core.tools.fleet import STRATEGIES, Fleet, OutageKind, Overload,
 STRATEGIES_DEFAULT = ("none", "best_effort", "best_effort_jittered", "simple", "standard")
 SECONDS: Mapping[str, object] = {"type": DurationParameter(min_open=True, endless=False), "metavar": "SECONDS"}
 HEADROOM = 1.5
-"""Capacity of a service as a multiple of the demand, where nobody says otherwise."""
+"""Default capacity of a service as a multiple of the demand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioOptions:
-    """The options of the command that tell a scenario; None for one that was not given."""
+    """Options of the command that describe a scenario; None for an option that was not given."""
 
     clients: int = option(type=WholeNumber(min=1), metavar="N", default=1_000)
     period: float = option(**SECONDS, default=10.0, help="Each client begins an operation so often.")
@@ -69,12 +69,12 @@ class ScenarioOptions:
 
 
 def choose_strategies(names: Sequence[str], scenario: Scenario) -> Sequence[str]:
-    """Return the names of strategies as the core and the scenario have them, each once.
+    """Return the names of strategies as the core and the scenario spell them, without duplicates.
 
-    Where none is named, they are the default ones and those of the scenario.
+    Without names, return the default ones and those of the scenario.
 
     Raises:
-        WrongInput: no strategy has one of the names.
+        WrongInput: a name is unknown.
     """
     own = [retries.name for retries in scenario.strategies]
     known = list(dict.fromkeys([*own, *STRATEGIES]))
@@ -82,7 +82,7 @@ def choose_strategies(names: Sequence[str], scenario: Scenario) -> Sequence[str]
 
 
 def capacity_of(scenario: Scenario) -> float | None:
-    """Return how many requests the service can serve in a second; None where that depends on how many there are."""
+    """Return the capacity of the service in requests per second; None if it depends on the number of requests."""
     service = scenario.service
     return service.capacity if isinstance(service, SimulatedService) else None
 
@@ -100,16 +100,16 @@ TOLD_AS_THEY_ARE: Mapping[str, tuple[str, ...]] = {
     "duration": ("duration",),
     "step": ("bucket",),
 }
-"""Options whose values are those of a key of ``Scenario``, and its path. The others are read first."""
+"""Path in ``Scenario`` of each option that sets a single value. Other options are read first."""
 
 Table = dict[str, Any]
 
 
 def build_scenario(options: ScenarioOptions) -> Scenario:
-    """Return the scenario that the options and their defaults tell.
+    """Return the scenario that the options and their defaults describe.
 
     Raises:
-        WrongInput: a name is not known, or a value is out of range.
+        WrongInput: a name is unknown, or a value is out of range.
     """
     table: Table = {"fleet": {}, "service": {}, "outage": None}
     _change(table, options, frozenset(options.__dataclass_fields__))
@@ -124,10 +124,10 @@ def build_scenario(options: ScenarioOptions) -> Scenario:
 
 
 def change_scenario(scenario: Scenario, options: ScenarioOptions, given: Collection[str]) -> Scenario:
-    """Return the scenario with what the options of these names say instead.
+    """Return the scenario changed by the given options.
 
     Raises:
-        WrongInput: a name is not known, a value is out of range, or this scenario has no such thing.
+        WrongInput: a name is unknown, a value is out of range, or an option does not apply to this scenario.
     """
     table: Table = msgspec.to_builtins(scenario)
     _change(table, options, given)
@@ -140,7 +140,7 @@ def change_scenario(scenario: Scenario, options: ScenarioOptions, given: Collect
 
 
 def _change(table: Table, options: ScenarioOptions, given: Collection[str]) -> None:
-    """Write what the options of these names say into a table of a scenario."""
+    """Write the values of the given options into a scenario's table."""
     for name, (*path, key) in TOLD_AS_THEY_ARE.items():
         value = getattr(options, name)
         if name in given and value is not None:

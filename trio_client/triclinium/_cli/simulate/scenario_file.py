@@ -1,7 +1,7 @@
-"""A scenario of one's own: a TOML file whose keys are those of ``Scenario`` and of the values in it.
+"""Scenario file of a user: TOML whose keys are those of ``Scenario`` and of the values in it.
 
-Tables are values: ``[fleet]`` is a ``Fleet``. Nothing is guessed: a key that does not exist, or a value of another type,
-is refused with its name.
+Tables are values: ``[fleet]`` is a ``Fleet``. The reader guesses nothing: it refuses an unknown key, or a value of the
+wrong type, by name.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from triclinium_core.shown import shown
 from triclinium_core.tools.fleet import Scenario
 
 TABLES_WITH_DEFAULTS = ("fleet",)
-"""They may be left out of the file."""
+"""Tables that the file may omit."""
 
 Place = tuple[str | int, ...]
-"""Keys and indices, from the file to a value."""
+"""Keys and indices from the top of the file to a value."""
 
 
 def read_scenario(path: Path) -> Scenario:
-    """Return the scenario that a file tells.
+    """Return the scenario in a file.
 
     Raises:
-        WrongInput: it cannot be read, is not TOML, or a key or value in it is wrong; the line names file, key and value.
+        WrongInput: the file cannot be read, is not TOML, or has a wrong key or value; the line names file, key and
+            value.
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -54,7 +55,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def _tables(kind: Any, value: object, place: Place) -> Iterator[tuple[Place, Sequence[Any], Mapping[str, object]]]:
-    """Yield the table ``value`` and those in it, inner ones first, each with the classes that it may be."""
+    """Yield the table ``value`` and those in it, inner ones first, each with its possible classes."""
     if isinstance(value, list):
         element = getattr(kind, "item_type", None)
         for index, each in enumerate(value):
@@ -72,14 +73,14 @@ def _tables(kind: Any, value: object, place: Place) -> Iterator[tuple[Place, Seq
 
 
 def _chosen(kinds: Sequence[Any], table: Mapping[str, object]) -> Any:
-    """Return which of the classes a table is; None where it does not say so."""
+    """Return the class of a table; None if the table does not name it."""
     if len(kinds) == 1:
         return kinds[0]
     return next((kind for kind in kinds if table.get(kind.tag_field) == kind.tag), None)
 
 
 def _problem_of_keys(place: Place, kinds: Sequence[Any], table: Mapping[str, object]) -> str | None:
-    """Return what is wrong with the keys of a table, and with names in it that have to be among a few."""
+    """Return the problem of a table's keys, or of its names that must be among a few."""
     chosen = _chosen(kinds, table)
     if chosen is None:
         key, tags = kinds[0].tag_field, ", ".join(str(kind.tag) for kind in kinds)
@@ -100,7 +101,7 @@ def _problem_of_keys(place: Place, kinds: Sequence[Any], table: Mapping[str, obj
 
 
 def _explained(message: str, table: Mapping[str, object]) -> str:
-    """Return what msgspec has to say of a value, with the value; it tells where by a path such as ``$.fleet.clients``."""
+    """Return msgspec's message with the wrong value. The message has the path of it, such as ``$.fleet.clients``."""
     words, _, path = message.partition(" - at ")
     value: Any = table
     keys = re.findall(r"\.(\w+)|\[(\d+)\]", path)
@@ -110,7 +111,7 @@ def _explained(message: str, table: Mapping[str, object]) -> str:
 
 
 def _placed(error: errors.InvalidArgumentException, table: Mapping[str, object]) -> str:
-    """Return the message of a value that is out of range, with the table that it stands in: the innermost that fails."""
+    """Return the message of a value that is out of range, with its table: the innermost that fails."""
     for place, kinds, value in _tables(msgspec.inspect.type_info(Scenario), table, ()):
         try:
             convert(value, _chosen(kinds, value).cls)

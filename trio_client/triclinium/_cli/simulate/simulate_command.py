@@ -1,7 +1,7 @@
 """``triclinium simulate``: the command, its options, and the choice of the output.
 
-It has no rule of its own: strategies are the core's, and so is the simulation. It chooses the scenario, spreads the
-work over processes, and shows the figures.
+It defines no rules: the strategies and the simulation are in the core. It chooses the scenario, distributes the work
+over processes, and shows the figures.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def simulate(
         change_scenario(read_scenario(file), options, typed_options()) if file is not None else build_scenario(options)
     )
     chosen = choose_strategies(strategies, scenario)
-    # What is missing for the picture shows before the work is done.
+    # Fail before the simulation if something needed for the picture is missing.
     draw = None if plot is None else drawing_to(plot, THEMES[theme])
     with showing_progress(scenario.duration * len(chosen), "s") as on_progress:
         figures = simulate_all(scenario, chosen, seed=seed, jobs=jobs, on_progress=on_progress)
@@ -122,7 +122,7 @@ def simulate(
     except OSError as error:
         raise click.ClickException(f"--plot {str(plot)!r} cannot be written: {error.strerror}") from error
     finally:
-        # The figures of a picture that could not be drawn are worth as much.
+        # Show the figures even if the picture cannot be written.
         if as_json:
             click.echo(json_text(figures_as_json(scenario, seed, figures)))
         else:
@@ -130,17 +130,17 @@ def simulate(
 
 
 def typed_options() -> Collection[str]:
-    """Return which options of the running command were typed."""
+    """Return the options of the running command that were typed."""
     context = click.get_current_context()
     return [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
 
 
 VALIDATION_OPTIONS = {"validates", "seed", "plot", "theme", "as_json", "jobs"}
-"""What can be said of a validation."""
+"""Options that apply to a validation."""
 
 
 def validate_simulator(*, seed: int, jobs: int | None, plot: Path | None, themes: Sequence[str], as_json: bool) -> None:
-    """Play the references, show how they compare, and exit with 1 where figures differ.
+    """Run the references, show the comparison, and exit with 1 if figures differ.
 
     Raises:
         WrongInput: an option was given that belongs to a scenario.
@@ -170,7 +170,7 @@ def validate_simulator(*, seed: int, jobs: int | None, plot: Path | None, themes
 
 @contextmanager
 def showing_progress(total: float, unit: str) -> Iterator[Callable[[float], None] | None]:
-    """Show on a terminal how much is done of all there is to do; it leaves nothing behind."""
+    """Show the progress on a terminal. The display disappears at the end."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -187,10 +187,10 @@ def showing_progress(total: float, unit: str) -> Iterator[Callable[[float], None
 
 
 def drawing_to(path: Path, themes: Sequence[str], module: str = "plot", function: str = "draw") -> Callable[..., None]:
-    """Return what draws something into a file, or into one for each theme: a function of a module that has matplotlib.
+    """Return a function that draws into one file for each theme, with a function of a module that uses matplotlib.
 
     Raises:
-        WrongInput: its name does not say which kind it is, its folder is missing, or matplotlib is.
+        WrongInput: the name of the file has no known suffix, or its folder or matplotlib is missing.
     """
     if path.suffix.lower() not in PLOTS:
         raise WrongInput(f"--plot {str(path)!r} must end in {' or '.join(PLOTS)}")

@@ -1,7 +1,7 @@
-"""``triclinium simulate --validate``: the published simulations and formulas, played and compared.
+"""``triclinium simulate --validate``: the published simulations and formulas, repeated and compared.
 
-The core has the plays, the expected figures and the permitted differences, in ``triclinium_core.tools.fleet.references``. Here the
-runs are spread over processes, and shown.
+The core has the simulations, the expected figures and the tolerances, in ``triclinium_core.tools.fleet.references``.
+This module distributes the runs over processes, and shows the results.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from triclinium._cli.simulate.running import heed_interrupts
 from triclinium_core.tools.fleet.references import REFERENCES, Experiment, Row
 
 OnRun = Callable[[int], None]
-"""Hears how many runs are done."""
+"""Callback with the number of finished runs."""
 
 SUBJECT_WIDTH, FIGURE_WIDTH = 28, 8
-"""Columns: a line has 60 at most."""
+"""Widths of columns: a line has at most 60 characters."""
 DECIMALS_MAX = 6
 
 
 def count_runs(experiments: Sequence[Experiment] = REFERENCES) -> int:
-    """Return how many runs there are in all."""
+    """Return the total number of runs."""
     return sum(experiment.runs for experiment in experiments)
 
 
 def validate(*, seed: int, jobs: int | None = None, on_run: OnRun = lambda runs: None) -> Sequence[Row]:
-    """Return all comparisons, in the order of the references; they do not depend on the number of processes.
+    """Return all comparisons in the order of the references. They do not depend on the number of processes.
 
     Args:
-        seed: of all runs; each has numbers of its own that follow from it.
-        jobs: processes; None for one for each processor.
-        on_run: hears how many runs are done.
+        seed: seed of all runs. The random numbers of each run are derived from it.
+        jobs: number of processes; None for one for each processor.
+        on_run: receives the number of finished runs.
 
     Raises:
         click.ClickException: a process died.
@@ -85,7 +85,7 @@ def _play_in_processes(runs: Sequence[tuple[int, int]], seed: int, processes: in
 
 
 def show_rows(rows: Sequence[Row]) -> None:
-    """Print a line for each comparison, under the name of its reference, and in the end how many agree."""
+    """Print a line for each comparison, under the name of its reference, and the number of matches at the end."""
     console = Console(highlight=False)
     title = f"{'quantity':{SUBJECT_WIDTH}} {'expected':>8} {'± within':>8} {'got':>8}"
     for reference, found in groupby(sorted(rows, key=_place_of(rows)), key=lambda row: row.reference):
@@ -98,7 +98,7 @@ def show_rows(rows: Sequence[Row]) -> None:
 
 
 def verdict(rows: Sequence[Row]) -> str:
-    """Return in one sentence how many figures agree."""
+    """Return the number of matching figures as a sentence."""
     agree = sum(row.ok for row in rows)
     if agree == len(rows):
         return f"All {agree} figures agree."
@@ -112,13 +112,13 @@ def rows_as_json(rows: Sequence[Row]) -> Sequence[str]:
 
 
 def _place_of(rows: Sequence[Row]) -> Callable[[Row], int]:
-    """Return what sorts rows by reference, in the order in which references come first."""
+    """Return a sort key for rows: the position of their reference in order of first occurrence."""
     places = {reference: place for place, reference in enumerate(dict.fromkeys(row.reference for row in rows))}
     return lambda row: places[row.reference]
 
 
 def _line(row: Row) -> str:
-    # As many decimals as the tolerance leaves any meaning to.
+    # Show as many decimals as the tolerance makes significant.
     decimals = 0 if row.tolerance == 0 else min(max(1 - math.floor(math.log10(row.tolerance)), 0), DECIMALS_MAX)
     figures = " ".join(
         f"{_number(value, decimals):>{FIGURE_WIDTH}}" for value in (row.expected, row.tolerance, row.got)

@@ -1,6 +1,6 @@
-"""The validation as a picture: what was published, how far it may differ, and what was simulated.
+"""Picture of the validation: the published figures, their tolerances, and the simulated figures.
 
-It needs matplotlib, which the extra ``plot`` brings, and neither a display nor a file of settings.
+It needs matplotlib from the extra ``plot``, but neither a display nor a settings file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from triclinium._cli.simulate.validation import verdict
 from triclinium_core.tools.fleet.references import Row
 
 WIDTH_INCHES, LINE_INCHES, PANEL_INCHES = 9.0, 0.16, 0.75
-"""A line for each figure, and what a panel takes beside its lines."""
+"""Sizes of a picture: its width, a line for each figure, and the rest of a panel."""
 MARGIN_INCHES = 0.75
 THEIRS_SIZE, OURS_SIZE = 6.0, 2.6
 BAND_HEIGHT = 0.16
@@ -27,7 +27,7 @@ BAND_HEIGHT = 0.16
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel shows one reference and one unit."""
+    """Panel for one reference and one unit."""
 
     reference: str
     unit: str
@@ -49,23 +49,23 @@ PANELS: Sequence[Sequence[Panel]] = (
         Panel("collapse by retries", "goodput/s", "collapse by retries: goodput/s of the others"),
     ),
 )
-"""Side by side, from above; the last row of panels shows all figures."""
+"""Rows of adjacent panels from the top. The last row of the picture shows all figures."""
 
 
 def draw_validation(rows: Sequence[Row], path: Path, *, theme: str = "light") -> None:
-    """Write the picture to ``path``, as what its name ends in: ``.svg`` or ``.png``.
+    """Write the picture to ``path`` in the format of its suffix: ``.svg`` or ``.png``.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     write(lambda: validation_picture(rows, THEMES[theme]), path)
 
 
 def validation_picture(rows: Sequence[Row], theme: Theme) -> Figure:
-    """Return the picture, in whatever style is set.
+    """Return the picture in the current style.
 
-    From above: what came of it; the simulations that many know, figure by figure; and of all figures how far they are from
-    what is expected, in tolerances.
+    From the top: the verdict, the figures of the well-known simulations, and the distance of all figures from the
+    expected ones, in tolerances.
     """
     references = list(dict.fromkeys(row.reference for row in rows))
     groups = [[_rows_of(rows, panel) for panel in panels] for panels in PANELS]
@@ -121,7 +121,7 @@ def _draw_figures(axes: Axes, panel: Panel, rows: Sequence[Row], theme: Theme) -
 
 
 def _draw_distances(axes: Axes, references: Sequence[str], rows: Sequence[Row], theme: Theme) -> None:
-    # A long name takes two lines.
+    # Break a long name into two lines.
     labels = [reference.replace(", ", ",\n") for reference in references]
     _style(axes, "all figures: distance from what is expected, in tolerances", labels, theme)
     axes.axvspan(-1, 1, color=theme.outage, linewidth=0, zorder=0)
