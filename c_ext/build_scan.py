@@ -1,4 +1,4 @@
-"""What cffi has to know to compile ``scan.c`` into ``triclinium_c._scan``; the compiler checks it against ``scan.h``."""
+"""Build of ``triclinium_c._scan`` with cffi; the compiler checks the declarations against ``scan.h``."""
 
 from __future__ import annotations
 

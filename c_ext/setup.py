@@ -1,4 +1,4 @@
-"""Builds the extension; everything else about the distribution stands in pyproject.toml."""
+"""Build of the extension module; pyproject.toml has the rest of the package metadata."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sysconfig
 
 from setuptools import setup
 
-# One wheel serves every CPython from 3.11 on; builds without the global lock have no stable ABI.
+# One wheel works with every CPython from 3.11 on; free-threaded builds have no stable ABI.
 STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 setup(

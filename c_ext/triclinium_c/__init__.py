@@ -1,4 +1,4 @@
-"""Bulk decoding of memcached binary headers in C; knows nothing of triclinium."""
+"""Bulk decoder of memcached binary headers in C. Independent of triclinium."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["FIELDS_PER_FRAME", "FRAMES_PER_CALL", "HeaderScanner", "MalformedHea
 FIELDS_PER_FRAME: int = lib.TRICLINIUM_FIELDS_PER_FRAME
 
 FRAMES_PER_CALL = 256
-"""Frames that one call into C decodes: 20 KiB of output, and the cost of the call no longer shows."""
+"""Number of frames that one call into C decodes: 20 KiB of output, enough to make the cost of the call negligible."""
 
 _scan_headers = lib.triclinium_scan_headers
 _unpack = ffi.unpack
@@ -20,8 +20,8 @@ class MalformedHeader(ValueError):
     """The first frame is impossible.
 
     Args:
-        code: -1 impossible magic, -2 frame larger than 30 MiB, -3 lengths that do not fit into the body.
-        offset: where the frame begins, in bytes.
+        code: -1 impossible magic, -2 frame larger than 30 MiB, -3 lengths that exceed the body.
+        offset: start of the frame in bytes.
     """
 
     def __init__(self, code: int, offset: int) -> None:
@@ -34,10 +34,10 @@ class MalformedHeader(ValueError):
 
 
 class HeaderScanner:
-    """A header decoder that is bound to one buffer. Not for several threads at a time.
+    """Header decoder for one buffer. Not thread-safe.
 
     Args:
-        buffer: must keep its size until ``release``; Python sees to that with BufferError.
+        buffer: must keep its size until ``release``; Python raises BufferError otherwise.
     """
 
     __slots__ = ("_bytes", "_out", "_size")
@@ -52,19 +52,19 @@ class HeaderScanner:
 
         Layout: flat ``[magic, opcode, status, datatype, opaque, cas, extras_start, key_start, value_start, frame_end]``
         per frame; a request has its vbucket in ``status``. Offsets count from the start of the buffer. A trailing
-        partial frame is left alone, but its header is checked as far as it is there.
+        partial frame is not consumed, but the part of its header that has arrived is checked.
 
         Args:
             start: offset of the first frame in bytes.
             end: offset in bytes behind the last byte received, ``0 <= start <= end <= len(buffer)``.
 
         Raises:
-            MalformedHeader: the first frame is impossible; an impossible frame further on ends the list before it.
+            MalformedHeader: the first frame is impossible; an impossible frame after it ends the list.
             ValueError: ``start`` or ``end`` lies outside the buffer, or the scanner was released.
 
         Source: kv_engine docs/BinaryProtocol.md, "Packet Structure".
         """
-        # C trusts these numbers.
+        # The C code does not check these numbers.
         if not 0 <= start <= end <= self._size:
             raise self._out_of_range(start, end)
         frames = _scan_headers(self._bytes, start, end, self._out, FRAMES_PER_CALL)
@@ -78,7 +78,7 @@ class HeaderScanner:
         return fields
 
     def release(self) -> None:
-        """Let go of the buffer, so that it may change its size; the scanner is of no use afterwards."""
+        """Release the buffer, which may then change its size. The scanner cannot be used again."""
         self._size = -1
         ffi.release(self._bytes)
 

@@ -1,4 +1,4 @@
-"""The version; the build reads it here. All three packages have the same one."""
+"""Version of the package, read by the build. All three packages have the same version."""
 
 from __future__ import annotations
 
