@@ -190,8 +190,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
         Always a checkpoint. If ``make`` raises or the operation ends during submission, the call cannot be cancelled.
 
         Args:
-            make: builds the operation from ``args`` and ``kwargs``; a pending cancellation may be noticed only
-                afterwards.
+            make: builds the operation from ``args`` and ``kwargs``, maybe although a cancellation is pending.
             strategy: strategy of the call; None for that of the block or the cluster. Ignored for an inquiry.
             parent: parent span of the call, or its shared call; None for the tracer's choice.
 
@@ -202,8 +201,7 @@ class ClusterDriver(MachineDriver[Event, Action, Asked, Outcome]):
             RuntimeError: it is called in another trio run; this is not a checkpoint.
             Exception: ``make`` raised it, or ``parent`` is not a span; nothing was sent.
 
-        Cancellation: if it is pending, nothing is sent. Later, the operation is abandoned; a write may have been
-        applied.
+        Cancellation: if it is pending, nothing is sent. Later, the operation is abandoned; a write may be applied.
         """
         if get_ident() != self._thread:
             self.check_caller()

@@ -55,9 +55,7 @@ class Queries:
         parent_span: RequestSpan | None = None,
         **named: object,
     ) -> AbstractAsyncContextManager[QueryResult[Row]]:
-        """Run a statement, and give the block its rows.
-
-        ``async with cluster.query(...) as result: async for row in result: ...``.
+        """Run a statement, and give the block its rows: ``async with cluster.query(...) as result``.
 
         Values for ``?`` or ``$1`` follow the statement. A keyword that is not an option is the parameter of that name,
         which must occur in the statement. :class:`QueryRequest

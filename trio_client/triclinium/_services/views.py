@@ -62,9 +62,7 @@ class ViewQueries:
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ViewResult]:
-        """Query a view, and give the block its rows.
-
-        ``async with bucket.view_query(...) as result: async for row in result: ...``.
+        """Query a view, and give the block its rows: ``async with bucket.view_query(...) as result``.
 
         :class:`ViewOptions <triclinium_core.services.views.options.ViewOptions>` describes the options. ``namespace``
         is the namespace of the design document, whose name is given without ``dev_``.

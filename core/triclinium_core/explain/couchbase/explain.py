@@ -152,11 +152,8 @@ def _require_unsent_reason(service: Service, event: type[SocketClosed | Dispatch
 def explain(case: CouchbaseCase) -> Explanation:
     """Return the outcome of the request of ``case`` and its reasons, by running the client's own retry machine.
 
-    The strategy is asked as in the client. If one of this package's stateless strategies refuses, it is asked again to
-    find the reason. A token strategy first has to permit the previous retries.
-
-    Raises:
-        InvalidArgumentException: a token strategy does not permit so many retries.
+    The strategy decides as in the client. If one of this package's stateless strategies refuses, it is asked again to
+    find the reason. A token strategy has to permit the previous retries, or InvalidArgumentException is raised.
     """
     idempotent, idempotent_clause = _idempotency(case)
     lender = _lender(case)
