@@ -57,9 +57,8 @@ class Queries:
     ) -> AbstractAsyncContextManager[QueryResult[Row]]:
         """Run a statement, and give the block its rows: ``async with cluster.query(...) as result``.
 
-        Values for ``?`` or ``$1`` follow the statement. A keyword that is not an option is the parameter of that name,
-        which must occur in the statement. :class:`QueryRequest
-        <triclinium_core.services.query.query_request.QueryRequest>` describes the options.
+        Values for ``?`` or ``$1`` follow the statement. Other keywords are named parameters of the statement. Options:
+        :class:`QueryRequest <triclinium_core.services.query.query_request.QueryRequest>`.
 
         Args:
             named_parameters: parameters of any name, including names of options.
