@@ -1,0 +1,1 @@
+"""English of the project: its sentences, a sieve for phrases to rewrite, and a random sample for readers."""
