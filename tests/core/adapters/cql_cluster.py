@@ -1,6 +1,6 @@
-"""Nodes that speak as much CQL v4 as ``cassandra-driver`` needs, on loopback, and answer statements by a script.
+"""Scripted nodes for ``cassandra-driver``: they speak the necessary part of CQL v4 on loopback.
 
-Everything about the cluster itself is answered truthfully: each node names itself and the others.
+A script answers the statements. Queries of the system tables get true answers: each node lists itself and the others.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from triclinium_core.retry.cassandra import ConsistencyLevel, errors
 HOST = "127.0.0.1"
 
 HEADER = struct.Struct(">BBhBI")
-"""Version, flags, stream, opcode, size of the body."""
+"""Fields of a header: version, flags, stream, opcode, size of the body."""
 RESPONSE_V4 = 0x84
 
 
 class Opcode(IntEnum):
-    """Kinds of messages."""
+    """Opcodes of messages."""
 
     ERROR = 0x00
     STARTUP = 0x01
@@ -46,32 +46,32 @@ GLOBAL_TABLE = 1
 VARCHAR, INT, UUID_TYPE, INET = 0x0D, 0x09, 0x0C, 0x10
 
 SUPPORTED_OPTIONS = b"\0\2\0\13CQL_VERSION\0\1\0\0053.4.7\0\13COMPRESSION\0\0"
-"""A version, and no compression."""
+"""The CQL version, and no compression."""
 
 STATEMENT_ID = b"statement"
 SCHEMA_VERSION = UUID(int=1)
 
 Cell = str | int | UUID | bytes
-"""bytes are an IPv4 address."""
+"""Value of a cell; bytes are an IPv4 address."""
 
 
 class Asked(NamedTuple):
-    """One request that a node got; a PREPARE has no level."""
+    """A request that a node received; a PREPARE has no consistency level."""
 
     node: int
     consistency: ConsistencyLevel | None
 
 
 Answer = errors.CassandraError | None
-"""A row where it is None. ``ClosedConnection`` hangs up."""
+"""Response of a node: None means a row. ``ClosedConnection`` closes the connection."""
 Script = Callable[[Asked], Answer]
 
 
 class CqlCluster:
-    """Several nodes; a context manager that stops them and closes the connections that clients have left open.
+    """Several nodes. Leaving the context manager stops them and closes the connections that clients have left open.
 
     Args:
-        script: what they answer to a statement.
+        script: returns the response to a statement.
     """
 
     def __init__(self, script: Script, *, nodes: int = 3) -> None:
@@ -96,11 +96,11 @@ class CqlCluster:
 
     @property
     def ports(self) -> Sequence[int]:
-        """Where the nodes listen, in their order."""
+        """Listening ports of the nodes, in order."""
         return [server.port for server in self._servers]
 
     def answer(self, asked: Asked) -> Answer:
-        """Note a request and return what the script says to it."""
+        """Record a request and return the script's response."""
         self.asked.append(asked)
         return self.script(asked)
 
@@ -126,7 +126,7 @@ class _Server(socketserver.ThreadingTCPServer):
     def close_connections(self) -> None:
         """End the reads of all connections; ``server_close`` waits for these reads."""
         for connection in self._open.copy():
-            # The client may have closed it in the meantime.
+            # The client may have closed the connection in the meantime.
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 

@@ -1,4 +1,4 @@
-"""ERROR frames as ``cassandra-driver`` decodes them, in the words of ``from_wire``."""
+"""ERROR frames decoded by ``cassandra-driver`` and passed to ``from_wire`` with our field names."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NAMES: Mapping[str, str] = {
     "data_retrieved": "data_present",
     "error_code_map": "reasons",
 }
-"""What the driver calls a field of ours; the rest have the same name."""
+"""Our name for each field that the driver names differently."""
 
 
 def from_driver(answer: protocol.ErrorMessage) -> CoordinatorError:
-    """Return the error that an answer stands for, of all that the driver has read of it."""
+    """Return our error for a decoded ERROR frame, with all fields that the driver decoded."""
     info = {"statement_id": answer.info} if isinstance(answer.info, bytes) else answer.info or {}
     fields = {NAMES.get(name, name): value for name, value in info.items() if value is not None}
     if "write_type" in fields:

@@ -1,4 +1,4 @@
-"""A service for smithy-core's own request pipeline: what it answers is a script, and nothing leaves the process."""
+"""A scripted service for smithy-core's own request pipeline; no request leaves the process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOWHERE = URI(host="service.test")
 
 
 def fault(*, throttling: bool = False, retry_after: float | None = None, safe: bool | None = True) -> CallError:
-    """Return an error as clients raise it, with all that strategies read."""
+    """Return an error as clients raise it, with all attributes that strategies read."""
     return CallError(
         message="no luck", fault="server", is_retry_safe=safe, is_throttling_error=throttling, retry_after=retry_after
     )
@@ -32,15 +32,15 @@ def fault(*, throttling: bool = False, retry_after: float | None = None, safe: b
 
 @dataclass
 class Service:
-    """Protocol, transport and endpoint of an operation at once.
+    """Protocol, transport and endpoint resolver of an operation in one object.
 
     Args:
-        answers: for each attempt, an error to raise or what to return.
+        answers: for each attempt, the exception to raise or the output to return.
     """
 
     answers: Iterable[object]
     sent: int = 0
-    """Attempts that it has seen."""
+    """Number of attempts received."""
     TIMEOUT_EXCEPTIONS: tuple[type[Exception], ...] = (TimeoutError,)
     id: ShapeID = field(default_factory=lambda: ShapeID("test#protocol"))
     _script: Iterator[object] = field(init=False)
@@ -53,7 +53,7 @@ class Service:
         return SimpleNamespace(destination=NOWHERE, body=b"")
 
     def set_service_endpoint(self, *, request: Any, endpoint: Any) -> Any:
-        """Return the request; there is one endpoint."""
+        """Return the request unchanged; there is only one endpoint."""
         return request
 
     async def resolve_endpoint(self, params: Any) -> Any:
@@ -61,7 +61,7 @@ class Service:
         return Endpoint(uri=NOWHERE)
 
     async def send(self, request: Any) -> Any:
-        """Return what the script says, or raise what the transport raises."""
+        """Return the script's next item, or raise it if it is a transport exception."""
         self.sent += 1
         answer = next(self._script)
         if isinstance(answer, Exception) and not isinstance(answer, CallError):
@@ -75,12 +75,12 @@ class Service:
         return response
 
     def extract_response_metadata(self, **arguments: object) -> Any:
-        """Return nothing about the response."""
+        """Return empty metadata."""
         return EMPTY_RESPONSE_METADATA
 
 
 async def call(service: Service, strategy: Any, *, scope: str | None = None, long_poll: bool = False) -> Any:
-    """Make one call through the real pipeline, and return its output."""
+    """Make one call through the real pipeline and return its output."""
     structure = Schema(id=ShapeID("test#Nothing"), shape_type=ShapeType.STRUCTURE)
     operation = APIOperation(
         input=SimpleNamespace,

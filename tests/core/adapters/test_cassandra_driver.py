@@ -1,4 +1,7 @@
-"""The adapter for ``cassandra-driver``: its tables against the package's, and each question, asked as the driver asks."""
+"""Adapter for ``cassandra-driver``:
+
+its tables compared with the package, and each callback called as the driver does.
+"""
 
 from __future__ import annotations
 
@@ -37,39 +40,39 @@ STATEMENTS = [IDEMPOTENT, NOT_IDEMPOTENT, BatchStatement()]
 READ: dict[str, Any] = {"consistency": 4, "required_responses": 2, "received_responses": 1, "data_retrieved": False}
 WRITE: dict[str, Any] = {"consistency": 4, "required_responses": 2, "received_responses": 1, "write_type": 0}
 UNAVAILABLE: dict[str, Any] = {"consistency": 4, "required_replicas": 2, "alive_replicas": 1}
-"""What the driver takes from an ERROR frame."""
+"""Arguments that the driver takes from an ERROR frame."""
 
 
 def server_error(kind: type = protocol.ServerError) -> Any:
-    """Return what the driver makes of an ERROR frame."""
+    """Return the driver's exception for an ERROR frame."""
     return kind(code=kind.error_code, message="oops", info=None)  # type: ignore[attr-defined]
 
 
-def test_every_level_of_the_driver_is_known() -> None:
-    """Names and values are those of the driver, and none is left out."""
+def test_levels_match_the_driver() -> None:
+    """The adapter has all consistency levels of the driver, with equal names and values."""
     assert cassandra.ConsistencyLevel.value_to_name == {value: level.name for value, level in adapter.LEVELS.items()}
 
 
-def test_every_write_type_of_the_driver_is_known() -> None:
-    """Names and values are those of the driver, and none is left out."""
+def test_write_types_match_the_driver() -> None:
+    """The adapter has all write types of the driver, with equal names and values."""
     assert cassandra.WriteType.value_to_name == {value: kind.name for value, kind in adapter.WRITE_TYPES.items()}
 
 
-def test_every_step_but_one_has_a_decision() -> None:
-    """The driver prepares anew by itself; all that is left it knows under a number of its own."""
+def test_every_step_except_reprepare_has_a_decision() -> None:
+    """Each step except REPREPARE, which the driver does by itself, maps to a decision number of the driver."""
     assert set(Step) - {Step.REPREPARE} == set(adapter.DECISIONS)
     assert {SAME, NEXT, THROW, IGNORED} == set(adapter.DECISIONS.values())
 
 
 def test_errors_have_the_codes_of_the_driver() -> None:
-    """A class of the driver stands beside ours for the same code."""
+    """Our error class and the driver's for the same message have the same error code."""
     assert {getattr(theirs, "error_code", None): ours for theirs, ours in adapter.ERRORS.items()} == {
         ours.code: ours for ours in adapter.ERRORS.values()
     }
 
 
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the extra that brings the package."""
+def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the package, importing the adapter raises ImportError, which names the extra to install."""
     monkeypatch.delitem(sys.modules, adapter.__name__)
     monkeypatch.setitem(sys.modules, "cassandra", None)
 
@@ -78,14 +81,14 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @rows("policy", [None, DefaultRetryPolicy, policies.RetryPolicy()])
-def test_what_is_no_policy(policy: Any) -> None:
-    """A class, or a policy of the driver's own, is refused when the adapter is made."""
+def test_invalid_policy_is_refused(policy: Any) -> None:
+    """None, a class or the driver's own policy raises ArgumentError when the adapter is made."""
     with pytest.raises(ArgumentError, match="policy="):
         DriverRetryPolicy(policy)
 
 
-def test_it_is_a_policy_of_the_driver() -> None:
-    """It is one by type, and shows what it asks."""
+def test_adapter_is_a_driver_policy() -> None:
+    """The adapter is an instance of the driver's RetryPolicy and exposes the wrapped policy."""
     policy = DefaultRetryPolicy()
     adapted = DriverRetryPolicy(policy)
 
@@ -112,7 +115,7 @@ def test_it_is_a_policy_of_the_driver() -> None:
     ],
 )
 def test_verdicts(verdict: verdicts.RetryVerdict, answer: adapter.DriverAnswer) -> None:
-    """Each verdict is what the driver calls it, from each of the four questions."""
+    """Each of the four callbacks translates each verdict to the driver's decision and level."""
     adapted = DriverRetryPolicy(Always(verdict))
 
     assert answer == adapted.on_read_timeout(IDEMPOTENT, retry_num=0, **READ)
@@ -154,8 +157,10 @@ def test_verdicts(verdict: verdicts.RetryVerdict, answer: adapter.DriverAnswer) 
         ),
     ],
 )
-def test_figures(method: str, statement: object, figures: dict[str, Any], ours: dict[str, Any]) -> None:
-    """They arrive in our words; those of reads and of missing replicas for any statement."""
+def test_figures_reach_the_policy(
+    method: str, statement: object, figures: dict[str, Any], ours: dict[str, Any]
+) -> None:
+    """The policy gets the figures in our names and types, for reads and unavailable replicas with any statement."""
     policy = Always(verdicts.RETHROW)
     getattr(DriverRetryPolicy(policy), method)(statement, retry_num=3, **figures)
 
@@ -175,7 +180,7 @@ def test_figures(method: str, statement: object, figures: dict[str, Any], ours: 
     ],
 )
 def test_request_errors(error: Exception, method: str, kind: type[errors.CassandraError]) -> None:
-    """Errors go to the method for their kind, in our class, with the driver's own as their cause."""
+    """Each error calls the policy's method for its kind, with our class, whose cause is the driver's exception."""
     policy = Always(verdicts.RETHROW)
     DriverRetryPolicy(policy).on_request_error(IDEMPOTENT, 4, error=error, retry_num=3)
     ((asked, arguments),) = policy.asked
@@ -186,8 +191,8 @@ def test_request_errors(error: Exception, method: str, kind: type[errors.Cassand
 
 
 @rows("statement", [NOT_IDEMPOTENT, BatchStatement(), object()])
-def test_statements_that_are_not_idempotent(statement: object) -> None:
-    """Nobody is asked about them where the write may have been applied."""
+def test_non_idempotent_statements_are_rethrown(statement: object) -> None:
+    """If a non-idempotent write may have been applied, the adapter rethrows without consulting the policy."""
     adapted = DriverRetryPolicy(never_asked())
 
     assert (THROW, None) == adapted.on_write_timeout(statement, retry_num=0, **WRITE)
@@ -196,15 +201,15 @@ def test_statements_that_are_not_idempotent(statement: object) -> None:
 
 
 @rows("statement", [IDEMPOTENT, NOT_IDEMPOTENT, None])
-def test_bootstrapping(statement: object) -> None:
-    """A node that is bootstrapping has done nothing, so the next one is tried for any statement, and nobody is asked."""
+def test_bootstrapping_node_retries_the_next(statement: object) -> None:
+    """A bootstrapping node has applied nothing, so any statement goes to the next node without the policy."""
     error = server_error(protocol.IsBootstrappingErrorMessage)
 
     assert (NEXT, None) == DriverRetryPolicy(never_asked()).on_request_error(statement, 4, error=error, retry_num=0)
 
 
-def test_preparing() -> None:
-    """A PREPARE, which has no statement, counts as idempotent and has no level; nobody is asked about timeouts."""
+def test_prepare_counts_as_idempotent() -> None:
+    """A PREPARE counts as idempotent and has no level; Unavailable is rethrown, and IGNORE is not permitted."""
     adapted = DriverRetryPolicy(Always(verdicts.RetryVerdict(verdicts.RetryDecision.RETRY_NEXT, ConsistencyLevel.ONE)))
 
     assert (NEXT, None) == adapted.on_request_error(None, None, error=server_error(), retry_num=0)
@@ -225,15 +230,15 @@ def test_preparing() -> None:
         ("on_unavailable", {**UNAVAILABLE, "alive_replicas": -1}),
     ],
 )
-def test_figures_that_cannot_be(method: str, figures: dict[str, Any]) -> None:
-    """The caller gets what the coordinator said, and no policy is asked to make sense of it."""
+def test_invalid_figures_are_rethrown(method: str, figures: dict[str, Any]) -> None:
+    """Invalid figures from the driver rethrow the coordinator's error without consulting the policy."""
     question = getattr(DriverRetryPolicy(never_asked()), method)
 
     assert (THROW, None) == question(IDEMPOTENT, retry_num=0, **figures)
 
 
-def test_policies_that_fail() -> None:
-    """The error says what failed on what, and has what the policy raised as its cause."""
+def test_failing_policy_raises_policy_failed() -> None:
+    """A policy's exception raises PolicyFailed, which names the failure and notes the node's response."""
     adapted = DriverRetryPolicy(Always(ZeroDivisionError("oops")))
     with pytest.raises(errors.PolicyFailed, match="the retry policy failed on Unavailable") as caught:
         adapted.on_unavailable(IDEMPOTENT, retry_num=0, **UNAVAILABLE)
@@ -243,8 +248,8 @@ def test_policies_that_fail() -> None:
 
 
 @rows(("method", "failure"), [("on_unavailable", UNAVAILABLE), ("on_read_timeout", READ)])
-def test_policies_that_fail_leave_no_doubt(method: str, failure: dict[str, Any]) -> None:
-    """The error of a policy that fails says that a statement that is not idempotent was not applied."""
+def test_policy_failed_says_not_applied(method: str, failure: dict[str, Any]) -> None:
+    """PolicyFailed says that a non-idempotent statement was certainly not applied."""
     question = getattr(DriverRetryPolicy(Always(ZeroDivisionError("oops"))), method)
     with pytest.raises(errors.PolicyFailed, match="certainly not applied"):
         question(NOT_IDEMPOTENT, retry_num=0, **failure)
@@ -252,8 +257,8 @@ def test_policies_that_fail_leave_no_doubt(method: str, failure: dict[str, Any])
 
 @rows("received", range(5))
 @rows("retry_num", [0, 1])
-def test_where_the_driver_agrees(received: int, retry_num: int) -> None:
-    """Over small reads at QUORUM the answers are those of the driver's own two policies."""
+def test_agrees_with_the_drivers_own_policies(received: int, retry_num: int) -> None:
+    """The decisions for small reads at QUORUM equal those of the driver's own two policies."""
     with pytest.warns(DeprecationWarning, match="DowngradingConsistencyRetryPolicy"):
         downgrading = policies.DowngradingConsistencyRetryPolicy()
     pairs = [
@@ -264,6 +269,6 @@ def test_where_the_driver_agrees(received: int, retry_num: int) -> None:
         for data_retrieved in (False, True):
             figures = {**READ, "received_responses": received, "data_retrieved": data_retrieved}
             decision, level = theirs.on_read_timeout(IDEMPOTENT, retry_num=retry_num, **figures)
-            # The driver's own names the level it was asked about where it keeps it.
+            # The driver's own policy also names the unchanged level.
             kept = None if level == figures["consistency"] else level
             assert (decision, kept) == ours.on_read_timeout(IDEMPOTENT, retry_num=retry_num, **figures)

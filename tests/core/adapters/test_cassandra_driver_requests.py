@@ -1,7 +1,7 @@
-"""Our policies inside the real ``ResponseFuture`` of ``cassandra-driver``, against nodes that answer by a script.
+"""Our policies in the real ``ResponseFuture`` of ``cassandra-driver``, against scripted nodes.
 
-What the driver does with a policy of ours is held against our own request machine: the same requests go to the same
-nodes at the same levels, and end alike.
+The driver with one of our policies is compared with our own request machine: both send the same requests to the same
+nodes at the same levels, with the same result.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ONE, TWO, QUORUM, SERIAL = (
 NODES = range(3)
 
 SAFETY_NET_SECONDS = 60.0
-"""A request that has no answer by then has hung, and its test fails."""
+"""Seconds until a request without a response fails its test."""
 
 OURS: dict[type[Exception], type[errors.CassandraError]] = {
     NoHostAvailable: errors.AllNodesFailed,
@@ -68,27 +68,27 @@ OURS: dict[type[Exception], type[errors.CassandraError]] = {
 
 
 class Run(NamedTuple):
-    """How a request ended, and what the nodes got of it."""
+    """Result of a request, and the requests that the nodes received."""
 
     ending: object
-    """A row, None for none, or the class of the error."""
+    """A row, None for no row, or the class of the error."""
     asked: Sequence[tuple[Hashable, ConsistencyLevel | None]]
 
 
 class InOrder(RoundRobinPolicy):  # type: ignore[misc]  # The package has no types.
-    """Plans that begin with the first node and end with the last."""
+    """Load balancing that tries the nodes in their order."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         super().__init__()
         self._ports = ports
 
     def make_query_plan(self, working_keyspace: object = None, query: object = None) -> list[Any]:
-        """Return all nodes."""
+        """Return all live nodes in their order."""
         return sorted(self._live_hosts, key=lambda host: self._ports.index(host.endpoint.port))
 
 
 class Client:
-    """A client of the driver; a context manager that ends it."""
+    """A client of the driver; leaving the context manager shuts it down."""
 
     def __init__(self, nodes: CqlCluster, policy: RetryPolicy) -> None:
         profile = ExecutionProfile(
@@ -116,7 +116,7 @@ class Client:
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[CqlCluster]:
-    """Give the module three nodes, which answer with a row unless told otherwise."""
+    """Yield three nodes, shared by the module, which by default respond with a row."""
     with CqlCluster(lambda asked: None) as cluster:
         yield cluster
 
@@ -129,7 +129,7 @@ def play_in_driver(
     idempotent: bool = True,
     level: ConsistencyLevel = QUORUM,
 ) -> Run:
-    """Play a request in the driver; each node answers what stands in its list, and a row from then on."""
+    """Run a request in the driver; each node sends the responses of its list, and rows afterwards."""
 
     def script(asked: Asked) -> Answer:
         earlier = sum(other.node == asked.node for other in nodes.asked) - 1
@@ -155,7 +155,7 @@ def play_in_driver(
 def play_in_machine(
     answers: Sequence[Sequence[Answer]], policy: RetryPolicy, *, idempotent: bool, level: ConsistencyLevel
 ) -> Run:
-    """Play a request in our own machine."""
+    """Run a request in our own machine."""
     scripts: dict[Hashable, Script] = {
         node: [answer or ROWS for answer in answers[node]] if node < len(answers) else [] for node in NODES
     }
@@ -165,17 +165,17 @@ def play_in_machine(
 
 
 def unavailable(required: int, alive: int, level: ConsistencyLevel = QUORUM) -> errors.Unavailable:
-    """Return an UNAVAILABLE."""
+    """Return an UNAVAILABLE error."""
     return errors.Unavailable(consistency=level, required=required, alive=alive)
 
 
 def read(received: int, block_for: int, *, data: bool = False) -> errors.ReadTimeout:
-    """Return a READ_TIMEOUT."""
+    """Return a READ_TIMEOUT error."""
     return errors.ReadTimeout(consistency=QUORUM, block_for=block_for, received=received, data_present=data)
 
 
 def write(write_type: WriteType, received: int, block_for: int) -> errors.WriteTimeout:
-    """Return a WRITE_TIMEOUT."""
+    """Return a WRITE_TIMEOUT error."""
     return errors.WriteTimeout(consistency=QUORUM, write_type=write_type, block_for=block_for, received=received)
 
 
@@ -198,16 +198,16 @@ asked_about = st.one_of(
     ),
     st.sampled_from([SERVER, errors.Overloaded("busy"), errors.TruncateError("no")]),
 )
-"""What the driver asks a policy about, and rows."""
+"""Rows, and the errors for which the driver consults a policy."""
 
 never_asked_about = st.sampled_from(
     [errors.ReadFailure("1/2"), errors.WriteFailure("1/2"), errors.InvalidQuery("what?")]
 )
-"""What it raises by itself; both policies would rethrow the first two, and nobody is asked about the third."""
+"""Errors that both machines raise: the policies rethrow the first two and are not consulted about the third."""
 
 
 def scripts(answers: st.SearchStrategy[Answer]) -> st.SearchStrategy[list[list[Answer]]]:
-    """Return what the three nodes answer."""
+    """Return the responses of the three nodes."""
     return st.lists(st.lists(answers, max_size=4), min_size=3, max_size=3)
 
 
@@ -218,7 +218,7 @@ verdicts = st.one_of(
 
 
 class Scenario(NamedTuple):
-    """What nodes answer, and what becomes of it."""
+    """Responses of the nodes, and the expected result."""
 
     answers: Sequence[Sequence[Answer]]
     policy: RetryPolicy
@@ -259,14 +259,14 @@ SCENARIOS = [
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_scenarios(nodes: CqlCluster, scenario: Scenario) -> None:
-    """A request goes where the policy sends it, at the level that it names, and ends as it decides."""
+    """The driver sends a request to the nodes and at the levels that the policy chooses, and gives its result."""
     run = play_in_driver(nodes, scenario.answers, scenario.policy, idempotent=scenario.idempotent)
 
     assert Run(scenario.ending, scenario.asked) == run
 
 
-def test_what_bootstrapping_counts(nodes: CqlCluster) -> None:
-    """The driver counts a node that is bootstrapping, so that the next one's first failure is the second."""
+def test_driver_counts_a_bootstrapping_node(nodes: CqlCluster) -> None:
+    """The driver counts a bootstrapping node as a retry; our machine does not."""
     answers: list[list[Answer]] = [[errors.Bootstrapping("joining")], [unavailable(2, 1)]]
 
     assert errors.Unavailable is play_in_driver(nodes, answers, DOWNGRADING).ending
@@ -274,16 +274,16 @@ def test_what_bootstrapping_counts(nodes: CqlCluster) -> None:
 
 
 @pytest.mark.parametrize("error", [errors.CdcWriteFailure("full"), errors.FunctionFailure("throws")])
-def test_what_no_policy_hears_of(nodes: CqlCluster, error: errors.CoordinatorError) -> None:
-    """The driver raises by itself what it has no question for."""
+def test_driver_raises_without_the_policy(nodes: CqlCluster, error: errors.CoordinatorError) -> None:
+    """The driver raises errors for which it has no callback without consulting the policy."""
     policy = Always(RETRY_NEXT)
 
     assert [(0, QUORUM)] == play_in_driver(nodes, [[error]], policy).asked
     assert [] == policy.asked
 
 
-def test_preparing(nodes: CqlCluster) -> None:
-    """About a PREPARE the driver asks a policy of its own, whatever the profile has."""
+def test_prepare_uses_the_drivers_own_policy(nodes: CqlCluster) -> None:
+    """The driver consults its own policy about a PREPARE, never the profile's."""
     nodes.asked.clear()
     nodes.script = lambda asked: SERVER if asked == (0, None) else None
     policy = Always(RETHROW)
@@ -295,8 +295,8 @@ def test_preparing(nodes: CqlCluster) -> None:
 
 
 @pytest.mark.parametrize("answer", [ZeroDivisionError("oops"), None, "RETRY_NEXT", (0, None)])
-def test_policies_that_fail(nodes: CqlCluster, answer: object) -> None:
-    """What a policy raises reaches the caller, with what the node answered; nothing else is taken for a verdict."""
+def test_failing_policy_reaches_the_caller(nodes: CqlCluster, answer: object) -> None:
+    """A policy's exception or invalid verdict raises PolicyFailed, with the node's response as a note."""
     with pytest.raises(errors.PolicyFailed) as caught:
         play_in_driver(nodes, [[unavailable(2, 1)]], Always(answer))
 
@@ -314,17 +314,17 @@ def test_policies_that_fail(nodes: CqlCluster, answer: object) -> None:
 def test_agrees_with_the_machine(
     nodes: CqlCluster, answers: list[list[Answer]], policy: RetryPolicy, idempotent: bool, level: ConsistencyLevel
 ) -> None:
-    """Whatever the nodes answer, the driver with a policy of ours asks whom our machine asks, and ends as it does."""
+    """The driver with our policy sends the same requests as our machine, with the same result, for any responses."""
     expected = play_in_machine(answers, policy, idempotent=idempotent, level=level)
 
     assert expected == play_in_driver(nodes, answers, policy, idempotent=idempotent, level=level)
 
 
 @given(answers=scripts(asked_about), verdict=verdicts, idempotent=st.booleans())
-def test_policies_of_ones_own_agree_too(
+def test_custom_policies_agree_with_the_machine(
     nodes: CqlCluster, answers: list[list[Answer]], verdict: RetryVerdict, idempotent: bool
 ) -> None:
-    """The same for a policy that always gives one verdict."""
+    """The driver and our machine also agree under a policy that always gives one verdict."""
     policy = Always(verdict)
     expected = play_in_machine(answers, policy, idempotent=idempotent, level=QUORUM)
 

@@ -11,14 +11,14 @@ from tests.core.adapters.cql_cluster import HEADER, HOST, RESPONSE_V4, SUPPORTED
 pytestmark = pytest.mark.native
 
 
-def test_a_cluster_ends_while_a_client_is_connected() -> None:
-    """A cluster that ends closes connections that a client has left open, and does not wait for the client."""
+def test_cluster_stops_while_a_client_is_connected() -> None:
+    """Stopping a cluster closes the connections that clients have left open, without waiting for the clients."""
     request = HEADER.pack(4, 0, 1, Opcode.OPTIONS, 0)
     supported = HEADER.pack(RESPONSE_V4, 0, 1, Opcode.SUPPORTED, len(SUPPORTED_OPTIONS)) + SUPPORTED_OPTIONS
     with CqlCluster(lambda asked: None) as cluster:
         clients = [socket.create_connection((HOST, port)) for port in cluster.ports]
         for client in clients:
-            # A node has accepted the connections that it has answered on.
+            # A response proves that the node has accepted the connection.
             client.sendall(request)
             assert supported == client.recv(len(supported), socket.MSG_WAITALL)
 

@@ -1,4 +1,4 @@
-"""The bytes of ERROR frames, decoded by cassandra-driver, become our errors with every figure that was on the wire."""
+"""ERROR frames decoded by cassandra-driver give our errors with all figures of the frame."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ WROTE: Mapping[str, object] = {"write_type": WriteType.BATCH_LOG}
         ),
     ],
 )
-def test_every_body(
+def test_every_error_body_is_decoded(
     kind: type[errors.CoordinatorError], version: int, body: bytes, expected: Mapping[str, object]
 ) -> None:
-    """In both versions of the protocol, with what the node says."""
+    """The body of each error is decoded completely, in protocol versions 4 and 5, with the node's message."""
     frame = BytesIO(struct.pack("!i", kind.code) + string(SAID) + body)
     error = from_driver(protocol.ErrorMessage.recv_body(frame, version))
 
@@ -77,8 +77,8 @@ def test_every_body(
     assert expected == {name: getattr(error, name) for name in expected}
 
 
-def test_a_code_of_a_later_version() -> None:
-    """It is kept with its words in an error that no policy is asked about."""
+def test_unknown_code_keeps_its_message() -> None:
+    """A code of a later version gives a CoordinatorError with its code and message."""
     frame = BytesIO(struct.pack("!i", 0x7777) + string(SAID))
     error = from_driver(protocol.ErrorMessage.recv_body(frame, 5))
 

@@ -1,4 +1,4 @@
-"""Our strategies inside smithy-core itself: its resolver takes them, and its pipeline retries as they say.
+"""Our strategies in smithy-core: its resolver accepts them and its pipeline retries by their decisions.
 
 smithy-core needs Python 3.12; ``conftest.py`` says where these tests run.
 """
@@ -25,7 +25,7 @@ CAPACITY = 500
 
 
 def standard(*, max_attempts: int = 3, quota_capacity: int = CAPACITY) -> smithy.StandardRetryStrategy:
-    """Return a strategy without jitter: it waits for 0.05 s, 0.1 s, 0.2 s …"""
+    """Return a strategy without jitter, with delays of 0.05 s, 0.1 s, 0.2 s …"""
     rng = random.Random(7)
     return smithy.StandardRetryStrategy(
         rng=rng,
@@ -37,14 +37,14 @@ def standard(*, max_attempts: int = 3, quota_capacity: int = CAPACITY) -> smithy
 
 
 async def failure(service: Service, strategy: object, *, long_poll: bool = False) -> SmithyError:
-    """Make a call that fails, and return its error."""
+    """Make a call that fails and return its error."""
     with pytest.raises(SmithyError) as caught:
         await call(service, strategy, long_poll=long_poll)
     return caught.value
 
 
-def test_the_resolver_of_a_client_takes_it() -> None:
-    """It is returned as it is, whatever mode and number of attempts the environment names."""
+def test_client_resolver_accepts_the_adapter() -> None:
+    """The resolver returns the adapter unchanged, also with another mode and number of attempts."""
     strategy = SmithyCoreRetryStrategy(standard())
     resolved, _ = run(
         RetryStrategyResolver().resolve_retry_strategy(retry_strategy=strategy, retry_mode="simple", max_attempts=9)
@@ -55,8 +55,8 @@ def test_the_resolver_of_a_client_takes_it() -> None:
 
 
 @pytest.mark.parametrize("bare", [standard(), smithy.SimpleRetryStrategy(rng=random.Random(7))])
-def test_both_shipped_strategies_fit(bare: smithy.StandardRetryStrategy | smithy.SimpleRetryStrategy) -> None:
-    """What smithy-core looks for besides the methods is the strategy's own."""
+def test_both_strategies_fit(bare: smithy.StandardRetryStrategy | smithy.SimpleRetryStrategy) -> None:
+    """The adapter exposes the strategy's own ``max_attempts`` and backoff strategy to smithy-core."""
     strategy = SmithyCoreRetryStrategy(bare)
 
     assert bare.max_attempts == strategy.max_attempts
@@ -64,8 +64,8 @@ def test_both_shipped_strategies_fit(bare: smithy.StandardRetryStrategy | smithy
     assert 0.0 == strategy.backoff_strategy.compute_next_backoff_delay(0)
 
 
-def test_retried_until_it_works() -> None:
-    """The pipeline waits for our delays, and sends again."""
+def test_retried_until_success() -> None:
+    """The pipeline waits for our delays and sends the request again until it succeeds."""
     service = Service([fault(), fault(), "answer"])
     answer, seconds = run(call(service, SmithyCoreRetryStrategy(standard())))
 
@@ -73,20 +73,20 @@ def test_retried_until_it_works() -> None:
     assert pytest.approx(0.05 + 0.1) == seconds
 
 
-def test_throttling_and_what_the_service_asks_for() -> None:
-    """Their errors have four attributes, and all that decide something are read."""
+def test_throttling_and_retry_after() -> None:
+    """The adapter reads throttling and ``retry_after`` from smithy-core's errors."""
     service = Service([fault(throttling=True), fault(throttling=True, retry_after=30.0), "answer"])
     bare = standard()
     answer, seconds = run(call(service, SmithyCoreRetryStrategy(bare)))
 
     assert "answer" == answer
     assert pytest.approx(1.0 + 30.0) == seconds
-    # Each retry cost 5, and the success gave the last one back.
+    # Each retry cost 5, and the success refunded the last 5.
     assert CAPACITY - 5 == bare.available_quota()
 
 
-def test_a_timeout_of_the_transport() -> None:
-    """The pipeline makes an error of its own of it, which is safe to retry."""
+def test_transport_timeout_is_retried() -> None:
+    """The pipeline turns a transport's timeout into its own error, which is safe to retry."""
     service = Service([TimeoutError(), "answer"])
     answer, _ = run(call(service, SmithyCoreRetryStrategy(standard())))
 
@@ -94,8 +94,8 @@ def test_a_timeout_of_the_transport() -> None:
 
 
 @pytest.mark.parametrize("safe", [None, False])
-def test_what_is_not_safe_is_sent_once(safe: bool | None) -> None:
-    """The caller gets the service's error, and the quota has not changed."""
+def test_unsafe_error_is_sent_once(safe: bool | None) -> None:
+    """An error that is not safe to retry reaches the caller after one attempt and leaves the quota unchanged."""
     error = fault(safe=safe)
     service, bare = Service([error]), standard()
     raised, seconds = run(failure(service, SmithyCoreRetryStrategy(bare)))
@@ -104,8 +104,8 @@ def test_what_is_not_safe_is_sent_once(safe: bool | None) -> None:
     assert (1, 0.0, CAPACITY) == (service.sent, seconds, bare.available_quota())
 
 
-def test_an_error_that_says_nothing_of_retries() -> None:
-    """A connection that broke has none of the attributes; the pipeline wraps it, once."""
+def test_error_without_retry_attributes() -> None:
+    """A connection error without retry attributes is sent once and is the cause of the caller's error."""
     error = ConnectionResetError("gone")
     service = Service([error])
     raised, _ = run(failure(service, SmithyCoreRetryStrategy(standard())))
@@ -115,7 +115,7 @@ def test_an_error_that_says_nothing_of_retries() -> None:
 
 
 def test_the_last_error_is_raised() -> None:
-    """When the attempts are used up, the caller gets the last one's error and never hears of RetryError."""
+    """A call whose attempts are used up raises the error of its last attempt, not a RetryError."""
     errors = [fault(), fault(), fault()]
     service = Service(errors)
     raised, _ = run(failure(service, SmithyCoreRetryStrategy(standard())))
@@ -124,15 +124,15 @@ def test_the_last_error_is_raised() -> None:
     assert 3 == service.sent
 
 
-def test_a_last_timeout_is_raised() -> None:
-    """The same where the last error is the pipeline's own."""
+def test_last_timeout_is_raised() -> None:
+    """A timeout in the last attempt reaches the caller as the pipeline's ClientTimeoutError."""
     raised, _ = run(failure(Service([TimeoutError()]), SmithyCoreRetryStrategy(standard(max_attempts=1))))
 
     assert isinstance(raised, ClientTimeoutError)
 
 
 def test_two_clients_share_a_quota() -> None:
-    """What one client's retries cost is missed by the other, and what its successes give back helps it."""
+    """Retries of one client take from the other client's quota, and its successes refill that quota."""
     bare = standard(quota_capacity=20)
     one, other = SmithyCoreRetryStrategy(bare), SmithyCoreRetryStrategy(bare)
     first, second, third = Service([fault(), fault()]), Service([fault()]), Service([fault(), "answer"])
@@ -146,13 +146,13 @@ def test_two_clients_share_a_quota() -> None:
 
     run(main())
 
-    # 20 - 14 = 6 pays for no second retry, nor for any of the other client's; 6 + 8 = 14 does.
+    # 20 - 14 = 6 is too little for a second retry or for the other client; 6 + 8 = 14 pays for one retry.
     assert (2, 1, 2) == (first.sent, second.sent, third.sent)
     assert 14 == bare.available_quota()
 
 
-def test_many_calls_at_once() -> None:
-    """A hundred calls of a service that is down send little more than first attempts."""
+def test_concurrent_calls_share_the_quota() -> None:
+    """A hundred concurrent calls to a failing service send only the retries for which the quota pays."""
     bare = standard(quota_capacity=140)
     strategy = SmithyCoreRetryStrategy(bare)
     services = [Service([fault()] * 3) for _ in range(100)]
@@ -166,8 +166,8 @@ def test_many_calls_at_once() -> None:
     assert 0 == bare.available_quota()
 
 
-def test_scopes_have_quotas_of_their_own() -> None:
-    """The pipeline passes the scope of a call on, and here it separates."""
+def test_scopes_have_separate_quotas() -> None:
+    """The pipeline passes on a call's scope, and each scope has its own quota."""
     bare = standard(quota_capacity=14)
     strategy = SmithyCoreRetryStrategy(bare)
 
@@ -181,8 +181,8 @@ def test_scopes_have_quotas_of_their_own() -> None:
     assert (0, 14, 14) == (bare.available_quota("orders"), bare.available_quota("stock"), bare.available_quota())
 
 
-def test_the_adaptive_strategy() -> None:
-    """Once the service has throttled, first attempts wait for their turn too: the pipeline heeds the first token's delay."""
+def test_adaptive_strategy_delays_first_attempts() -> None:
+    """Once the service throttles, first attempts wait too: the pipeline obeys the delay of the first token."""
     services = [Service([fault(throttling=True), "answer"]), *(Service(["answer"]) for _ in range(4))]
 
     async def main() -> list[float]:
@@ -200,8 +200,8 @@ def test_the_adaptive_strategy() -> None:
     assert all(seconds > 0 for seconds in lasted)
 
 
-def test_a_long_poll_waits_although_the_quota_is_empty() -> None:
-    """Their RetryError carries the delay that there would have been, and the pipeline waits for it before it fails."""
+def test_long_poll_waits_on_an_empty_quota() -> None:
+    """A long poll waits for the delay in the RetryError before it fails; another call fails immediately."""
     strategy = SmithyCoreRetryStrategy(standard(quota_capacity=0))
     _, seconds = run(failure(Service([fault(throttling=True, retry_after=3.0)]), strategy, long_poll=True))
     _, at_once = run(failure(Service([fault(throttling=True, retry_after=3.0)]), strategy))
@@ -209,8 +209,8 @@ def test_a_long_poll_waits_although_the_quota_is_empty() -> None:
     assert (3.0, 0.0) == (seconds, at_once)
 
 
-def test_a_refusal_is_their_error() -> None:
-    """It is of the class that their pipeline catches, and its cause is what the attempt failed with."""
+def test_refusal_is_a_smithy_core_error() -> None:
+    """A refusal raises smithy-core's RetryError, whose cause is the attempt's error."""
     strategy, error = SmithyCoreRetryStrategy(standard(max_attempts=1)), fault()
 
     async def refusal() -> RetryError:
@@ -226,16 +226,16 @@ def test_a_refusal_is_their_error() -> None:
 
 
 class Refusing(smithy.StandardRetryStrategy):
-    """Has no token for anybody, as the page permits."""
+    """A strategy that issues no first token, as the design page permits."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> protocols.RetryToken:  # type: ignore[override]
-        """Refuse."""
+        """Raise RetryError."""
         raise protocols.RetryError("nobody may retry", retry_after=2.0)
 
 
 @pytest.mark.parametrize(("expected", "long_poll"), [(0.0, False), (2.0, True)])
 def test_a_request_without_a_token_is_sent_once(expected: float, long_poll: bool) -> None:
-    """The pipeline would let the refusal through; here the request goes out, and just once."""
+    """If the strategy refuses a first token, the adapter lets the request be sent, and only once."""
     strategy = SmithyCoreRetryStrategy(Refusing(rng=random.Random(7)))
     lucky, unlucky = Service(["answer"]), Service([fault()])
     (answer, _), (raised, seconds) = run(call(lucky, strategy)), run(failure(unlucky, strategy, long_poll=long_poll))
@@ -246,15 +246,15 @@ def test_a_request_without_a_token_is_sent_once(expected: float, long_poll: bool
 
 
 def test_a_copy_is_the_same_object() -> None:
-    """Clients copy their configuration deeply for every call; the quota must not go along."""
+    """A copied or deep-copied adapter is the same object, because clients copy their configuration for each call."""
     strategy = SmithyCoreRetryStrategy(standard())
 
     assert strategy is copy.deepcopy({"retry_strategy": strategy})["retry_strategy"]
     assert strategy is copy.copy(strategy)
 
 
-def test_a_call_that_is_cancelled() -> None:
-    """Nobody swallows the cancellation while the pipeline waits for our delay, and the next call is served."""
+def test_cancelled_call() -> None:
+    """Cancellation passes through while the pipeline waits for a delay, and the next call succeeds."""
     bare = standard()
     strategy, service = SmithyCoreRetryStrategy(bare), Service([fault(throttling=True), "never sent"])
 

@@ -1,6 +1,6 @@
-"""The same adapter without smithy-core, on any Python: its shape, its tokens, and what it says where the package is missing.
+"""The adapter without smithy-core, on any Python: its shape, its tokens and its error if the package is missing.
 
-What stands in for the package is its error class, and its protocols copied in shape.
+Local copies of the package's error class and protocols replace the package.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ class TheirBackoffStrategy(Protocol):
     """The protocol of that name in ``smithy_core.interfaces.retries``."""
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        """Seconds."""
+        """Return the delay in seconds."""
         ...
 
 
 class TheirToken(Protocol):
-    """The same; what the pipeline does with a token is to read these two."""
+    """The token protocol of the package; the pipeline reads only these two properties."""
 
     @property
     def retry_count(self) -> int:
-        """Attempts but the first."""
+        """Number of attempts after the first."""
         ...
 
     @property
     def retry_delay(self) -> float:
-        """Seconds."""
+        """Delay in seconds."""
         ...
 
 
@@ -57,29 +57,29 @@ class TheirStrategy(Protocol):
 
     @property
     def backoff_strategy(self) -> TheirBackoffStrategy:
-        """What computes delays."""
+        """Backoff strategy that computes delays."""
         ...
 
     @property
     def max_attempts(self) -> int:
-        """Attempts at most."""
+        """Maximum number of attempts."""
         ...
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> TheirToken:
-        """The first token."""
+        """Return the first token."""
         ...
 
     async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> TheirToken:
-        """The next token."""
+        """Return the next token."""
         ...
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """The last token."""
+        """Record the success of the last attempt."""
         ...
 
 
 class TheirRetryError(Exception):
-    """The error that their pipeline catches."""
+    """The error class that the package's pipeline catches."""
 
     def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -88,7 +88,7 @@ class TheirRetryError(Exception):
 
 @pytest.fixture
 def adapter(monkeypatch: pytest.MonkeyPatch) -> type[SmithyCoreRetryStrategy]:
-    """Return the adapter's class, with the package's error class in place of the package."""
+    """Return the adapter's class, imported with a local error class instead of the package."""
     package, exceptions = ModuleType("smithy_core"), ModuleType("smithy_core.exceptions")
     vars(exceptions)["RetryError"] = TheirRetryError
     monkeypatch.setitem(sys.modules, "smithy_core", package)
@@ -100,7 +100,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> type[SmithyCoreRetryStrategy]:
 
 
 def now(coroutine: Coroutine[object, None, T]) -> T:
-    """Return what a coroutine returns that has nothing to wait for."""
+    """Return the result of a coroutine that never waits."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -114,8 +114,8 @@ def standard(*, quota_capacity: int = 500) -> StandardRetryStrategy:
     return StandardRetryStrategy(rng=random.Random(7), quota_capacity=quota_capacity)
 
 
-def test_it_has_the_shape(adapter: type[SmithyCoreRetryStrategy]) -> None:
-    """A type checker takes it for a strategy of theirs, and so does isinstance."""
+def test_adapter_has_the_protocols_shape(adapter: type[SmithyCoreRetryStrategy]) -> None:
+    """The adapter is a strategy of the package's protocol for a type checker and for isinstance."""
     strategy: TheirStrategy = adapter(standard())
 
     assert isinstance(strategy, TheirStrategy)
@@ -125,15 +125,15 @@ def test_it_has_the_shape(adapter: type[SmithyCoreRetryStrategy]) -> None:
 
 
 def test_a_copy_is_the_same_object(adapter: type[SmithyCoreRetryStrategy]) -> None:
-    """Clients copy their settings deeply for each call, and the quota must not go along."""
+    """A copied or deep-copied adapter is the same object, because clients copy their configuration for each call."""
     strategy = adapter(standard())
 
     assert strategy is copy.copy(strategy)
     assert strategy is copy.deepcopy([strategy])[0]
 
 
-def test_tokens_go_to_and_fro(adapter: type[SmithyCoreRetryStrategy]) -> None:
-    """They are the strategy's own, counted and paid for."""
+def test_tokens_are_the_strategys_own(adapter: type[SmithyCoreRetryStrategy]) -> None:
+    """The adapter returns the strategy's tokens, with their counts and delays, and the quota pays for the retry."""
     bare = standard()
     strategy = adapter(bare)
     first = now(strategy.acquire_initial_retry_token(token_scope="orders"))
@@ -146,10 +146,10 @@ def test_tokens_go_to_and_fro(adapter: type[SmithyCoreRetryStrategy]) -> None:
 
 
 @pytest.mark.parametrize(("expected", "error", "capacity"), [(None, UNSAFE, 500), (0.016, SAFE, 0)])
-def test_a_refusal_is_their_error(
+def test_refusal_is_a_smithy_core_error(
     adapter: type[SmithyCoreRetryStrategy], expected: float | None, error: Exception, capacity: int
 ) -> None:
-    """Its cause is the attempt's error, and it tells the delay that an empty quota refused."""
+    """A refusal's cause is the attempt's error; with an empty quota, it names the refused delay."""
     strategy = adapter(standard(quota_capacity=capacity))
     token = now(strategy.acquire_initial_retry_token())
     with pytest.raises(TheirRetryError) as caught:
@@ -160,15 +160,15 @@ def test_a_refusal_is_their_error(
 
 
 class Refusing(StandardRetryStrategy):
-    """Has no token for anybody."""
+    """A strategy that issues no first token."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:  # type: ignore[override]
-        """Refuse."""
+        """Raise RetryError."""
         raise RetryError("nobody may retry", retry_after=2.0)
 
 
 def test_a_request_without_a_token_is_sent_once(adapter: type[SmithyCoreRetryStrategy]) -> None:
-    """Its token is good for one attempt, whatever becomes of that."""
+    """If the strategy refuses a first token, the request gets a token for one attempt, and a retry is refused."""
     strategy = adapter(Refusing(rng=random.Random(7)))
     token = now(strategy.acquire_initial_retry_token())
     now(strategy.record_success(token=token))
@@ -179,8 +179,8 @@ def test_a_request_without_a_token_is_sent_once(adapter: type[SmithyCoreRetryStr
     assert SAFE is caught.value.__cause__
 
 
-def test_a_mistake_is_no_refusal(adapter: type[SmithyCoreRetryStrategy]) -> None:
-    """A token that was used before is a mistake of the caller, and raised as such."""
+def test_used_token_is_an_argument_error(adapter: type[SmithyCoreRetryStrategy]) -> None:
+    """A token that was used before raises ArgumentError, not a refusal."""
     strategy = adapter(standard())
     token = now(strategy.acquire_initial_retry_token())
     now(strategy.record_success(token=token))
@@ -189,7 +189,7 @@ def test_a_mistake_is_no_refusal(adapter: type[SmithyCoreRetryStrategy]) -> None
 
 
 class Bare:
-    """Has the methods of a strategy, and nothing else."""
+    """An object with only the methods of a strategy."""
 
     acquire_initial_retry_token = StandardRetryStrategy.acquire_initial_retry_token
     refresh_retry_token_for_retry = StandardRetryStrategy.refresh_retry_token_for_retry
@@ -205,16 +205,16 @@ class Bare:
         (AsyncShape(StandardRetryStrategy(rng=random.Random(7))), "has to be awaited"),
     ],
 )
-def test_what_is_no_strategy(adapter: type[SmithyCoreRetryStrategy], strategy: object, said: str) -> None:
-    """It is refused at once, and not by the first call of a client."""
+def test_invalid_strategy_is_refused(adapter: type[SmithyCoreRetryStrategy], strategy: object, said: str) -> None:
+    """An invalid strategy raises ArgumentError when the adapter is made."""
     with pytest.raises(ArgumentError, match=said) as caught:
         adapter(strategy)  # type: ignore[arg-type]
 
     assert "strategy" == caught.value.parameter
 
 
-def test_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The adapter says what to install."""
+def test_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the package, importing the adapter raises ImportError, which names the extra to install."""
     monkeypatch.setitem(sys.modules, "smithy_core", None)
     monkeypatch.setitem(sys.modules, "smithy_core.exceptions", None)
     monkeypatch.delitem(sys.modules, MODULE, raising=False)

@@ -1,4 +1,4 @@
-"""An asyncio loop without sockets whose time passes only when everybody waits: it runs in WebAssembly, too."""
+"""An asyncio loop without sockets, also for WebAssembly; its time advances only while all tasks wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """Skips from one timer to the next; it is its own selector, and has nothing to select."""
+    """Event loop that jumps from one timer to the next; it is its own selector, without file descriptors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,21 +22,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._now
 
     def select(self, timeout: float | None) -> list[object]:
-        """Let the time pass that the loop would wait for."""
+        """Advance the time by the loop's timeout."""
         assert timeout is not None, "everybody waits, and nothing will happen"
         self._now += timeout
         return []
 
     def _process_events(self, event_list: list[object]) -> None:
-        """Nothing to process."""
+        """Do nothing; there are no events."""
 
     def _write_to_self(self) -> None:
-        """Nobody else could wake it."""
+        """Do nothing; there are no other threads."""
 
 
 def run(main: Coroutine[object, object, T]) -> tuple[T, float]:
-    """Run a coroutine to its end, and return what it returns and the seconds that it took."""
-    # Pyodide says that its own loop runs all the time.
+    """Run a coroutine to its end; return its result and the seconds that it took."""
+    # Pyodide reports its own loop as running all the time.
     host = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     loop = VirtualLoop()

@@ -1,4 +1,4 @@
-"""The result that the three traditions share, and its numbers."""
+"""Explanations: the result type that the three traditions share, and its numbers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from tests.rows import rows
 from triclinium_core.explain.explanation import Explanation, Outcome, Sentence, milliseconds, plain_seconds
 
 
-def test_one_window() -> None:
-    """Facts with clauses for programs, sentences for people, and what becomes of each request."""
+def test_explanation_as_json_sentences_and_outcomes() -> None:
+    """An explanation gives facts with clauses as JSON, sentences for people, and the outcome of each request."""
     told = (
         Sentence("It failed."),
         Sentence("So it is sent again.", Outcome.RETRY),
@@ -35,7 +35,7 @@ def test_one_window() -> None:
     ],
 )
 def test_milliseconds(seconds: float, expected: float) -> None:
-    """Whole milliseconds are ints, free of the noise of binary fractions."""
+    """Whole milliseconds are ints without binary rounding errors."""
     actual = milliseconds(seconds)
 
     assert (expected, type(expected)) == (actual, type(actual))

@@ -1,4 +1,4 @@
-"""The identifiers of SDK-RFC 0067 "Span Names", revision 27, in the order of its tables."""
+"""Identifiers of SDK-RFC 0067 "Span Names", revision 27, in the order of its tables."""
 
 from __future__ import annotations
 

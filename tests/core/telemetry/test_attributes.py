@@ -1,4 +1,4 @@
-"""What attributes there are, and what an error is called."""
+"""Span attributes, and the values of the attribute ``error.type``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triclinium_core.telemetry import attributes
 
 
 class _Narrower(errors.DocumentLockedException):
-    """What a program may derive for itself."""
+    """An error class that an application derives."""
 
 
 @pytest.mark.parametrize(
@@ -26,18 +26,18 @@ class _Narrower(errors.DocumentLockedException):
     ],
 )
 def test_errors_have_the_names_of_the_rfc(error: Exception, name: str) -> None:
-    """An error is called as SDK-RFC 0058 calls the nearest of its kinds, and what it does not know ``_OTHER``."""
+    """An error has the name of its nearest class in SDK-RFC 0058, and ``_OTHER`` if the RFC has none."""
     assert name == attributes.error_type(error)
 
 
 def test_no_name_has_the_suffix_of_a_language() -> None:
-    """RFC 0067: only the name of the RFC, so that metrics of all clients can be compared."""
+    """No name ends in "Exception" or "Error", so that metrics of all clients are comparable (RFC 0067)."""
     assert not [
         name for name in attributes.ERROR_TYPES.values() if name.endswith(("Exception", "Error")) or not name.isalnum()
     ]
 
 
-def test_what_the_metric_has_the_outer_span_has_too() -> None:
+def test_outer_span_has_all_metric_tags() -> None:
     """Each tag of the metric is an attribute of the outer span under the same key."""
     tags = [key for key, row in attributes.ATTRIBUTES.items() if attributes.Bearer.METRIC in row.bearers]
 
@@ -45,8 +45,8 @@ def test_what_the_metric_has_the_outer_span_has_too() -> None:
     assert all(attributes.Bearer.OUTER in attributes.ATTRIBUTES[key].bearers for key in tags)
 
 
-def test_an_attempt_before_its_answer() -> None:
-    """RFC 0067 "Dispatch Span Attributes": server and peer, each as address and port; an IPv6 address has no brackets."""
+def test_dispatch_attributes_of_an_attempt() -> None:
+    """Server and peer each have address and port; IPv6 has no brackets (RFC 0067 "Dispatch Span Attributes")."""
     told = attributes.dispatch_attributes(("a.example", 11210), peer="[::1]:31210", local_id="0a/0b", operation_id=35)
 
     assert {
@@ -60,8 +60,8 @@ def test_an_attempt_before_its_answer() -> None:
     } == told
 
 
-def test_an_attempt_of_which_little_is_known() -> None:
-    """What the driver did not tell, and what the service has not, is left out."""
+def test_unknown_attributes_are_left_out() -> None:
+    """The attributes omit the peer that the driver did not report and the duration that the service did not send."""
     assert {"network.transport", "server.address", "server.port"} == attributes.dispatch_attributes(
         ("a", 1), peer=None
     ).keys()

@@ -1,4 +1,4 @@
-"""The options of the three reports: what the RFC has for defaults, and what is refused."""
+"""Options of the three telemetry reports: the RFC's defaults, and the values that are refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, Thr
 
 
 def test_the_defaults_are_those_of_the_rfc() -> None:
-    """RFC 0067 "Configuration Properties", three times; every service has a threshold."""
+    """The defaults are those of RFC 0067 "Configuration Properties"; every service has a threshold."""
     tracer, orphans = ThresholdLoggingTracer(), OrphanReporter()
 
     assert dict.fromkeys(Service, 1.0) | {Service.KV: 0.5} == tracer.thresholds
@@ -25,7 +25,7 @@ def test_the_defaults_are_those_of_the_rfc() -> None:
 
 
 def test_durations_are_kept_as_seconds() -> None:
-    """A ``timedelta`` is as good as a number; a threshold may be 0, or never be reached."""
+    """A ``timedelta`` is stored as seconds, like a number; a threshold may be 0 or infinite."""
     tracer = ThresholdLoggingTracer(
         kv_threshold=timedelta(milliseconds=20), query_threshold=0, search_threshold=math.inf, emit_interval=1
     )
@@ -47,8 +47,8 @@ def test_durations_are_kept_as_seconds() -> None:
         (lambda: OrphanReporter(emit_interval=-1), "emit_interval"),
     ],
 )
-def test_what_makes_no_sense_is_refused(make: Callable[[], object], parameter: str) -> None:
-    """Before anything is opened, and by the name of the option."""
+def test_invalid_option_is_refused_by_name(make: Callable[[], object], parameter: str) -> None:
+    """An invalid option raises InvalidArgumentException with the option's name when the object is made."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 

@@ -1,4 +1,4 @@
-"""The durations of an interval, in the JSON of the RFC."""
+"""Operation durations of one interval, in the RFC's JSON format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.telemetry.durations import OperationDurations
 
 
 def test_the_report_is_that_of_the_rfc() -> None:
-    """Count and five percentiles for each operation of each service, and the interval to divide the counts by."""
+    """The report has a count and five percentiles for each operation of each service, and the interval's length."""
     durations = OperationDurations(lambda now: None)
     for service, name, microseconds in (
         (Service.KV, "get", range(1, 101)),
@@ -49,8 +49,8 @@ def test_the_report_is_that_of_the_rfc() -> None:
     assert "\n" not in text
 
 
-def test_the_first_operation_of_an_interval_is_told() -> None:
-    """And no other one; after a report the next interval begins with the next operation."""
+def test_first_operation_of_an_interval_is_reported() -> None:
+    """Only an interval's first operation calls back; after a report, the next operation begins a new interval."""
     begun = list[float]()
     durations = OperationDurations(begun.append)
     durations.begin(Service.KV, "get", 1.0).add(5)
@@ -66,8 +66,8 @@ def test_the_first_operation_of_an_interval_is_told() -> None:
 
 
 @pytest.mark.parametrize(("now", "interval"), [(5.0, 4), (601.0, 600), (601.25, 600.25), (1.0, 0.001), (1.0001, 0.001)])
-def test_a_report_has_the_true_length_of_its_interval(now: float, interval: float) -> None:
-    """A report that comes early or late has the seconds since its first operation began, and never 0."""
+def test_report_has_the_true_interval_length(now: float, interval: float) -> None:
+    """An early or late report has the seconds since its first operation began, and never 0."""
     durations = OperationDurations(lambda _: None)
     durations.begin(Service.KV, "get", 1.0).add(5)
 
@@ -77,7 +77,7 @@ def test_a_report_has_the_true_length_of_its_interval(now: float, interval: floa
     assert f'"emit_interval_s":{interval}' in text
 
 
-def test_an_interval_begins_with_the_start_of_its_first_operation() -> None:
+def test_interval_starts_with_its_first_operation() -> None:
     """An interval that ends with its only operation is as long as that operation."""
     begun = list[float]()
     durations = OperationDurations(begun.append)

@@ -1,4 +1,4 @@
-"""Percentiles out of few numbers: never flattered, never far off."""
+"""Percentiles from few buckets: never too low, at most 1/64 too high."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ def histogram_of(*numbers: int) -> Histogram:
     return histogram
 
 
-def test_of_nothing() -> None:
-    """Where nothing was counted, all is 0."""
+def test_empty_histogram() -> None:
+    """Count and percentiles of an empty histogram are 0."""
     assert (0, [0] * 5) == (Histogram().total_count, Histogram().percentiles(PERCENTS))
 
 
 def test_small_numbers_are_exact() -> None:
-    """Below 128 each number has a bucket of its own."""
+    """Each number below 128 has its own bucket."""
     assert [50, 90, 99, 100, 100] == histogram_of(*range(1, 101)).percentiles(PERCENTS)
 
 
-def test_the_largest_number_is_told_as_it_is() -> None:
-    """The maximum is exact, whatever its bucket."""
+def test_maximum_is_exact() -> None:
+    """The maximum is reported exactly, not as the limit of its bucket."""
     assert [1_000_003] * 5 == histogram_of(1_000_003).percentiles(PERCENTS)
 
 
 @given(numbers=st.lists(st.integers(0, 10**10), min_size=1, max_size=200))
 def test_a_percentile_is_close_above_the_true_one(numbers: list[int]) -> None:
-    """It is at least the true one, and at most 1/64 above it."""
+    """A percentile is at least the true one and at most 1/64 above it."""
     found = histogram_of(*numbers).percentiles(PERCENTS)
     ordered = sorted(numbers)
     true = [ordered[max(1, ceil(len(numbers) * percent / 100)) - 1] for percent in PERCENTS]
@@ -46,5 +46,5 @@ def test_a_percentile_is_close_above_the_true_one(numbers: list[int]) -> None:
 
 
 def test_there_are_few_buckets() -> None:
-    """Any number of durations up to five minutes take 1,500 buckets at most."""
+    """Durations up to five minutes take at most 1,500 buckets, however many there are."""
     assert len(histogram_of(*range(0, 300_000_000, 9_973)).counts) <= 1_500

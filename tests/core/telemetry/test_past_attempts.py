@@ -1,4 +1,4 @@
-"""The sums of attempts that are over."""
+"""Sums over the completed attempts of an operation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from triclinium_core.telemetry.past_attempts import PastAttempts
 
 
 def test_durations_add_up() -> None:
-    """The newest attempt is told by itself, and all together; a server that told nothing adds nothing."""
+    """The durations of the newest attempt and their sums are kept; a missing server duration adds nothing."""
     past = PastAttempts()
     past.add(0.5, 0.25)
     past.add(1.0, None)
@@ -15,8 +15,8 @@ def test_durations_add_up() -> None:
     assert PastAttempts(last=2.0, total=3.5, last_server=0.5, total_server=0.75) == past
 
 
-def test_a_server_that_never_tells() -> None:
-    """Where no answer told for how long its server worked, there is no sum, not even 0."""
+def test_no_server_duration_without_a_report() -> None:
+    """If no response reports a server duration, there is no sum, not even 0."""
     past = PastAttempts()
     past.add(1.0, None)
 

@@ -1,4 +1,4 @@
-"""What the outer span of a call is told of its retries."""
+"""Retry events of a call's outer span."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triclinium_core.telemetry.retry_events import clause_of, refusal_event, ret
 
 @pytest.mark.parametrize("reason", RetryReason)
 def test_every_reason_has_a_clause(reason: RetryReason) -> None:
-    """Either the line of the RFC's list that has it, or its row among the reasons, by name."""
+    """A reason's clause is its line in the RFC's Response Code Retry List or its row of the RFC's reasons, by name."""
     clause = clause_of(reason)
 
     assert clause.startswith("SDK-RFC 0049 ")
@@ -18,7 +18,7 @@ def test_every_reason_has_a_clause(reason: RetryReason) -> None:
 
 
 def test_events() -> None:
-    """A retry has its delay, a refusal the error that the caller gets."""
+    """A retry event has the delay; a refusal event has the error that the caller gets."""
     assert (
         "triclinium.retry",
         {

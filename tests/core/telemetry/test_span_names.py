@@ -1,4 +1,4 @@
-"""How spans are named, against the tables of SDK-RFC 0067."""
+"""Span names compared with the tables of SDK-RFC 0067."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL_REQUESTS = (
     (buckets, collections, query_indexes, search_indexes, users),
     (AnalyticsRequest, PingRequest, PrepareRequest, SearchQueryRequest, ViewRequest),
 )
-"""Imported for their classes: a class is known to its base once its module is loaded."""
+"""Modules and classes imported so that their classes are among the subclasses of their bases."""
 
 
 def _kinds(base: type[Operation | ServiceRequest | Inquiry]) -> Iterator[str]:
@@ -30,8 +30,8 @@ def _kinds(base: type[Operation | ServiceRequest | Inquiry]) -> Iterator[str]:
         yield from _kinds(kind)
 
 
-def test_whatever_is_submitted_has_a_name() -> None:
-    """Each operation, request and inquiry that a machine takes has a row."""
+def test_everything_submitted_has_a_span_name() -> None:
+    """Each operation, request and inquiry that a machine accepts has a span name."""
     submitted = {name for base in (Operation, ServiceRequest, Inquiry) for name in _kinds(base)}
 
     assert {"get", "query", "create_bucket", "ping"} <= submitted
@@ -39,7 +39,7 @@ def test_whatever_is_submitted_has_a_name() -> None:
 
 
 def test_names_are_those_of_the_rfc() -> None:
-    """Every identifier that is not an addition of ours is the RFC's, and the RFC's are all there, but for APIs that we lack."""
+    """The span names are the RFC's, but for listed additions and for the RFC's APIs that the client lacks."""
     ours = {*SPAN_NAMES.values(), *(call.value for call in WrappingCall)}
     additions = {name for name in ours if name not in RFC_IDENTIFIERS}
     lacking = {name for name in RFC_IDENTIFIERS if name not in ours}

@@ -1,4 +1,4 @@
-"""The slowest operations of an interval, in the JSON of the RFC."""
+"""The slowest operations of an interval, in the RFC's JSON format."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ WHOLE = OperationFacts(
 
 
 def took(microseconds: int, service: Service = Service.KV, name: str = "get") -> OperationFacts:
-    """Return an operation of which nothing else is known."""
+    """Return an operation for which only the service, the name and the duration are known."""
     return OperationFacts(service=service, operation_name=name, total_duration_us=microseconds)
 
 
 def report_of(sample_size: int, *operations: OperationFacts) -> dict[str, dict[str, object]]:
-    """Return what is told of the operations."""
+    """Return the report on the operations."""
     top = TopOperations(sample_size)
     for operation in operations:
         top.add(operation)
@@ -42,8 +42,8 @@ def report_of(sample_size: int, *operations: OperationFacts) -> dict[str, dict[s
     return report
 
 
-def test_an_entry_has_all_that_is_known() -> None:
-    """The RFC's example, field by field."""
+def test_entry_has_all_known_fields() -> None:
+    """An entry has the fields of the RFC's example, with the same values."""
     assert {
         "kv": {
             "total_count": 1,
@@ -67,8 +67,8 @@ def test_an_entry_has_all_that_is_known() -> None:
     } == report_of(10, WHOLE)
 
 
-def test_what_is_not_known_is_not_there() -> None:
-    """RFC 0067: a field that is not present must not be included; a duration of nothing is present."""
+def test_unknown_fields_are_omitted() -> None:
+    """RFC 0067: an entry omits absent fields; a duration of 0 is present."""
     entry = OperationFacts(
         service=Service.QUERY, operation_name="query", total_duration_us=5, last_server_duration_us=0
     )
@@ -82,15 +82,15 @@ def test_what_is_not_known_is_not_there() -> None:
 
 
 def test_the_report_is_one_terse_line() -> None:
-    """RFC 0067: non-pretty JSON, for whoever reads logs line by line."""
+    """The report is compact JSON on one line, for log readers that work line by line (RFC 0067: non-pretty JSON)."""
     top = TopOperations(1)
     top.add(took(7))
 
     assert '{"kv":{"total_count":1,"top_requests":[{"operation_name":"get","total_duration_us":7}]}}' == top.take()
 
 
-def test_each_service_has_its_own() -> None:
-    """Count and sample are those of one service."""
+def test_each_service_has_its_own_sample() -> None:
+    """Each service has its own count and its own sample."""
     report = report_of(1, took(3), took(9, Service.QUERY), took(4), took(5, Service.QUERY))
 
     assert [("kv", 2, 4), ("query", 2, 9)] == [
@@ -100,8 +100,8 @@ def test_each_service_has_its_own() -> None:
 
 
 @given(durations=st.lists(st.integers(0, 50), min_size=1), sample_size=st.integers(1, 5))
-def test_the_slowest_are_told_and_all_are_counted(durations: list[int], sample_size: int) -> None:
-    """The slowest come first; of those that took the same time, the earlier ones."""
+def test_slowest_are_listed_and_all_counted(durations: list[int], sample_size: int) -> None:
+    """The slowest operations come first, the earlier one of equals; the count includes all operations."""
     operations = [took(duration, name=str(place)) for place, duration in enumerate(durations)]
     slowest = sorted(operations, key=lambda operation: -operation.total_duration_us)[:sample_size]
 
@@ -114,8 +114,8 @@ def test_the_slowest_are_told_and_all_are_counted(durations: list[int], sample_s
     ]
 
 
-def test_what_is_told_is_forgotten() -> None:
-    """Each interval begins with nothing."""
+def test_a_report_starts_a_new_interval() -> None:
+    """A report clears the count and the sample."""
     top = TopOperations(10)
     top.add(WHOLE)
     top.take()

@@ -1,4 +1,4 @@
-"""What callers ask for, and histories made by hand: when each operation was asked for, and what is certain of it."""
+"""Operations of callers, and histories made by hand: the times of each operation and what is certain about it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def get(keyspace: document_operations.Keyspace = TRAVEL) -> document_operations.
 
 
 def exists() -> document_operations.Exists:
-    """Return a question."""
+    """Return an existence check."""
     return document_operations.Exists(TRAVEL, "ada")
 
 
@@ -30,22 +30,22 @@ def upsert(
     preserve_expiry: bool = False,
     keyspace: document_operations.Keyspace = TRAVEL,
 ) -> document_operations.Upsert:
-    """Return a write that creates the document where there is none."""
+    """Return a write that creates the document if it does not exist."""
     return document_operations.Upsert(keyspace, "ada", value, BINARY_FLAGS, expiry, preserve_expiry)
 
 
 def replace(cas: int = 0, value: bytes = b"<9>") -> document_operations.Replace:
-    """Return a write that needs a document, of this version unless 0."""
+    """Return a write to an existing document; it must have this CAS unless that is 0."""
     return document_operations.Replace(TRAVEL, "ada", value, BINARY_FLAGS, 0, False, Cas(cas))
 
 
 def append(value: bytes = b"<2>") -> document_operations.Append:
-    """Return a write of a part."""
+    """Return an append."""
     return document_operations.Append(TRAVEL, "ada", value)
 
 
 def prepend(value: bytes = b"<3>") -> document_operations.Prepend:
-    """Return a write of a part in front."""
+    """Return a prepend."""
     return document_operations.Prepend(TRAVEL, "ada", value)
 
 
@@ -55,7 +55,7 @@ def remove(cas: int = 0) -> document_operations.Remove:
 
 
 def touch(expiry: int = 0) -> document_operations.Touch:
-    """Return a new expiry; none where it is 0."""
+    """Return a touch with a new expiry; 0 removes the expiry."""
     return document_operations.Touch(TRAVEL, "ada", expiry)
 
 
@@ -65,24 +65,24 @@ def lock(seconds: int = 5) -> document_operations.GetAndLock:
 
 
 def increment(initial: int | None = None, delta: int = 1) -> document_operations.Increment:
-    """Return a count, which creates the document only where it has an initial value."""
+    """Return an increment; it creates the counter only if it has an initial value."""
     return document_operations.Increment(TRAVEL, "ada", delta, initial)
 
 
 def named(value: object) -> str | None:
-    """Return the id of a parameter: the word for an operation, the class of another object, None for a plain value."""
+    """Return the id of a parameter: an operation's name, another object's class, or None for a plain value."""
     if isinstance(value, document_operations.Operation):
         return value.name
     return None if isinstance(value, int | float | str | bytes | None) else type(value).__name__
 
 
 def at(seconds: float) -> Instant:
-    """Return the moment at which a second begins."""
+    """Return the first instant of a second."""
     return seconds, 0
 
 
 class Scene:
-    """The history of one document, as its callers know it; times are seconds."""
+    """History of one document, as its callers know it; times are in seconds."""
 
     def __init__(self) -> None:
         self.history = DocumentHistory()
@@ -90,26 +90,26 @@ class Scene:
     def acknowledged(
         self, operation: document_operations.DocumentOperation, begin: float, settled: float
     ) -> Submission:
-        """Add an operation whose caller was told of success."""
+        """Add an operation that succeeded."""
         submission = self.asked(operation, begin, settled)
         submission.was_applied(at(settled))
         return submission
 
     def asked(self, operation: document_operations.DocumentOperation, begin: float, settled: float) -> Submission:
-        """Add an operation of which nobody knows whether it has been applied, or ever will be."""
+        """Add an operation with an unknown result: it may have been applied, or may still be."""
         submission = Submission(len(self.history.submissions) + 1, operation, at(begin))
         submission.settled = at(settled)
         self.history.submissions.append(submission)
         return submission
 
     def refused(self, operation: document_operations.DocumentOperation, begin: float, settled: float) -> Submission:
-        """Add an operation whose caller was told that it was not applied."""
+        """Add an operation that was certainly not applied, as its caller knows."""
         submission = self.asked(operation, begin, settled)
         submission.is_void = True
         return submission
 
     def waits(self, operation: document_operations.DocumentOperation, begin: float) -> Submission:
-        """Add an operation whose caller waits."""
+        """Add an operation whose caller still waits."""
         submission = self.asked(operation, begin, 0)
         submission.settled = NEVER
         return submission

@@ -1,4 +1,4 @@
-"""A ledger, kept of a client and a node that are played by the test."""
+"""A ledger of a client and a node, which the test plays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BUSY = RetryReason.KV_TEMPORARY_FAILURE
 
 
 class Books:
-    """The client and the node; each method is something that one of them does, and the ledger hears of it."""
+    """The client and the node. Each method is an action of one of them, which the ledger records."""
 
     def __init__(self) -> None:
         self.ledger = Ledger(COLLECTION_IDS)
@@ -37,19 +37,19 @@ class Books:
         self.second = 0.0
 
     def ask(self, operation: DocumentOperation) -> Submission:
-        """Submit an operation, a second after what happened last."""
+        """Submit an operation a second after the last event."""
         submission = Submission(self.opaque + 100, operation, self.pass_second())
         self.opaque += 1
         self.ledger.submitted(submission, DEADLINE)
         return submission
 
     def pass_second(self) -> Instant:
-        """Return the next moment."""
+        """Let a second pass, and return the instant."""
         self.second += 1
         return at(self.second)
 
     def order(self, submission: Submission) -> int:
-        """Let the client order a frame of an operation, and return its opaque."""
+        """Record that the client orders a frame of an operation; return its opaque."""
         self.opaque += 1
         operation = submission.operation
         prefix = encode_unsigned(COLLECTION_IDS[operation.keyspace])
@@ -59,13 +59,13 @@ class Books:
         return self.opaque
 
     def send(self, submission: Submission) -> int:
-        """Let the client send a frame of an operation, and return its opaque."""
+        """Record that the client sends a frame of an operation; return its opaque."""
         opaque = self.order(submission)
         self.ledger.left(STREAM, self.size)
         return opaque
 
     def take_up(self, opcode: int, opaque: int, *, applied: bool = False, fault: CommandFault | None = None) -> None:
-        """Let the node take up a frame."""
+        """Record that the node processes a frame."""
         command = LoggedCommand(
             connection=STREAM,
             opcode=opcode,
@@ -83,11 +83,11 @@ class Books:
         self.ledger.commanded(command, self.pass_second())
 
     def apply(self, submission: Submission, fault: CommandFault | None = None) -> None:
-        """Let the client send an operation, and the node apply it."""
+        """Record that the client sends an operation and the node applies it."""
         self.take_up(submission.operation.opcode, self.send(submission), applied=True, fault=fault)
 
     def strike(self, submission: Submission, fault: CommandFault) -> None:
-        """Let the client send an operation, and a fault strike it before it is applied."""
+        """Record that the client sends an operation and a fault strikes it before it is applied."""
         self.take_up(submission.operation.opcode, self.send(submission), fault=fault)
 
     def retry(
@@ -99,7 +99,7 @@ class Books:
         delay: float = 0.1,
         dispatches: bool = True,
     ) -> None:
-        """Let the client report a retry."""
+        """Record that the client reports a retry."""
         request = RetryRequest(
             service=Service.KV, operation=submission.operation.name, idempotent=True, rng=MIDPOINT, remaining=1.0
         )
@@ -108,5 +108,5 @@ class Books:
 
 
 def refused(reason: RetryReason, retries: int = 0) -> errors.CouchbaseException:
-    """Return the failure of an operation that is not retried any more."""
+    """Return the error of an operation that is not retried any more."""
     return errors.RequestCanceledException("", ErrorContext(refused_reason=reason, retry_attempts=retries))

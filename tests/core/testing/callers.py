@@ -1,4 +1,4 @@
-"""The callers of one client, as the model hears of them: what they ask for, what they are told, and when they leave."""
+"""Callers of one client, as the model sees them: their requests, results and departures."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ OLD_CAS, NEW_CAS = Cas(5), Cas(6)
 
 
 def found(data: bytes, cas: int = 0) -> GetResult:
-    """Return a document that was read; each content has a version of its own unless told otherwise."""
+    """Return the result of a read; by default each content has its own CAS."""
     return GetResult(Cas(cas or 1000 + sum(data)), 0, data, JSON_TRANSCODER)
 
 
 class Callers:
-    """They ask, and are told what the test says. A second passes before each of it."""
+    """Callers that submit operations and get the results of the test. A second passes before each event."""
 
     def __init__(self) -> None:
         self.model = Model()
@@ -25,59 +25,59 @@ class Callers:
         self.cas = 100
 
     def ask(self, operation: Operation) -> int:
-        """Ask for something, and wait."""
+        """Submit an operation and return its token."""
         self.model.now += 1
         self.token += 1
         self.model.submitted(self.token, operation)
         return self.token
 
     def hear(self, token: int, result: Result) -> None:
-        """Hear of success."""
+        """Complete an operation."""
         self.model.now += 1
         self.model.completed(token, result)
 
     def miss(self, token: int, error: errors.CouchbaseException) -> None:
-        """Hear of failure."""
+        """Fail an operation."""
         self.model.now += 1
         self.model.failed(token, error)
 
     def leave(self, token: int, *, ambiguous: bool) -> None:
-        """Wait no more."""
+        """Abandon an operation."""
         self.model.now += 1
         self.model.abandoned(token, ambiguous=ambiguous)
 
     def new_cas(self) -> Cas:
-        """Return a CAS that no result had."""
+        """Return a CAS that no result has had."""
         self.cas += 1
         return Cas(self.cas)
 
     def change(self, operation: Operation, cas: int = 0) -> None:
-        """Change a document, successfully."""
+        """Change a document successfully."""
         self.hear(self.ask(operation), MutationResult(Cas(cas) if cas else self.new_cas()))
 
     def upsert(self) -> bytes:
-        """Write a document, successfully, and return its content."""
+        """Write a document successfully and return its content."""
         value = self.model.unique_values.fragment()
         self.change(upsert(value))
         return value
 
     def append(self) -> bytes:
-        """Add to a document, successfully, and return what."""
+        """Append to a document successfully and return the appended part."""
         value = self.model.unique_values.fragment()
         self.change(append(value))
         return value
 
     def find(self, data: bytes, cas: int = 0) -> None:
-        """Ask for a document, and find this."""
+        """Read a document and find this content."""
         self.hear(self.ask(get()), found(data, cas))
 
     def count(self, operation: Operation, content: int) -> None:
-        """Count, and be told this number."""
+        """Change a counter and get this number."""
         self.hear(self.ask(operation), CounterResult(content, self.new_cas()))
 
 
 def two_versions() -> Model:
-    """Return what callers know who were told two versions of a document."""
+    """Return a model whose callers have got two versions of a document."""
     callers = Callers()
     for cas in (OLD_CAS, NEW_CAS):
         callers.change(upsert(callers.model.unique_values.fragment()), cas)

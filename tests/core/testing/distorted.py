@@ -1,4 +1,4 @@
-"""Clients under watch: the real one, and with a defect, which is what a test makes of its orders."""
+"""Checked simulations of the real client and of clients with a defect, which distorts their actions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from triclinium_core.testing.simulation.checked import CheckedSimulation
 from triclinium_core.testing.state_machine import KVStateMachine
 
 Distort = Callable[[couchbase.Event, list[couchbase.Action]], Sequence[couchbase.Action]]
-"""What a client orders instead of its actions, because of an event."""
+"""Function that replaces the client's actions for an event."""
 
 
 SETTLED = (couchbase.CompleteOperation, couchbase.FailOperation)
 
 
 class DistortedMachine(ClientMachine):
-    """A client machine whose orders are distorted, whose timers may stand still, and which may deny ambiguity."""
+    """A client machine with distorted actions; its timers may always be due, and it may deny ambiguity."""
 
     def __init__(self, options: ClientOptions, distort: Distort | None) -> None:
         super().__init__(options, rng=MIDPOINT)
@@ -37,18 +37,18 @@ class DistortedMachine(ClientMachine):
         self.denies = False
 
     def handle(self, event: couchbase.Event, now: float) -> Sequence[couchbase.Action]:
-        """Handle the event, order something else, and be due at once if the timers stand still."""
+        """Handle the event, distort the actions, and set the wakeup to 0 if the timers are always due."""
         actions = super().handle(event, now)
         if self._stands_still:
             self.wakeup = 0.0
         return actions if self.distort is None else self.distort(event, list(actions))
 
     def stand_still(self) -> None:
-        """Be due at once from now on."""
+        """Make the timers due at any time from now on."""
         self._stands_still, self.wakeup = True, 0.0
 
     def is_ambiguous(self, token: Token) -> bool:
-        """Tell what is right, or deny it."""
+        """Return whether the operation is ambiguous, or deny it."""
         return not self.denies and super().is_ambiguous(token)
 
 
@@ -63,17 +63,17 @@ class Distorted(CheckedSimulation):
 
     @property
     def newest(self) -> StreamId:
-        """The stream that was opened last, of those that are there."""
+        """The open stream that was opened last."""
         return max(self.links)
 
     def serve(self, operation: Operation, **options: Any) -> Token:
-        """Submit an operation, and let everything move."""
+        """Submit an operation and let all bytes flow."""
         token = self.submit(operation, **options)
         self.flow()
         return token
 
     def store(self, make: Callable[[bytes], DocumentOperation]) -> bytes:
-        """Write a new value, and return it."""
+        """Write a new value and return it."""
         value = self.model.unique_values.fragment()
         token = self.serve(make(value))
         assert token in self.results
@@ -81,7 +81,7 @@ class Distorted(CheckedSimulation):
 
 
 def ready(distort: Distort | None = None, **options: Any) -> Distorted:
-    """Return a simulation of a client that is connected, and is distorted from now on."""
+    """Return a simulation of a connected client that is distorted from now on."""
     simulation = Distorted(**options)
     simulation.tick()
     simulation.serve(get())
@@ -91,41 +91,41 @@ def ready(distort: Distort | None = None, **options: Any) -> Distorted:
 
 
 def loses_answers(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Settle nothing."""
+    """Drop the results of all operations."""
     return [action for action in actions if not isinstance(action, SETTLED)]
 
 
 def never_closes(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Close nothing."""
+    """Drop the orders to close a stream."""
     return [action for action in actions if not isinstance(action, CloseStream)]
 
 
 def sends_twice(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Send everything twice."""
+    """Send all bytes twice."""
     return [action for action in actions for _ in range(1 + isinstance(action, SendBytes))]
 
 
 def settles_twice(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Tell every caller twice."""
+    """Settle each operation twice."""
     return [action for action in actions for _ in range(1 + isinstance(action, SETTLED))]
 
 
 def acknowledges_at_once(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Tell of success before anything was sent."""
+    """Complete each operation before anything is sent."""
     if isinstance(event, couchbase.OperationSubmitted):
         actions.append(couchbase.CompleteOperation(event.token, MutationResult(Cas(9))))
     return actions
 
 
 def fails_when_abandoned(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Tell those who have left."""
+    """Fail operations that their callers have abandoned."""
     if isinstance(event, couchbase.OperationAbandoned):
         actions.append(couchbase.FailOperation(event.token, errors.RequestCanceledException()))
     return actions
 
 
 def is_never_ambiguous(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Call every timeout unambiguous."""
+    """Replace ambiguous timeouts by unambiguous ones."""
     return [
         couchbase.FailOperation(action.token, errors.UnambiguousTimeoutException("", action.error.context))
         if isinstance(action, couchbase.FailOperation) and isinstance(action.error, errors.AmbiguousTimeoutException)
@@ -135,7 +135,7 @@ def is_never_ambiguous(event: couchbase.Event, actions: list[couchbase.Action]) 
 
 
 def is_always_ambiguous(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Call every timeout ambiguous."""
+    """Replace all failures by ambiguous timeouts."""
     return [
         couchbase.FailOperation(action.token, errors.AmbiguousTimeoutException("", action.error.context))
         if isinstance(action, couchbase.FailOperation)
@@ -145,7 +145,7 @@ def is_always_ambiguous(event: couchbase.Event, actions: list[couchbase.Action])
 
 
 def always_finds(data: bytes) -> Distort:
-    """Return a defect: whoever succeeds is told of a document with this content."""
+    """Return a defect that replaces each success by a document with this content."""
     result = GetResult(Cas(1), 0, data, JSON_TRANSCODER)
 
     def distort(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
@@ -160,14 +160,14 @@ def always_finds(data: bytes) -> Distort:
 
 
 def content(simulation: Distorted, token: Token) -> bytes:
-    """Return what a reader was told."""
+    """Return the content that a reader got."""
     result = simulation.results[token]
     assert isinstance(result, GetResult)
     return result.data
 
 
 def fails_with(error: errors.CouchbaseException) -> Distort:
-    """Return a defect: whatever is submitted fails at once."""
+    """Return a defect that fails each operation at its submission."""
 
     def distort(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
         if isinstance(event, couchbase.OperationSubmitted):
@@ -178,7 +178,7 @@ def fails_with(error: errors.CouchbaseException) -> Distort:
 
 
 def fails_instead(error: errors.CouchbaseException) -> Distort:
-    """Return a defect: whoever was to be told anything is told of this failure."""
+    """Return a defect that replaces each result by this failure."""
 
     def distort(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
         return [
@@ -190,17 +190,17 @@ def fails_instead(error: errors.CouchbaseException) -> Distort:
 
 
 def never_opens(event: couchbase.Event, actions: list[couchbase.Action]) -> Sequence[couchbase.Action]:
-    """Open no stream, and so close none."""
+    """Drop the orders to open a stream, and so those to close one."""
     return [action for action in actions if not isinstance(action, OpenStream | CloseStream)]
 
 
 def connected() -> KVStateMachine:
-    """Return a machine whose client is connected."""
+    """Return a state machine whose client is connected."""
     machine = KVStateMachine()
     machine.begin(is_connected=True, strike=None)
     return machine
 
 
 def newest(machine: KVStateMachine) -> StreamId:
-    """Return the stream that was opened last, of those that are there."""
+    """Return the open stream that was opened last."""
     return max(machine.simulation.links)

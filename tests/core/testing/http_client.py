@@ -1,4 +1,4 @@
-"""A client of the services of fake nodes that speaks bytes: h11 encodes what it sends, and decodes what comes back."""
+"""A client for the services of fake nodes on the level of bytes: h11 encodes requests and decodes responses."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ BASIC = "Basic " + base64.b64encode(b"Administrator:password").decode()
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer that came whole."""
+    """A complete response."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     times: Sequence[float] = field(default=())
-    """When pieces of the body came."""
+    """Arrival times of the pieces of the body."""
 
     @property
     def document(self) -> dict[str, object]:
-        """The JSON object that the body is."""
+        """The body, which is a JSON object."""
         document = json.loads(self.body)
         assert isinstance(document, dict)
         return document
@@ -43,14 +43,14 @@ class Answered:
 
     @property
     def codes(self) -> list[int]:
-        """The codes of the errors of a query."""
+        """The error codes of a query."""
         errors = self.document.get("errors", [])
         assert isinstance(errors, list)
         return [error["code"] for error in errors]
 
 
 class HttpClient:
-    """One connection; ``now`` is the time at which it does whatever it does next."""
+    """One connection; ``now`` is the time of its next step."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class HttpClient:
         self.take(node.connection_opened(connection, now, service=service))
 
     def encode(self, method: str, target: str, body: bytes = b"", **headers: str) -> bytes:
-        """Return a request; an underscore in the name of a header is a dash."""
+        """Return a request; underscores in header names become dashes."""
         sent = {"host": "fake", "content-length": str(len(body)), "content-type": "application/json"}
         if self.authorization is not None:
             sent["authorization"] = self.authorization
@@ -84,12 +84,12 @@ class HttpClient:
         return b"".join(piece for piece in pieces if piece)
 
     def send(self, data: bytes, *, piece: int | None = None) -> None:
-        """Send bytes, in pieces of a size."""
+        """Send bytes, in pieces of at most ``piece`` bytes."""
         for start in range(0, len(data), piece or len(data)):
             self.take(self.node.bytes_received(self.connection, data[start : start + (piece or len(data))], self.now))
 
     def take(self, actions: Sequence[NodeAction]) -> None:
-        """Receive what the actions send to this connection."""
+        """Receive the bytes that the actions send to this connection."""
         for action in actions:
             match action:
                 case SendReply(self.connection, data):
@@ -102,7 +102,7 @@ class HttpClient:
                     pass
 
     def wait(self, now: float) -> None:
-        """Receive what is due by then, each piece when it is."""
+        """Receive everything due until ``now``, each piece at its own time."""
         self.read()
         while self.node.wakeup <= now:
             self.now = max(self.now, self.node.wakeup)
@@ -111,7 +111,7 @@ class HttpClient:
         self.now = now
 
     def read(self) -> bool:
-        """Read what came, and tell whether the answer is whole; h11 raises what a client of HTTP finds wrong."""
+        """Decode the received bytes and return whether the response is complete; h11 raises on invalid HTTP."""
         while True:
             match self.http.next_event():
                 case h11.Response() as head:
@@ -125,7 +125,7 @@ class HttpClient:
                     return False
 
     def answered(self) -> Answered:
-        """Return the answer, which has come whole, and get ready for another request."""
+        """Return the complete response, and prepare for the next request."""
         assert self.head is not None or self.read(), self.received
         if self.http.their_state is h11.SEND_BODY:
             assert self.read(), self.received
@@ -138,16 +138,16 @@ class HttpClient:
         return Answered(head.status_code, {name.decode(): value.decode() for name, value in head.headers}, body, times)
 
     def ask(self, method: str, target: str, body: bytes = b"", **headers: str) -> Answered:
-        """Return the answer to a request, which comes at once."""
+        """Send a request and return its immediate response."""
         self.send(self.encode(method, target, body, **headers))
         return self.answered()
 
     def encode_query(self, statement: str | None = None, **parameters: object) -> bytes:
-        """Return a query; ``args`` and named parameters may be among the parameters."""
+        """Return a query request; ``args`` and named parameters may be among the parameters."""
         document = {} if statement is None else {"statement": statement}
         return self.encode("POST", "/query/service", json.dumps(document | parameters).encode())
 
     def query(self, statement: str | None = None, **parameters: object) -> Answered:
-        """Return the answer to a query, which comes at once."""
+        """Send a query and return its immediate response."""
         self.send(self.encode_query(statement, **parameters))
         return self.answered()

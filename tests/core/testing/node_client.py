@@ -1,4 +1,4 @@
-"""A client of the fake node that speaks bytes: what it sends is encoded, and what comes back is decoded, by the codec."""
+"""A client for a fake node on the level of bytes: the codec encodes requests and decodes replies."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ USUAL_FEATURES = (
     HelloFeature.COLLECTIONS,
     HelloFeature.UNORDERED_EXECUTION,
 )
-"""No compression and no durations, so that a reply is what the command says and nothing more."""
+"""Features without compression and durations, so that a reply depends only on its command."""
 
 
 class NodeClient:
-    """One connection; ``now`` is the time at which it does whatever it does next."""
+    """One connection; ``now`` is the time of its next step."""
 
     def __init__(self, node: FakeNode, connection: int = 1) -> None:
         self.node = node
@@ -46,12 +46,12 @@ class NodeClient:
         assert [] == list(node.connection_opened(connection, self.now))
 
     def encode(self, opcode: int, *, vbucket: int | bytes = 0, **parts: int | bytes) -> bytes:
-        """Return a request with an opaque of its own."""
+        """Return a request with a new opaque."""
         self.opaque += 1
         return encode_request(opcode, opaque=self.opaque, status=vbucket, **parts)  # type: ignore[arg-type]
 
     def encode_of(self, opcode: int, key: str, **parts: int | bytes) -> bytes:
-        """Return a request for a document; ``collection_id`` may be among the parts."""
+        """Return a request on a document; ``collection_id`` may be among the parts."""
         wire_key = key.encode()
         parts.setdefault("vbucket", vbucket_of(wire_key, self.node.options.vbuckets))
         collection_id = parts.pop("collection_id", 0)
@@ -61,7 +61,7 @@ class NodeClient:
         return self.encode(opcode, key=wire_key, **parts)
 
     def send(self, data: bytes, *, piece: int | None = None) -> list[Frame]:
-        """Return the replies to these bytes, sent in pieces of a size."""
+        """Send bytes in pieces of at most ``piece`` bytes, and return the replies."""
         frames = []
         for start in range(0, len(data), piece or len(data)):
             actions = self.node.bytes_received(self.connection, data[start : start + (piece or len(data))], self.now)
@@ -69,7 +69,7 @@ class NodeClient:
         return frames
 
     def take(self, actions: Sequence[NodeAction]) -> list[Frame]:
-        """Return the frames in the actions that are for this connection."""
+        """Return the frames that the actions send to this connection."""
         frames = []
         for action in actions:
             match action:
@@ -84,24 +84,24 @@ class NodeClient:
         return frames
 
     def wait(self, now: float) -> list[Frame]:
-        """Return the replies that are due by then."""
+        """Return the replies that are due at ``now``."""
         self.now = now
         return self.take(self.node.time_passed(now))
 
     def ask(self, opcode: int, **parts: int | bytes) -> Frame:
-        """Return the one reply to a request."""
+        """Send a request and return its only reply."""
         (reply,) = self.send(self.encode(opcode, **parts))
         assert (opcode, self.opaque) == (reply.opcode, reply.opaque)
         return reply
 
     def ask_of(self, opcode: int, key: str, **parts: int | bytes) -> Frame:
-        """Return the one reply to a request for a document."""
+        """Send a request on a document and return its only reply."""
         (reply,) = self.send(self.encode_of(opcode, key, **parts))
         assert (opcode, self.opaque) == (reply.opcode, reply.opaque)
         return reply
 
     def hello(self, features: Iterable[int]) -> Frame:
-        """Negotiate, and keep in mind what was granted."""
+        """Negotiate features and store the granted ones."""
         wanted = list(features)
         reply = self.ask(Opcode.HELLO, key=b'{"a":"test"}', value=struct.pack(f">{len(wanted)}H", *wanted))
         if reply.status == Status.SUCCESS:
@@ -113,7 +113,7 @@ class NodeClient:
         return self.ask(Opcode.SASL_AUTH, key=b"PLAIN", value=f"\0{username}\0{password}".encode())
 
     def authenticate_scram(self, mechanism: str, username: str = "Administrator", password: str = "password") -> Frame:
-        """Authenticate in two steps, and verify the node's signature where it sends one."""
+        """Authenticate in two steps, and verify the node's signature if authentication succeeds."""
         client = ScramClient(mechanism, username, password, nonce="client nonce")
         challenge = self.ask(Opcode.SASL_AUTH, key=mechanism.encode(), value=client.first())
         assert Status.AUTH_CONTINUE == challenge.status
@@ -131,7 +131,7 @@ def ready_client(
     without: Iterable[HelloFeature] = (),
     bucket: bytes | None = b"default",
 ) -> NodeClient:
-    """Return a connection with these features, authenticated and in a bucket."""
+    """Return a connection with these features, authenticated and with a selected bucket."""
     client = NodeClient(FakeNode() if node is None else node, connection)
     omitted = set(without)
     client.hello(feature for feature in features if feature not in omitted)
@@ -142,17 +142,17 @@ def ready_client(
 
 
 def with_options(**options: object) -> FakeNode:
-    """Return a node with some options of its own."""
+    """Return a node with these options."""
     return FakeNode(FakeNodeOptions(**options))  # type: ignore[arg-type]
 
 
 def as_json(value: bytes) -> Mapping[str, object]:
-    """Return a JSON object."""
+    """Return the JSON object in the value."""
     document = json.loads(value)
     assert isinstance(document, dict)
     return document
 
 
 def status_of(reply: Frame) -> Status:
-    """Return the status by its name, so that a failing test shows it."""
+    """Return the status as an enum member, so that a failing test shows its name."""
     return Status(reply.status)

@@ -1,4 +1,4 @@
-"""The faults that histories draw: what a client really does about each status."""
+"""Catalogue of faults for random histories, compared with the client's real reaction to each status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT = Keyspace("default")
 
 @pytest.fixture(scope="module")
 def fates() -> Mapping[int, tuple[bool, bool]]:
-    """Return, for each status in an answer to a read, whether a client gets over it and whether it leaves its stream."""
+    """Return for each status in a response to a read whether a retry survives it and whether its stream is replaced."""
     simulation = Simulation(FakeNode())
     found: dict[int, tuple[bool, bool]] = {}
     for code in [*Status, *(row.code for row in ERROR_MAP.rows), 0x7ABC]:
@@ -40,7 +40,7 @@ def fates() -> Mapping[int, tuple[bool, bool]]:
 
 
 def test_every_kind_of_fault() -> None:
-    """A command on a document meets all of them; only those that are not about a document strike any other."""
+    """Commands on a document have all kinds of faults; other commands only those that do not concern a document."""
     kinds = set(get_args(CommandFault))
 
     assert kinds == {type(fault) for fault in chain(*fault_catalogue.DATA_FAULTS)}
@@ -51,12 +51,12 @@ def test_every_kind_of_fault() -> None:
 
 
 def test_every_kind_of_fault_over_http() -> None:
-    """A request to a service meets all of them."""
+    """Requests to a service have all kinds of service faults."""
     assert set(get_args(ServiceFault)) == {type(fault) for fault in chain(*fault_catalogue.SERVICE_FAULTS)}
 
 
-def test_statuses_that_are_retried(fates: Mapping[int, tuple[bool, bool]]) -> None:
-    """They are those that a client really gets over, but for what a node says that has not the right config."""
+def test_retried_statuses(fates: Mapping[int, tuple[bool, bool]]) -> None:
+    """The client survives each status that counts as retried, and beyond these only stale-config statuses."""
     survived = {code for code, (is_survived, _) in fates.items() if is_survived}
     retried = {*fault_catalogue.RETRIED_STATUSES, *fault_catalogue.RETRIED_BY_MAP}
 
@@ -64,8 +64,8 @@ def test_statuses_that_are_retried(fates: Mapping[int, tuple[bool, bool]]) -> No
     assert {Status.NOT_MY_VBUCKET, Status.CONFIG_ONLY} >= survived - retried
 
 
-def test_statuses_that_spoil_the_stream(fates: Mapping[int, tuple[bool, bool]]) -> None:
-    """They are among those after which a client really connects again; harmless ones are not."""
+def test_statuses_that_invalidate_the_stream(fates: Mapping[int, tuple[bool, bool]]) -> None:
+    """The client reconnects after each status that counts as invalidating, and not after harmless ones."""
     spoiling = {code for code, (_, is_spoilt) in fates.items() if is_spoilt}
 
     assert {Status.NO_BUCKET, Status.AUTH_STALE, Status.NOT_INITIALIZED} == {*fault_catalogue.INVALIDATING_STATUSES}

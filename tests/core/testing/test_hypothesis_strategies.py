@@ -1,4 +1,4 @@
-"""Strategies: everything that they should draw can be drawn, and nothing that would not be lawful."""
+"""Hypothesis strategies: they draw everything that they should, and only what is lawful."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ KINDS = {kind.name: kind for kind in UNDERSTOOD}
 
 
 DRAWS = settings(max_examples=600, phases=[Phase.generate], derandomize=True, database=None, deadline=None)
-"""More than there are kinds of templates, faults and strikes."""
+"""More examples than there are kinds of templates, faults and strikes."""
 
 
 def draws(strategy: st.SearchStrategy[T]) -> Sequence[T]:
-    """Return what a strategy draws, the same every time."""
+    """Return the values that a strategy draws, the same in each run."""
     drawn: list[T] = []
 
     @DRAWS
@@ -60,8 +60,8 @@ def drawn_strikes() -> Sequence[hypothesis_strategies.Strike]:
     return draws(hypothesis_strategies.strikes())
 
 
-def test_every_kind_is_drawn() -> None:
-    """On documents of bytes and on counters, but for what would make the one the other."""
+def test_every_kind_of_operation_is_drawn() -> None:
+    """Each kind is drawn for text and for counters, except kinds that would turn one into the other."""
     texts = {name for name, kind in KINDS.items() if not issubclass(kind, Count)}
     counters = {name for name, kind in KINDS.items() if not issubclass(kind, Store | Concatenate)}
 
@@ -69,8 +69,8 @@ def test_every_kind_is_drawn() -> None:
     assert counters == {template.kind for template in drawn_templates() if template.place == COUNTER}
 
 
-def test_what_is_drawn_is_lawful() -> None:
-    """A model takes what is made."""
+def test_templates_make_lawful_operations() -> None:
+    """The model accepts each operation that a drawn template makes."""
     for template in drawn_templates():
         model = two_versions()
 
@@ -78,12 +78,12 @@ def test_what_is_drawn_is_lawful() -> None:
 
 
 def test_every_fault_is_drawn() -> None:
-    """All of the catalogue, each of which may strike what it is for."""
+    """Each fault for document commands in the catalogue is drawn."""
     assert set(chain(*DATA_FAULTS)) == set(draws(hypothesis_strategies.data_faults()))
 
 
 def test_every_command_is_struck() -> None:
-    """Whatever a client asks for may fail, once or several times, a connect too."""
+    """Each command of the client, and each connect, may fail, once or several times."""
     refused = [strike.opcode for strike in drawn_strikes() if isinstance(strike.fault, RefuseConnection)]
 
     assert {None, *DATA_OPCODES, *OWN_OPCODES} == {strike.opcode for strike in drawn_strikes()}
@@ -91,8 +91,8 @@ def test_every_command_is_struck() -> None:
     assert {None} == set(refused)
 
 
-def test_strikes_fit_what_they_strike() -> None:
-    """Each can be armed, and what is ours is spared what concerns a document."""
+def test_strikes_suit_their_commands() -> None:
+    """Each strike can be armed, and the client's own requests get no faults that concern a document."""
     for strike in drawn_strikes():
         waiting = Faults()
         strike.arm(waiting)
@@ -102,7 +102,7 @@ def test_strikes_fit_what_they_strike() -> None:
 
 
 def test_every_retry_strategy_is_drawn() -> None:
-    """By its name; the default is the client's own, and of the others each is another."""
+    """Each strategy is drawn by its name; the default is the client's own, and the others have different types."""
     strategies: list[AnyRetryStrategy | None] = list(hypothesis_strategies.RETRY_STRATEGIES.values())
     lenders = hypothesis_strategies.token_strategies(LoanBook())
 
@@ -116,12 +116,12 @@ def test_every_retry_strategy_is_drawn() -> None:
 
 
 def a_request() -> RetryRequest:
-    """Return what a strategy is shown."""
+    """Return a retry request for a strategy."""
     return RetryRequest(service=Service.KV, operation="get", idempotent=True, rng=MIDPOINT, remaining=1.0)
 
 
-def test_retry_strategies_with_a_defect() -> None:
-    """One raises, and one has to be awaited, by nobody."""
+def test_defective_retry_strategies() -> None:
+    """One strategy raises; another is asynchronous, and calling it is an error because the test answers instead."""
     raises, asks = hypothesis_strategies.RETRY_STRATEGIES["raises"], hypothesis_strategies.RETRY_STRATEGIES["asks"]
 
     assert raises is not None
@@ -135,7 +135,7 @@ def test_retry_strategies_with_a_defect() -> None:
 
 
 def test_cuts() -> None:
-    """All there is may move at once, or any number of bytes up to some frames, but nothing is no cut."""
+    """A cut is between 1 and 120 bytes, or None for all bytes."""
     drawn = set(draws(hypothesis_strategies.cuts()))
 
     assert {None, 1, 120} <= drawn <= {None, *range(1, 121)}

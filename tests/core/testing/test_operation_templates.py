@@ -1,4 +1,4 @@
-"""Operations as a history draws them."""
+"""Templates of operations in random histories."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from triclinium_core.transcoding.flags import BINARY_FLAGS
 
 TEXT, COUNTER = Place(TRAVEL, "ada"), Place(HOTELS, "hits")
 KINDS = {kind.name: kind for kind in UNDERSTOOD}
-"""A replica may be behind, and parts of documents leave no mark: the model could not judge what is read."""
+"""Replica reads may be stale and subdocument operations leave no mark, so the model cannot judge them."""
 MAJORITY = DurabilityLevel.MAJORITY
 
 
@@ -68,21 +68,21 @@ MAJORITY = DurabilityLevel.MAJORITY
         (OperationTemplate("decrement", COUNTER), document_operations.Decrement(HOTELS, "hits", 1)),
     ],
 )
-def test_making(template: OperationTemplate, operation: document_operations.Operation) -> None:
-    """An operation is made of what was drawn, a new mark, and a CAS that is known."""
+def test_making_an_operation(template: OperationTemplate, operation: document_operations.Operation) -> None:
+    """A template makes an operation with its drawn choices, a new unique value and a known CAS."""
     assert operation == template.make(two_versions())
 
 
 def test_making_without_a_known_cas() -> None:
-    """Nobody can unlock without one, but anybody may write."""
+    """Without a known CAS, an unlock becomes a read, and a write gets no CAS."""
     assert document_operations.Get(TRAVEL, "ada") == OperationTemplate("unlock", TEXT, cas=0).make(Model())
     assert document_operations.Get(HOTELS, "hits") == OperationTemplate("unlock", COUNTER, cas=0).make(two_versions())
     assert document_operations.Remove(TRAVEL, "ada") == OperationTemplate("remove", TEXT, cas=0).make(Model())
 
 
 @pytest.mark.parametrize("kind", ["increment", "decrement"])
-def test_making_without_marks(kind: str) -> None:
-    """When the counts have run out that can be told apart, a counter is only read."""
+def test_making_without_unique_counts(kind: str) -> None:
+    """An increment or decrement becomes a read once the distinguishable counts run out."""
     model = Model()
     made = [OperationTemplate(kind, COUNTER).make(model) for _ in range(COUNTERS_MAX + 1)]
 
@@ -91,8 +91,8 @@ def test_making_without_marks(kind: str) -> None:
     assert document_operations.Touch(HOTELS, "hits", 0) == OperationTemplate("touch", COUNTER).make(model)
 
 
-def test_drawing() -> None:
-    """What a kind can vary is chosen, and nothing else; bases count."""
+def test_drawing_a_template() -> None:
+    """Only the fields that a kind can vary are drawn."""
     assert OperationTemplate("get", TEXT) == draw_template("get", TEXT, lambda choices: choices[-1])
     assert OperationTemplate("upsert", TEXT, expiry=3600, flag=True) == draw_template(
         "upsert", TEXT, lambda choices: choices[-1]

@@ -1,4 +1,4 @@
-"""The state machine: whole runs that find a defect and pass without one, how they begin, recover and end."""
+"""The state machine: complete runs with and without a defect, and its single steps."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ MANY = settings(FEW, max_examples=100, stateful_step_count=20, phases=[Phase.gen
 
 
 def distorted(distort: Distort) -> type[KVStateMachine]:
-    """Return a machine whose client has a defect."""
+    """Return a state machine whose client has a defect."""
 
     class Distorted(KVStateMachine):
         def make_simulation(self) -> CheckedSimulation:
-            """Return a client that is not what it should be."""
+            """Return a simulation of the distorted client."""
             simulation = super().make_simulation()
             simulation.machine = DistortedMachine(simulation.options, distort)
             return simulation
@@ -57,7 +57,7 @@ def distorted(distort: Distort) -> type[KVStateMachine]:
 
 
 def test_run_without_a_defect() -> None:
-    """The client as it is keeps the laws, with a token strategy of its own as well."""
+    """The real client obeys the laws, also with a token strategy."""
     run_state_machine_as_test(KVStateMachine, settings=FEW)
     run_state_machine_as_test(TokenStateMachine, settings=FEW)
 
@@ -71,13 +71,13 @@ def test_run_without_a_defect() -> None:
     ],
 )
 def test_run_with_a_defect(defect: Distort, message: str) -> None:
-    """What breaks a law is found: what must never happen, and what must happen at last."""
+    """A run finds a client that breaks a law, whether of safety or of liveness."""
     with pytest.raises(Violation, match=message):
         run_state_machine_as_test(distorted(defect), settings=MANY)
 
 
 class Touching(KVStateMachine):
-    """A machine with a rule and a law of its own."""
+    """A state machine with an additional rule and law."""
 
     seen: int = 0
 
@@ -88,13 +88,13 @@ class Touching(KVStateMachine):
 
     @invariant()
     def time_never_goes_back(self) -> None:
-        """Nor does the model's."""
+        """Check that the simulation and the model have the same time."""
         assert self.now == self.model.now
         type(self).seen += 1
 
 
-def test_run_with_a_rule_and_a_law_of_ones_own() -> None:
-    """Both are taken into the run."""
+def test_run_with_an_additional_rule_and_law() -> None:
+    """A subclass's rules and laws take part in the run."""
     Touching.seen = 0
     run_state_machine_as_test(Touching, settings=FEW)
 
@@ -102,7 +102,7 @@ def test_run_with_a_rule_and_a_law_of_ones_own() -> None:
 
 
 def test_documents_on_the_node() -> None:
-    """They are found where they are, as they are now."""
+    """The machine returns each document of the node in its current state, until it expires."""
     machine = connected()
     for keyspace, expiry in ((DEFAULT, 0), (OTHER, 5)):
         machine.submit(Upsert(keyspace, "ada", machine.model.unique_values.fragment(), 0, expiry))
@@ -123,8 +123,8 @@ def test_documents_on_the_node() -> None:
 
 
 @pytest.mark.parametrize("is_busy", [True, False])
-def test_recovering(is_busy: bool) -> None:
-    """After the last fault the client comes back, and serves; with work meanwhile it is asked for more."""
+def test_recovery(is_busy: bool) -> None:
+    """After the last fault the client recovers and serves requests; a busy recovery submits more operations."""
     machine = connected()
     machine.node.faults.always(None, refuse_connection())
     machine.simulation.lose(newest(machine))
@@ -137,8 +137,8 @@ def test_recovering(is_busy: bool) -> None:
     assert is_busy == (len(machine.model.submissions) > 5)
 
 
-def test_never_recovering() -> None:
-    """Who is not back long after the last fault never will be."""
+def test_missing_recovery() -> None:
+    """A client that does not serve 60 s after the last fault violates the liveness law."""
     machine = distorted(never_opens)()
     machine.begin(is_connected=False, strike=None)
 
@@ -147,8 +147,8 @@ def test_never_recovering() -> None:
     assert 60 == machine.now
 
 
-def test_recovering_with_a_frame_too_many() -> None:
-    """What was sent and answered is counted when nothing is under way."""
+def test_recovery_with_one_frame_too_many() -> None:
+    """Recovery finds a number of sent frames that does not match the results and retries."""
     machine = connected()
     for _ in range(2):
         machine.simulation.ledger.completed(machine.model.submissions[1])
@@ -157,8 +157,8 @@ def test_recovering_with_a_frame_too_many() -> None:
         machine.recover(is_busy=False)
 
 
-def test_ending() -> None:
-    """A run ends with a recovery, unless it has failed already."""
+def test_end_of_a_run() -> None:
+    """A run ends with a recovery, except if it has already failed."""
     machine = connected()
     machine.teardown()
 
@@ -174,12 +174,12 @@ def test_ending() -> None:
 
 
 def commands(machine: KVStateMachine, opcode: Opcode) -> list[Fault | None]:
-    """Return what struck the commands with this opcode, None for nothing."""
+    """Return the fault of each command with this opcode; None for a command without one."""
     return [command.fault for command in machine.node.command_log if command.opcode == opcode]
 
 
-def test_exchanging() -> None:
-    """An operation is submitted, and nothing moves, or everything does."""
+def test_operate_and_exchange() -> None:
+    """``operate`` only submits an operation; ``exchange`` also moves all bytes."""
     machine = connected()
     machine.operate(template=OperationTemplate("upsert", FAR_ADA), retry_strategy="default")
     waiting = [submission.operation.name for submission in machine.model.open], commands(machine, Opcode.SET)
@@ -192,7 +192,7 @@ def test_exchanging() -> None:
 
 
 def test_struck_exchange() -> None:
-    """A fault strikes the operation, and somebody reads beside it."""
+    """A fault strikes the operation and spares the existence check beside it."""
     machine = connected()
     machine.struck_exchange(
         template=OperationTemplate("upsert", FAR_ADA),
@@ -206,8 +206,8 @@ def test_struck_exchange() -> None:
     assert TemporaryFailureException in {type(error) for error in machine.simulation.errors.values()}
 
 
-def test_struck_question() -> None:
-    """It strikes the question for the collection instead, where there is one."""
+def test_struck_collection_lookup() -> None:
+    """The fault strikes the collection id request instead of the operation, if there is such a request."""
     machine = connected()
     machine.struck_exchange(
         template=OperationTemplate("upsert", FAR_ADA),
@@ -223,8 +223,8 @@ def test_struck_question() -> None:
     assert [drop_response()] == commands(machine, Opcode.SET)
 
 
-def test_silence() -> None:
-    """Everything times out, the breaker opens, and after that the node answers again."""
+def test_silent_node() -> None:
+    """During silence all operations time out and the breaker opens; afterwards the node responds again."""
     machine = connected()
     machine.go_silent(
         members=[
@@ -247,8 +247,8 @@ def test_silence() -> None:
 
 
 @pytest.mark.parametrize(("position", "left"), [(0, ["get", "touch"]), (1, ["upsert", "touch"]), (3, ["get", "touch"])])
-def test_abandoning(position: int, left: list[str]) -> None:
-    """Whoever stands at that place leaves; behind the last it begins again."""
+def test_abandon(position: int, left: list[str]) -> None:
+    """The open operation at the position is abandoned; positions after the last start again at 0."""
     machine = connected()
     for kind in ("upsert", "get", "touch"):
         machine.operate(template=OperationTemplate(kind, ADA), retry_strategy="default")
@@ -266,8 +266,8 @@ def test_abandoning(position: int, left: list[str]) -> None:
         ("nonsense", RequestCanceledException),
     ],
 )
-def test_deciding(answer: str, error: type[Exception] | None) -> None:
-    """The oldest question is answered."""
+def test_decide(answer: str, error: type[Exception] | None) -> None:
+    """``decide`` feeds the decision on the oldest consulted operation."""
     machine = connected()
     machine.node.faults.next(Opcode.SET, temporary_failure(), times=2)
     for _ in range(2):
@@ -286,7 +286,7 @@ def test_deciding(answer: str, error: type[Exception] | None) -> None:
 
 @pytest.mark.parametrize("name", sorted(token_strategies(LoanBook())))
 def test_token_strategies_of_operations(name: str) -> None:
-    """Each decides about the operation that brings it; one that is awaited when it is let go on."""
+    """Each token strategy decides about its own operation; an awaited one does so when it may go on."""
     machine = connected()
     machine.exchange(template=OperationTemplate("upsert", ADA), retry_strategy=name)
     for _ in machine.simulation.consultations.open:
@@ -303,7 +303,7 @@ def test_token_strategies_of_operations(name: str) -> None:
 
 @pytest.mark.parametrize("finishes_late", [True, False])
 def test_token_strategies_that_never_answer(finishes_late: bool) -> None:
-    """They are called off when the operation has run out of time; what they lend all the same comes back."""
+    """A silent token strategy is cancelled at the deadline; a token that it issues late is abandoned."""
     machine = connected()
     machine.call_off(finishes_late=finishes_late)
     machine.exchange(template=OperationTemplate("upsert", ADA), retry_strategy="awaited tokens")
@@ -315,8 +315,8 @@ def test_token_strategies_that_never_answer(finishes_late: bool) -> None:
     assert [TokenEnd.GIVEN_BACK] * finishes_late == [lent.end for lent in loan.lent]
 
 
-def test_clients_with_a_token_strategy() -> None:
-    """It decides about what no operation brings a strategy for, and permits a few retries."""
+def test_client_with_a_token_strategy() -> None:
+    """The client's token strategy decides about operations without their own, and permits only a few retries."""
     machine = TokenStateMachine()
     machine.begin(is_connected=True, strike=None)
     machine.node.faults.next(Opcode.SET, temporary_failure(), times=9)
@@ -329,8 +329,8 @@ def test_clients_with_a_token_strategy() -> None:
     assert any(loan.refusals for loan in loans)
 
 
-def test_moving() -> None:
-    """A connect comes to its end, bytes go there and come back, as many as are said."""
+def test_move() -> None:
+    """A connect completes, then bytes move in both directions, as many as requested."""
     machine = KVStateMachine()
     machine.begin(is_connected=False, strike=None)
     machine.move(position=0, size=None)
@@ -350,8 +350,8 @@ def test_moving() -> None:
 @pytest.mark.parametrize(
     ("begun", "error"), [(0, None), (1, RequestCanceledException), (100, RequestCanceledException)]
 )
-def test_losing_a_stream(begun: int, error: type[Exception] | None) -> None:
-    """What the driver had begun to hand over may have been applied; the rest is sent again."""
+def test_lost_stream(begun: int, error: type[Exception] | None) -> None:
+    """An operation whose frame the driver had started to write may be applied and fails; an unsent one is retried."""
     machine = connected()
     stream = newest(machine)
     machine.operate(template=OperationTemplate("upsert", ADA), retry_strategy="default")
@@ -374,8 +374,8 @@ def test_losing_a_stream(begun: int, error: type[Exception] | None) -> None:
     ],
     ids=repr,
 )
-def test_striking(strike: Strike, is_standing: bool, refusals: list[bool]) -> None:
-    """A fault waits; only a refusal may stand."""
+def test_strike(strike: Strike, is_standing: bool, refusals: list[bool]) -> None:
+    """A fault waits for its command; only a refused connect may last."""
     machine = connected()
     machine.strike(strike=strike, is_standing=is_standing)
 
@@ -385,8 +385,8 @@ def test_striking(strike: Strike, is_standing: bool, refusals: list[bool]) -> No
     assert machine.node.faults.take(Opcode.GET) is None
 
 
-def test_stalling_and_running() -> None:
-    """Time passes for both, and bytes move for one."""
+def test_stall_and_run() -> None:
+    """Time passes in ``stall`` and in ``run``, and bytes move only in ``run``."""
     machine = connected()
     machine.operate(template=OperationTemplate("get", ADA), retry_strategy="default")
     machine.stall(seconds=0.6)

@@ -1,4 +1,4 @@
-"""NaN and the infinities in values: found wherever msgspec would write null for them, and nowhere else."""
+"""NaN and infinities in values: found exactly if msgspec would encode them as null."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from triclinium_core.transcoding.non_finite import find_non_finite
 
 
 class Reading(msgspec.Struct):
-    """A type of an application."""
+    """An application's type."""
 
     value: object
     unit: str | None = None
 
 
 class Short(msgspec.Struct, array_like=True, omit_defaults=True, frozen=True):
-    """The same as an array."""
+    """An application's type that msgspec encodes as an array."""
 
     value: object = math.nan
     more: object = None
@@ -29,13 +29,13 @@ class Short(msgspec.Struct, array_like=True, omit_defaults=True, frozen=True):
 
 @dataclasses.dataclass
 class Place:
-    """The same as a dataclass."""
+    """An application's dataclass."""
 
     height: object
 
 
 class Limit(Enum):
-    """A value that is a number by its own value."""
+    """An enumeration whose values are floats."""
 
     NONE = math.inf
     SMALL = 1.5
@@ -51,7 +51,7 @@ leaves = st.one_of(
     st.decimals(),
     st.sampled_from([*Limit, "null", msgspec.Raw(b'{"a":null}'), b"\xcb\x7f\xf8", 0xCB_7F_F8, "\u02ff\x7f"]),
 )
-"""Among them what looks like null, or like a NaN on its way, and is not."""
+"""Leaves of values. Some look like null or like an encoded NaN and are neither."""
 values = st.recursive(
     leaves,
     lambda children: st.one_of(
@@ -68,7 +68,7 @@ values = st.recursive(
 
 
 def holds_one(value: object) -> bool:
-    """Walk through a whole value, whatever it was encoded to."""
+    """Return whether the value contains NaN or an infinity, by walking through all of it."""
     match value:
         case Enum():
             return holds_one(value.value)
@@ -86,8 +86,8 @@ def holds_one(value: object) -> bool:
 
 @given(values)
 @example([2**70, math.nan])
-def test_as_a_walk_through_the_whole_value(value: object) -> None:
-    """The short cuts miss nothing and suspect nobody for good."""
+def test_search_agrees_with_a_complete_walk(value: object) -> None:
+    """The search finds a non-finite number if and only if a walk through the complete value finds one."""
     found = find_non_finite(value, msgspec.json.encode(value))
 
     assert holds_one(value) == (found is not None)
@@ -104,8 +104,8 @@ def test_as_a_walk_through_the_whole_value(value: object) -> None:
     ],
     ids=["alone", "dict", "tuple", "typed", "enumeration"],
 )
-def test_where(value: object, path: str) -> None:
-    """The path leads to the number, and is empty where the value is one."""
+def test_path_of_the_non_finite_number(value: object, path: str) -> None:
+    """The path leads to the number; it is empty if the value itself is the number."""
     found = find_non_finite(value, msgspec.json.encode(value))
 
     assert found is not None

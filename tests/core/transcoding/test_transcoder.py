@@ -1,4 +1,4 @@
-"""The transcoders of SDK-RFC 0055: what each stores, what it refuses, and what it makes of documents that do not fit."""
+"""Transcoders of SDK-RFC 0055: what each one stores and refuses, and how it decodes unsuitable documents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALL: tuple[Transcoder, ...] = (JSON, RAW_JSON, RAW_STRING, RAW_BINARY)
 
 
 class Person(msgspec.Struct):
-    """A type of an application."""
+    """An application's type."""
 
     born: int
     tags: list[str] = []
@@ -41,23 +41,23 @@ class Person(msgspec.Struct):
 
 @dataclass
 class Place:
-    """The same as a dataclass."""
+    """An application's dataclass."""
 
     name: str
 
 
 class Colour(Enum):
-    """A value that is JSON by its own value."""
+    """An enumeration whose values are JSON strings."""
 
     RED = "red"
 
 
 class Unknown:
-    """Nothing that JSON has a form for."""
+    """An object without a JSON form."""
 
 
 def nested(depth: int) -> list[object]:
-    """Return a list in a list in a list …"""
+    """Return ``depth`` lists, one inside the other."""
     value: list[object] = []
     for _ in range(depth):
         value = [value]
@@ -100,7 +100,7 @@ def _has_infinity(value: object) -> bool:
     ],
 )
 def test_encode(transcoder: Transcoder, value: object, data: bytes, flags: int) -> None:
-    """What the RFC's table lets through, with the flags that it names."""
+    """Each transcoder encodes the values that the RFC's table allows, with the flags that the table names."""
     encoded = transcoder.encode(value)
 
     assert EncodedValue(data, flags) == encoded
@@ -121,7 +121,7 @@ def test_encode(transcoder: Transcoder, value: object, data: bytes, flags: int) 
         (JSON, Place(cast("str", math.inf))),
         (JSON, "\ud800"),
         (JSON, {"\udfff": 1}),
-        # How deep is too deep differs from one interpreter to the next.
+        # The depth limit differs between interpreters.
         pytest.param(JSON, nested(100_000), marks=pytest.mark.native),
         (RAW_JSON, {"a": 1}),
         (RAW_JSON, 5),
@@ -138,28 +138,28 @@ def test_encode(transcoder: Transcoder, value: object, data: bytes, flags: int) 
     ids=lambda value: f"{type(value).__name__}",
 )
 def test_encode_refuses(transcoder: Transcoder, value: object) -> None:
-    """What the RFC's table calls an error, and what has no UTF-8 or no JSON, is one exception class."""
+    """A value that the RFC's table forbids, or without a UTF-8 or JSON form, raises EncodingFailureException."""
     with pytest.raises(errors.EncodingFailureException) as caught:
         transcoder.encode(value)
 
     assert "" != str(caught.value)
 
 
-def test_json_says_what_to_use_for_bytes() -> None:
-    """The error names the next step."""
+def test_json_names_other_transcoders_for_bytes() -> None:
+    """JsonTranscoder refuses bytes and names the raw transcoders to use instead."""
     with pytest.raises(errors.EncodingFailureException, match="RawBinaryTranscoder.*RawJsonTranscoder"):
         JSON.encode(b"{}")
 
 
-def test_not_a_number_where_that_is_asked_for() -> None:
-    """JSON has neither NaN nor infinity; null stands in their place where the caller says so."""
+def test_non_finite_as_null_encodes_null() -> None:
+    """With ``non_finite_as_null``, NaN and infinities are encoded as null, because JSON cannot express them."""
     lenient = JsonTranscoder(non_finite_as_null=True)
 
     assert [b"null", b"[null,1.5]"] == [lenient.encode(math.nan).data, lenient.encode((math.inf, 1.5)).data]
 
 
-def test_not_a_number_says_where_it_is() -> None:
-    """The error names the number, the path and the way to store it all the same, and is short however long the path is."""
+def test_non_finite_error_names_path_and_option() -> None:
+    """The error names the number, its path and the option that stores it; a long path does not make it long."""
     with pytest.raises(errors.EncodingFailureException, match=r"-inf at a\[1\].*non_finite_as_null=True") as caught:
         JSON.encode({"a": [1, -math.inf]})
     with pytest.raises(errors.EncodingFailureException) as long:
@@ -169,8 +169,8 @@ def test_not_a_number_says_where_it_is() -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_flag() -> None:
-    """It is refused where the transcoder is made."""
+def test_non_finite_as_null_must_be_a_bool() -> None:
+    """The constructor refuses a ``non_finite_as_null`` that is not a bool, and names the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         JsonTranscoder(non_finite_as_null=cast("bool", 1))
 
@@ -179,13 +179,13 @@ def test_what_is_no_flag() -> None:
 
 @given(json_values)
 def test_json_round_trip(value: object) -> None:
-    """What was stored comes back."""
+    """Decoding a stored value returns an equal value."""
     assert value == JSON.decode(JSON.encode(value).data, JSON_FLAGS, object)
 
 
 @pytest.mark.parametrize("flags", [JSON_FLAGS, BINARY_FLAGS, STRING_FLAGS, 0, 0xFFFF_FFFF])
 def test_flags_do_not_matter_when_reading(flags: int) -> None:
-    """The transcoder alone decides (RFC 0055 rev 3)."""
+    """Only the transcoder decides how a document is decoded; its flags do not matter (RFC 0055 rev 3)."""
     decoded = [transcoder.decode(b'"ada"', flags, object) for transcoder in ALL]
 
     assert ["ada", b'"ada"', '"ada"', b'"ada"'] == decoded
@@ -204,7 +204,7 @@ def test_flags_do_not_matter_when_reading(flags: int) -> None:
     ],
 )
 def test_decode_as(transcoder: Transcoder, as_type: type, expected: object) -> None:
-    """One pass from the stored bytes to the type asked for."""
+    """Each transcoder decodes the stored bytes directly into the requested type."""
     decoded: object = transcoder.decode(b'{"born":1815,"tags":["x"]}', 0, as_type)
 
     assert expected == decoded
@@ -236,15 +236,15 @@ def test_decode_as(transcoder: Transcoder, as_type: type, expected: object) -> N
     ],
 )
 def test_decode_refuses(transcoder: Transcoder, data: bytes, as_type: type[object]) -> None:
-    """Whatever was stored, and whatever type is asked for: the value, or one exception class."""
+    """An undecodable document, or an unsupported type, raises DecodingFailureException with a message."""
     with pytest.raises(errors.DecodingFailureException) as caught:
         transcoder.decode(data, JSON_FLAGS, as_type)
 
     assert "" != str(caught.value)
 
 
-def test_raw_says_what_it_offers() -> None:
-    """The error names the types that a raw document can be read as."""
+def test_raw_json_error_names_readable_types() -> None:
+    """The error names the types that a raw document can be decoded as."""
     with pytest.raises(errors.DecodingFailureException, match="bytes or str, not dict"):
         RAW_JSON.decode(b"{}", 0, dict)
 
@@ -255,7 +255,7 @@ def test_raw_says_what_it_offers() -> None:
     as_type=st.sampled_from([object, bytes, str, int, dict, Person, Place, Colour, complex]),
 )
 def test_hostile_documents(data: bytes, flags: int, as_type: type[object]) -> None:
-    """A document of a stranger gives a value or a DecodingFailureException, never anything else."""
+    """Decoding any bytes with any flags returns a value or raises DecodingFailureException, nothing else."""
     for transcoder in ALL:
         try:
             transcoder.decode(data, flags, as_type)

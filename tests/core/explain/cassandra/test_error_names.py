@@ -1,4 +1,4 @@
-"""Errors by the names that people and files call them."""
+"""Names of errors in commands and files."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from triclinium_core.retry.cassandra import errors
         (" Unprepared ", errors.Unprepared),
     ],
 )
-def test_answers(name: str, kind: type[errors.CoordinatorError]) -> None:
-    """The class, the protocol's name and the driver's exception all mean the same."""
+def test_names_of_coordinator_errors(name: str, kind: type[errors.CoordinatorError]) -> None:
+    """The class name, the protocol's name and the driver's exception name all select the same error class."""
     assert kind is kind_of(name, ANSWERS)
     assert kind is type(answered(name))
 
@@ -44,20 +44,20 @@ def test_answers(name: str, kind: type[errors.CoordinatorError]) -> None:
     ],
 )
 def test_aborts(name: str, kind: type[errors.RequestAborted]) -> None:
-    """They have their own names."""
+    """The class name, the short name and the driver's exception name of an abort select its class."""
     assert kind is kind_of(name, ABORTS)
     assert kind is type(aborted(name))
 
 
 @rows("name", ["", "Throwable", "ReadTimeout", "Unavailable"])
-def test_what_is_not_known_is_any_other(name: str) -> None:
-    """It keeps its name as its text; the errors with details have no method of that kind."""
+def test_unknown_name_gives_the_base_class(name: str) -> None:
+    """An unknown name, or one of an error with details, gives the base class with the name as its text."""
     assert (errors.CoordinatorError, name) == (type(answered(name)), str(answered(name)))
     assert (errors.RequestAborted, name) == (type(aborted(name)), str(aborted(name)))
 
 
 def test_every_error_without_details_has_a_name() -> None:
-    """Every code of the protocol but three, and every abort."""
+    """All error codes except the three with details have a name, and so do all aborts."""
     detailed = {errors.ReadTimeout, errors.WriteTimeout, errors.Unavailable}
 
     assert set(errors.CODES.values()) - detailed == set(ANSWERS.values())
@@ -66,6 +66,6 @@ def test_every_error_without_details_has_a_name() -> None:
 
 @rows("names", [ABORTS, ANSWERS])
 def test_no_spelling_names_two_errors(names: dict[str, type[errors.CassandraError]]) -> None:
-    """Names that look alike to whoever reads them mean the same."""
+    """Two names with the same canonical spelling select the same class."""
     assert len(set(names.values())) == len({kind_of(name, names) for name in names})
     assert all(kind is kind_of(canonical(name), names) for name, kind in names.items())

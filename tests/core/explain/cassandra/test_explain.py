@@ -1,4 +1,4 @@
-"""One error of Cassandra's, explained by the policies and the request machine."""
+"""Explanation of one Cassandra error by the policies and the request machine."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ Failure = errors.RequestAborted | errors.FrameTooLong | errors.CoordinatorError
         (errors.FrameTooLong(), DEFAULT, True, (None, "fail", "FrameTooLong", None)),
     ],
 )
-def test_what_happens(
+def test_decision_action_error_and_consistency(
     error: Failure,
     policy: cassandra.RetryPolicy,
     idempotent: bool,
     expected: tuple[str | None, str, str | None, str | None],
 ) -> None:
-    """The verdict where the policy is asked, what comes of the request, and at which level it goes on."""
+    """The facts give the policy's decision if it is consulted, the action, the error and the next consistency level."""
     told = explain(CassandraCase(error=error, policy=policy, idempotent=idempotent)).to_json()
 
     assert expected == (told["decision"], told["action"], told["error"], told["consistency"])
@@ -70,8 +70,8 @@ def test_what_happens(
         (CassandraCase(error=READ, policy=FixedPolicy(cassandra.RETRY_NEXT)), ["A2"]),
     ],
 )
-def test_all_that_is_known_stands_in_the_sentences(case: CassandraCase, clauses: list[str]) -> None:
-    """What happened, who decides, what is decided and what comes of it, in this order, each with its clause."""
+def test_sentences_contain_all_facts(case: CassandraCase, clauses: list[str]) -> None:
+    """The sentences give the event, the deciding party, the decision and the result, in order, each with its clause."""
     explanation = explain(case)
     told, sentences = explanation.facts, explanation.sentences()
     words = " ".join(sentences)
@@ -93,8 +93,8 @@ def test_all_that_is_known_stands_in_the_sentences(case: CassandraCase, clauses:
     assert (told["action"],) == explanation.outcomes
 
 
-def test_the_policy_is_told_the_count() -> None:
-    """A retry that was done already is one that the default policy does not do again."""
+def test_policy_gets_the_retry_count() -> None:
+    """The default policy retries the first failure and refuses the second, because it gets the retry count."""
     first, second = (explain(CassandraCase(error=UNAVAILABLE, policy=DEFAULT, retry_count=count)) for count in (0, 1))
 
     assert ((Outcome.NEXT_NODE,), True) == (first.outcomes, first.facts["counts_as_retry"])
@@ -102,8 +102,8 @@ def test_the_policy_is_told_the_count() -> None:
 
 
 @rows("error", [READ, WRITE, UNAVAILABLE, errors.ClosedConnection(), errors.Overloaded()])
-def test_a_fixed_policy_answers_the_same(error: errors.CassandraError) -> None:
-    """Whatever it is asked about."""
+def test_fixed_policy_gives_the_same_verdict(error: errors.CassandraError) -> None:
+    """A FixedPolicy gives its verdict for every kind of error."""
     assert cassandra.RETRY_NEXT is cassandra.verdict_on(FixedPolicy(cassandra.RETRY_NEXT), error, retry_count=3)
 
 
@@ -119,7 +119,7 @@ def test_a_fixed_policy_answers_the_same(error: errors.CassandraError) -> None:
     ],
 )
 def test_refuses(change: dict[str, object], parameter: str) -> None:
-    """What cannot be a case is refused, with the name of what is wrong."""
+    """An invalid argument raises ArgumentError with the parameter's name."""
     arguments = {"error": READ, "policy": DEFAULT} | change
     with pytest.raises(ArgumentError) as caught:
         CassandraCase(

@@ -1,4 +1,4 @@
-"""One case, told by the client's own machine."""
+"""Explanation of one case by the client's own machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OF_NO_USE = couchbase.parse_entry({"name": "GONE", "desc": "gone for good", "att
 
 
 class Always:
-    """Retries everything, whatever the orchestrator says."""
+    """A strategy that retries everything, also against the orchestrator."""
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         """Return a retry."""
@@ -44,7 +44,7 @@ class Always:
 
 
 class Broken:
-    """Cannot answer."""
+    """A strategy that raises."""
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         """Raise."""
@@ -52,7 +52,7 @@ class Broken:
 
 
 class Wordless:
-    """Answers something that is no answer."""
+    """A strategy that returns None instead of an action."""
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
         """Return None."""
@@ -60,7 +60,7 @@ class Wordless:
 
 
 class Thoughtful:
-    """Has to be awaited."""
+    """An asynchronous strategy."""
 
     async def retry_after(
         self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
@@ -78,7 +78,7 @@ def case_of(
     attempt: int = 0,
     elapsed: float = 0.0,
 ) -> CouchbaseCase:
-    """Return a case with 2.5 seconds of time and best effort, unless told otherwise."""
+    """Return a case with a timeout of 2.5 seconds and, by default, best effort."""
     return CouchbaseCase(
         service=service,
         operation=operation,
@@ -91,7 +91,7 @@ def case_of(
 
 
 def fate(explanation: Explanation) -> tuple[object, ...]:
-    """Return reason, outcome, delay and error."""
+    """Return reason, action, delay and error of the explanation."""
     facts = explanation.facts
     assert (facts["action"],) == explanation.outcomes
     return facts["reason"], facts["action"], facts["delay_ms"], facts["error"]
@@ -124,8 +124,8 @@ RETRY, FAIL, COMPLETE, CONSULT = Outcome.RETRY, Outcome.FAIL, Outcome.COMPLETE, 
         (case_of(HttpAnswer(404), "get_user", service=MANAGEMENT), (None, FAIL, None, "UserNotFoundException")),
     ],
 )
-def test_what_is_no_reason_of_the_batch(case: CouchbaseCase, expected: tuple[object, ...]) -> None:
-    """Final answers, strategies that cannot answer, and bodies that have to be read; reasons are compared below."""
+def test_outcomes_without_a_reason_in_the_batch(case: CouchbaseCase, expected: tuple[object, ...]) -> None:
+    """Final responses, failing or asynchronous strategies and service bodies each give the expected outcome."""
     assert expected == fate(explain(case))
 
 
@@ -138,18 +138,18 @@ def test_what_is_no_reason_of_the_batch(case: CouchbaseCase, expected: tuple[obj
         (HttpAnswer(200, "<html>"), "query", QUERY, "RFC 0058, 20"),
     ],
 )
-def test_what_an_answer_of_a_service_stands_for(
+def test_service_response_names_its_clause(
     happened: Happening, operation: str, service: couchbase.Service, clause: str
 ) -> None:
-    """The row that says so stands among the clauses and in a sentence, whether the request is retried or not."""
+    """The clause that classifies a service's response is listed once and named in a sentence."""
     explanation = explain(case_of(happened, operation, service=service))
 
     assert 1 == sum(found.startswith(clause) for found in explanation.clauses)
     assert any(clause in sentence.text for sentence in explanation.told)
 
 
-def test_a_success_stands_for_nothing() -> None:
-    """Nor does what no service answered."""
+def test_success_names_no_error_clause() -> None:
+    """A successful response and a closed socket name no clause of RFC 0058."""
     for happened in (HttpAnswer(200, "{}"), couchbase.SocketClosed(couchbase.HandedOver.ALL)):
         assert not any("0058" in clause for clause in explain(case_of(happened, "query", service=QUERY)).clauses)
 
@@ -183,7 +183,7 @@ def test_a_success_stands_for_nothing() -> None:
     ],
 )
 def test_idempotency(case: CouchbaseCase, expected: bool, clause: str) -> None:
-    """The caller's word goes first, then the list with what it looks at."""
+    """The caller's setting decides idempotency first, then the RFC's list; the first clause says which."""
     explanation = explain(case)
 
     assert expected is explanation.facts["idempotent"]
@@ -206,15 +206,15 @@ def test_idempotency(case: CouchbaseCase, expected: bool, clause: str) -> None:
         (case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL), "get", strategy=Always()), DecidedBy.STRATEGY, True),
     ],
 )
-def test_who_decides(case: CouchbaseCase, expected: DecidedBy, was_asked: bool) -> None:
-    """It shows in who was asked, and in what was done about the answer, which is told where there was one."""
+def test_decided_by(case: CouchbaseCase, expected: DecidedBy, was_asked: bool) -> None:
+    """The facts name the party that decided, and the strategy's action if the strategy was called."""
     facts = explain(case).facts
 
     assert (expected, was_asked) == (facts["decided_by"], facts["strategy_answer"] is not None)
 
 
-def test_a_flag_that_forbids_overrules_always_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When no strategy was asked and the time is not up, the orchestrator refused."""
+def test_forbidding_flag_overrides_always_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The orchestrator refuses a reason that forbids the retry, even if the reason is always retried."""
     monkeypatch.setattr(R.SOCKET_CLOSED_WHILE_IN_FLIGHT, "always_retry", True)
 
     facts = explain(case_of(couchbase.SocketClosed(couchbase.HandedOver.ALL))).facts
@@ -232,10 +232,10 @@ def test_a_flag_that_forbids_overrules_always_retry(monkeypatch: pytest.MonkeyPa
         (couchbase.ErrorMapRetryStrategy(), 0.5, (None, None, "TemporaryFailureException")),
     ],
 )
-def test_a_delay_that_is_cut_tells_how_it_ends(
+def test_capped_delay_reports_how_it_ends(
     strategy: couchbase.AnyRetryStrategy, elapsed: float, expected: tuple[object, ...]
 ) -> None:
-    """The machine is asked what it does when the delay is over: the timeout, or the status's own error."""
+    """A delay cut to the deadline or the schedule names the error it ends with: a timeout or the status's error."""
     explanation = explain(case_of(KvAnswer(0x7FF0, RETRIED_BY_MAP), attempt=10, strategy=strategy, elapsed=elapsed))
     facts = explanation.facts
 
@@ -253,7 +253,7 @@ def test_a_delay_that_is_cut_tells_how_it_ends(
         (case_of(KvAnswer(0x86), strategy=Thoughtful()), False),
     ],
 )
-def test_what_counts_as_a_retry(case: CouchbaseCase, expected: bool) -> None:
+def test_counts_as_retry(case: CouchbaseCase, expected: bool) -> None:
     """A retry counts if the request is sent again; one whose delay was cut to the deadline does not."""
     assert expected is explain(case).facts["counts_as_retry"]
 
@@ -271,8 +271,8 @@ def test_what_counts_as_a_retry(case: CouchbaseCase, expected: bool) -> None:
         (couchbase.SocketClosed(couchbase.HandedOver.ALL), None),
     ],
 )
-def test_whether_the_error_map_has_a_say(happened: Happening, expected: bool | None) -> None:
-    """It decides about unknown statuses only; of a known one the clause says so."""
+def test_error_map_decides_only_unknown_statuses(happened: Happening, expected: bool | None) -> None:
+    """The error map decides only about unknown statuses; for a known status, a clause says so."""
     explanation = explain(case_of(happened))
 
     assert expected is explanation.facts["error_map_has_a_say"]
@@ -283,8 +283,8 @@ def test_whether_the_error_map_has_a_say(happened: Happening, expected: bool | N
     ("attempt", "since_first_failure", "expected"),
     [(0, None, RETRY), (1, None, FAIL), (1, 0.1, RETRY), (0, 2.0, FAIL)],
 )
-def test_when_the_first_failure_was(attempt: int, since_first_failure: float | None, expected: Outcome) -> None:
-    """The schedule of an error map counts from the first failure: now, or the submission where retries were done."""
+def test_time_of_the_first_failure(attempt: int, since_first_failure: float | None, expected: Outcome) -> None:
+    """An error map's schedule starts at the given first failure, or at the submission if there were retries."""
     case = CouchbaseCase(
         service=KV,
         operation="get",
@@ -299,8 +299,8 @@ def test_when_the_first_failure_was(attempt: int, since_first_failure: float | N
     assert (expected,) == explain(case).outcomes
 
 
-def test_a_jittered_delay_is_told_at_its_longest() -> None:
-    """Without randomness of the caller's, jitter takes nothing off."""
+def test_jittered_delay_is_reported_at_its_longest() -> None:
+    """Without the caller's random numbers, jitter does not shorten the delay."""
     strategy = couchbase.BestEffortRetryStrategy(exponential(first=0.1, jitter=0.5))
 
     assert 100 == explain(case_of(KvAnswer(0x86), strategy=strategy)).facts["delay_ms"]
@@ -321,7 +321,7 @@ def test_a_jittered_delay_is_told_at_its_longest() -> None:
     ],
 )
 def test_orders(happened: Happening, expected: list[str]) -> None:
-    """What else the machine orders is told too."""
+    """The explanation lists the machine's further orders, each in a sentence."""
     explanation = explain(case_of(happened))
 
     assert expected == explanation.facts["orders"]
@@ -356,8 +356,8 @@ def test_orders(happened: Happening, expected: list[str]) -> None:
         ),
     ],
 )
-def test_what_is_told_of_what_happened(case: CouchbaseCase, facts: list[str], clause: str) -> None:
-    """Names and numbers of each happening, and the clause that gives the reason or none."""
+def test_happening_and_its_clause(case: CouchbaseCase, facts: list[str], clause: str) -> None:
+    """The facts name the event with its numbers; the second clause is that of its reason, or of a missing reason."""
     explanation = explain(case)
 
     assert [] == [fact for fact in facts if fact not in str(explanation.facts["happened"])]
@@ -377,8 +377,8 @@ SAID = [
 
 
 @rows("case", SAID)
-def test_all_that_is_known_stands_in_the_sentences(case: CouchbaseCase) -> None:
-    """A newcomer reads the same facts as a program, in the order of the steps, each with its clause."""
+def test_sentences_contain_all_facts(case: CouchbaseCase) -> None:
+    """The sentences contain all facts, in the order of the steps, each with its clause."""
     explanation = explain(case)
     facts, sentences = explanation.facts, explanation.sentences()
     known = [facts[key] for key in ("service", "operation", "happened", "reason", "meaning", "error", "message")]
@@ -397,7 +397,7 @@ def test_all_that_is_known_stands_in_the_sentences(case: CouchbaseCase) -> None:
 
 
 def test_as_json() -> None:
-    """What does not apply is null; the keys are always the same."""
+    """A field that does not apply is null; the keys are always the same."""
     retried, completed = explain(SAID[1]).to_json(), explain(SAID[6]).to_json()
 
     assert {
@@ -438,8 +438,8 @@ def test_as_json() -> None:
         (HttpAnswer(400, "oh"), ["HTTP status 400"]),
     ],
 )
-def test_a_message_says_what_was_answered(happened: Happening, facts: list[str]) -> None:
-    """An error code by its number, and an HTTP status only where somebody said one."""
+def test_message_quotes_the_response(happened: Happening, facts: list[str]) -> None:
+    """The message gives an error code's number, and the HTTP status only for an HTTP response."""
     message = str(explain(case_of(happened, "query", service=QUERY)).facts["message"])
 
     assert [] == [fact for fact in facts if fact not in message]
@@ -456,8 +456,8 @@ def test_a_message_says_what_was_answered(happened: Happening, facts: list[str])
         (DispatchFailed(R.KV_TEMPORARY_FAILURE, error=errors.RateLimitedException), "RateLimitedException"),
     ],
 )
-def test_a_lookup_that_failed_surfaces_its_own_error(failed: DispatchFailed, expected: str) -> None:
-    """As in the client, where the answer to the question for a collection's id brings it; a caller's own one stays."""
+def test_failed_lookup_raises_its_own_error(failed: DispatchFailed, expected: str) -> None:
+    """A failed collection lookup ends with the error of its status, or with the error that the caller gave."""
     assert expected == explain(case_of(failed, strategy=couchbase.FailFastRetryStrategy())).facts["error"]
 
 
@@ -486,8 +486,8 @@ def test_a_lookup_that_failed_surfaces_its_own_error(failed: DispatchFailed, exp
         ({"service": QUERY, "happened": DispatchFailed(R.BUCKET_ACCESS_ERROR)}, "reason"),
     ],
 )
-def test_refuses_a_senseless_case(changes: dict[str, object], parameter: str) -> None:
-    """A mistake of the caller's is told at once, with the parameter's name."""
+def test_invalid_case_is_refused(changes: dict[str, object], parameter: str) -> None:
+    """An invalid case raises InvalidArgumentException with the parameter's name."""
     fields = {"service": KV, "operation": "get", "happened": KvAnswer(0x86)} | changes
 
     with pytest.raises(errors.InvalidArgumentException) as caught:
@@ -496,8 +496,8 @@ def test_refuses_a_senseless_case(changes: dict[str, object], parameter: str) ->
     assert parameter == caught.value.parameter
 
 
-def test_a_case_needs_little() -> None:
-    """By default the default strategy decides, at the first failure, with endless time."""
+def test_defaults_of_a_case() -> None:
+    """A default case has the default strategy, no earlier failure and no deadline."""
     explanation = explain(CouchbaseCase(service=KV, operation="get", happened=KvAnswer(0x86)))
 
     assert "FastFailOnTerminalErrorRetryStrategy" == explanation.facts["strategy"]
@@ -523,7 +523,7 @@ BORN_OF: dict[couchbase.RetryReason, tuple[couchbase.Service, Happening]] = {
 }
 
 
-# Decision C36: one reason is never given.
+# Decision C36: the client never gives this reason.
 @rows("reason", [reason for reason in couchbase.RetryReason if reason is not R.SERVICE_RESPONSE_CODE_INDICATED])
 @rows("strategy", STRATEGIES)
 @rows("idempotent", [False, True])
@@ -531,7 +531,7 @@ BORN_OF: dict[couchbase.RetryReason, tuple[couchbase.Service, Happening]] = {
 def test_explain_and_the_batch_agree(
     reason: couchbase.RetryReason, strategy: str, idempotent: bool, attempt: int, elapsed: float
 ) -> None:
-    """The machine that is fed an event, and the question that names its reason, have one answer, around every limit."""
+    """An explained event and a batch question on the same reason give equal answers on both sides of every limit."""
     service, happened = BORN_OF.get(reason, (KV, DispatchFailed(reason)))
     explanation = explain(
         CouchbaseCase(

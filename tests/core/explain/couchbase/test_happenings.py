@@ -1,4 +1,4 @@
-"""What gives each retry reason."""
+"""Events that give each retry reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triclinium_core.retry import couchbase
 
 @pytest.mark.parametrize("reason", couchbase.RetryReason)
 def test_the_machine_finds_the_reason(reason: couchbase.RetryReason) -> None:
-    """A machine that meets the occasion gives the reason, for a request of its service."""
+    """A machine that receives the event of a reason gives that reason, for a request of its service."""
     service, happened = HAPPENINGS[reason]
     annotation = couchbase.RequestAnnotation(
         operation="",
@@ -37,5 +37,5 @@ def test_the_machine_finds_the_reason(reason: couchbase.RetryReason) -> None:
     ],
 )
 def test_verdict(service: couchbase.Service, happened: Happening, kind: type) -> None:
-    """The tables say something of an answer, and nothing where none came."""
+    """The tables give a verdict on a response, and none if there was no response."""
     assert kind is type(verdict_of(service, "upsert", happened))

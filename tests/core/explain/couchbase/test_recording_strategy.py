@@ -1,4 +1,4 @@
-"""A strategy that is watched: it answers as it would unwatched, and what it answered is known afterwards."""
+"""A recording strategy: it passes calls through and records the result."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ REFUSES = "refuses"
 
 
 class Tired(couchbase.BestEffortRetryStrategy):
-    """Refuses all but its first question."""
+    """A strategy that counts its calls and refuses each."""
 
     def __init__(self) -> None:
         super().__init__()
         self.questions = 0
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
-        """Return a refusal, and count."""
+        """Count the call and return a refusal."""
         self.questions += 1
         return couchbase.RetryAction.no_retry()
 
 
-def test_questions_and_answers_pass_through() -> None:
-    """The strategy sees the very request, and its very answer comes back."""
+def test_calls_and_results_pass_through() -> None:
+    """The strategy gets the same request object, and the caller gets the same action object."""
     answer, request = couchbase.RetryAction.after(0.25), retry_request()
     strategy = Says(answer)
     recorded = RecordingStrategy(strategy)
@@ -43,8 +43,8 @@ def test_questions_and_answers_pass_through() -> None:
     assert (True, True, "wants a retry in 250 ms") == (recorded.was_asked, recorded.would_retry, recorded.words())
 
 
-def test_what_is_raised_passes_through() -> None:
-    """And is remembered."""
+def test_exception_passes_through() -> None:
+    """An exception of the strategy reaches the caller unchanged and is recorded."""
     error = LookupError("mine")
     recorded = RecordingStrategy(Raises(error))
 
@@ -77,18 +77,18 @@ def test_what_is_raised_passes_through() -> None:
         (Says(couchbase.RetryAction.no_retry()), retry_request(), LOST, REFUSES),
     ],
 )
-def test_what_a_strategy_minds(
+def test_reason_of_a_refusal(
     strategy: couchbase.RetryStrategy, request_: couchbase.RetryRequest, reason: couchbase.RetryReason, expected: str
 ) -> None:
-    """What would have to be different is found out by asking, and only where that is sure."""
+    """A refusal names its cause if calling a built-in strategy again, with that obstacle removed, gives a retry."""
     recorded = RecordingStrategy(strategy)
     recorded.retry_after(request_, reason)
 
     assert expected == recorded.words()
 
 
-def test_nobody_elses_strategy_is_asked_twice() -> None:
-    """It may keep count."""
+def test_custom_strategy_is_called_once() -> None:
+    """A strategy of the application is called only once, because it may keep count."""
     strategy = Tired()
     recorded = RecordingStrategy(strategy)
     recorded.retry_after(retry_request(), LOST)
@@ -113,7 +113,7 @@ def test_nobody_elses_strategy_is_asked_twice() -> None:
     ],
 )
 def test_words_of_answers(answer: object, facts: list[str]) -> None:
-    """Whatever a strategy answers has its words, and what it raises; a terminal reason is named where it decides."""
+    """Every action, exception and invalid result has a description; a terminal reason is named only if it decided."""
     words = words_of_answer(answer, couchbase.RetryReason.TLS_ERROR)
 
     assert [] == [fact for fact in facts if fact not in words]
@@ -121,7 +121,7 @@ def test_words_of_answers(answer: object, facts: list[str]) -> None:
 
 
 def test_a_reason_is_terminal_by_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which is counted, too."""
+    """A reason is described as terminal if the table lists it; the description counts the table's rows."""
     refusal = couchbase.RetryAction.no_retry(errors.DocumentLockedException)
     monkeypatch.setitem(couchbase.TERMINAL_ERRORS, couchbase.RetryReason.KV_LOCKED, errors.DocumentLockedException)
 

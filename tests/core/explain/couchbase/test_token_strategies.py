@@ -1,4 +1,4 @@
-"""One case under a token strategy, told by the machine and the strategy that the client runs."""
+"""Explanation of one case under a token strategy, by the client's own machine and strategy."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ BUSY = KvAnswer(Status.TEMPORARY_FAILURE)
 
 
 def standard(quota: int | None = None) -> StandardRetryStrategy:
-    """Return a strategy whose jittered delays are the longest."""
+    """Return a strategy whose jitter draws the longest delays."""
     return StandardRetryStrategy(rng=Fixed(1.0), quota_capacity=quota)
 
 
 def case(happened: Happening, strategy: AnyRetryStrategy, **fields: Any) -> CouchbaseCase:
-    """Return a write to which this happened."""
+    """Return the case of an upsert with this event."""
     return CouchbaseCase(service=Service.KV, operation="upsert", happened=happened, strategy=strategy, **fields)
 
 
-def test_the_strategy_is_asked_and_its_quota_pays() -> None:
-    """The delay is its own, and the facts say what it was shown."""
+def test_strategy_decides_and_quota_pays() -> None:
+    """The delay is the strategy's own; the facts show the arguments it got and the quota before and after."""
     explanation = explain(case(BUSY, standard()))
     facts = explanation.facts
 
@@ -46,8 +46,8 @@ def test_the_strategy_is_asked_and_its_quota_pays() -> None:
 
 
 @pytest.mark.parametrize("strategy", [standard(4), TokenScope(standard(4), "orders")])
-def test_an_empty_quota_refuses_in_its_own_words(strategy: AnyRetryStrategy) -> None:
-    """A scope is looked through."""
+def test_empty_quota_refuses(strategy: AnyRetryStrategy) -> None:
+    """An empty quota refuses the retry; the explanation names the strategy inside a scope."""
     facts = explain(case(BUSY, strategy)).facts
 
     assert ("fail", "StandardRetryStrategy") == (facts["action"], facts["strategy"])
@@ -63,8 +63,8 @@ def test_an_empty_quota_refuses_in_its_own_words(strategy: AnyRetryStrategy) -> 
         (KvAnswer(Status.KEY_NOT_FOUND), "response", "fail"),
     ],
 )
-def test_what_no_strategy_decides_is_not_put_to_it(happened: Happening, decided_by: str, action: str) -> None:
-    """Its quota stays as it was, be it empty."""
+def test_other_decisions_do_not_consult_the_strategy(happened: Happening, decided_by: str, action: str) -> None:
+    """A decision that is not the strategy's does not call it or take from its quota."""
     strategy = standard(0)
     facts = explain(case(happened, strategy)).facts
 
@@ -76,8 +76,8 @@ def test_what_no_strategy_decides_is_not_put_to_it(happened: Happening, decided_
     )
 
 
-def test_retries_that_were_done_were_permitted_and_paid() -> None:
-    """More of them than the strategy permits cannot have been done."""
+def test_earlier_retries_are_paid_for() -> None:
+    """Earlier retries have taken their cost from the quota; more than the strategy permits are refused."""
     facts: Any = explain(case(BUSY, standard(), attempt=1)).facts
 
     assert (495, 490) == (facts["token"]["quota_before"], facts["token"]["quota_after"])
@@ -88,13 +88,13 @@ def test_retries_that_were_done_were_permitted_and_paid() -> None:
     assert "attempt" == caught.value.parameter
 
 
-def test_a_strategy_that_has_to_be_awaited_is_awaited() -> None:
-    """Nobody can say what it will answer."""
+def test_async_strategy_is_consulted() -> None:
+    """An asynchronous strategy ends the explanation as a consultation, because its result is unknown."""
     assert (Outcome.CONSULT,) == explain(case(BUSY, as_async(standard()))).outcomes
 
 
-def test_every_clause_that_is_named_stands_in_the_list() -> None:
-    """That of the table too."""
+def test_clauses_include_the_token_decision() -> None:
+    """The clauses and the sentences include the decision of the token strategies' table."""
     explanation = explain(case(BUSY, standard()))
 
     assert "decision T2" in explanation.clauses

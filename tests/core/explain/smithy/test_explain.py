@@ -1,4 +1,4 @@
-"""Operations under a Smithy strategy, explained by the strategy itself."""
+"""Explanation of operations under a Smithy strategy, by the strategy itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ E, T, TO, N, OK = (
 
 
 def standard(quota: int = 500) -> smithy.StandardRetryStrategy:
-    """Return a strategy of 2026 whose draws are in the middle."""
+    """Return a strategy with the AWS numbers of 2026 that draws 0.5."""
     return smithy.StandardRetryStrategy(rng=Fixed(0.5), numbers=smithy.AwsRetryNumbers.OF_2026, quota_capacity=quota)
 
 
@@ -63,8 +63,8 @@ def standard(quota: int = 500) -> smithy.StandardRetryStrategy:
         (SmithyCase(strategy=standard(), operations=[[OK, E]]), ["end with ok.", "stays at 500"]),
     ],
 )
-def test_all_that_is_known_stands_in_the_sentences(case: SmithyCase, facts: list[str]) -> None:
-    """Attempt by attempt, in order, what it cost and how long it waits, each with its clause."""
+def test_sentences_contain_all_facts(case: SmithyCase, facts: list[str]) -> None:
+    """The sentences give the cost and the delay of each attempt in order, each with its clause."""
     explanation = explain(case)
     words = " ".join(explanation.sentences())
     places = [words.find(fact) for fact in facts]
@@ -75,7 +75,7 @@ def test_all_that_is_known_stands_in_the_sentences(case: SmithyCase, facts: list
 
 
 def test_as_data() -> None:
-    """The same, for programs."""
+    """The JSON of an explanation has all its facts and clauses."""
     explanation = explain(SmithyCase(strategy=standard(20), operations=[[E, E]]))
 
     assert {
@@ -125,7 +125,7 @@ def test_as_data() -> None:
     [([E, E, E, OK], Outcome.FAIL), ([E, E], Outcome.OPEN), ([TO, OK], Outcome.COMPLETE), ([N, OK], Outcome.FAIL)],
 )
 def test_outcomes(responses: Sequence[ScriptedResponse], expected: Outcome) -> None:
-    """What comes of an operation; where responses run out, nobody knows."""
+    """The outcome is complete, fail, or open if the responses run out."""
     assert (expected,) == explain(SmithyCase(strategy=standard(), operations=[responses])).outcomes
 
 
@@ -135,15 +135,15 @@ def steps_of(explanation: Explanation) -> list[list[dict[str, Any]]]:
 
 
 def test_every_attempt_is_one_step() -> None:
-    """None is left out, and none is made up."""
+    """The steps list each attempt once; the next delay of a step is the delay of the following one."""
     (steps,) = steps_of(explain(SmithyCase(strategy=standard(), operations=[[E, TO, T, OK]])))
 
     assert [E, TO, T] == [step["response"] for step in steps]
     assert [step["next_delay_s"] for step in steps[:-1]] == [step["delay_s"] for step in steps[1:]]
 
 
-def test_an_adaptive_strategy_holds_the_next_operation_back() -> None:
-    """First attempts wait as well once the service has throttled, and the rate that it has come to is told."""
+def test_adaptive_strategy_delays_the_next_operation() -> None:
+    """Once the service throttles, first attempts wait too, and the explanation names the allowed rate."""
     clock = ScriptedClock()
     strategy = smithy.AdaptiveRetryStrategy(rng=Fixed(0.5), clock=clock, numbers=smithy.AwsRetryNumbers.OF_2026)
 
@@ -173,7 +173,7 @@ def test_an_adaptive_strategy_holds_the_next_operation_back() -> None:
     ],
 )
 def test_refuses(change: dict[str, object], parameter: str) -> None:
-    """What cannot be a case is refused, with the name of what is wrong."""
+    """An invalid argument raises ArgumentError with the parameter's name."""
     arguments: dict[str, object] = {"strategy": standard(), "operations": [[E]]} | change
     with pytest.raises(ArgumentError) as caught:
         SmithyCase(

@@ -1,4 +1,4 @@
-"""Drivers that break one law each: the asyncio driver of the documentation, with a mistake that is easily made."""
+"""Broken drivers: the documentation's asyncio driver with one common mistake each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium_core.testing.driver_laws import LAWS, Law
 
 
 class WritesTheLastFirst(AsyncioClient):
-    """Writes what one event ordered, beginning with the last."""
+    """Driver that writes the data of one event in reverse order."""
 
     def _carry_out(self, ordered: Sequence[couchbase.Action]) -> None:
         writes = [order for order in ordered if isinstance(order, neutral.SendBytes)]
@@ -24,7 +24,7 @@ class WritesTheLastFirst(AsyncioClient):
 
 
 class KeepsItsAlarm(AsyncioClient):
-    """Sets an alarm where there is none, and never moves it."""
+    """Driver that never moves an alarm once it is set."""
 
     def _set_alarm(self) -> None:
         if self._alarm is None or self._alarm.when() <= self.loop.time():
@@ -32,7 +32,7 @@ class KeepsItsAlarm(AsyncioClient):
 
 
 class WritesInTheCallersTask(AsyncioClient):
-    """Ends a write halfway when whoever asked for it leaves, and then the stream is good for nothing."""
+    """Driver that breaks off a write when its caller leaves, which makes the stream unusable."""
 
     def feed(self, event: couchbase.Event) -> None:
         super().feed(event)
@@ -43,7 +43,7 @@ class WritesInTheCallersTask(AsyncioClient):
 
 
 class Unfinished(Stream):
-    """A stream that leaves the news of its end to the task that connects, which may never have begun."""
+    """Stream that leaves the report of its end to the connecting task, which may never have started."""
 
     def end(self, cause: neutral.LossCause, text: str) -> None:
         if cause is neutral.LossCause.CLOSED_BY_US and self._transport is None:
@@ -53,21 +53,21 @@ class Unfinished(Stream):
 
 
 class SilentlyCalledOff(AsyncioClient):
-    """Says nothing of a connect that is called off."""
+    """Driver that does not report a cancelled connect."""
 
     def _open(self, order: neutral.OpenStream) -> None:
         self._streams[order.stream] = Unfinished(self, order)
 
 
 class TellsTooLittle(AsyncioClient):
-    """Takes what a peer left unanswered for what it never got."""
+    """Driver that reports no bytes as handed over unless it closed the stream itself."""
 
     def lost(self, stream: Stream, cause: neutral.LossCause, text: str, handed_over: int) -> None:
         super().lost(stream, cause, text, handed_over if cause is neutral.LossCause.CLOSED_BY_US else 0)
 
 
 class Haunted(Stream):
-    """A stream that reports the end of the stream as a read of nothing, after its loss."""
+    """Stream that reports its end as an empty read after its loss."""
 
     def eof_received(self) -> None:
         super().eof_received()
@@ -75,14 +75,14 @@ class Haunted(Stream):
 
 
 class ReadsOn(AsyncioClient):
-    """Reads when there is nothing left to read from."""
+    """Driver that reports a read after the loss of a stream."""
 
     def _open(self, order: neutral.OpenStream) -> None:
         self._streams[order.stream] = Haunted(self, order)
 
 
 class ForgetsItsCallers(AsyncioClient):
-    """Leaves whoever waits when it is closed."""
+    """Driver that leaves its callers waiting when it is closed."""
 
     def _end(self, why: Exception) -> None:
         self._callers.clear()
@@ -90,7 +90,7 @@ class ForgetsItsCallers(AsyncioClient):
 
 
 class CallsBack(AsyncioClient):
-    """Tells the machine at once, whatever it is doing."""
+    """Driver that calls the machine immediately, even from within a call."""
 
     def feed(self, event: couchbase.Event) -> None:
         if not self._is_closed:
@@ -98,7 +98,7 @@ class CallsBack(AsyncioClient):
 
 
 class RingsUntilTimeGoesOn(AsyncioClient):
-    """Lets nothing else happen while an alarm is due."""
+    """Driver that lets nothing else run while an alarm is due."""
 
     async def _pass_time(self) -> None:
         await super()._pass_time()
@@ -107,7 +107,7 @@ class RingsUntilTimeGoesOn(AsyncioClient):
 
 
 class LooksAtTheClockFirst(AsyncioClient):
-    """Tells the time before anything else that happens after an alarm was due."""
+    """Driver that reports a due alarm before the bytes that have arrived."""
 
     def feed(self, event: couchbase.Event) -> None:
         if isinstance(event, neutral.BytesReceived) and self._machine.wakeup <= self.loop.time():
@@ -116,7 +116,7 @@ class LooksAtTheClockFirst(AsyncioClient):
 
 
 class ReadsToTheEnd(AsyncioClient):
-    """Reads as long as there is something to read, and looks at the clock then."""
+    """Driver that reads until nothing is left before it reports the time."""
 
     heard = 0
 
@@ -134,21 +134,21 @@ class ReadsToTheEnd(AsyncioClient):
 
 
 class TellsThatAllWasSent(AsyncioClient):
-    """Knows nothing of what waits in its queues."""
+    """Driver that never reports unsent bytes."""
 
     def feed(self, event: couchbase.Event) -> None:
         super().feed(neutral.TimePassed(unread=event.unread) if isinstance(event, neutral.TimePassed) else event)
 
 
 class NamesNoStreamThatHasMore(AsyncioClient):
-    """Driver that stops reading at the bound and does not name the streams in ``unread``."""
+    """Driver that stops reading at the bound and does not list the streams in ``unread``."""
 
     def feed(self, event: couchbase.Event) -> None:
         super().feed(neutral.TimePassed(event.unsent) if isinstance(event, neutral.TimePassed) else event)
 
 
 class AsksNoStrategy(AsyncioClient):
-    """Knows of no strategy that is asynchronous."""
+    """Driver that ignores orders to consult an asynchronous strategy."""
 
     def _consult(self, order: neutral.ConsultStrategy) -> None:
         pass
@@ -162,7 +162,7 @@ class LooksUpNothing(AsyncioClient):
 
 
 class ForgetsItsReaders(AsyncioClient):
-    """Driver that lets a reader of rows wait for more when it is closed."""
+    """Driver that lets a reader of rows wait forever when it is closed."""
 
     async def wait(self, name: str, token: neutral.Token, event: couchbase.Event) -> Outcome:
         if self._is_closed and isinstance(event, couchbase.RowsWanted):
@@ -178,7 +178,7 @@ class GivesAnotherResult(AsyncioClient):
 
 
 class BlamesEverybody(AsyncioClient):
-    """Takes a caller's mistake for the end of the client."""
+    """Driver that passes one caller's mistake to all waiting callers."""
 
     def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
         super()._settle(token, outcome)
@@ -188,7 +188,7 @@ class BlamesEverybody(AsyncioClient):
 
 
 class ReadsAhead(AsyncioClient):
-    """Wants more rows as soon as there are some, whether anybody takes them or not."""
+    """Driver that requests more rows as soon as some arrive, before its reader wants them."""
 
     def _settle(self, token: neutral.Token, outcome: Outcome) -> None:
         super()._settle(token, outcome)
@@ -197,7 +197,7 @@ class ReadsAhead(AsyncioClient):
 
 
 class KeepsItsRequests(AsyncioClient):
-    """Tells of a caller who leaves only where that one waits."""
+    """Driver that reports a leaving reader only if it waits for rows."""
 
     @asynccontextmanager
     async def ask(self, request: ServiceRequest, strategy: AnyRetryStrategy | None = None) -> AsyncIterator[Rows]:
@@ -209,14 +209,14 @@ class KeepsItsRequests(AsyncioClient):
 
 
 class ReadsThroughPauses(AsyncioClient):
-    """Goes on reading what nobody wants."""
+    """Driver that ignores orders to pause reading."""
 
     def _pause(self, order: neutral.PauseReading) -> None:
         pass
 
 
 class NeverResumes(AsyncioClient):
-    """Takes a pause for the end."""
+    """Driver that ignores orders to resume reading."""
 
     def _resume(self, order: neutral.ResumeReading) -> None:
         pass
@@ -253,8 +253,8 @@ _BREACHES: Mapping[type[AsyncioClient], str] = {
     NeverResumes: "a_pause_loses_nothing",
     SendsWithoutLooking: "nothing_is_sent_while_something_waits",
 }
-"""Name of the one law that each breaks."""
+"""Name of the law that each driver breaks."""
 
 _LAW_OF = {law.__name__: law for law in LAWS}
 BROKEN: Mapping[type[AsyncioClient], Law] = {driver: _LAW_OF[name] for driver, name in _BREACHES.items()}
-"""The one law that each breaks."""
+"""The law that each driver breaks."""

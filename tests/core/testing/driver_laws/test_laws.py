@@ -1,4 +1,4 @@
-"""A driver that makes one mistake breaks one law."""
+"""Laws of drivers: a driver with one mistake breaks one law."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.native
 
 
 def is_broken(law: Law, driver: type[AsyncioClient]) -> bool:
-    """Tell whether a driver breaks a law."""
+    """Return whether a driver breaks a law."""
     try:
         hold(law, driver)
     except LawBroken:
@@ -28,26 +28,26 @@ def is_broken(law: Law, driver: type[AsyncioClient]) -> bool:
 
 
 @pytest.mark.parametrize("driver", BROKEN, ids=lambda driver: driver.__name__)
-def test_a_mistake_breaks_its_law(driver: type[AsyncioClient]) -> None:
-    """The law says what is wrong."""
+def test_mistake_breaks_its_law(driver: type[AsyncioClient]) -> None:
+    """Each broken driver breaks the law for its mistake."""
     assert is_broken(BROKEN[driver], driver)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("driver", BROKEN, ids=lambda driver: driver.__name__)
-def test_a_mistake_breaks_just_its_law(driver: type[AsyncioClient]) -> None:
-    """A driver with one mistake keeps every other law; one without pauses fails where a pause makes bytes wait."""
+def test_mistake_breaks_only_its_law(driver: type[AsyncioClient]) -> None:
+    """A broken driver keeps all other laws; drivers that mishandle pauses also fail the law that needs a pause."""
     needs_pauses = [BROKEN[SendsWithoutLooking]] if driver in (NeverResumes, ReadsThroughPauses) else []
 
     assert [BROKEN[driver], *needs_pauses] == [law for law in LAWS if is_broken(law, driver)]
 
 
 def test_every_law_can_be_kept_and_broken() -> None:
-    """A law that no driver keeps is wrong, and one that no driver breaks says nothing."""
+    """The correct driver keeps all laws, and each law is broken by at least one broken driver."""
     assert [] == [law for law in LAWS if is_broken(law, AsyncioClient)]
     assert set(LAWS) == set(BROKEN.values())
 
 
-def test_a_driver_that_mixes_results_up() -> None:
-    """A driver that resumes a task with another result breaks the first law already."""
+def test_driver_that_mixes_up_results() -> None:
+    """A driver that resumes tasks with wrong results breaks the first law."""
     assert is_broken(LAWS[0], GivesAnotherResult)

@@ -1,4 +1,4 @@
-"""The error map of a fake node, held against what is known of a real one and against our parser."""
+"""The error map of a fake node, compared with a real one and read by our parser."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ CODES_BY_ATTRIBUTE = {
     Attribute.SUCCESS: {0x00, 0xA5, 0xA6, 0xA7, 0xCD},
     Attribute.AUTO_RETRY: {0x7FF0, 0x7FF1, 0x7FF2},
 }
-"""The attributes that decide something, from the protocol's own documentation."""
+"""Attributes that affect decisions, from the protocol's documentation."""
 
 
 @rows(("attribute", "codes"), CODES_BY_ATTRIBUTE.items())
-def test_says_of_each_status_what_a_real_map_says(attribute: Attribute, codes: set[int]) -> None:
-    """Exactly the statuses of a real map, and the made-up ones, have the attribute."""
+def test_attributes_match_a_real_map(attribute: Attribute, codes: set[int]) -> None:
+    """Exactly the statuses of a real map, and the invented ones, have the attribute."""
     entries = parse_error_map(ERROR_MAP.encode(2)).entries
 
     assert codes == {code for code, entry in entries.items() if attribute in entry.attributes}
 
 
-def test_covers_every_status_but_the_one_that_only_clients_know() -> None:
-    """The map has all statuses of the protocol, and three of its own."""
+def test_covers_every_status_that_servers_send() -> None:
+    """The map has all statuses of the protocol, except one that only clients know, and three invented ones."""
     entries = parse_error_map(ERROR_MAP.encode(2)).entries
 
     assert set(Status) - {Status.SCOPE_SIZE_LIMIT_EXCEEDED} | {0x7FF0, 0x7FF1, 0x7FF2} == set(entries)
@@ -53,7 +53,7 @@ def test_covers_every_status_but_the_one_that_only_clients_know() -> None:
 )
 @pytest.mark.parametrize("version", [1, 2])
 def test_plans_retries_for_made_up_statuses(version: int, code: int, retry: RetrySpecification) -> None:
-    """Each algorithm of RFC 0013 has a status, in both versions."""
+    """Each retry algorithm of RFC 0013 has a status, in both versions."""
     entry = parse_error_map(ERROR_MAP.encode(version)).entries[code]
 
     assert retry == entry.retry
@@ -61,7 +61,7 @@ def test_plans_retries_for_made_up_statuses(version: int, code: int, retry: Retr
 
 
 def test_version_1_lacks_the_newer_attributes() -> None:
-    """An entry of version 1 says nothing that version 1 has no word for; all else is the same."""
+    """Version 1 omits the attributes that it does not define, and is otherwise equal."""
     newer, older = (json.loads(ERROR_MAP.encode(version))["errors"] for version in (2, 1))
 
     assert newer.keys() == older.keys()
@@ -74,6 +74,6 @@ def test_version_1_lacks_the_newer_attributes() -> None:
 
 @pytest.mark.parametrize("codes", [(1, 1), (-1,), (0x10000,)], ids=str)
 def test_refuses_impossible_rows(codes: tuple[int, ...]) -> None:
-    """A status that stands twice, or that is not one, fails where the map is made."""
+    """A duplicate row, or one that is not a status, raises InvalidArgumentException."""
     with pytest.raises(errors.InvalidArgumentException):
         ErrorMapDocument(revision=1, rows=tuple(ErrorMapRow(code, "NAME", "temp", "text") for code in codes))

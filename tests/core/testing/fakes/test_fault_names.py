@@ -1,4 +1,4 @@
-"""Every fault by its name: made, described and spelled."""
+"""Names of all faults: creation, description and spelling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.testing.fakes import fault_names
 
 
 def test_no_fault_is_left_out() -> None:
-    """Each class of a fault has the function that makes it, and each function strikes something."""
+    """Each class of faults has one function that makes it, and each function has a target."""
     assert set(get_args(testing.Fault)) == set(fault_names.MADE_BY)
     assert len(fault_names.MADE_BY) == len(set(fault_names.MADE_BY.values()))
     assert {*fault_names.COMMAND_FAULTS, *fault_names.SERVICE_FAULTS, fault_names.REFUSAL} == set(fault_names.FAULTS)
@@ -36,13 +36,13 @@ def test_no_fault_is_left_out() -> None:
         ),
     ],
 )
-def test_described(fault: testing.Fault, expected: dict[str, object]) -> None:
-    """A fault is an object of JSON, without what goes without saying."""
+def test_described_fault(fault: testing.Fault, expected: dict[str, object]) -> None:
+    """A fault is described as a JSON object without its default arguments."""
     assert expected == json.loads(json.dumps(fault_names.described(fault)))
 
 
-def test_spelled() -> None:
-    """As a call, with the names of the arguments."""
+def test_spelled_fault() -> None:
+    """A fault is spelled as a call with named arguments."""
     assert "delay(seconds=0.5)" == fault_names.spelled(delay(0.5))
     assert "status(code=134)" == fault_names.spelled(testing.temporary_failure())
     assert "not_my_vbucket" == fault_names.spelled(testing.not_my_vbucket())
@@ -51,7 +51,7 @@ def test_spelled() -> None:
 
 
 def test_made_by_name() -> None:
-    """With arguments by place or by name; text stands for bytes."""
+    """A fault is made from its name, with positional or named arguments; text stands for bytes."""
     assert testing.raw_answer(b"HTTP/1.1 2") == fault_names.make_fault("raw_answer", "HTTP/1.1 2")
     assert testing.raw_answer(b"\xff") == fault_names.make_fault("raw_answer", b"\xff")
     assert testing.cut_body(bytes_sent=7) == fault_names.make_fault("cut_body", bytes_sent=7)
@@ -61,6 +61,6 @@ def test_made_by_name() -> None:
     ("name", "given", "word"), [("cut_body", (7,), "bytes_sent"), ("delay", (), "seconds"), ("garble", (1,), "garble")]
 )
 def test_arguments_that_a_fault_does_not_have(name: str, given: tuple[object, ...], word: str) -> None:
-    """The message says how the fault is written."""
+    """The error of a wrong argument names the argument or the fault."""
     with pytest.raises(errors.InvalidArgumentException, match=word):
         fault_names.make_fault(name, *given)

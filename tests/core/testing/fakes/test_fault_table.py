@@ -1,4 +1,4 @@
-"""Which of the faults that wait strikes."""
+"""The queue and the standing faults: which of them strikes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from triclinium_core.testing.fakes.services.faults import cut_body, endless_body
         (lambda: Faults().always(Service.KV, faults.hang_up()), "opcode"),
     ],
 )
-def test_refuses_what_cannot_strike(make: Callable[[], object], parameter: str) -> None:
-    """A target that does not exist, what is not a fault or not one for that target, and a refused connection with an opcode."""
+def test_refuses_impossible_targets(make: Callable[[], object], parameter: str) -> None:
+    """An invalid target, an object that is not a fault for it, or a refused connect with an opcode is refused."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
@@ -45,8 +45,8 @@ def test_refuses_what_cannot_strike(make: Callable[[], object], parameter: str) 
 
 
 @pytest.mark.parametrize("method", ["next", "always"])
-def test_says_that_the_parentheses_are_missing(method: str) -> None:
-    """A function in the place of the fault that it returns is told what to write, and nothing waits."""
+def test_error_names_missing_parentheses(method: str) -> None:
+    """The error for a function instead of its fault says to call it, and nothing is queued."""
     waiting = Faults()
 
     with pytest.raises(errors.InvalidArgumentException, match=r"call it: temporary_failure\(\)$"):
@@ -55,8 +55,8 @@ def test_says_that_the_parentheses_are_missing(method: str) -> None:
     assert waiting.take(Opcode.SET) is None
 
 
-def test_strikes_in_the_order_asked_for_as_often_as_asked_for() -> None:
-    """Faults of ``next`` wait in line, whether they name an opcode or not."""
+def test_next_faults_strike_in_order() -> None:
+    """Faults of ``next`` strike in their order and number, with or without an opcode."""
     waiting = Faults()
     waiting.next(None, faults.drop_response(), times=2)
     waiting.next(Opcode.GET, faults.hang_up())
@@ -73,7 +73,7 @@ def test_strikes_in_the_order_asked_for_as_often_as_asked_for() -> None:
 
 @rows("opcode", [*Opcode, 0x77])
 def test_without_an_opcode_strikes_documents_only(opcode: int) -> None:
-    """A fault for any data operation strikes each of them, and neither NOOP nor the bootstrap nor an unknown opcode."""
+    """A fault without an opcode strikes only commands on documents, not NOOP, bootstrap or unknown opcodes."""
     waiting = Faults()
     waiting.always(None, faults.hang_up())
 
@@ -83,8 +83,8 @@ def test_without_an_opcode_strikes_documents_only(opcode: int) -> None:
     assert (opcode not in DATA_OPCODES) == waiting.pending
 
 
-def test_stands_until_cleared_and_yields_to_the_next() -> None:
-    """A standing fault goes on striking; one for the opcode goes before one for all, one of ``next`` before both."""
+def test_standing_fault_lasts_and_yields() -> None:
+    """A standing fault strikes repeatedly; one of ``next`` precedes it, and one for an opcode a general one."""
     waiting = Faults()
     waiting.always(None, faults.garble())
     waiting.always(Opcode.GET, faults.drop_response())
@@ -96,7 +96,7 @@ def test_stands_until_cleared_and_yields_to_the_next() -> None:
 
 
 def test_refuses_connections_some_times_or_always() -> None:
-    """A refusal is counted by attempts, and strikes no command."""
+    """A refused connect counts connection attempts and strikes no command."""
     waiting = Faults()
     waiting.next(None, faults.refuse_connection(), times=2)
 
@@ -110,7 +110,7 @@ def test_refuses_connections_some_times_or_always() -> None:
 
 
 def test_clear_forgets_everything() -> None:
-    """After ``clear`` nothing strikes."""
+    """After ``clear``, no fault strikes."""
     waiting = Faults()
     for fault in (faults.hang_up(), faults.refuse_connection()):
         waiting.next(None, fault)
@@ -123,7 +123,7 @@ def test_clear_forgets_everything() -> None:
 
 
 def test_services_and_commands_have_their_own() -> None:
-    """What waits for one strikes no other, a fault for any command on a document no request."""
+    """A fault for a service strikes no command, and a fault for commands strikes no request."""
     waiting = Faults()
     waiting.next(Service.QUERY, cut_body(bytes_sent=1))
     waiting.always(Service.SEARCH, faults.hang_up())

@@ -1,4 +1,4 @@
-"""Faults as a command line has them."""
+"""Faults as text on a command line."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ from triclinium_core.testing.fault_catalogue import DATA_FAULTS, SERVICE_FAULTS
         ("@2: kill", NodeTrouble("kill", node=2)),
     ],
 )
-def test_read(text: str, expected: PlacedFault | NodeTrouble) -> None:
-    """What is struck, where, by what, and how often."""
+def test_read_fault(text: str, expected: PlacedFault | NodeTrouble) -> None:
+    """The text gives the fault, its target, its node and its number."""
     assert expected == read_fault(text)
 
 
@@ -87,8 +87,8 @@ def test_read(text: str, expected: PlacedFault | NodeTrouble) -> None:
         ("get@one: garble", "@one"),
     ],
 )
-def test_what_means_nothing(text: str, words: str) -> None:
-    """Is refused with what may stand there."""
+def test_meaningless_text_is_refused(text: str, words: str) -> None:
+    """A text that is not a fault is refused with the possible words."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         read_fault(text)
 
@@ -97,34 +97,34 @@ def test_what_means_nothing(text: str, words: str) -> None:
 
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """Nothing but a refusal leaves, whatever is typed."""
+    """Any text is read, or refused with InvalidArgumentException."""
     try:
         read_fault(text)
     except errors.InvalidArgumentException as error:
         assert error.message
 
 
-def test_what_is_spelled_can_be_read() -> None:
-    """Every fault that a history draws comes back from its text as the same value."""
+def test_spelled_faults_can_be_read() -> None:
+    """Each fault that a history draws is read from its spelling as an equal value."""
     for target, kinds in (("any", DATA_FAULTS), ("query", SERVICE_FAULTS)):
         for fault in (fault for kind in kinds for fault in kind if not _has_wild_bytes(fault)):
             assert PlacedFault(fault, TARGETS[target]) == read_fault(f"{target}: {spelled(fault)}")
 
 
 def _has_wild_bytes(fault: testing.Fault) -> bool:
-    """Tell whether a fault has bytes that are no text."""
+    """Return whether a fault has bytes that are not text."""
     return not getattr(fault, "data", b"").isascii() or getattr(fault, "headers", None) is not None
 
 
 def test_a_name_is_one_target() -> None:
-    """An operation that has the name of a command travels as that command."""
+    """A command's name selects its opcode; an operation selects the command that it sends."""
     assert all(TARGETS[opcode.name.lower()] is opcode for opcode in Opcode)
     assert Opcode.SET is TARGETS["upsert"]
     assert {*Service} - {Service.KV} == {target for target in TARGETS.values() if isinstance(target, Service)}
 
 
 def test_placed_at_one_node_or_at_each() -> None:
-    """Where no node is named, each node counts for itself; always stays."""
+    """A fault without a node is queued at each node; with ``always`` it lasts."""
     nodes = testing.FakeNodes(nodes=3)
     for text in ("get@1: garble x2", "set: garble", "touch: locked always"):
         read_fault(text).place(nodes)
@@ -135,7 +135,7 @@ def test_placed_at_one_node_or_at_each() -> None:
     assert nodes[0].faults.take(Opcode.GET) is None
 
 
-def test_a_node_that_there_is_not() -> None:
-    """The message says how they are numbered."""
+def test_unknown_node_is_refused() -> None:
+    """The error gives the range of the node numbers."""
     with pytest.raises(errors.InvalidArgumentException, match="from 0 to 2"):
         read_fault("get@3: garble").place(testing.FakeNodes(nodes=3))

@@ -33,8 +33,8 @@ from triclinium_core.testing.fakes.faults import delay, hang_up_mid_reply, not_m
         (lambda: wrong_length(announced=0x1_0000_0000), "announced"),
     ],
 )
-def test_refuses_what_cannot_happen(make: Callable[[], object], parameter: str) -> None:
-    """Wrong types and numbers out of range name the parameter."""
+def test_refuses_invalid_arguments(make: Callable[[], object], parameter: str) -> None:
+    """A wrong type or a number out of range raises an error that names the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 

@@ -1,4 +1,4 @@
-"""The limits of the logs of a fake node."""
+"""Limits of the logs of a fake node."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from triclinium_core.testing import FakeNode
 from triclinium_core.testing.fakes import log_limit
 
 SIZE = 1000
-"""The limit of the size in these tests."""
+"""Size limit in these tests."""
 
 
 class Logging(Protocol):
-    """Adds entries of 100 bytes to a log and returns it, as the sizes of its entries."""
+    """Function that adds entries of 100 bytes to a log and returns the sizes of all its entries."""
 
     def __call__(self, count: int) -> list[int]: ...
 
 
 def bodies() -> Logging:
-    """Return how requests with large bodies fill the log of the services."""
+    """Return a function that fills the request log with large bodies."""
     client = HttpClient(FakeNode())
 
     def ask(count: int) -> list[int]:
@@ -36,7 +36,7 @@ def bodies() -> Logging:
 
 
 def keys() -> Logging:
-    """Return how commands with long keys fill the log of the node."""
+    """Return a function that fills the command log with long keys."""
     client = ready_client()
     client.node.command_log.clear()
 
@@ -60,7 +60,7 @@ def test_a_log_is_bounded_in_bytes(fill: Callable[[], Logging], monkeypatch: pyt
 
 
 def test_the_newest_entry_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An entry that is larger than the limit is the only one in the log."""
+    """An entry that exceeds the limit is the only one in the log."""
     monkeypatch.setattr(log_limit, "LOG_SIZE_BYTES_MAX", SIZE)
     limit, log = log_limit.LogLimit[str](100, len), ["a", "b"]
     limit.add(log, "c" * (SIZE + 1))
@@ -69,7 +69,7 @@ def test_the_newest_entry_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_newest_half_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that exceeds its size keeps its newest entries, up to half of the size."""
+    """A log that exceeds its limit keeps its newest entries, up to half of the limit."""
     monkeypatch.setattr(log_limit, "LOG_SIZE_BYTES_MAX", SIZE)
     limit, log = log_limit.LogLimit[str](100, len), list[str]()
     for number in range(11):
@@ -78,7 +78,7 @@ def test_the_newest_half_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [6, 7, 8, 9, 10] == list(map(int, log))
 
 
-def test_a_log_that_was_cleared_has_its_whole_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cleared_log_has_its_complete_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Entries that a test removed from the log do not count towards its size."""
     monkeypatch.setattr(log_limit, "LOG_SIZE_BYTES_MAX", SIZE)
     limit, log = log_limit.LogLimit[str](100, len), list[str]()

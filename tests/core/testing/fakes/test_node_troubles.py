@@ -1,4 +1,4 @@
-"""Troubles of whole nodes, as command lines have them."""
+"""Troubles of whole nodes, as text on a command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.node_troubles import NODE_TROUBLES, spelled_t
 
 
 def lateness(node: FakeNode) -> float:
-    """Return how late a node hears of collections."""
+    """Return the delay with which a node learns of collections."""
     return -node.cluster.buckets.lateness.heard_at(node.cluster.nodes.index(node.options))
 
 
@@ -29,8 +29,8 @@ def lateness(node: FakeNode) -> float:
         ("hold_replication", lambda node: node.cluster.nodes.index(node.options) in node.cluster.held_replicas),
     ],
 )
-def test_it_begins_at_one_node_or_at_each(text: str, is_in_trouble: Callable[[FakeNode], bool]) -> None:
-    """Where no node is named, at each."""
+def test_trouble_starts_at_one_node_or_all(text: str, is_in_trouble: Callable[[FakeNode], bool]) -> None:
+    """A trouble without a node starts at each node."""
     one, all_of_them = FakeNodes(nodes=3), FakeNodes(nodes=3)
     read_fault(f"@1: {text}").place(one)
     read_fault(text).place(all_of_them)
@@ -39,14 +39,14 @@ def test_it_begins_at_one_node_or_at_each(text: str, is_in_trouble: Callable[[Fa
     assert [True, True, True] == [is_in_trouble(node) for node in all_of_them]
 
 
-def test_a_node_that_there_is_not() -> None:
-    """The message names what is wrong."""
+def test_unknown_node_is_refused() -> None:
+    """The error gives the range of the node numbers."""
     with pytest.raises(errors.InvalidArgumentException, match="there is no node 3; they are numbered from 0 to 2"):
         read_fault("@3: learn_late(1)").place(FakeNodes(nodes=3))
 
 
-def test_each_name_is_a_method_of_the_nodes() -> None:
-    """So whoever knows the one knows the other."""
+def test_names_are_methods_of_the_nodes() -> None:
+    """Each name is the name of a method of FakeNodes."""
     assert all(hasattr(FakeNodes, name) for name in NODE_TROUBLES)
     assert ["learn_late(seconds)", "slow_down(seconds)", "hold_replication", "partition", "kill"] == [
         spelled_trouble(name) for name in NODE_TROUBLES

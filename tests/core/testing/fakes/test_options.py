@@ -1,4 +1,4 @@
-"""What a node may be told, and what it may not."""
+"""Options of a fake node: defaults and validation."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from triclinium_core.kv.wire.constants import HelloFeature
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES, FakeNodeOptions
 
 
-def test_grants_everything_that_it_can_do() -> None:
-    """A node that is told nothing grants all it implements, and nothing that it does not."""
+def test_grants_all_features_by_default() -> None:
+    """A node without options grants all features that it implements, and no others."""
     assert IMPLEMENTED_FEATURES == FakeNodeOptions().features
     assert HelloFeature.NON_BLOCKING_THROTTLING not in IMPLEMENTED_FEATURES
     assert {"_default": {"_default": 0}} == FakeNodeOptions().collections
 
 
 def test_hides_the_password() -> None:
-    """The password is not shown, as nobody should get used to seeing one."""
+    """The representation of the options hides the password and the tokens."""
     assert "hunter2" not in repr(FakeNodeOptions(password="hunter2", tokens=("hunter2",)))
 
 
@@ -68,8 +68,8 @@ def test_hides_the_password() -> None:
         ("collections", {"travel": ["hotels"]}),
     ],
 )
-def test_refuses_what_no_node_can_have(parameter: str, value: object) -> None:
-    """A value out of range names the parameter and the value."""
+def test_refuses_invalid_options(parameter: str, value: object) -> None:
+    """An invalid option raises an error that names the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         FakeNodeOptions(**{parameter: value})  # type: ignore[arg-type]
 
@@ -77,7 +77,7 @@ def test_refuses_what_no_node_can_have(parameter: str, value: object) -> None:
 
 
 def test_refuses_a_bucket_without_a_name() -> None:
-    """Every bucket has a name."""
+    """A bucket without a name is refused."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         FakeNodeOptions(buckets=("default", ""))
 

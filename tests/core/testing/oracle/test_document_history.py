@@ -1,4 +1,4 @@
-"""What may be the case with one document: for each law a history that breaks it, and the nearest one that does not."""
+"""Possible states of one document: for each law, a history that breaks it and the closest one that does not."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NOT_THERE = "found a document, but there certainly was none"
 REPLACED = "wrote, but that was certainly replaced"
 
 
-def test_at_first_there_is_no_document() -> None:
-    """Who finds none is right, and who finds one is not; the violation names the operation."""
+def test_first_there_is_no_document() -> None:
+    """Before any write, a missing document is lawful, and a found one is a violation that names the operation."""
     scene = asked.Scene()
     reader = scene.asked(asked.get(), 1, 2)
     scene.history.check_absent(reader)
@@ -30,7 +30,7 @@ def test_at_first_there_is_no_document() -> None:
 
 @pytest.mark.parametrize("write", [asked.upsert(), asked.replace(), asked.increment(1 << 48)], ids=asked.named)
 def test_absent_after_a_write(write: DocumentOperation) -> None:
-    """A document that was certainly made before one asks is there; while it is being made it need not be."""
+    """A document certainly created before a read must be found; during its creation it may be missing."""
     scene = asked.Scene()
     scene.acknowledged(write, 1, 2).created = True
     scene.history.check_absent(scene.asked(asked.get(), 2, 4))
@@ -39,8 +39,8 @@ def test_absent_after_a_write(write: DocumentOperation) -> None:
         scene.history.check_absent(scene.asked(asked.get(), 2.1, 4))
 
 
-def test_a_write_is_no_witness_against_itself() -> None:
-    """An insert found no document, although afterwards there is one: its own."""
+def test_insert_does_not_contradict_itself() -> None:
+    """An insert may find no document, although afterwards its own exists; finding one before is a violation."""
     scene = asked.Scene()
     scene.history.check_absent(scene.acknowledged(asked.upsert(), 1, 2))
 
@@ -49,7 +49,7 @@ def test_a_write_is_no_witness_against_itself() -> None:
 
 
 def test_absent_after_a_removal() -> None:
-    """A removal explains that there is none, until the document is certainly made anew."""
+    """A document may be missing after its removal, until it is certainly created again."""
     scene = asked.Scene()
     scene.acknowledged(asked.upsert(), 1, 2)
     scene.acknowledged(asked.remove(), 3, 4)
@@ -61,8 +61,8 @@ def test_absent_after_a_removal() -> None:
 
 
 @pytest.mark.parametrize("end", [{"over_by": asked.at(2)}, {"is_void": True}], ids=["is over", "was refused"])
-def test_absent_after_a_removal_that_is_still_under_way(end: dict[str, object]) -> None:
-    """One of which nobody knows may come to pass at any time, however much was written; once it is over it cannot."""
+def test_absent_after_an_unsettled_removal(end: dict[str, object]) -> None:
+    """A removal with an unknown result may be applied at any time, so the document may be missing, until it is over."""
     scene = asked.Scene()
     removal = scene.asked(asked.remove(), 1, 2)
     scene.acknowledged(asked.upsert(), 3, 4)
@@ -76,7 +76,7 @@ def test_absent_after_a_removal_that_is_still_under_way(end: dict[str, object]) 
 
 
 def test_absent_before_the_expiry() -> None:
-    """A document that lives for 5 s is there for 5 s after it was asked for, and then need not be."""
+    """A document with an expiry of 5 s exists for 5 s after its write was submitted; then it may be missing."""
     scene = asked.Scene()
     scene.acknowledged(asked.upsert(expiry=5), 1, 2)
     scene.history.check_absent(scene.asked(asked.get(), 3, 6))
@@ -87,7 +87,7 @@ def test_absent_before_the_expiry() -> None:
 
 @pytest.mark.parametrize("write", [asked.touch(5), GetAndTouch(asked.HOTELS, "ada", 5)], ids=asked.named)
 def test_absent_after_a_touch(write: DocumentOperation) -> None:
-    """A touch makes a document expire, where it was applied."""
+    """A document may be missing after a touch with an expiry, except if the touch was not applied."""
     scene = asked.Scene()
     scene.acknowledged(asked.upsert(), 1, 2)
     toucher = scene.asked(write, 2, 3)
@@ -110,8 +110,8 @@ def test_absent_after_a_touch(write: DocumentOperation) -> None:
     ],
     ids=asked.named,
 )
-def test_absent_after_an_expiry_was_taken_away(operation: DocumentOperation, keeps: bool) -> None:
-    """Who gives a document another expiry, or none, before it expires, has it live; who keeps the expiry does not."""
+def test_absent_after_an_expiry_was_replaced(operation: DocumentOperation, keeps: bool) -> None:
+    """A new expiry, or none, keeps a document that would have expired; a write that preserves the expiry does not."""
     scene = asked.Scene()
     scene.acknowledged(asked.upsert(expiry=5), 1, 2)
     scene.acknowledged(operation, 3, 4)
@@ -125,8 +125,8 @@ def test_absent_after_an_expiry_was_taken_away(operation: DocumentOperation, kee
 
 
 @pytest.mark.parametrize(("begin", "settled"), [(2, 4), (3, 6)], ids=["before it", "after it"])
-def test_absent_after_an_expiry_was_taken_away_perhaps(begin: float, settled: float) -> None:
-    """A write that may have come before the one with the expiry, or after the document expired, explains nothing."""
+def test_absent_after_an_expiry_was_possibly_replaced(begin: float, settled: float) -> None:
+    """A touch that may precede the expiry's write, or follow the expiry, does not prove that the document exists."""
     scene = asked.Scene()
     scene.acknowledged(asked.upsert(expiry=5), 1, 2)
     scene.acknowledged(asked.touch(), begin, settled)
@@ -134,8 +134,8 @@ def test_absent_after_an_expiry_was_taken_away_perhaps(begin: float, settled: fl
     scene.history.check_absent(scene.asked(asked.get(), 7, 8))
 
 
-def test_absent_after_the_expiring_document_was_removed() -> None:
-    """The document that was made since has an expiry of its own, or none."""
+def test_absent_after_an_expiring_document_was_removed() -> None:
+    """A document created after a removal does not have the removed document's expiry."""
     scene = asked.Scene()
     scene.acknowledged(asked.upsert(expiry=5), 1, 2)
     removal = scene.acknowledged(asked.remove(), 3, 4)
@@ -149,8 +149,8 @@ def test_absent_after_the_expiring_document_was_removed() -> None:
     scene.history.check_absent(reader)
 
 
-def test_absent_after_a_document_was_made_anew() -> None:
-    """What has certainly expired explains nothing of the document that was made after that."""
+def test_absent_after_a_document_was_created_again() -> None:
+    """An expiry that certainly passed before a document was created again does not explain that it is missing."""
     scene = asked.Scene()
     scene.acknowledged(asked.upsert(expiry=5), 1, 2)
     scene.acknowledged(asked.upsert(preserve_expiry=True), 7, 8)
@@ -163,7 +163,7 @@ def test_absent_after_a_document_was_made_anew() -> None:
 
 
 def test_present_after_a_removal() -> None:
-    """What was removed before one asked is there no more; while it is being removed, or perhaps is not, it may be."""
+    """A document certainly removed before a read must be missing; during an open or unsettled removal it may exist."""
     scene = asked.Scene()
     scene.acknowledged(asked.upsert(), 1, 2)
     removal = scene.asked(asked.remove(), 3, 4)
@@ -175,8 +175,8 @@ def test_present_after_a_removal() -> None:
         scene.history.check_present(scene.asked(asked.get(), 4.1, 5))
 
 
-def test_present_after_a_write_that_came_late() -> None:
-    """A write of which nobody knows may be applied after the removal that was asked for after it."""
+def test_present_after_a_late_write() -> None:
+    """A write with an unknown result may be applied after a later removal, so the document may exist."""
     scene = asked.Scene()
     write = scene.asked(asked.upsert(), 1, 2)
     scene.acknowledged(asked.remove(), 3, 4)
@@ -189,7 +189,7 @@ def test_present_after_a_write_that_came_late() -> None:
 
 
 def test_content_of_another_document() -> None:
-    """What was written elsewhere is not found here."""
+    """Content that was written to another document is a violation."""
     scene = asked.Scene()
     elsewhere = Submission(9, Upsert(asked.HOTELS, "ada", b"<1>", BINARY_FLAGS), asked.at(1))
 
@@ -199,7 +199,7 @@ def test_content_of_another_document() -> None:
 
 @pytest.mark.parametrize("newer", [asked.upsert(), asked.remove()], ids=asked.named)
 def test_stale_content(newer: DocumentOperation) -> None:
-    """What was certainly replaced or removed before one asked is not found; while that goes on it may be."""
+    """Content that was certainly replaced or removed before a read is a violation; during the change it is lawful."""
     scene = asked.Scene()
     root = scene.acknowledged(asked.upsert(), 1, 3)
     scene.acknowledged(newer, 3, 4)
@@ -212,7 +212,7 @@ def test_stale_content(newer: DocumentOperation) -> None:
 
 @pytest.mark.parametrize("operation", [asked.append(), asked.prepend(), asked.increment()], ids=asked.named)
 def test_lost_part(operation: DocumentOperation) -> None:
-    """What was certainly added since the document was written, and before one asked, is in it; else it need not be."""
+    """A part that was certainly added before a read must be in the content; one added meanwhile may be missing."""
     scene = asked.Scene()
     root = scene.acknowledged(asked.upsert(), 1, 2)
     scene.acknowledged(asked.append(b"<5>"), 2, 3)
@@ -244,7 +244,7 @@ each_change = rows("change", CHANGES)
 
 
 def told() -> tuple[asked.Scene, Submission]:
-    """Return a history of one write, which was told its CAS."""
+    """Return a history of one write whose caller knows its CAS."""
     scene = asked.Scene()
     write = scene.acknowledged(asked.upsert(), 1, 2)
     scene.history.learn_cas(write, CAS, None)
@@ -253,7 +253,7 @@ def told() -> tuple[asked.Scene, Submission]:
 
 @each_change
 def test_success_with_an_outdated_cas(change: DocumentOperation) -> None:
-    """A CAS that was replaced after it had been told does not pass; while it is being replaced it may."""
+    """Success with a CAS that was certainly replaced before is a violation; during the change it is lawful."""
     scene, _ = told()
     scene.acknowledged(change, 2, 3)
     scene.acknowledged(change, 3, 4)
@@ -263,8 +263,8 @@ def test_success_with_an_outdated_cas(change: DocumentOperation) -> None:
         scene.history.check_cas_was_current(scene.asked(asked.replace(CAS), 4.1, 6))
 
 
-def test_mismatch_though_nobody_changed_anything() -> None:
-    """The CAS of the newest write is current, unless somebody else may have changed the document; another may be any."""
+def test_mismatch_without_a_change() -> None:
+    """A mismatch with the newest write's CAS is a violation without another change; any other CAS may mismatch."""
     scene, _ = told()
     scene.acknowledged(asked.get(), 3, 4)
     scene.refused(asked.upsert(), 3, 4)
@@ -277,7 +277,7 @@ def test_mismatch_though_nobody_changed_anything() -> None:
 
 @each_change
 def test_mismatch_after_a_change(change: DocumentOperation) -> None:
-    """Whatever changes the document makes a CAS outdated, if it may have come after that."""
+    """A change makes a CAS outdated if it may follow the write of that CAS."""
     scene, _ = told()
     other = scene.asked(change, 3, 4)
     reader = scene.asked(asked.replace(CAS), 5, 6)
@@ -289,8 +289,8 @@ def test_mismatch_after_a_change(change: DocumentOperation) -> None:
 
 
 @pytest.mark.parametrize("is_read_first", [True, False])
-def test_mismatch_with_the_cas_of_a_write_that_was_read(is_read_first: bool) -> None:
-    """Whoever else was told the CAS, before the writer or after, it is the writer's."""
+def test_mismatch_with_the_cas_of_a_write(is_read_first: bool) -> None:
+    """A CAS belongs to the write that returned it, even if a read returned it earlier."""
     scene = asked.Scene()
     write = scene.acknowledged(asked.upsert(), 1, 4)
     read = scene.acknowledged(asked.get(), 2, 3)
@@ -302,7 +302,7 @@ def test_mismatch_with_the_cas_of_a_write_that_was_read(is_read_first: bool) -> 
 
 
 def test_mismatch_with_a_cas_that_was_only_read() -> None:
-    """Nobody was told who wrote it, so any write may have replaced it that was not over before it was asked for."""
+    """A CAS from a read has no known writer; each write that may end after the read began may have replaced it."""
     scene = asked.Scene()
     write = scene.acknowledged(asked.upsert(), 1, 2.5)
     read = scene.acknowledged(asked.get(), 2, 3)
@@ -316,7 +316,7 @@ def test_mismatch_with_a_cas_that_was_only_read() -> None:
 
 
 def test_two_contents_of_one_cas() -> None:
-    """A CAS names one version, so whoever reads it finds the same; who was told it by a write knows no content."""
+    """All reads that return one CAS must return the same content; a write's result gives no content."""
     scene, _ = told()
     readers = [scene.acknowledged(asked.get(), second, second + 1) for second in range(3, 7)]
     scene.history.learn_cas(readers[0], CAS, b"<1>")
@@ -330,7 +330,7 @@ def test_two_contents_of_one_cas() -> None:
 
 @each_change
 def test_two_changes_with_one_cas(change: DocumentOperation) -> None:
-    """Every change has a CAS of its own."""
+    """Two changes with the same CAS are a violation."""
     scene, _ = told()
     other = scene.acknowledged(change, 3, 4)
     scene.history.learn_cas(other, OTHER_CAS, None)
@@ -343,7 +343,7 @@ def test_two_changes_with_one_cas(change: DocumentOperation) -> None:
     ("begin", "may_be"), [(3, True), (9, True), (9.1, False)], ids=["held", "at its end", "after its end"]
 )
 def test_locked(begin: float, may_be: bool) -> None:
-    """A lock that was applied at 4 s for 5 s may be held until 9 s."""
+    """A lock of 5 s that was applied at 4 s may be held until 9 s."""
     scene = asked.Scene()
     scene.acknowledged(asked.lock(5), 2, 4)
 
@@ -352,7 +352,7 @@ def test_locked(begin: float, may_be: bool) -> None:
 
 @pytest.mark.parametrize(("settled", "may_be"), [(2, False), (2.1, True)])
 def test_locked_later(settled: float, may_be: bool) -> None:
-    """A lock that was asked for after one was told is no excuse; meanwhile it is."""
+    """A lock that was requested after an operation's end does not explain that it found a lock; an earlier one may."""
     scene = asked.Scene()
     reader = scene.asked(asked.get(), 1, settled)
     scene.waits(asked.lock(), 2)
@@ -360,8 +360,8 @@ def test_locked_later(settled: float, may_be: bool) -> None:
     assert may_be == scene.history.may_be_locked(reader)
 
 
-def test_locked_without_an_answer() -> None:
-    """A lock of which nobody knows may be held at any time; one that was refused is not, nor is one's own."""
+def test_locked_without_a_response() -> None:
+    """A lock with an unknown result may be held at any time; a refused one and the operation's own are not."""
     scene = asked.Scene()
     locker = scene.asked(asked.lock(1), 2, 4)
     scene.acknowledged(asked.upsert(), 2, 4)
@@ -375,7 +375,7 @@ def test_locked_without_an_answer() -> None:
 
 
 def test_life_of_a_document() -> None:
-    """It is sure to live until the first expiry that may still come to pass."""
+    """A document certainly exists until the first expiry that may still apply."""
     scene = asked.Scene()
 
     assert math.inf == scene.history.exists_until(asked.at(0))

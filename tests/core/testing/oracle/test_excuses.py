@@ -1,4 +1,4 @@
-"""Excuses: what excuses a client, and what does not."""
+"""Excuses: events that excuse a failure of a client, and events that do not."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HARMFUL: tuple[faults.CommandFault, ...] = (
 
 @pytest.fixture
 def nodes() -> FakeNodes:
-    """Return a small cluster, whose first node has the document of the tests."""
+    """Return a small cluster whose first node has the tests' document."""
     nodes = FakeNodes(FakeNodeOptions(vbuckets=128), nodes=3)
     nodes.move(range(128), to=0)
     return nodes
@@ -51,12 +51,12 @@ def nodes() -> FakeNodes:
 
 @pytest.fixture
 def excuses(nodes: FakeNodes) -> Excuses:
-    """Return those of its clients, which have none."""
+    """Return the excuses of the cluster's clients, at first empty."""
     return Excuses(nodes, Model(), Ledger({}), CircuitBreakerOptions())
 
 
 def command(fault: faults.CommandFault | None, opcode: int = Opcode.GET) -> LoggedCommand:
-    """Return a command on a stream, as the node remembers it."""
+    """Return a command on a stream, as the node logs it."""
     return LoggedCommand(
         connection=STREAM,
         opcode=opcode,
@@ -74,7 +74,7 @@ def command(fault: faults.CommandFault | None, opcode: int = Opcode.GET) -> Logg
 
 
 def is_suspect(excuses: Excuses, stream: int = STREAM) -> bool:
-    """Tell whether the client may close a stream."""
+    """Return whether the client may close a stream."""
     try:
         excuses.check_end(stream, "because")
     except Violation:
@@ -83,8 +83,8 @@ def is_suspect(excuses: Excuses, stream: int = STREAM) -> bool:
 
 
 @rows("fault", HARMLESS)
-def test_fault_that_leaves_the_stream_as_it_is(excuses: Excuses, fault: faults.CommandFault) -> None:
-    """What strikes one command of a caller excuses nothing else."""
+def test_fault_that_spares_the_stream(excuses: Excuses, fault: faults.CommandFault) -> None:
+    """A fault that strikes one command of a caller excuses neither other operations nor the end of the stream."""
     excuses.struck(command(fault), at(3), 0)
 
     assert excuses.newest_at([0, 1]) < at(0)
@@ -98,8 +98,8 @@ def test_fault_that_leaves_the_stream_as_it_is(excuses: Excuses, fault: faults.C
         *((faults.DropResponse(), opcode) for opcode in (Opcode.HELLO, Opcode.NOOP, Opcode.GET_COLLECTION_ID, 0x77)),
     ],
 )
-def test_fault_that_spoils_the_stream(excuses: Excuses, fault: faults.CommandFault, opcode: int) -> None:
-    """Every operation on a stream notices what breaks it, or what strikes the client's own request; others live on."""
+def test_fault_that_breaks_the_stream(excuses: Excuses, fault: faults.CommandFault, opcode: int) -> None:
+    """A fault that breaks a stream, or strikes the client's own request, excuses all operations on that node."""
     excuses.struck(command(fault, opcode), at(3), 1)
 
     assert at(3) == excuses.newest_at([0, 1])
@@ -108,8 +108,8 @@ def test_fault_that_spoils_the_stream(excuses: Excuses, fault: faults.CommandFau
     assert not is_suspect(excuses, OTHER_STREAM)
 
 
-def test_trouble_has_its_place(excuses: Excuses) -> None:
-    """What happened at one node excuses nothing at another; what happened to all excuses everybody."""
+def test_problem_excuses_only_its_node(excuses: Excuses) -> None:
+    """A problem of one node excuses nothing at other nodes; one without a node excuses operations at all nodes."""
     excuses.out_of_order(2, [OTHER_STREAM], at(4))
     excuses.lost(at(2), 0)
 
@@ -124,7 +124,7 @@ def test_trouble_has_its_place(excuses: Excuses) -> None:
 @pytest.mark.parametrize("before", [b"", REPLY], ids=["first", "second"])
 @pytest.mark.parametrize("size", [1, 23, 24, len(REPLY) - 1])
 def test_stuck(excuses: Excuses, before: bytes, size: int) -> None:
-    """What was delivered ends within a frame, until the rest comes; then what begins no frame is seen at once."""
+    """A stream is stuck while it ends within a frame; bytes that do not start a frame make it broken immediately."""
     excuses.delivered(STREAM, before + REPLY[:size], 1, at(2))
 
     assert excuses.is_stuck(STREAM)
@@ -142,8 +142,8 @@ def test_stuck(excuses: Excuses, before: bytes, size: int) -> None:
     assert excuses.newest_at([1]) < at(0)
 
 
-def test_what_a_fault_has_sent_comes_late(excuses: Excuses) -> None:
-    """An operation that was begun after a fault struck notices it, if the rest of the answer is still to come."""
+def test_late_bytes_of_a_fault(excuses: Excuses) -> None:
+    """Bytes of a fault that arrive late also excuse operations that were submitted after it struck."""
     excuses.struck(command(faults.WrongLength()), at(1), 1)
     excuses.delivered(STREAM, REPLY, 1, at(2))
 
@@ -169,7 +169,7 @@ def test_what_a_fault_has_sent_comes_late(excuses: Excuses) -> None:
 def test_out_of_order(
     nodes: FakeNodes, excuses: Excuses, begin: Callable[[FakeNodes], object], end: Callable[[FakeNodes], object]
 ) -> None:
-    """A node is from one look to the next, and at the first look after it was."""
+    """A node is out of order from one look to the next, and also at the first look after its recovery."""
     before = excuses.look(), excuses.is_out_of_order(1)
     begin(nodes)
     while_it_lasts = excuses.look(), excuses.is_out_of_order(1)
@@ -180,8 +180,8 @@ def test_out_of_order(
     assert set() == excuses.look()
 
 
-def test_whom_a_client_may_ask(nodes: FakeNodes, excuses: Excuses) -> None:
-    """All who had the document since the config that the client knew; that there was none excuses it."""
+def test_nodes_that_a_client_may_contact(nodes: FakeNodes, excuses: Excuses) -> None:
+    """A client may contact each node of the document since its own config; a map without one is an excuse."""
 
     def ask(token: int, known: Revision | None) -> Submission:
         submission = Submission(token, get(), at(1))

@@ -1,4 +1,4 @@
-"""The ledger: for each thing that a client claims of its operations a scene in which its node saw otherwise."""
+"""The ledger: for each claim of a client about its operations, a scene in which its node saw otherwise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DENIED = "was applied, and is said not to have been"
 
 
 def test_write_is_applied_twice() -> None:
-    """A write that was asked for once is applied once."""
+    """Applying one write twice is a violation."""
     books = Books()
     write = books.ask(upsert())
     books.apply(write)
@@ -34,7 +34,7 @@ def test_write_is_applied_twice() -> None:
 
 
 def test_two_writes_are_applied() -> None:
-    """Two of them are two; each has its own mark, or else they are one account together."""
+    """Two writes may both be applied, also if they are equal and share one account."""
     for other in (upsert(b"<2>"), upsert(), upsert(keyspace=HOTELS)):
         books = Books()
         for write in (books.ask(upsert()), books.ask(other)):
@@ -43,8 +43,8 @@ def test_two_writes_are_applied() -> None:
         books.ledger.check_frames()
 
 
-def test_read_is_answered_twice() -> None:
-    """A read changes nothing, so it may be sent again, and there is nothing to be applied."""
+def test_read_is_sent_twice() -> None:
+    """A read may be sent again, because it changes nothing."""
     books = Books()
     read, question = books.ask(get()), books.ask(exists())
     books.apply(read)
@@ -59,7 +59,7 @@ def test_read_is_answered_twice() -> None:
 
 @pytest.mark.parametrize("write", [upsert(), increment(), lock()], ids=named)
 def test_acknowledged_and_lost(write: DocumentOperation) -> None:
-    """Success is told only of what the node has applied."""
+    """A success that the node has not applied is a violation."""
     books = Books()
     submission = books.ask(write)
     books.take_up(write.opcode, books.send(submission))
@@ -68,8 +68,8 @@ def test_acknowledged_and_lost(write: DocumentOperation) -> None:
         books.ledger.completed(submission)
 
 
-def test_timeout_of_what_was_not_applied() -> None:
-    """It may be called unambiguous, as long as it is not applied later."""
+def test_timeout_of_an_unapplied_write() -> None:
+    """An unambiguous timeout is a violation if the node applies the write later."""
     books = Books()
     write = books.ask(upsert())
     opaque = books.send(write)
@@ -79,8 +79,8 @@ def test_timeout_of_what_was_not_applied() -> None:
         books.take_up(Opcode.SET, opaque, applied=True)
 
 
-def test_one_of_two_is_denied() -> None:
-    """Of two that look alike one may be denied, where one was applied, and not both; one may succeed, and not both."""
+def test_one_of_two_equal_writes_is_denied() -> None:
+    """If one of two equal writes was applied, one of them may be denied or succeed, but not both."""
     books, happy = Books(), Books()
     for each in (books, happy):
         first, second = each.ask(upsert()), each.ask(upsert())
@@ -95,8 +95,8 @@ def test_one_of_two_is_denied() -> None:
                 each.ledger.completed(first)
 
 
-def test_what_was_applied_is_ambiguous() -> None:
-    """Who calls its timeout unambiguous lies, and so does who says that to those who leave."""
+def test_applied_write_is_ambiguous() -> None:
+    """Reporting an applied write as unambiguously not applied is a violation, to waiting and to leaving callers."""
     books = Books()
     writes = [books.ask(upsert(b"<%d>" % number)) for number in range(4)]
     for write in writes:
@@ -111,7 +111,7 @@ def test_what_was_applied_is_ambiguous() -> None:
 
 
 def test_struck() -> None:
-    """A fault excuses the operations that look like its command, and were submitted before it struck."""
+    """A fault counts for all operations that look like its command and were submitted before it."""
     books = Books()
     read, other = books.ask(get()), books.ask(exists())
     books.strike(read, Delay(0.1))
@@ -122,7 +122,7 @@ def test_struck() -> None:
 
 
 def test_struck_down() -> None:
-    """A fault that nobody survives, or too many others, since the operation was submitted."""
+    """An operation is struck down by one fault that no retry survives, or by too many since its submission."""
     books = Books()
     read = books.ask(get())
     books.strike(read, DropResponse())
@@ -141,7 +141,7 @@ def test_struck_down() -> None:
 
 
 def test_struck_without_an_error_map() -> None:
-    """A status that only the map permits to retry is survived by whoever has one; others without it too."""
+    """Without an error map, a status that only the map makes retryable strikes an operation down."""
     books = Books()
     for code, fault, is_struck_down in (
         (RETRIED_BY_MAP[0], None, False),
@@ -156,7 +156,7 @@ def test_struck_without_an_error_map() -> None:
 
 
 def test_forged() -> None:
-    """A reply of another length than it says may be read as anything by those who wait for it then."""
+    """A reply with a wrong length may be decoded as anything, so it excuses the operations that were open then."""
     books = Books()
     write = books.ask(upsert())
     books.apply(write, Garble())
@@ -170,8 +170,8 @@ def test_forged() -> None:
     assert (True, False) == (books.ledger.was_forged(write), books.ledger.was_forged(later))
 
 
-def test_bytes_that_are_no_frame() -> None:
-    """What a client sends is requests."""
+def test_bytes_without_a_frame() -> None:
+    """A client that sends something other than a request violates the laws."""
     books = Books()
     books.ledger.ordered(STREAM, encode_request(Opcode.NOOP, opaque=1))
 
@@ -180,7 +180,7 @@ def test_bytes_that_are_no_frame() -> None:
 
 
 def test_bytes_in_pieces() -> None:
-    """A frame counts once it is whole, wherever it is cut, and each stream has its own."""
+    """A frame counts once it is complete, however it is cut, and separately for each stream."""
     books = Books()
     write = books.ask(upsert())
     data = encode_operation(write.operation, DIALECT, opaque=7, vbucket=0, prefix=b"\0")
@@ -194,8 +194,8 @@ def test_bytes_in_pieces() -> None:
     books.ledger.check_frames()
 
 
-def test_command_that_is_no_operation() -> None:
-    """What the client asks for itself is nobody's account."""
+def test_commands_of_the_client_itself() -> None:
+    """Commands of the client itself belong to no account."""
     books = Books()
     books.ledger.ordered(STREAM, encode_request(Opcode.GET_COLLECTION_ID, opaque=9))
     books.ledger.left(STREAM, 100)
@@ -206,7 +206,7 @@ def test_command_that_is_no_operation() -> None:
 
 
 def test_two_frames_with_one_opaque() -> None:
-    """Each of them counts, also where none has left before the other is ordered."""
+    """Two frames with the same opaque both count, even if neither was sent before the second was ordered."""
     books = Books()
     read = books.ask(get())
     data = encode_operation(read.operation, DIALECT, opaque=7, vbucket=0, prefix=b"\0")
@@ -217,8 +217,8 @@ def test_two_frames_with_one_opaque() -> None:
         books.ledger.check_frames()
 
 
-def test_answer_without_a_frame() -> None:
-    """What only a server can know needs a question, or that for the collection; what the client knows does not."""
+def test_result_without_a_frame() -> None:
+    """A result that only a server can give needs a sent frame, or a request for the collection id."""
     asked, late = Books(), Books()
     elsewhere = late.ask(get(HOTELS))
     late.retry(elsewhere)
@@ -234,8 +234,8 @@ def test_answer_without_a_frame() -> None:
             books.ledger.check_frames()
 
 
-def test_frame_beyond_what_left() -> None:
-    """A frame has left when its first byte has; the one behind it has not."""
+def test_frame_that_was_not_sent() -> None:
+    """A frame is sent once its first byte is sent; a later frame is not."""
     books = Books()
     first, second = books.ask(upsert()), books.ask(upsert(b"<2>"))
     books.order(first)
@@ -255,8 +255,8 @@ def test_frame_beyond_what_left() -> None:
     books.ledger.check_frames()
 
 
-def test_sent_twice_in_silence() -> None:
-    """What is sent again is reported; a retry that the deadline cuts permits no frame."""
+def test_unreported_retry() -> None:
+    """Each repeated frame needs a reported retry; a retry that was cut to the deadline permits no frame."""
     books = Books()
     read = books.ask(get())
     books.send(read)
@@ -273,8 +273,8 @@ def test_sent_twice_in_silence() -> None:
 
 
 @rows("reason", RetryReason)
-def test_reason_without_a_frame(reason: RetryReason) -> None:
-    """Some reasons come with an answer, or of waiting for one, others before anything is sent."""
+def test_reasons_that_need_a_frame(reason: RetryReason) -> None:
+    """Reasons that come from a response, or from a lost one, need a sent frame; the others do not."""
     retried, failed = Books(), Books()
     retried.retry(retried.ask(get()), reason)
     failed.ledger.failed(failed.ask(get()), refused(reason))
@@ -291,7 +291,7 @@ def test_reason_without_a_frame(reason: RetryReason) -> None:
 @rows("reason", RetryReason)
 @rows("operation", [get(), upsert(), lock()])
 def test_forbidden_retry(operation: DocumentOperation, reason: RetryReason) -> None:
-    """What may have been applied is not sent again, unless it changes nothing."""
+    """Retrying an operation that may have been applied is a violation unless it changes nothing."""
     books = Books()
     submission = books.ask(operation)
 
@@ -302,8 +302,8 @@ def test_forbidden_retry(operation: DocumentOperation, reason: RetryReason) -> N
             books.retry(submission, reason)
 
 
-def test_retry_of_what_was_settled() -> None:
-    """Nobody waits for it any more."""
+def test_retry_of_a_settled_operation() -> None:
+    """Retrying an operation after its result is a violation."""
     books = Books()
     read = books.ask(get())
     books.retry(read)
@@ -325,7 +325,7 @@ def test_retry_of_what_was_settled() -> None:
     ],
 )
 def test_retry_at_the_deadline(now: float, delay: float, dispatches: bool, is_lawful: bool) -> None:
-    """At the deadline nothing is sent again, and beyond it nobody waits."""
+    """A retry at the deadline must not be sent, and a delay that passes the deadline is a violation."""
     books = Books()
     read = books.ask(get())
 
@@ -336,7 +336,7 @@ def test_retry_at_the_deadline(now: float, delay: float, dispatches: bool, is_la
             books.retry(read, now=now, delay=delay, dispatches=dispatches)
 
 
-def test_wrong_number_of_attempts() -> None:
+def test_wrong_number_of_retries() -> None:
     """An error gives the number of its operation's retries, without one whose delay was cut to the deadline."""
     books = Books()
     reads = [books.ask(get()), books.ask(get())]
@@ -349,8 +349,8 @@ def test_wrong_number_of_attempts() -> None:
         books.ledger.failed(reads[1], errors.DocumentNotFoundException("", ErrorContext(retry_attempts=1)))
 
 
-def test_a_collection_that_is_made_anew() -> None:
-    """Frames under its new id belong to the same accounts as those under the old one."""
+def test_collection_that_is_created_again() -> None:
+    """Frames with a collection's new id belong to the same accounts as those with the old one."""
     books = Books()
     old, new = books.ask(upsert(value=b"<1>", keyspace=HOTELS)), books.ask(upsert(value=b"<2>", keyspace=HOTELS))
     books.send(old)

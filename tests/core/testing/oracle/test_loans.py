@@ -1,4 +1,4 @@
-"""The laws of token strategies: what is lawful passes, and each thing that is not is found."""
+"""Laws of token strategies: lawful histories pass, and each kind of violation is found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SNAPSHOT = RetryRequest(
 
 
 def shown(reason: RetryReason, **changes: Any) -> FailedAttemptError:
-    """Return what a strategy is shown."""
+    """Return the error that a strategy gets."""
     request = replace(SNAPSHOT, **changes)
     return FailedAttemptError(request, reason, describe(request, reason).info)
 
@@ -36,14 +36,14 @@ def shown(reason: RetryReason, **changes: Any) -> FailedAttemptError:
 def refused(
     reason: RetryReason | None, kind: type[errors.CouchbaseException] = errors.TemporaryFailureException
 ) -> errors.CouchbaseException:
-    """Return what a request fails with whose retry is refused for ``reason``; None for a final answer."""
+    """Return the error of a request whose retry was refused for ``reason``; None for a final response."""
     name = None if reason is None else str(reason)
     return kind("", ErrorContext(idempotent=True, refused_reason=name))
 
 
 @dataclass
 class Borrowed:
-    """A client of one request, which is number 1."""
+    """A client with one request, number 1."""
 
     book: LoanBook
     strategy: CheckedStrategy
@@ -55,11 +55,11 @@ class Borrowed:
         self.book.check()
 
     def renew(self, reason: RetryReason = LOCKED) -> None:
-        """Ask about a failed attempt."""
+        """Consult the strategy about a failed attempt."""
         self.token = self.strategy.refresh_retry_token_for_retry(token_to_renew=self.token, error=shown(reason))
 
     def renew_in_vain(self) -> None:
-        """Ask about failed attempts until the strategy refuses."""
+        """Consult the strategy about failed attempts until it refuses."""
         with suppress(smithy.RetryError):
             while True:
                 self.renew()
@@ -69,7 +69,7 @@ class Borrowed:
         self.book.retried(ReportRetry(Token(1), SNAPSHOT, reason, delay, dispatches, None))
 
     def retry(self, reason: RetryReason = LOCKED) -> None:
-        """Ask, report, and go again."""
+        """Consult the strategy, report the retry, wait and make the next attempt."""
         self.renew(reason)
         self.report(reason)
         self.book.now += self.token.retry_delay
@@ -89,8 +89,8 @@ def borrowed(strategy: smithy.RetryStrategy | None = None, scope: str | None = N
 
 
 @pytest.mark.parametrize("scope", [None, "near"])
-def test_lawful_lives(scope: str | None) -> None:
-    """A success after a retry, a failure that the strategy wants, and a caller who leaves: nothing is wrong with them."""
+def test_lawful_histories(scope: str | None) -> None:
+    """A success after a retry, a refused retry and an abandoned request break no law."""
     succeeds, fails, leaves = (borrowed(scope=scope) for _ in range(3))
     for each in (succeeds, fails, leaves):
         each.send()
@@ -111,8 +111,8 @@ def test_lawful_lives(scope: str | None) -> None:
     assert "CheckedStrategy(StandardRetryStrategy(" in repr(leaves.strategy)
 
 
-def test_always_retried() -> None:
-    """What always is costs no token and needs none."""
+def test_always_retried_reason() -> None:
+    """A reason that is always retried needs no token."""
     client = borrowed()
     client.send()
     client.report(RetryReason.KV_NOT_MY_VBUCKET, 0.001)
@@ -124,8 +124,8 @@ def test_always_retried() -> None:
     assert 1 == len(client.book[1].lent)
 
 
-def test_asking_for_first_tokens() -> None:
-    """Once for each request that is submitted, and for nobody else."""
+def test_first_tokens() -> None:
+    """Each submitted request acquires exactly one first token before it is sent."""
     book = LoanBook()
     strategy = CheckedStrategy(book, smithy.StandardRetryStrategy(rng=ConstantRandom(0.5)))
     strategy.acquire_initial_retry_token()
@@ -143,7 +143,7 @@ def test_asking_for_first_tokens() -> None:
 
 
 def test_sending_without_a_token() -> None:
-    """Neither after a retry that nobody granted, nor with one that is gone."""
+    """An attempt without a token, or with one that was abandoned, is a violation."""
     client = borrowed()
     client.strategy.abandon(token=client.token)
     client.book.check()
@@ -152,7 +152,7 @@ def test_sending_without_a_token() -> None:
 
 
 def test_sending_too_early() -> None:
-    """Each token says from when on its attempt may be made."""
+    """An attempt before the end of its token's delay is a violation."""
     client = borrowed()
     client.send()
     client.renew(TEMPORARY)
@@ -162,8 +162,8 @@ def test_sending_too_early() -> None:
         client.send()
 
 
-def test_first_token_refused() -> None:
-    """The request is sent once, and is not retried but for what always is."""
+def test_refused_first_token() -> None:
+    """A request whose first token was refused is sent once; retrying it is a violation."""
     book = LoanBook()
     strategy = CheckedStrategy(book, Unwilling(rng=ConstantRandom(0.5)))
     with pytest.raises(smithy.RetryError):
@@ -177,17 +177,17 @@ def test_first_token_refused() -> None:
 
 
 def test_strategy_that_raises() -> None:
-    """Its request fails because of it, and that is an excuse."""
+    """A request fails with its strategy's exception, which excuses the failure."""
 
     class Raises(smithy.StandardRetryStrategy):
         def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.SingleUseToken:
-            """Fail."""
+            """Raise."""
             raise ZeroDivisionError("a defect")
 
         def refresh_retry_token_for_retry(
             self, *, token_to_renew: smithy.RetryToken, error: Exception
         ) -> smithy.SingleUseToken:
-            """Fail, too."""
+            """Raise."""
             raise ZeroDivisionError("a defect")
 
     book = LoanBook()
@@ -202,8 +202,8 @@ def test_strategy_that_raises() -> None:
 
 
 @pytest.mark.parametrize("reason", [*TERMINAL_ERRORS, RetryReason.KV_NOT_MY_VBUCKET])
-def test_what_strategies_are_not_asked(reason: RetryReason) -> None:
-    """About what is terminal, and what is always retried."""
+def test_reasons_outside_the_strategys_decision(reason: RetryReason) -> None:
+    """Consulting a strategy about a terminal reason, or one that is always retried, is a violation."""
     client = borrowed()
     client.send()
     with suppress(smithy.RetryError):
@@ -212,8 +212,8 @@ def test_what_strategies_are_not_asked(reason: RetryReason) -> None:
         client.book.check()
 
 
-def test_what_strategies_are_told() -> None:
-    """The truth about safety, in an error of ours."""
+def test_errors_shown_to_strategies() -> None:
+    """A strategy must get the client's own error, with the true safety of a retry."""
     client = borrowed()
     client.send()
     request = replace(SNAPSHOT, idempotent=False)
@@ -231,13 +231,13 @@ def test_what_strategies_are_told() -> None:
 
 @pytest.mark.parametrize("reason", list(TERMINAL_ERRORS))
 def test_terminal_reasons_are_never_retried(reason: RetryReason) -> None:
-    """Not one of the five."""
+    """Retrying a terminal reason is a violation."""
     with pytest.raises(Violation, match="which is terminal"):
         borrowed().report(reason)
 
 
-def test_retries_that_were_not_granted() -> None:
-    """Not at all, for another reason, or later."""
+def test_retries_without_permission() -> None:
+    """A retry without the strategy's permission, for another reason, or before its token's delay is a violation."""
     with pytest.raises(Violation, match="has not granted it"):
         borrowed().report()
     client = borrowed()
@@ -250,8 +250,8 @@ def test_retries_that_were_not_granted() -> None:
         client.report(TEMPORARY, 0.001)
 
 
-def test_successes_that_are_not_told() -> None:
-    """Or told of what is not a token."""
+def test_unrecorded_successes() -> None:
+    """A success must be recorded with the strategy exactly if the server responded."""
     client = borrowed()
     client.send()
     with pytest.raises(Violation, match="its strategy was told of 0 successes"):
@@ -265,8 +265,8 @@ def test_successes_that_are_not_told() -> None:
         client.book.abandoned(1, has_rows=False)
 
 
-def test_a_refusal_when_time_is_up() -> None:
-    """It matters no more, and the request runs out of time; one that has time left fails for the refusal."""
+def test_refusal_at_the_deadline() -> None:
+    """After a refusal, a timeout is lawful only at the deadline; before it the request fails with the refusal."""
     early, late = (
         errors.UnambiguousTimeoutException("", ErrorContext(idempotent=True, elapsed=elapsed, timeout=2.5))
         for elapsed in (2.4, 2.5)
@@ -283,7 +283,7 @@ def test_a_refusal_when_time_is_up() -> None:
 
 
 def test_rows_are_an_excuse() -> None:
-    """A request whose rows were handed out may fail for a reason about which its strategy was not asked."""
+    """A request whose rows were handed out may fail for a reason about which its strategy was not consulted."""
     reader, waiter = borrowed(), borrowed()
     for client in (reader, waiter):
         client.send()
@@ -294,8 +294,8 @@ def test_rows_are_an_excuse() -> None:
         waiter.book.failed(1, refused(LOCKED), is_well=False)
 
 
-def test_refusals_have_an_effect() -> None:
-    """At once, and for that reason; and nobody is refused who was granted a retry."""
+def test_refusals_take_effect() -> None:
+    """A refusal fails the request immediately and with its reason; a failure without a refusal is a violation."""
     client = borrowed()
     client.send()
     client.renew_in_vain()
@@ -307,8 +307,8 @@ def test_refusals_have_an_effect() -> None:
         borrowed().book.failed(1, refused(LOCKED), is_well=False)
 
 
-def test_tokens_go_where_they_belong() -> None:
-    """Back if their attempts were not made, and only then; recorded if they were; and once."""
+def test_every_token_ends_correctly() -> None:
+    """Each token ends exactly once: recorded if its attempt was made, otherwise abandoned."""
     kept = borrowed()
     kept.book.abandoned(1, has_rows=False)
     with pytest.raises(Violation, match="is over, and has kept a token"):
@@ -340,33 +340,33 @@ def test_tokens_go_where_they_belong() -> None:
 
 
 class Overflows(smithy.StandardRetryStrategy):
-    """Gives back twice what a retry took."""
+    """A strategy that refunds twice the cost of a retry."""
 
     def record_success(self, *, token: smithy.RetryToken) -> None:
-        """Do it."""
+        """Refund the cost twice."""
         assert isinstance(token, smithy.SingleUseToken)
         self._quota.capacity += token.quota_acquired
         super().record_success(token=token)
 
 
 class Overdraws(smithy.BudgetRetryStrategy):
-    """Has less than nothing."""
+    """A strategy whose budget falls below zero."""
 
     def available_budget(self, token_scope: str | None = None) -> float:
-        """Return what is left, and a lot less once something was taken."""
+        """Return the budget, reduced by 9 once something was taken."""
         left = super().available_budget(token_scope)
         return left if left == 5.0 else left - 9.0
 
 
 class Leaks(smithy.StandardRetryStrategy):
-    """Never gives anything back."""
+    """A strategy that never refunds a cost."""
 
     def abandon(self, *, token: smithy.RetryToken) -> None:
         """Do nothing."""
 
 
 def test_budgets_are_kept() -> None:
-    """Never above what they began with, never below zero, and what was lent is what is missing."""
+    """A budget never exceeds its capacity or falls below zero, and what is missing equals the costs of open tokens."""
     above = borrowed(Overflows(rng=ConstantRandom(0.5), quota_capacity=40))
     above.send()
     above.retry()

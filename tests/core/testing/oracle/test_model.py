@@ -1,4 +1,4 @@
-"""The model: for each lie that a client may tell its callers the shortest history with it, and the nearest true one."""
+"""The model: for each false result of a client, the shortest history with it and the closest true one."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ CHANGED = MutationResult(Cas(99))
 
 
 def insert(value: bytes = b"<1>") -> document_operations.Insert:
-    """Return a write that needs that there is no document."""
+    """Return a write that succeeds only without an existing document."""
     return document_operations.Insert(get().keyspace, "ada", value, BINARY_FLAGS)
 
 
-def test_read_beside_a_write() -> None:
-    """While the newer one is under way, both may be found; once it was found, the older one is gone."""
+def test_read_during_a_write() -> None:
+    """During a write both versions may be found; once the newer one was found, the older one is a violation."""
     callers = Callers()
     older = callers.upsert()
     reads = [callers.ask(get()) for _ in range(2)]
@@ -60,7 +60,7 @@ def test_read_beside_a_write() -> None:
 
 
 def test_lost_write() -> None:
-    """What was acknowledged is found, until it is removed."""
+    """A document that was acknowledged must be found until it is removed."""
     callers = Callers()
     callers.upsert()
     read = callers.ask(get())
@@ -73,8 +73,8 @@ def test_lost_write() -> None:
         callers.miss(callers.ask(get()), errors.DocumentNotFoundException())
 
 
-def test_what_nobody_wrote() -> None:
-    """A document holds what callers of this client wrote, and each write once."""
+def test_content_without_a_writer() -> None:
+    """A document contains only values that callers of this client wrote, each once."""
     callers = Callers()
     root, part = callers.upsert(), callers.append()
 
@@ -87,7 +87,7 @@ def test_what_nobody_wrote() -> None:
 
 
 def test_order_of_parts() -> None:
-    """What was prepended stands in front of what was stored, and what was appended behind; a store adds nothing."""
+    """Prepended parts precede the stored value and appended parts follow it; a store discards earlier parts."""
     callers = Callers()
     older, root = callers.upsert(), callers.upsert()
     callers.change(append(behind := callers.model.unique_values.fragment()))
@@ -104,8 +104,8 @@ def test_order_of_parts() -> None:
 @pytest.mark.parametrize(
     "error", [errors.UnambiguousTimeoutException(), errors.DocumentExistsException(), None], ids=named
 )
-def test_failure_of_what_is_found(error: errors.CouchbaseException | None) -> None:
-    """A write that failed for certain, or was certainly not applied when its caller left, is not found afterwards."""
+def test_finding_a_failed_write(error: errors.CouchbaseException | None) -> None:
+    """A write that certainly failed, or was certainly not applied when its caller left, must not be found."""
     callers = Callers()
     root = callers.upsert()
     value = callers.model.unique_values.fragment()
@@ -122,8 +122,8 @@ def test_failure_of_what_is_found(error: errors.CouchbaseException | None) -> No
 
 @pytest.mark.parametrize("is_ambiguous", [True, False])
 @pytest.mark.parametrize("leaves", [True, False])
-def test_failure_of_what_was_found(is_ambiguous: bool, leaves: bool) -> None:
-    """Nor can it be denied once somebody has found it, to those who wait or to those who leave."""
+def test_denying_a_write_that_was_found(is_ambiguous: bool, leaves: bool) -> None:
+    """Once a write was found, reporting it as not applied is a violation, to waiting and to leaving callers."""
     callers = Callers()
     value = callers.model.unique_values.fragment()
     write = callers.ask(upsert(value))
@@ -152,7 +152,7 @@ def test_failure_of_what_was_found(is_ambiguous: bool, leaves: bool) -> None:
     ids=named,
 )
 def test_success_without_a_document(operation: document_operations.DocumentOperation, result: Result) -> None:
-    """What needs a document does not succeed where certainly none is."""
+    """An operation that requires a document must not succeed if there is certainly none."""
     callers = Callers()
     callers.model.unique_values.fragment()
     callers.upsert()
@@ -164,10 +164,8 @@ def test_success_without_a_document(operation: document_operations.DocumentOpera
 
 
 @pytest.mark.parametrize(("operation", "result"), [(insert(), CHANGED), (exists(), THERE_IS_NONE)], ids=named)
-def test_success_that_needs_that_there_is_none(
-    operation: document_operations.DocumentOperation, result: Result
-) -> None:
-    """What needs that there is no document does not succeed where certainly one is; beside its removal it may."""
+def test_success_in_spite_of_a_document(operation: document_operations.DocumentOperation, result: Result) -> None:
+    """An operation that requires the document's absence must not succeed while it certainly exists."""
     callers = Callers()
     callers.model.unique_values.fragment()
     callers.upsert()
@@ -181,7 +179,7 @@ def test_success_that_needs_that_there_is_none(
 
 
 def test_document_exists() -> None:
-    """An insert is refused only where a document may be."""
+    """DocumentExistsException is a violation if the document certainly does not exist."""
     callers = Callers()
     inserts = [callers.ask(insert(callers.model.unique_values.fragment())) for _ in range(3)]
     callers.miss(inserts[0], errors.DocumentExistsException())
@@ -191,8 +189,8 @@ def test_document_exists() -> None:
         callers.miss(inserts[2], errors.DocumentExistsException())
 
 
-def test_a_collection_that_is_dropped() -> None:
-    """What was in it is gone, and never comes back; what was under way may be there or not. Others stay."""
+def test_dropped_collection() -> None:
+    """A drop removes the collection's documents; those of open writes may exist. Other collections keep theirs."""
     callers = Callers()
     older = callers.upsert()
     callers.model.dropped(document_operations.Keyspace("travel", "inventory", "another"))
@@ -208,8 +206,8 @@ def test_a_collection_that_is_dropped() -> None:
         callers.find(older)
 
 
-def test_a_lock_is_dropped_with_its_collection() -> None:
-    """Its holder has nothing left to hold."""
+def test_dropped_collection_releases_its_locks() -> None:
+    """Dropping a collection ends the locks on its documents."""
     callers = Callers()
     callers.upsert()
     callers.hear(callers.ask(lock()), found(b"<1>", 5))
@@ -219,8 +217,8 @@ def test_a_lock_is_dropped_with_its_collection() -> None:
     assert (1, 0) == (held, len(callers.model.locks))
 
 
-def test_open() -> None:
-    """Those who wait stand in the order of their coming."""
+def test_open_operations() -> None:
+    """Open operations are listed in the order of their submission."""
     callers = Callers()
     tokens = [callers.ask(operation) for operation in (get(), exists(), get(), get(), get())]
     callers.hear(tokens[1], THERE_IS_NONE)
@@ -231,8 +229,8 @@ def test_open() -> None:
     assert tokens == list(callers.model.submissions)
 
 
-def test_what_concerns_no_document() -> None:
-    """It is no part of any history, nor are tokens of which the model has not heard."""
+def test_operations_without_a_document() -> None:
+    """The model ignores operations without a document, and unknown tokens."""
     callers = Callers()
     token = callers.ask(document_operations.Noop(get().keyspace))
     callers.hear(token, Done())
@@ -244,7 +242,7 @@ def test_what_concerns_no_document() -> None:
 
 
 def test_instants() -> None:
-    """Each is later than the one before, whether time passes or not."""
+    """Each instant is later than the one before, whether time passes or not."""
     model = Model()
     instants = [model.instant(), model.instant()]
     model.now = 3.0
@@ -265,8 +263,8 @@ def test_instants() -> None:
     ],
     ids=named,
 )
-def test_writes_without_a_mark(operation: document_operations.Operation, message: str) -> None:
-    """A value or a delta that would not tell who wrote it is the test's own mistake."""
+def test_writes_without_a_unique_value(operation: document_operations.Operation, message: str) -> None:
+    """A value or delta that does not identify its write raises ValueError: it is a mistake of the test."""
     callers = Callers()
     callers.upsert()
 
@@ -280,15 +278,15 @@ CAS = 7
 
 
 def counter() -> tuple[Callers, int]:
-    """Return callers of whom one has made a counter, and its number."""
+    """Return callers that have created a counter, and its number."""
     callers = Callers()
     delta, initial = callers.model.unique_values.counter()
     callers.count(document_operations.Increment(TRAVEL, "ada", delta, initial), initial)
     return callers, initial
 
 
-def test_counter_made_anew() -> None:
-    """Who counts is told what came of it, and no counter that is there is made again: its first count would be lost."""
+def test_counter_created_again() -> None:
+    """A count must be in its own result, and must not create a counter that exists."""
     callers, number = counter()
     delta, initial = callers.model.unique_values.counter()
 
@@ -303,7 +301,7 @@ def test_counter_made_anew() -> None:
 
 
 def test_lost_count() -> None:
-    """A count that was acknowledged is in every number after it; one that is under way may be."""
+    """An acknowledged count must be in each later number; an open one may be."""
     callers, number = counter()
     first, _ = callers.model.unique_values.counter()
     callers.ask(document_operations.Increment(TRAVEL, "ada", first))
@@ -317,8 +315,8 @@ def test_lost_count() -> None:
         callers.find(b"%d" % (number + second))
 
 
-def test_count_that_makes_a_counter_is_seen_by_its_result() -> None:
-    """Before that nobody knows whether it made one, and a reader may tell."""
+def test_creation_of_a_counter_shows_in_results() -> None:
+    """A count is known to have created its counter once a result or a read shows it."""
     callers = Callers()
     delta, initial = callers.model.unique_values.counter()
     token = callers.ask(document_operations.Increment(TRAVEL, "ada", delta, initial))
@@ -330,8 +328,8 @@ def test_count_that_makes_a_counter_is_seen_by_its_result() -> None:
     assert callers.model.submissions[token].created
 
 
-def test_mismatch_though_nobody_changed_anything() -> None:
-    """The newest CAS is current, until somebody asks for a change."""
+def test_mismatch_without_a_change() -> None:
+    """A mismatch with the newest CAS is a violation unless a change was submitted since."""
     callers = Callers()
     callers.change(upsert(callers.model.unique_values.fragment()), CAS)
     tokens = [callers.ask(remove(CAS)) for _ in range(2)]
@@ -347,7 +345,7 @@ def test_mismatch_though_nobody_changed_anything() -> None:
 
 @pytest.mark.parametrize("is_counted", [True, False])
 def test_one_cas_for_two_writes(is_counted: bool) -> None:
-    """Each write is told a CAS of its own."""
+    """Two writes with the same CAS are a violation."""
     callers, number = counter()
     cas = callers.cas
     operation: document_operations.DocumentOperation = touch()
@@ -362,7 +360,7 @@ def test_one_cas_for_two_writes(is_counted: bool) -> None:
 
 
 def test_known_cas() -> None:
-    """Reads, writes and counts tell it, a question and a locked document do not; each document has its own."""
+    """Reads and writes give a document's CAS; the CAS of a locked document is not known."""
     callers = Callers()
     callers.change(upsert(value := callers.model.unique_values.fragment()), 5)
     callers.find(value, 5)
@@ -376,7 +374,7 @@ def test_known_cas() -> None:
 
 
 def test_locks() -> None:
-    """A lock is certainly held from when it was told until its time is over, counted from when it was asked for."""
+    """A lock is certainly held from its result until its time, counted from its submission, is over."""
     callers = Callers()
     value = callers.upsert()
     began = callers.model.now + 1
@@ -397,8 +395,8 @@ def test_locks() -> None:
     assert {} == callers.model.locks
 
 
-def test_lock_of_a_document_that_expires() -> None:
-    """It is held at most until the document may have expired."""
+def test_lock_of_an_expiring_document() -> None:
+    """A lock is certainly held at most until the document may expire."""
     callers = Callers()
     callers.change(upsert(value := callers.model.unique_values.fragment(), expiry=5))
     asked = callers.model.now - 1
@@ -407,8 +405,8 @@ def test_lock_of_a_document_that_expires() -> None:
     assert {PLACE: Lock(Cas(CAS), asked + 5)} == callers.model.locks
 
 
-def test_lock_that_is_given_up() -> None:
-    """Its holder is who gives its CAS; whoever gives another, or none, waits."""
+def test_lock_that_is_released() -> None:
+    """An operation with the lock's CAS ends it; one with another CAS, or with none, does not."""
     callers = Callers()
     value = callers.upsert()
     callers.hear(callers.ask(lock(15)), found(value, CAS))

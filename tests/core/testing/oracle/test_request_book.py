@@ -1,4 +1,4 @@
-"""Each law of requests to services, broken once."""
+"""Laws of requests to services, each broken once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def drawn(number: int, *, readonly: bool) -> DrawnRequest:
 
 @pytest.fixture
 def book() -> RequestBook:
-    """Return a book with a query that may be repeated, and one that must not."""
+    """Return a book with a query that may be repeated and one that must not."""
     book = RequestBook(1.0)
     for token in (READ, CHANGE):
         book.submitted(token, drawn(token, readonly=token == READ), (0.0, token), is_patient=True, is_ill=False)
@@ -41,18 +41,18 @@ def book() -> RequestBook:
 
 
 def data_of(token: Token) -> bytes:
-    """Return what a client sends for a request."""
+    """Return the bytes that a client sends for a request."""
     return b'POST /query/service\r\n\r\n{"statement":"SELECT request-%05d"}' % token
 
 
 def send(book: RequestBook, token: Token) -> None:
-    """Have a request leave the client."""
+    """Record that the client sends a request."""
     book.ordered(STREAM, data_of(token))
     book.left(STREAM, 1 << 20)
 
 
 def apply(book: RequestBook, token: Token) -> None:
-    """Have a node carry a request out."""
+    """Record that a node executes a request."""
     book.logged(
         LoggedRequest(
             connection=STREAM,
@@ -70,26 +70,26 @@ def apply(book: RequestBook, token: Token) -> None:
 
 
 def retry(book: RequestBook, token: Token, reason: RetryReason) -> None:
-    """Have a client report a retry."""
+    """Record that the client reports a retry."""
     request = RetryRequest(service=Service.QUERY, operation="query", idempotent=False, rng=MIDPOINT, remaining=1.0)
     book.retried(token, ReportRetry(token, request, reason, 0.1, True, None))
 
 
 def fail(book: RequestBook, token: Token) -> None:
-    """Have a request fail without a reason."""
+    """Record that a request fails without a reason."""
     book.failed(
         token, errors.InternalServerFailureException("query: refused", ErrorContext(retry_attempts=0)), LONG_AGO
     )
 
 
 def refuse(book: RequestBook, token: Token, reason: RetryReason) -> None:
-    """Have a request fail because it is not retried for a reason."""
+    """Record that a request fails because it is not retried for a reason."""
     context = ErrorContext(retry_attempts=0, refused_reason=str(reason))
     book.failed(token, errors.InternalServerFailureException("view_query: refused", context), LONG_AGO)
 
 
 def steps(*each: Callable[[RequestBook], object]) -> Callable[[RequestBook], None]:
-    """Return what does one thing after the other."""
+    """Return a function that calls the given ones in order."""
 
     def play(book: RequestBook) -> None:
         for step in each:
@@ -133,14 +133,14 @@ def steps(*each: Callable[[RequestBook], object]) -> Callable[[RequestBook], Non
         ),
     ],
 )
-def test_a_mistake_breaks_a_law(book: RequestBook, mistake: Callable[[RequestBook], None], words: str) -> None:
-    """In its own words."""
+def test_mistake_breaks_a_law(book: RequestBook, mistake: Callable[[RequestBook], None], words: str) -> None:
+    """Each mistake of a client raises Violation with its own message."""
     with pytest.raises(Violation, match=words):
         mistake(book)
 
 
-def test_what_the_rules_permit_breaks_none(book: RequestBook) -> None:
-    """A refusal permits another attempt; a connection lost excuses what must not be repeated, and time what timed out."""
+def test_lawful_requests(book: RequestBook) -> None:
+    """A refusal permits another attempt, and a timeout excuses the failure of a request."""
     send(book, CHANGE)
     retry(book, CHANGE, RetryReason.QUERY_INDEX_NOT_FOUND)
     send(book, CHANGE)

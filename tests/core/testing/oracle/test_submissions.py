@@ -1,4 +1,4 @@
-"""Submissions: what a caller knows of one operation, and what of it is certain."""
+"""Submissions: a caller's knowledge of one operation, and what is certain about it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def submission(operation: document_operations.DocumentOperation) -> Submission:
     return Submission(7, operation, at(1))
 
 
-def test_begin() -> None:
-    """At first its caller waits, and nothing is certain; once its caller was told, it is open no more."""
+def test_new_submission() -> None:
+    """A new submission is open and nothing about it is certain; once its caller has a result, it is closed."""
     begun = submission(upsert(keyspace=HOTELS))
 
     assert (7, at(1), Place(HOTELS, "ada")) == (begun.token, begun.begin, begun.place)
@@ -37,8 +37,8 @@ def test_begin() -> None:
     assert not begun.is_open
 
 
-def test_who_changes_the_cas() -> None:
-    """Whatever writes, locks or touches does; to read, to ask and to unlock leaves it as it is."""
+def test_operations_that_change_the_cas() -> None:
+    """Writes, locks and touches change the CAS; reads, existence checks and unlocks do not."""
     kinds = [kind for kind in OPERATIONS if issubclass(kind, document_operations.DocumentOperation)]
 
     reads = {
@@ -64,7 +64,7 @@ def test_who_changes_the_cas() -> None:
     ids=named,
 )
 def test_expiry(operation: document_operations.DocumentOperation) -> None:
-    """From when it may expire follows from when it was asked for, and by when it has from when it was applied."""
+    """A document may expire counting from the submission, and has expired counting from the application."""
     begun = submission(operation)
 
     assert (at(11), (math.inf, 0)) == begun.expiry()
@@ -76,7 +76,7 @@ def test_expiry(operation: document_operations.DocumentOperation) -> None:
 
 @pytest.mark.parametrize("operation", [upsert(), touch(), increment(), lock(), get(), exists(), remove()], ids=named)
 def test_no_expiry(operation: document_operations.DocumentOperation) -> None:
-    """Without a number, or a field for one, nothing expires; nor does what was not applied."""
+    """An operation without an expiry, or one that was not applied, lets nothing expire."""
     refused = submission(upsert(expiry=10))
     refused.is_void = True
 
@@ -84,7 +84,7 @@ def test_no_expiry(operation: document_operations.DocumentOperation) -> None:
 
 
 def test_absolute_expiry() -> None:
-    """A number too large for a duration is a date: the document may expire at once, and nobody knows by when."""
+    """An expiry above the maximum duration is a date: the document may expire immediately, with no known end."""
     relative = submission(upsert(expiry=RELATIVE_EXPIRY_MAX))
     absolute = submission(upsert(expiry=RELATIVE_EXPIRY_MAX + 1))
     for begun in (relative, absolute):
@@ -95,7 +95,7 @@ def test_absolute_expiry() -> None:
 
 
 def test_applied() -> None:
-    """The earliest witness counts, whoever comes later; what was applied is over, unless that is known to be earlier."""
+    """The earliest evidence gives the application time; an applied operation is over by then, unless it was earlier."""
     begun, over = submission(document_operations.Insert(HOTELS, "ada", b"<1>", 0)), submission(upsert())
     for second in (5, 3, 4):
         begun.was_applied(at(second))
@@ -124,5 +124,5 @@ def test_applied() -> None:
     ],
 )
 def test_may_be_applied(error: errors.CouchbaseException, may_be: bool) -> None:
-    """Only what was left without its answer may have been applied."""
+    """An operation may have been applied only if it ended without its response."""
     assert may_be == may_be_applied(error)

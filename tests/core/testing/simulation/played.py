@@ -1,4 +1,4 @@
-"""Histories that several tests look at."""
+"""Histories that several tests read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triclinium_core.testing.simulation.history import ClusterHistory
 
 @cache
 def played(seed: int) -> ClusterHistory:
-    """Return the history of a seed, which is over; each is played once in a process, so it is only to be read."""
+    """Return the complete history of a seed. It is played once per process, so tests must not change it."""
     history = ClusterHistory(seed)
     history.run()
     return history

@@ -1,4 +1,4 @@
-"""Chance that a seed determines."""
+"""Random draws that depend only on a seed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections import Counter
 from triclinium_core.testing.simulation.chance import Chance
 
 
-def test_the_numbers_of_splitmix() -> None:
-    """The generator is the published one, so that seeds mean the same everywhere: its first numbers for the seed 0."""
+def test_splitmix_numbers() -> None:
+    """The generator gives the published SplitMix numbers for seed 0, so a seed means the same everywhere."""
     chance = Chance(0)
 
     assert [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F] == [chance._bits() for _ in range(3)]
 
 
-def test_the_same_seed_draws_the_same() -> None:
-    """And another one does not; a seed of any size is one."""
+def test_same_seed_draws_the_same() -> None:
+    """Equal seeds draw equal numbers and other seeds do not; seeds are reduced to 64 bits."""
     first, again, other, large = (Chance(seed) for seed in (7, 7, 8, 7 + 2**64))
     drawn = [[chance.random() for _ in range(5)] for chance in (first, again, other, large)]
 
@@ -24,8 +24,8 @@ def test_the_same_seed_draws_the_same() -> None:
     assert all(0 <= number < 1 for numbers in drawn for number in numbers)
 
 
-def test_a_fork_goes_its_own_way() -> None:
-    """What is drawn from it does not change what is drawn from the other."""
+def test_fork_is_independent() -> None:
+    """Draws from a fork do not change the draws of its origin."""
     used, unused = Chance(1), Chance(1)
     fork = used.fork()
     unused.fork()
@@ -36,7 +36,7 @@ def test_a_fork_goes_its_own_way() -> None:
 
 
 def test_draws_are_fair() -> None:
-    """Bounds are included, weights are kept to, and each is as likely as it should be."""
+    """Draws include both bounds, follow the weights, and have equal probabilities otherwise."""
     chance = Chance(3)
     numbers = Counter(chance.between(1, 4) for _ in range(4_000))
     weighed = Counter(chance.weigh(((3, "often"), (1, "seldom"), (0, "never"))) for _ in range(4_000))
@@ -51,16 +51,16 @@ def test_draws_are_fair() -> None:
     assert 900 < share < 1_100
 
 
-def test_a_sample_has_nobody_twice() -> None:
-    """And no more than there are."""
+def test_sample_has_no_duplicates() -> None:
+    """A sample has different members, and at most as many as there are."""
     chance = Chance(5)
 
     assert [3] * 20 == [len(set(chance.sample(range(5), 3))) for _ in range(20)]
     assert [0, 1, 2] == sorted(chance.sample(range(3), 9))
 
 
-def test_rounding_leaves_nobody_out() -> None:
-    """Where the last draw is as near to 1 as can be, the last row is drawn."""
+def test_rounding_reaches_the_last_row() -> None:
+    """A draw at the upper limit selects the last row."""
     chance = Chance(0)
     chance.random = lambda: 1.0  # type: ignore[method-assign]
 

@@ -1,4 +1,4 @@
-"""The checked simulation: clients that break one law each are caught, and the client as it is passes beside them."""
+"""The checked simulation: it finds clients that break one law each, and passes the real client beside them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from triclinium_core.testing.oracle.submissions import Violation
 
 TIMEOUT = 2.5
 SERVER_TIME_SIZE = 3
-"""Bytes at the beginning of each answer that say how long the server worked."""
+"""Bytes at the start of each response with the server's duration."""
 DENIED = "was applied, and is said not to have been"
 
 
-def test_the_client_as_it_is() -> None:
-    """It keeps the laws while nothing happens and while everything does."""
+def test_real_client() -> None:
+    """The real client obeys the laws, in operation and when idle."""
     simulation = distorted.Distorted()
     simulation.tick()
     value = simulation.store(upsert)
@@ -40,7 +40,7 @@ def test_the_client_as_it_is() -> None:
 
 
 def test_noop_that_never_settles() -> None:
-    """An operation without a document has a deadline too."""
+    """An operation without a document also has a deadline."""
     simulation = distorted.ready(distorted.loses_answers)
     token = simulation.submit(Noop(TRAVEL))
     simulation.flow_for(TIMEOUT + 1.0)
@@ -50,7 +50,7 @@ def test_noop_that_never_settles() -> None:
 
 
 def test_deadline_of_the_connection_string() -> None:
-    """It goes before that of the options, for the client and for who watches it."""
+    """The connection string's deadline overrides the options', for the client and for its checks."""
     simulation = distorted.ready(connection_string="couchbase://127.0.0.1:11210?kv_timeout=10s")
     simulation.node.faults.next(Opcode.GET, faults.drop_response())
     token = simulation.submit(get())
@@ -65,7 +65,7 @@ def test_deadline_of_the_connection_string() -> None:
 
 
 def test_write_is_sent_twice() -> None:
-    """Then it is applied twice."""
+    """A write that is sent twice is found when the node applies it the second time."""
     simulation = distorted.ready()
     simulation.store(upsert)
     simulation.client.distort = distorted.sends_twice
@@ -77,7 +77,7 @@ def test_write_is_sent_twice() -> None:
 
 
 def test_write_is_acknowledged_and_lost() -> None:
-    """Success is told of what was applied."""
+    """Completing a write that the node has not applied is a violation."""
     simulation = distorted.ready(distorted.acknowledges_at_once)
 
     with pytest.raises(Violation, match="is acknowledged, but the node has not applied it"):
@@ -86,7 +86,7 @@ def test_write_is_acknowledged_and_lost() -> None:
 
 @pytest.mark.parametrize("is_quiet", [False, True])
 def test_late_write(is_quiet: bool) -> None:
-    """What nobody knows of may still be applied, but not after everything has come to rest."""
+    """A write with an unknown result may still be applied, except once nothing is in progress."""
     simulation = distorted.ready()
     simulation.node.faults.next(Opcode.SET, faults.drop_response())
     simulation.serve(upsert(simulation.model.unique_values.fragment()))
@@ -103,8 +103,8 @@ def test_late_write(is_quiet: bool) -> None:
         assert b"<1>" == distorted.content(simulation, simulation.serve(get()))
 
 
-def test_forged_answer() -> None:
-    """An answer whose length was forged may be read as anything; without that fault it must be what was written."""
+def test_forged_response() -> None:
+    """A response with a forged length may be decoded as anything; otherwise its content must be a written one."""
     simulation = distorted.ready()
     simulation.store(upsert)
     simulation.node.faults.next(Opcode.GET, faults.wrong_length(announced=SERVER_TIME_SIZE + 5))
@@ -121,7 +121,7 @@ def test_forged_answer() -> None:
 
 
 def test_settled_twice() -> None:
-    """A caller is told once."""
+    """Settling an operation twice is an error."""
     simulation = distorted.ready(distorted.settles_twice)
 
     with pytest.raises(AssertionError, match="was settled twice"):
@@ -129,7 +129,7 @@ def test_settled_twice() -> None:
 
 
 def test_settled_after_it_was_abandoned() -> None:
-    """A caller who has left is told nothing."""
+    """Settling an operation after its caller has left is a violation."""
     simulation = distorted.ready(distorted.fails_when_abandoned)
     token = simulation.submit(get())
 
@@ -137,8 +137,8 @@ def test_settled_after_it_was_abandoned() -> None:
         simulation.abandon(token)
 
 
-def test_abandoning_what_was_applied() -> None:
-    """The client says that nobody knows."""
+def test_denying_an_abandoned_write() -> None:
+    """A client that denies the ambiguity of an abandoned write that was sent violates a law."""
     simulation = distorted.ready()
     simulation.client.denies = True
     token = simulation.submit(upsert(simulation.model.unique_values.fragment()))
@@ -149,7 +149,7 @@ def test_abandoning_what_was_applied() -> None:
 
 
 def test_timeout_of_a_read() -> None:
-    """A read changes nothing, so nothing about it is ambiguous."""
+    """A timeout of a read must be unambiguous, because a read changes nothing."""
     simulation = distorted.ready(distorted.is_always_ambiguous)
     simulation.node.faults.next(Opcode.GET_META, faults.drop_response())
     simulation.serve(exists())
@@ -158,8 +158,8 @@ def test_timeout_of_a_read() -> None:
         simulation.flow_for(TIMEOUT)
 
 
-def test_time_that_stands_still() -> None:
-    """A client is due when something is due, and once."""
+def test_client_that_is_always_due() -> None:
+    """A client that is due again and again at the same time violates a law."""
     simulation = distorted.ready()
     for _ in range(1_000):
         simulation.tick()
@@ -172,8 +172,8 @@ def test_time_that_stands_still() -> None:
 
 
 @pytest.mark.parametrize("fault", [faults.garble(), faults.wrong_length()], ids=repr)
-def test_reading_on(fault: faults.Fault) -> None:
-    """A stream that holds what is no frame is closed."""
+def test_reading_after_an_invalid_frame(fault: faults.Fault) -> None:
+    """A client that keeps reading a stream after an invalid frame violates a law."""
     simulation = distorted.ready(distorted.never_closes)
     simulation.node.faults.next(Opcode.GET, fault)
     simulation.submit(get())
@@ -182,8 +182,8 @@ def test_reading_on(fault: faults.Fault) -> None:
         simulation.flow()
 
 
-def test_closing_for_no_reason() -> None:
-    """A stream that works stays."""
+def test_closing_without_a_reason() -> None:
+    """Closing a stream without a fault is a violation."""
     simulation = distorted.ready()
     stream = simulation.newest
     simulation.client.distort = lambda event, actions: [*actions, CloseStream(stream, "it was Monday")]
@@ -192,8 +192,8 @@ def test_closing_for_no_reason() -> None:
         simulation.submit(get())
 
 
-def test_node_that_hangs_up() -> None:
-    """A node hangs up because of a fault, or because of what the client sent."""
+def test_node_that_closes_without_a_reason() -> None:
+    """A stream that its node closes without a fault or an invalid request is a violation."""
     simulation = distorted.ready()
     stream = simulation.newest
     simulation.links[stream].is_hung_up = True
@@ -207,7 +207,7 @@ BREAKER = couchbase.CircuitBreakerOptions(volume_threshold=4)
 
 
 def refusal(reason: couchbase.RetryReason) -> errors.CouchbaseException:
-    """Return a failure because a retry was refused."""
+    """Return the error of a refused retry."""
     return errors.RequestCanceledException("", ErrorContext(refused_reason=reason))
 
 
@@ -220,16 +220,16 @@ def refusal(reason: couchbase.RetryReason) -> errors.CouchbaseException:
         errors.CouchbaseException("no"),
     ],
 )
-def test_failure_for_no_reason(error: errors.CouchbaseException) -> None:
-    """Without trouble there is no excuse; the violation names operation and error."""
+def test_failure_without_a_reason(error: errors.CouchbaseException) -> None:
+    """A failure without a fault is a violation, which names the operation and the error."""
     simulation = distorted.ready(distorted.fails_with(error))
 
     with pytest.raises(Violation, match=rf"operation 2 \(get 'ada'\) {NO_EXCUSE}: {type(error).__name__}: {error}"):
         simulation.submit(get())
 
 
-def test_what_is_survived_leaves_time_for_an_answer() -> None:
-    """As many faults as a patient client has to get over, and a late answer behind them, are no reason to fail."""
+def test_survivable_faults_leave_time_for_a_response() -> None:
+    """The client succeeds in spite of as many faults, and as late a response, as it must survive."""
     simulation = distorted.ready()
     value = simulation.store(upsert)
     simulation.node.faults.next(Opcode.GET, faults.temporary_failure(), times=SURVIVABLE_STRIKES - 1)
@@ -245,7 +245,7 @@ def test_what_is_survived_leaves_time_for_an_answer() -> None:
 )
 @pytest.mark.parametrize("times", [1, SURVIVABLE_STRIKES])
 def test_failure_of_a_patient_client(strategy: couchbase.AnyRetryStrategy | None, times: int) -> None:
-    """Who is patient gets over some faults that permit a retry."""
+    """A client with a patient strategy must survive some faults that permit a retry."""
     simulation = distorted.ready(
         distorted.fails_instead(errors.TemporaryFailureException("", ErrorContext(retry_attempts=times)))
     )
@@ -257,7 +257,7 @@ def test_failure_of_a_patient_client(strategy: couchbase.AnyRetryStrategy | None
 
 
 def test_failure_of_an_impatient_client() -> None:
-    """Who asks not to be patient fails at the first fault, and without one not at all."""
+    """A client with fail fast may fail at the first fault, but not without one."""
     simulation = distorted.ready(retry_strategy=couchbase.FailFastRetryStrategy())
     simulation.node.faults.next(Opcode.GET, faults.temporary_failure())
     token = simulation.serve(get())
@@ -269,8 +269,8 @@ def test_failure_of_an_impatient_client() -> None:
 
 
 @pytest.mark.parametrize("reason", [reason for reason in couchbase.RetryReason if reason.always_retry])
-def test_refusing_what_must_always_be_retried(reason: couchbase.RetryReason) -> None:
-    """No excuse helps."""
+def test_refusing_what_is_always_retried(reason: couchbase.RetryReason) -> None:
+    """Refusing a reason that is always retried is a violation in spite of any excuse."""
     simulation = distorted.ready(distorted.fails_with(refusal(reason)))
     simulation.excuses.lost((9.0, 0), 0)
 
@@ -299,7 +299,7 @@ def test_refusing_what_the_strategy_wants(
     reason: couchbase.RetryReason,
     is_lawful: bool,
 ) -> None:
-    """Best effort retries what may be retried, the default does too unless it is terminal, others may refuse."""
+    """Best effort must retry what may be retried, the default too except for terminal reasons; others may refuse."""
     simulation = distorted.ready(distorted.fails_with(refusal(reason)))
     simulation.excuses.lost((9.0, 0), 0)
 
@@ -320,12 +320,12 @@ def test_refusing_what_the_strategy_wants(
     ids=["refused", "retried"],
 )
 def test_failure_behind_a_breaker(context: ErrorContext, timeouts: int) -> None:
-    """A breaker that opened is an excuse, where enough operations have timed out to open it: half of four."""
+    """An open breaker excuses a failure only if enough operations have timed out to open it: half of four."""
     simulation = distorted.ready(retry_strategy=couchbase.FailFastRetryStrategy(), circuit_breaker=BREAKER)
     simulation.node.faults.next(Opcode.GET, faults.drop_response(), times=timeouts)
     for _ in range(timeouts):
         simulation.serve(get())
-    # Healthy again, so that nothing else excuses what comes then.
+    # The client is healthy again, so that nothing else excuses the next failure.
     simulation.flow_for(TIMEOUT + 30.0)
     simulation.client.distort = distorted.fails_with(errors.RequestCanceledException("", context))
 
@@ -337,8 +337,8 @@ def test_failure_behind_a_breaker(context: ErrorContext, timeouts: int) -> None:
             simulation.submit(get())
 
 
-def test_failure_beside_a_breaker() -> None:
-    """Who begins while it is open need not have met it; once it is closed, it excuses only those who did."""
+def test_failure_during_an_open_breaker() -> None:
+    """An open breaker excuses operations submitted meanwhile; once closed, it excuses no later ones."""
     simulation = distorted.ready(retry_strategy=couchbase.FailFastRetryStrategy(), circuit_breaker=BREAKER)
     simulation.node.faults.next(Opcode.GET, faults.drop_response(), times=5)
     for _ in range(5):
@@ -355,8 +355,8 @@ def test_failure_beside_a_breaker() -> None:
 
 
 @pytest.mark.parametrize("is_locked", [True, False])
-def test_failure_beside_a_lock(is_locked: bool) -> None:
-    """Who waits for a lock of somebody else times out."""
+def test_failure_on_a_lock(is_locked: bool) -> None:
+    """A timeout is excused if another caller holds a lock on the document."""
     simulation = distorted.ready()
     simulation.store(upsert)
     if is_locked:
@@ -376,8 +376,8 @@ def test_failure_beside_a_lock(is_locked: bool) -> None:
 READY = "None: READY, None; travel: READY, None"
 
 
-def test_under_way() -> None:
-    """Bytes are under way until they were handed over, and answers until they were delivered."""
+def test_bytes_in_transit() -> None:
+    """The simulation is quiet and healthy once all requests are handed over and all responses delivered."""
     simulation = distorted.ready()
     steps = [(simulation.is_quiet, simulation.is_healthy)]
     simulation.submit(get())
@@ -392,7 +392,7 @@ def test_under_way() -> None:
 
 
 def test_within_a_frame() -> None:
-    """A client that has part of an answer waits for the rest."""
+    """A client within a frame is not healthy; the description names the stream."""
     simulation = distorted.ready()
     simulation.submit(get())
     stream = simulation.newest
@@ -412,7 +412,7 @@ def test_within_a_frame() -> None:
 
 
 def test_without_a_connection() -> None:
-    """It is not healthy, and says why."""
+    """A client without a connection is not healthy; the description gives the reason."""
     simulation = distorted.ready()
     simulation.node.faults.always(None, faults.refuse_connection())
     simulation.lose(simulation.newest, LossCause.RESET)
@@ -423,8 +423,8 @@ def test_without_a_connection() -> None:
     assert "None: READY, None; travel: LOST, 127.0.0.1:11210: connection reset" == simulation.describe()
 
 
-def test_behind_an_open_breaker() -> None:
-    """It serves nobody, until the canary has come back."""
+def test_open_breaker_is_not_healthy() -> None:
+    """A client with an open breaker is not healthy until its canary succeeds."""
     simulation = distorted.ready(circuit_breaker=couchbase.CircuitBreakerOptions(volume_threshold=1))
     simulation.node.faults.next(Opcode.GET, faults.drop_response())
     simulation.serve(get())
@@ -439,8 +439,8 @@ def test_behind_an_open_breaker() -> None:
     assert simulation.is_healthy
 
 
-def test_frames_of_a_stream_that_is_lost() -> None:
-    """What the driver had begun to hand over has left, wherever it is now."""
+def test_frames_of_a_lost_stream() -> None:
+    """A frame that the driver had started to write counts as sent, even if its stream is lost."""
     simulation = distorted.ready()
     token = simulation.submit(exists())
     link = simulation.links[simulation.newest]
@@ -454,7 +454,7 @@ def test_frames_of_a_stream_that_is_lost() -> None:
 
 
 def is_excused(simulation: distorted.Distorted, stream: int) -> bool:
-    """Tell whether a stream may end."""
+    """Return whether a stream may end."""
     try:
         simulation.excuses.check_end(stream, "")
     except Violation:
@@ -462,8 +462,8 @@ def is_excused(simulation: distorted.Distorted, stream: int) -> bool:
     return True
 
 
-def test_withholding() -> None:
-    """A stream whose bytes were held back while time passed may end, and others may not."""
+def test_withheld_bytes() -> None:
+    """A stream whose bytes were withheld while time passed may end; other streams may not."""
     simulation = distorted.ready()
     other, stream = sorted(simulation.links)
     simulation.submit(get())

@@ -1,4 +1,4 @@
-"""The checked simulation of several nodes: an excuse stays with the nodes that it concerns."""
+"""The checked simulation of several nodes: an excuse applies only to the nodes that it concerns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALL = range(128)
 
 
 class TwoNodes(CheckedSimulation):
-    """A client of two nodes, which may fail whatever it is asked."""
+    """A simulation of two nodes whose client can be made to fail any operation."""
 
     def __init__(self) -> None:
         options = FakeNodeOptions(
@@ -38,11 +38,11 @@ class TwoNodes(CheckedSimulation):
         self.machine = self.client
 
     def key_of(self, node: int) -> str:
-        """Return a key that a node has now."""
+        """Return a key that a node has."""
         return next(key for key in map(str, range(99)) if self.nodes.owner_of(key) == node)
 
     def fail(self, node: int = 0, keyspace: Keyspace = simulated.TRAVEL) -> None:
-        """Ask for a document that a node has, and fail whatever its answer is."""
+        """Read a document that a node has, and fail the operation regardless of its response."""
         self.client.distort = fails_instead(errors.UnambiguousTimeoutException("", ErrorContext()))
         self.submit(simulated.get(self.key_of(node), keyspace))
         self.flow()
@@ -51,7 +51,7 @@ class TwoNodes(CheckedSimulation):
 
 @pytest.fixture
 def simulation() -> TwoNodes:
-    """Return one that is connected to both nodes, and knows the id of the collection."""
+    """Return a simulation that is connected to both nodes and knows the collection's id."""
     simulation = TwoNodes()
     simulation.tick()
     for node in (0, 1):
@@ -73,8 +73,8 @@ def simulation() -> TwoNodes:
     ],
     ids=["slow", "cut off from somebody", "stale", "hanging up"],
 )
-def test_trouble_at_one_node(simulation: TwoNodes, trouble: Callable[[FakeNodes], object]) -> None:
-    """It excuses what that node has, and nothing that the other has."""
+def test_problem_at_one_node(simulation: TwoNodes, trouble: Callable[[FakeNodes], object]) -> None:
+    """A problem of one node excuses operations on that node only."""
     trouble(simulation.nodes)
     simulation.look_around()
     simulation.fail(1)
@@ -84,8 +84,8 @@ def test_trouble_at_one_node(simulation: TwoNodes, trouble: Callable[[FakeNodes]
         simulation.fail(0)
 
 
-def test_a_collection_is_everybodys(simulation: TwoNodes) -> None:
-    """Any node may have been asked for its id, so the trouble of any is an excuse."""
+def test_any_node_may_resolve_a_collection(simulation: TwoNodes) -> None:
+    """Any node may receive the collection id request, so a problem of any node is an excuse."""
     simulation.nodes.slow_down(1, 0.001)
     simulation.look_around()
     simulation.fail(0, simulated.HOTELS)
@@ -94,8 +94,8 @@ def test_a_collection_is_everybodys(simulation: TwoNodes) -> None:
         simulation.fail(0)
 
 
-def test_a_document_without_a_node(simulation: TwoNodes) -> None:
-    """Nobody serves it; the others are served."""
+def test_document_without_a_node(simulation: TwoNodes) -> None:
+    """A document without a node times out; documents of other nodes are served."""
     lost, kept = simulation.key_of(1), simulation.key_of(0)
     simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=None)
     simulation.look_around()
@@ -107,8 +107,8 @@ def test_a_document_without_a_node(simulation: TwoNodes) -> None:
         simulation.fail(0)
 
 
-def test_an_old_owner_may_still_be_asked(simulation: TwoNodes) -> None:
-    """A client that has not heard of the newest map goes to the node that had the document."""
+def test_old_owner_may_still_be_contacted(simulation: TwoNodes) -> None:
+    """A client without the newest map contacts the document's former node, whose problem is an excuse."""
     simulation.nodes.slow_down(1, 0.001)
     simulation.nodes.move(ALL, to=0)
     simulation.look_around()
@@ -119,8 +119,8 @@ def test_an_old_owner_may_still_be_asked(simulation: TwoNodes) -> None:
         simulation.fail(0)
 
 
-def test_a_collection_that_was_dropped(simulation: TwoNodes) -> None:
-    """While it is gone operations in it fail; then it is there again, and empty."""
+def test_dropped_collection(simulation: TwoNodes) -> None:
+    """Operations on a dropped collection fail; once created again, the collection is empty."""
     key = simulation.key_of(0)
     simulation.drop_collection(simulated.HOTELS)
     simulation.submit(simulated.get(key, simulated.HOTELS))

@@ -1,4 +1,4 @@
-"""Several clients where one is expected."""
+"""Several clients with the interface of one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.testing.simulation.clients import Clients
 
 
 def two_clients() -> Simulation:
-    """Return two clients of one node, which have started."""
+    """Return two started clients of one node."""
     node = FakeNode(FakeNodeOptions(buckets=("travel",), vbuckets=128))
     simulation = Simulation(node, client_options(ADDRESS), clients=2)
     simulation.tick()
@@ -22,7 +22,7 @@ def two_clients() -> Simulation:
 
 
 def test_streams_and_tokens_name_their_client() -> None:
-    """By their remainder; each client opens streams of its own."""
+    """The remainder of a stream or token modulo the number of clients identifies the client."""
     simulation = two_clients()
     tokens = [simulation.submit(upsert("ada", value=b"%d" % number)) for number in (1, 2)]
     simulation.run()
@@ -34,7 +34,7 @@ def test_streams_and_tokens_name_their_client() -> None:
 
 
 def test_one_client_loses_its_stream() -> None:
-    """The other one goes on as if nothing had happened."""
+    """If one client loses its stream, the other client continues undisturbed."""
     simulation = two_clients()
     first, second = (simulation.submit(upsert("ada")) for _ in range(2))
     simulation.flow()
@@ -48,8 +48,8 @@ def test_one_client_loses_its_stream() -> None:
     assert simulation.machine.statistics().open_operations == 1
 
 
-def test_ambiguity_is_asked_of_the_right_client() -> None:
-    """A write that has left is ambiguous; a token that the other client would know is not."""
+def test_ambiguity_of_the_right_client() -> None:
+    """A sent write is ambiguous for its own client; another client's token is not."""
     simulation = two_clients()
     simulation.submit(get("ada"))
     simulation.submit(get("ada"))
@@ -63,7 +63,7 @@ def test_ambiguity_is_asked_of_the_right_client() -> None:
 
 
 def test_statistics_are_added_up() -> None:
-    """Connections of all, and sums of the numbers."""
+    """Statistics list the connections of all clients and sum their numbers."""
     simulation = two_clients()
     for _ in range(3):
         simulation.submit(get("ada"))
@@ -78,8 +78,8 @@ def test_statistics_are_added_up() -> None:
     assert sum(statistics.retries_by_reason.values()) == sum(sum(one.retries_by_reason.values()) for one in alone)
 
 
-def test_a_new_user_is_everybodys() -> None:
-    """All clients hear of it."""
+def test_new_credentials_reach_all_clients() -> None:
+    """All clients authenticate again with the new credentials."""
     simulation = two_clients()
     before = len(simulation.node.command_log)
     simulation.feed(
@@ -91,8 +91,8 @@ def test_a_new_user_is_everybodys() -> None:
     assert {0, 1} == again
 
 
-def test_what_is_submitted_together_is_shared_out() -> None:
-    """Each client gets its own operations as one event, and who has none hears of nothing."""
+def test_operations_submitted_together_are_distributed() -> None:
+    """Each client gets its own operations as one event; a client without any gets no event."""
     simulation = two_clients()
     simulation.submit_together([(upsert("ada", value=b"1"), None), (get("ada"), None), (get("bob"), None)])
     alone = [client.statistics().open_operations for client in simulation.clients]

@@ -1,4 +1,4 @@
-"""Awaited strategies at work: they go on when they are let, answer, raise, or are called off."""
+"""Calls of asynchronous strategies: each continues when a test permits, then returns, raises or is cancelled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ANSWER = RetryAction.after(0.5)
 
 
 class Thinker:
-    """A strategy that thinks twice."""
+    """A strategy that suspends twice."""
 
     def __init__(self, book: LoanBook, raised: Exception | None = None) -> None:
         self.asked_by: list[int | None] = []
@@ -22,7 +22,7 @@ class Thinker:
         self._raised = raised
 
     async def answer(self) -> RetryAction:
-        """Return an answer, or fail."""
+        """Return an action, or raise."""
         self.asked_by.append(self._book.asking)
         await think()
         await think()
@@ -33,8 +33,8 @@ class Thinker:
 
 
 @pytest.mark.parametrize("raised", [None, ZeroDivisionError("a defect")])
-def test_going_on(raised: Exception | None) -> None:
-    """Step by step, to its answer or to what it raises; the book knows for whom."""
+def test_continued_call(raised: Exception | None) -> None:
+    """A call continues step by step to its result or exception; the book knows for which operation it runs."""
     book = LoanBook()
     consultations, thinker = Consultations(book), Thinker(book, raised)
 
@@ -48,8 +48,8 @@ def test_going_on(raised: Exception | None) -> None:
     assert book.asking is None
 
 
-def test_answering_at_once() -> None:
-    """Where nobody is to wait."""
+def test_immediate_call() -> None:
+    """With ``answers_at_once``, a call never waits for the test."""
     consultations = Consultations(LoanBook())
     consultations.answers_at_once = True
 
@@ -57,8 +57,8 @@ def test_answering_at_once() -> None:
 
 
 @pytest.mark.parametrize("finishes_late", [True, False])
-def test_calling_off(finishes_late: bool) -> None:
-    """It stops where it is, or comes to an end that nobody hears of; to call off nobody is no mistake."""
+def test_cancelled_call(finishes_late: bool) -> None:
+    """A cancelled call stops, or finishes without an effect; cancelling an unknown call is allowed."""
     book = LoanBook()
     consultations, thinker = Consultations(book), Thinker(book)
     consultations.finishes_late = finishes_late
@@ -71,8 +71,8 @@ def test_calling_off(finishes_late: bool) -> None:
 
 
 @pytest.mark.parametrize("thinks", [True, False])
-def test_telling(thinks: bool) -> None:
-    """What a strategy thinks of a success afterwards keeps nobody waiting."""
+def test_reported_success(thinks: bool) -> None:
+    """A strategy that suspends while it records a success blocks nothing."""
     told: list[str] = []
 
     async def record() -> None:

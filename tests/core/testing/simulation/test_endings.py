@@ -1,4 +1,4 @@
-"""Histories in which an application closes a client amid its work."""
+"""Histories in which an application closes a client during its work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium_core.testing.simulation.simulation_command import REGRESSIONS
 
 
 def simulation_of(clients: int) -> LoggedSimulation:
-    """Return clients of two nodes that have started."""
+    """Return started clients of two nodes."""
     nodes = FakeNodes(NODE_OPTIONS, 2)
     options: ClientOptions = client_options(nodes)
     simulation = LoggedSimulation(nodes, options, COLLECTION_IDS, rng=Chance(1), clients=clients)
@@ -32,8 +32,8 @@ def simulation_of(clients: int) -> LoggedSimulation:
 
 
 @pytest.mark.parametrize("clients", [1, 2])
-def test_whoever_waits_leaves_and_another_client_goes_on(clients: int) -> None:
-    """Nothing of the old one moves any more; the new one opens streams of its own, and other clients notice nothing."""
+def test_closed_client_is_replaced(clients: int) -> None:
+    """Closing a client ends its operations and streams; a new one opens new streams, and other clients go on."""
     simulation = simulation_of(clients)
     before = set(simulation.links)
     values = [simulation.model.unique_values.fragment() for _ in range(2 * clients)]
@@ -59,8 +59,8 @@ def test_whoever_waits_leaves_and_another_client_goes_on(clients: int) -> None:
     simulation.check_frames()
 
 
-def test_a_client_that_forgets_nobody_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is open for nobody would be sent again, and never end."""
+def test_client_that_keeps_operations_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that keeps an abandoned operation open while it is closed violates a law."""
     simulation = simulation_of(1)
     handle = ClientMachine.handle
 
@@ -74,8 +74,8 @@ def test_a_client_that_forgets_nobody_is_found_out(monkeypatch: pytest.MonkeyPat
         simulation.close_client(0)
 
 
-def test_a_client_that_sends_while_it_is_closed_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever it is: nobody would wait for the answer."""
+def test_client_that_sends_while_closed_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that sends anything while it is closed violates a law."""
     simulation = simulation_of(1)
     handle = ClientMachine.handle
     stream = next(iter(simulation.links))
@@ -92,8 +92,8 @@ def test_a_client_that_sends_while_it_is_closed_is_found_out(monkeypatch: pytest
 
 
 @pytest.mark.history
-def test_clients_are_closed_amid_operations() -> None:
-    """Several in a history; the last line of each tells of its successor."""
+def test_clients_are_closed_during_operations() -> None:
+    """A history with closed clients closes several, some of them with open operations."""
     history = ClusterHistory(next(seed for seed in range(99) if has_endings(seed)))
     history.run()
 
@@ -101,6 +101,6 @@ def test_clients_are_closed_amid_operations() -> None:
     assert any("is closed amid" in line and "amid 0" not in line for line in history.simulation.timeline)
 
 
-def test_the_known_seeds_are_as_they_were() -> None:
-    """No client was closed when they were found."""
+def test_known_seeds_close_no_client() -> None:
+    """No known regression closes a client, so these histories stay as they were."""
     assert not any(map(has_endings, REGRESSIONS))

@@ -1,4 +1,4 @@
-"""Histories in numbers."""
+"""Statistics of histories."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import Counter
 from triclinium_core.testing.simulation.figures import Figures
 
 
-def test_numbers_are_added_up() -> None:
-    """Of many histories, each number by its name; the other one stays as it is."""
+def test_figures_are_added_up() -> None:
+    """The sum of histories adds up each number by its name and leaves the histories unchanged."""
     total = Figures()
     histories = [
         Figures(operations, Counter({"done": operations}), Counter({"delay": 2}), Counter({"moves": 1}), 1_800.0)
@@ -21,8 +21,8 @@ def test_numbers_are_added_up() -> None:
     assert [Counter({"delay": 2})] * 2 == [history.faults for history in histories]
 
 
-def test_numbers_stand_under_each_other() -> None:
-    """In columns as wide as what stands in them: the most frequent first, then by name, and what never was left out."""
+def test_figures_are_aligned_in_columns() -> None:
+    """The columns are as wide as their content, sorted by number and then by name, without zeros."""
     troubles = Counter({"b": 1, "a": 1, "hang up": 7, "delay": 1_000, "never": 0})
     figures = Figures(12_345, Counter({"done": 12_345}), troubles, virtual_seconds=90.0)
     figures.add(Figures(requests=13, request_outcomes=Counter({"done": 13}), rows=210))

@@ -1,4 +1,4 @@
-"""Whole histories: what is in them, and what becomes of them."""
+"""Complete histories: their content and their results."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from triclinium_core.testing.simulation.figures import Figures
 from triclinium_core.testing.simulation.history import ClusterHistory, play
 
 SEEDS = (10, 8, 6)
-"""Of three clients, of two and of one."""
+"""Seeds of histories with three clients, two and one."""
 
 
 @pytest.fixture(scope="module")
 def histories() -> list[ClusterHistory]:
-    """Return some histories that are over."""
+    """Return some complete histories."""
     return [played(seed) for seed in SEEDS]
 
 
-def test_every_kind_of_operation_is_asked_for(histories: list[ClusterHistory]) -> None:
-    """By several clients of several nodes, and in both collections."""
+def test_every_kind_of_operation_is_submitted(histories: list[ClusterHistory]) -> None:
+    """Several clients submit all kinds of operations to several nodes, in both collections."""
     asked = [submission for history in histories for submission in history.simulation.model.submissions.values()]
 
     assert set(UNDERSTOOD) == {type(submission.operation) for submission in asked}
@@ -33,7 +33,7 @@ def test_every_kind_of_operation_is_asked_for(histories: list[ClusterHistory]) -
 
 
 def test_everything_happens(histories: list[ClusterHistory]) -> None:
-    """Faults of most kinds, every trouble of nodes and every change of the map: and all operations end."""
+    """Faults of most kinds, all problems of nodes and all changes of the map happen, and all operations end."""
     total = Figures()
     for history in histories:
         total.add(history.figures())
@@ -58,8 +58,8 @@ def test_everything_happens(histories: list[ClusterHistory]) -> None:
     assert total.virtual_seconds > 60 * len(SEEDS)
 
 
-def test_a_seed_is_one_history(histories: list[ClusterHistory]) -> None:
-    """Line by line."""
+def test_seed_is_one_history(histories: list[ClusterHistory]) -> None:
+    """A seed gives the same history line by line each time, and another seed gives another one."""
     again = play(SEEDS[0])
 
     assert again.law is None
@@ -67,15 +67,15 @@ def test_a_seed_is_one_history(histories: list[ClusterHistory]) -> None:
 
 
 class Dead(FakeNodes):
-    """A cluster whose nodes stay dead, whoever revives them."""
+    """A cluster whose killed nodes cannot be revived."""
 
     def revive(self, index: int) -> None:
         """Do nothing."""
 
 
 @pytest.mark.history
-def test_who_does_not_recover_is_found_out() -> None:
-    """Sixty virtual seconds after the last trouble, with what is wrong."""
+def test_missing_recovery_is_found() -> None:
+    """A client that has not recovered 60 virtual seconds after the last fault violates a law; the message says why."""
     outcome = next(outcome for seed in range(9) if (outcome := play(seed, Dead)).law is not None)
 
     assert outcome.law is not None
@@ -84,20 +84,20 @@ def test_who_does_not_recover_is_found_out() -> None:
 
 
 class Crashing(FakeNodes):
-    """A cluster with a defect."""
+    """A cluster that crashes."""
 
     def find(self, host: str, port: int, *, tls: bool = False) -> None:
-        """Fail."""
+        """Raise."""
         raise ZeroDivisionError("a defect")
 
 
-def test_a_crash_breaks_a_law() -> None:
-    """Whatever raised it."""
+def test_crash_breaks_a_law() -> None:
+    """An exception of a client or a node breaks a law."""
     assert "client or node crashed: ZeroDivisionError: a defect" == play(0, Crashing).law
 
 
 def test_operations_must_not_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the end nobody waits."""
+    """An operation that is open at the end of a history violates a law."""
     history = ClusterHistory(0)
     history.simulation.tick()
     history.simulation.flow()

@@ -1,4 +1,4 @@
-"""Histories in which nodes hear late of a new collection."""
+"""Histories in which nodes learn late of a new collection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from triclinium_core.testing.simulation.simulation_command import REGRESSIONS
 
 
 def simulation_with_late_nodes(seconds: float) -> LoggedSimulation:
-    """Return a client of two nodes that hear so late of a collection that is made anew."""
+    """Return a client of two nodes that learn of a new collection after this many seconds."""
     nodes = FakeNodes(NODE_OPTIONS, 2)
     simulation = LoggedSimulation(nodes, client_options(nodes), COLLECTION_IDS, rng=Chance(1), clients=1)
     simulation.tick()
@@ -29,8 +29,8 @@ def simulation_with_late_nodes(seconds: float) -> LoggedSimulation:
     return simulation
 
 
-def test_what_takes_longer_than_an_operation_excuses_its_timeout() -> None:
-    """And what a strategy does not wait for is excused as well."""
+def test_late_collection_excuses_a_timeout() -> None:
+    """A collection that takes longer than the operation's timeout excuses that timeout, and a refused retry."""
     simulation = simulation_with_late_nodes(10.0)
     token = simulation.submit(
         Upsert(NAMED, "k1", simulation.model.unique_values.fragment(), 0), retry_strategy=BestEffortRetryStrategy()
@@ -42,8 +42,8 @@ def test_what_takes_longer_than_an_operation_excuses_its_timeout() -> None:
     assert hasty in simulation.errors
 
 
-def test_what_is_heard_of_in_time_is_waited_for() -> None:
-    """The client asks again until its node knows the collection."""
+def test_client_waits_for_a_late_collection() -> None:
+    """The client retries until its node knows the collection, within the timeout."""
     simulation = simulation_with_late_nodes(0.6)
     token = simulation.submit(
         Upsert(NAMED, "k1", simulation.model.unique_values.fragment(), 0), retry_strategy=BestEffortRetryStrategy()
@@ -55,14 +55,14 @@ def test_what_is_heard_of_in_time_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("learns_at_once", [False, True])
-def test_there_is_no_excuse_once_all_nodes_know(*, learns_at_once: bool) -> None:
-    """Because time has passed, or because it is all in order again."""
+def test_no_excuse_once_all_nodes_know(*, learns_at_once: bool) -> None:
+    """Once all nodes know the collection, by time or by ``learn_at_once``, a failure has no excuse."""
     simulation = simulation_with_late_nodes(10.0)
     if learns_at_once:
         simulation.learn_at_once()
     else:
         simulation.flow_for(10.0)
-    # Gone behind the back of the laws: a client that fails here fails without an excuse.
+    # Drop the collection unnoticed by the laws: a client that fails now has no excuse.
     simulation.nodes.collections.drop(NAMED.scope, NAMED.collection)
     simulation.submit(Upsert(NAMED, "k1", simulation.model.unique_values.fragment(), 0))
 
@@ -72,7 +72,7 @@ def test_there_is_no_excuse_once_all_nodes_know(*, learns_at_once: bool) -> None
 
 @pytest.mark.history
 def test_nodes_learn_late() -> None:
-    """In some histories, beside all other troubles, and not in those of the known seeds."""
+    """Nodes learn late in some histories, and in none of the known regressions."""
     late = [seed for seed in range(30) if late_chance(seed) is not None]
     figures = [played(seed).figures().faults["nodes that learn late"] for seed in late[:6]]
 

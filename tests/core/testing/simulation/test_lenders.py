@@ -1,4 +1,4 @@
-"""Histories with token strategies: what is lent in them, and that it all comes to an end."""
+"""Histories with token strategies: all kinds of tokens occur, and each of them ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEEDS = (3, 5)
 
 @pytest.fixture(scope="module")
 def loans() -> list[Loan]:
-    """Return the loans of histories that are over."""
+    """Return the tokens of complete histories, by operation."""
     found: list[Loan] = []
     for seed in SEEDS:
         book = played(seed).simulation.loans
@@ -25,8 +25,8 @@ def loans() -> list[Loan]:
 
 
 @pytest.mark.history
-def test_tokens_come_to_every_end(loans: list[Loan]) -> None:
-    """Nothing that the laws are about is left to chance alone: in so many histories it all happens."""
+def test_tokens_have_every_end(loans: list[Loan]) -> None:
+    """Tokens end in each lawful way within these histories, and in no unlawful one."""
     ends = Counter((lent.end, lent.is_made) for loan in loans for lent in loan.lent)
 
     assert {TokenEnd.RENEWED, TokenEnd.REFUSED, TokenEnd.RECORDED, TokenEnd.GIVEN_BACK, None} <= {
@@ -36,8 +36,8 @@ def test_tokens_come_to_every_end(loans: list[Loan]) -> None:
 
 
 @pytest.mark.history
-def test_everybody_borrows(loans: list[Loan]) -> None:
-    """At once and later, from one quota and from those of scopes, and in vain; in the end nobody is left."""
+def test_every_kind_of_request_acquires_tokens(loans: list[Loan]) -> None:
+    """Requests acquire tokens with and without delay, from several scopes, and in vain; all end."""
     assert len(loans) > 300
     assert len({loan.token_scope for loan in loans}) > 2
     assert any(loan.position for loan in loans)
@@ -47,7 +47,7 @@ def test_everybody_borrows(loans: list[Loan]) -> None:
     assert all(loan.is_over for loan in loans)
 
 
-def test_some_histories_know_couchbase_strategies_alone() -> None:
-    """Among them those of all regressions, which are what they were."""
+def test_some_histories_have_no_token_strategies() -> None:
+    """About half of the histories have token strategies, and no known regression does."""
     assert not any(map(has_lenders, REGRESSIONS))
     assert 0.4 < sum(map(has_lenders, range(1000))) / 1000 < 0.6

@@ -1,4 +1,4 @@
-"""The simulation on trial: clusters that lie are found out by the command itself, an honest one is not."""
+"""Tests of the simulation itself: the command finds clusters that lie."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from triclinium_core.testing.simulation.history import BUCKET, COLLECTION_IDS, C
 from triclinium_core.testing.simulation.simulation_command import main
 
 SEEDS = 50
-"""Within so many every lie is found out."""
+"""Number of seeds within which each lie is found."""
 SELDOM = 20
-"""One of so many commands is lied about."""
+"""A node lies about one of this many commands."""
 Struck = FaultAfterApplying | None
 
 pytestmark = pytest.mark.history
@@ -31,7 +31,7 @@ RELATIVE = (Opcode.APPEND, Opcode.PREPEND, Opcode.INCREMENT, Opcode.DECREMENT)
 
 
 def play(make_nodes: type[FakeNodes], *arguments: str) -> tuple[int, str]:
-    """Return the exit status of the command, and what it printed."""
+    """Return the exit status and the output of the command."""
     printed: list[str] = []
     status = main(arguments, clock=lambda: 0.0, write=printed.append, make_nodes=make_nodes)
     return status, "\n".join(printed)
@@ -43,13 +43,13 @@ class SeldomLiar(FakeNode):
     commands = 0
 
     def lies(self, frame: Frame, opcodes: Collection[int]) -> bool:
-        """Tell whether this command is lied about."""
+        """Return whether to lie about this command."""
         self.commands += frame.opcode in opcodes
         return frame.opcode in opcodes and self.commands % SELDOM == 0
 
 
 class Twice(SeldomLiar):
-    """Applies a command again that it has applied already."""
+    """A node that applies a command twice."""
 
     def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> CommandAnswer | None:
         answer = super()._carry_out(connection, frame, fault)
@@ -57,7 +57,7 @@ class Twice(SeldomLiar):
 
 
 class Forgetful(SeldomLiar):
-    """Acknowledges a write that it has not stored."""
+    """A node that acknowledges a write without storing it."""
 
     def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> CommandAnswer | None:
         if self.lies(frame, [Opcode.SET]):
@@ -70,7 +70,7 @@ class Forgetful(SeldomLiar):
 
 
 class Stale(SeldomLiar):
-    """Answers a read now and then as it answered the first one."""
+    """A node that sometimes answers a read with its first result."""
 
     def _carry_out(self, connection: ClientConnection, frame: Frame, fault: Struck) -> CommandAnswer | None:
         answer = super()._carry_out(connection, frame, fault)
@@ -81,17 +81,17 @@ class Stale(SeldomLiar):
 
 
 class Silent(SeldomLiar):
-    """Does not answer, although nothing is wrong."""
+    """A node that sometimes does not answer, without a fault."""
 
     def _take_up(self, connection: ClientConnection, frame: Frame) -> Delivery:
         return Delivery() if self.lies(frame, DATA_OPCODES) else super()._take_up(connection, frame)
 
 
 class LosesAtFailover(FakeNodes):
-    """What a node had is lost when it is failed over, acknowledged or not."""
+    """A cluster that loses a node's documents in a failover, even acknowledged ones."""
 
     def fail_over(self, index: int) -> None:
-        """Forget its documents."""
+        """Remove the node's documents."""
         for keyspace, key in [*TEXTS, *COUNTERS]:
             collection_id = COLLECTION_IDS[keyspace]
             if self.owner_of(key) == index and self.documents.get(BUCKET, key, collection_id=collection_id):
@@ -100,7 +100,7 @@ class LosesAtFailover(FakeNodes):
 
 
 def cluster_of(liar: type[FakeNode]) -> type[FakeNodes]:
-    """Return clusters whose nodes are liars."""
+    """Return a cluster class with lying nodes."""
     return type(f"{liar.__name__}Nodes", (FakeNodes,), {"node_type": liar})
 
 
@@ -115,8 +115,8 @@ def cluster_of(liar: type[FakeNode]) -> type[FakeNodes]:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_a_lie_is_found_out(cluster: type[FakeNodes], words: str) -> None:
-    """Soon enough, in its own words, with the last steps and the command that shows all of them."""
+def test_lie_is_found(cluster: type[FakeNodes], words: str) -> None:
+    """The command finds each lie soon, and prints the broken law, the last steps and the command for a replay."""
     status, printed = play(cluster, "--seeds", str(SEEDS))
     found = re.search(r"seed (\d+) breaks a law:\n  (.*)\n", printed)
 
@@ -126,8 +126,8 @@ def test_a_lie_is_found_out(cluster: type[FakeNodes], words: str) -> None:
     assert printed.endswith(f"python -m triclinium_core.testing.simulation --seed {found[1]}")
 
 
-def test_the_command_shows_the_lie_again() -> None:
-    """The seed alone breaks the same law, and now all steps are shown."""
+def test_command_reproduces_a_lie() -> None:
+    """A run of the single seed breaks the same law and prints all steps."""
     _, many = play(cluster_of(Twice), "--seeds", str(SEEDS))
     found = re.search(r"seed (\d+) breaks a law:\n  (.*)\n", many)
     assert found is not None

@@ -1,4 +1,4 @@
-"""What happened, in lines that can be read."""
+"""Readable log of a simulation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from triclinium_core.testing.simulation.logged import LoggedSimulation
 
 @pytest.fixture
 def simulation() -> LoggedSimulation:
-    """Return a client of a node that is connected."""
+    """Return a connected client of one node."""
     options = FakeNodeOptions(
         buckets=("travel",), collections=simulated.COLLECTIONS, error_map=simulated.SMALL_MAP, vbuckets=128
     )
@@ -45,8 +45,8 @@ def simulation() -> LoggedSimulation:
         (Noop(simulated.TRAVEL), "noop ", "done"),
     ],
 )
-def test_operations_are_told(simulation: LoggedSimulation, operation: Operation, asked: str, told: str) -> None:
-    """Who asks for what under which number, and what that client is told or reads."""
+def test_operations_are_logged(simulation: LoggedSimulation, operation: Operation, asked: str, told: str) -> None:
+    """The log names each operation's client, token and arguments, and its result."""
     if operation.name == "upsert":
         simulation.model.unique_values.fragment()
     token = simulation.submit(operation)
@@ -63,7 +63,7 @@ def test_operations_are_told(simulation: LoggedSimulation, operation: Operation,
 
 
 def test_outcomes_are_counted(simulation: LoggedSimulation) -> None:
-    """By their kind, in words."""
+    """Results are counted by their kind."""
     before = simulation.figures.outcomes.copy()
     mark = simulation.model.unique_values.fragment
     simulation.submit(simulated.upsert(value=mark()))
@@ -91,8 +91,8 @@ def test_outcomes_are_counted(simulation: LoggedSimulation) -> None:
     assert 8 - 1 == simulation.figures.operations
 
 
-def test_connections_are_told(simulation: LoggedSimulation) -> None:
-    """Which client they belong to, where they lead, and what became of them; refusals of a living node are counted."""
+def test_connections_are_logged(simulation: LoggedSimulation) -> None:
+    """The log names a lost connection's client, address and cause; only a living node's refusals are counted."""
     simulation.node.faults.next(None, refuse_connection())
     simulation.lose(min(simulation.links))
     simulation.tell("-- something happens")

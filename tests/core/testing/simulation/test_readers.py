@@ -1,4 +1,4 @@
-"""Histories in which callers ask services: what is in them, and that every law holds."""
+"""Histories in which callers query services: their content, under all laws."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SEEDS = (0, 1, 2, 3)
 
 @pytest.fixture(scope="module")
 def histories() -> list[ClusterHistory]:
-    """Return some histories that are over."""
+    """Return some complete histories."""
     return [played(seed) for seed in SEEDS]
 
 
 @pytest.mark.history
-def test_every_kind_of_request_comes_to_its_end(histories: list[ClusterHistory]) -> None:
-    """Queries that change and that do not, prepared or not, and management; done, refused, left, and in trouble."""
+def test_every_kind_of_request_ends(histories: list[ClusterHistory]) -> None:
+    """Queries of all kinds and management requests occur with all results, and all of them end."""
     books = [history.simulation.requests for history in histories]
     asked = [book[token] for book in books for token in range(2000) if token in book]
     figures = Counter[str]()
@@ -42,7 +42,7 @@ def test_every_kind_of_request_comes_to_its_end(histories: list[ClusterHistory])
 
 @pytest.mark.history
 def test_rows_are_retried_struck_and_paused(histories: list[ClusterHistory]) -> None:
-    """Nothing that the laws are about is left to chance alone: in so many histories it all happens."""
+    """These histories include retried requests, faults during rows, and stale plans."""
     books = [history.simulation.requests for history in histories]
     asked = [book[token] for book in books for token in range(2000) if token in book]
 
@@ -54,8 +54,8 @@ def test_rows_are_retried_struck_and_paused(histories: list[ClusterHistory]) -> 
 
 
 @pytest.mark.history
-def test_every_service_is_asked(histories: list[ClusterHistory]) -> None:
-    """In some histories; in others query and management alone, among them those of all regressions."""
+def test_every_service_is_queried(histories: list[ClusterHistory]) -> None:
+    """About half of the histories query all services; the others, and all regressions, only query and management."""
     services = [
         {book[token].drawn.request.service for token in range(2000) if token in book}
         for book in (history.simulation.requests for history in histories)
@@ -67,7 +67,7 @@ def test_every_service_is_asked(histories: list[ClusterHistory]) -> None:
     assert 0.4 < sum(map(asks_all, range(1000))) / 1000 < 0.6
 
 
-def test_some_histories_are_about_documents_alone() -> None:
-    """Among them those of the regressions that have to do with documents."""
+def test_some_histories_have_only_documents() -> None:
+    """Some histories query no service, among them those of the regressions on documents."""
     assert [False, False, True, True] == [has_readers(seed) for seed in REGRESSIONS]
     assert 0.6 < sum(map(has_readers, range(1000))) / 1000 < 0.9

@@ -1,4 +1,4 @@
-"""Each row of the RFC's list of response codes, and each exclusion, in a simulation under all laws."""
+"""Each row and each exclusion of the RFC's list of response codes, in a simulation under all laws."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = [(service, place) for service, answers in SERVICE_REFUSALS.items() for pl
 
 
 def asking(kind: str, place: int) -> tuple[CheckedSimulation, RequestTemplates]:
-    """Return a client that is connected, and what draws requests of one kind, with the answer at one place."""
+    """Return a connected client, and templates for one kind of request with the response at this index."""
     nodes = FakeNodes(NODE_OPTIONS, 1)
     options = replace(client_options(nodes), timeouts=SERVICE_TIMEOUTS)
     simulation = CheckedSimulation(nodes, options, COLLECTION_IDS)
@@ -39,7 +39,7 @@ def asking(kind: str, place: int) -> tuple[CheckedSimulation, RequestTemplates]:
 
 
 def test_every_row_is_drawn() -> None:
-    """Those of analytics by their codes, those of search and views by the status of HTTP."""
+    """The simulation can draw each row: those of analytics by error code, those of search and views by HTTP status."""
     codes = {
         (couchbase.Service.ANALYTICS, answer.errors[0]["code"])
         for answer in SERVICE_REFUSALS[couchbase.Service.ANALYTICS]
@@ -55,8 +55,8 @@ def test_every_row_is_drawn() -> None:
 
 
 @pytest.mark.parametrize(("service", "place"), ROWS)
-def test_a_refusal_is_retried(service: couchbase.Service, place: int) -> None:
-    """For the reason of its row, and then the rows come; who fails fast gets the error, but for what is always retried."""
+def test_refusal_is_retried(service: couchbase.Service, place: int) -> None:
+    """A refusal is retried for its row's reason until rows arrive; fail fast fails, except if it is always retried."""
     simulation, templates = asking(KINDS[service], place)
     patient, hasty = templates.draw(), templates.draw()
     first = simulation.ask(patient, reads_slowly=False)
@@ -71,8 +71,8 @@ def test_a_refusal_is_retried(service: couchbase.Service, place: int) -> None:
 
 
 @pytest.mark.parametrize("place", range(len(VIEW_FAILURES)))
-def test_an_exclusion_is_final(place: int) -> None:
-    """It fails at once, with its error."""
+def test_exclusion_is_final(place: int) -> None:
+    """An excluded response fails the request immediately with its own error."""
     simulation, templates = asking("view failed", place)
     token = simulation.ask(templates.draw(), reads_slowly=False)
     simulation.run()

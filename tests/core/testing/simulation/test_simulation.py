@@ -1,4 +1,4 @@
-"""The simulation: streams controlled byte by byte, time that only it moves, and the rules of a driver."""
+"""The simulation: streams under byte-wise control, virtual time, and the rules of a driver."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def newest(simulation: Simulation) -> StreamId:
 
 
 def ready() -> Simulation:
-    """Return a simulation whose two connections are ready."""
+    """Return a simulation with two ready connections."""
     simulation = Simulation()
     simulation.flow()
     simulation.submit(Noop(BUCKET))
@@ -48,7 +48,7 @@ def ready() -> Simulation:
 
 
 def test_round_trip() -> None:
-    """By default client and node get along, and no time passes."""
+    """A default client and a default node complete all operations without passing time."""
     simulation = Simulation()
     write, read = simulation.submit(upsert()), simulation.submit(get())
     simulation.run()
@@ -61,8 +61,8 @@ def test_round_trip() -> None:
     assert ["0.000 127.0.0.1:11210 ready"] * 2 == simulation.log
 
 
-def test_own_node_and_options() -> None:
-    """Both may be given; the credentials are the node's unless the options say otherwise."""
+def test_custom_node_and_options() -> None:
+    """A test may supply a node and options; by default the client has the node's credentials."""
     options = FakeNodeOptions(username="ada", password="secret", port=4000, host="node.example")
     simulation = Simulation(FakeNode(options))
     simulation.flow()
@@ -77,7 +77,7 @@ def test_own_node_and_options() -> None:
 
 
 def test_handing_over_and_delivering_piece_by_piece() -> None:
-    """A test decides how far the bytes come; half a request does not count, nor does half an answer."""
+    """A test moves bytes in pieces; an incomplete request or response has no effect."""
     simulation = ready()
     token = simulation.submit(get())
     stream = newest(simulation)
@@ -104,8 +104,8 @@ def test_handing_over_and_delivering_piece_by_piece() -> None:
     assert 0 == simulation.open_operations
 
 
-def test_losing() -> None:
-    """The client learns how many bytes had been handed over (decision C24): before the first a write is sent again."""
+def test_lost_stream() -> None:
+    """The client learns how many bytes were handed over (decision C24); with none, a write is sent again."""
     simulation = ready()
     token = simulation.submit(upsert())
     stream = newest(simulation)
@@ -124,8 +124,8 @@ def test_losing() -> None:
     assert "address unreachable" in simulation.log[-2]
 
 
-def test_hanging_up() -> None:
-    """The end comes after the last byte that the node sent; what is still handed over goes nowhere."""
+def test_node_that_closes() -> None:
+    """The stream's end follows the node's last byte; bytes handed over later are discarded."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET, hang_up_mid_reply(bytes_sent=10))
     simulation.submit(get())
@@ -148,8 +148,8 @@ def test_hanging_up() -> None:
     assert "closed by the server" in simulation.log[2]
 
 
-def test_closed_streams_are_not_heard_of_again() -> None:
-    """What the node still sends on one goes nowhere."""
+def test_closed_streams_deliver_nothing() -> None:
+    """Bytes that the node sends on a closed stream are discarded."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET, delay(1.0))
     simulation.submit(get())
@@ -167,8 +167,8 @@ def test_closed_streams_are_not_heard_of_again() -> None:
     assert 0 == simulation.open_operations
 
 
-def test_advance_stops_where_something_is_due() -> None:
-    """Deadlines fire at their time, although no bytes move."""
+def test_advance_stops_at_each_due_time() -> None:
+    """Deadlines fire at their time, even if no bytes move."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET, drop_response())
     token = simulation.submit(get())
@@ -179,7 +179,7 @@ def test_advance_stops_where_something_is_due() -> None:
 
 
 def test_run_ends_with_the_last_operation() -> None:
-    """Or when the time is over, whatever comes first; without operations at once."""
+    """A run ends with the last operation or after its time, whichever is first; without operations immediately."""
     simulation = Simulation()
     simulation.node.faults.always(None, refuse_connection())
     token = simulation.submit(get())
@@ -198,7 +198,7 @@ def test_run_ends_with_the_last_operation() -> None:
 
 
 def test_run_ends_when_nothing_will_happen() -> None:
-    """Without deadlines and timers an open operation is left open."""
+    """A run ends with an open operation if no deadline and no timer is left."""
     options = ClientOptions(
         connection_string=("couchbase://127.0.0.1:11210?kv_timeout=inf&connect_timeout=inf"),
         authenticator=PasswordAuthenticator("Administrator", "password"),
@@ -212,8 +212,8 @@ def test_run_ends_when_nothing_will_happen() -> None:
     assert (0.0, 1, math.inf) == (simulation.now, simulation.open_operations, simulation.machine.wakeup)
 
 
-def test_consulting() -> None:
-    """The driver's part of an asynchronous strategy is played by the test."""
+def test_asynchronous_strategy() -> None:
+    """The test plays the driver's part for an asynchronous strategy."""
     simulation = Simulation()
     simulation.node.faults.always(None, refuse_connection())
     token = simulation.submit(get(), retry_strategy=Asking(), client_context={"robot": True})
@@ -231,15 +231,15 @@ def test_consulting() -> None:
 
 
 class Restless:
-    """A strategy that asks for no time to pass."""
+    """A strategy that retries without a delay."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Return no delay."""
+        """Return a retry without a delay."""
         return RetryAction.after(0)
 
 
 def test_livelock_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Client and node that keep each other busy for ever fail the test instead of hanging it."""
+    """A client and a node that keep each other busy without passing time fail the test instead of blocking it."""
     monkeypatch.setattr("triclinium_core.testing.simulation.simulation.STEPS_MAX", 500)
     monkeypatch.setattr("triclinium_core.retry.couchbase.retry_machine.DELAY_LEAST", 0.0)
     simulation = Simulation()
@@ -257,21 +257,21 @@ SECOND = "127.0.0.1:11212"
 
 
 def options_for(connection_string: str) -> ClientOptions:
-    """Return what a client of these hosts is told."""
+    """Return client options for these hosts."""
     return ClientOptions(
         connection_string=connection_string, authenticator=PasswordAuthenticator("Administrator", "password")
     )
 
 
 def second_alone() -> FakeNodes:
-    """Return a cluster whose vbuckets are all the second node's."""
+    """Return a cluster whose second node has all vbuckets."""
     nodes = FakeNodes(nodes=3)
     nodes.move(range(1024), to=1)
     return nodes
 
 
-def test_streams_lead_to_the_node_that_was_asked_for() -> None:
-    """It answers, and what it is asked stands in its log."""
+def test_streams_reach_the_requested_node() -> None:
+    """A stream leads to the node at its address, which answers and logs the commands."""
     nodes = second_alone()
     simulation = Simulation(nodes, options_for(f"couchbase://{SECOND}"))
     token = simulation.submit(Upsert(BUCKET, "ada", b"{}", 0))
@@ -284,8 +284,8 @@ def test_streams_lead_to_the_node_that_was_asked_for() -> None:
     assert {nodes[1]} <= {link.node for link in simulation.links.values()}
 
 
-def test_by_default_the_client_is_told_of_all() -> None:
-    """Where the first does not let it in, it finds another."""
+def test_client_gets_all_addresses_by_default() -> None:
+    """A default client has the addresses of all nodes; if the first refuses, it connects to another."""
     nodes = second_alone()
     nodes.kill(0)
     simulation = Simulation(nodes)
@@ -296,8 +296,8 @@ def test_by_default_the_client_is_told_of_all() -> None:
     assert [] == nodes[0].command_log
 
 
-def test_nobody_is_at_an_unknown_address() -> None:
-    """The connect is refused, as by a machine that has nothing on that port."""
+def test_unknown_address_refuses() -> None:
+    """A connect to an unknown address is refused."""
     simulation = Simulation(second_alone(), options_for("couchbase://127.0.0.1:11211"))
     simulation.flow()
 
@@ -306,8 +306,8 @@ def test_nobody_is_at_an_unknown_address() -> None:
     assert not any(link.is_open for link in simulation.links.values())
 
 
-def test_a_killed_node_hangs_up() -> None:
-    """The client hears of it as soon as bytes flow, and comes back once it may."""
+def test_killed_node_closes_its_streams() -> None:
+    """A killed node's streams end as soon as bytes flow; after ``revive`` the client reconnects."""
     nodes = second_alone()
     simulation = Simulation(nodes, options_for(f"couchbase://{SECOND}"))
     simulation.submit(Upsert(BUCKET, "ada", b"{}", 0))
@@ -325,7 +325,7 @@ def test_a_killed_node_hangs_up() -> None:
     assert token in simulation.results
 
 
-def test_one_of_several_is_not_the_peer_of_a_client() -> None:
-    """The whole cluster is."""
+def test_one_node_of_several_is_refused() -> None:
+    """A simulation refuses a single node of a cluster and names FakeNodes instead."""
     with pytest.raises(errors.InvalidArgumentException, match="FakeNodes"):
         Simulation(FakeNodes()[0])

@@ -1,4 +1,4 @@
-"""The command: arguments, progress, exit status, and how it is really run."""
+"""The command of the simulation: arguments, progress, exit status, and running as a module."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODULE = "triclinium_core.testing.simulation"
 
 
 def run(*arguments: str) -> tuple[int, list[str]]:
-    """Return exit status and lines of a run on a clock that a second passes on whenever it is read."""
+    """Return exit status and output of a run whose clock advances by a second per reading."""
     printed: list[str] = []
     seconds = count(100)
     status = main(arguments, clock=lambda: float(next(seconds)), write=printed.append)
@@ -28,12 +28,12 @@ def run(*arguments: str) -> tuple[int, list[str]]:
 
 @pytest.fixture(scope="module")
 def good_run() -> tuple[int, list[str]]:
-    """Return what a run of two histories ends with, and prints."""
+    """Return exit status and output of a run of two histories."""
     return run("--seeds", "2")
 
 
-def test_a_good_run(good_run: tuple[int, list[str]]) -> None:
-    """It tells how far it is, what it was, and that every law holds: a cluster that does what it says is believed."""
+def test_successful_run(good_run: tuple[int, list[str]]) -> None:
+    """A run without a broken law exits with 0 and prints its progress, its seeds and its statistics."""
     status, printed = good_run
 
     assert 0 == status
@@ -47,7 +47,7 @@ def test_a_good_run(good_run: tuple[int, list[str]]) -> None:
 
 @pytest.mark.native
 def test_several_processes(good_run: tuple[int, list[str]]) -> None:
-    """They play the same histories as one does, as ``python -m`` runs them."""
+    """Several processes print the same statistics as one, run by ``python -m``."""
     command = [sys.executable, "-m", MODULE, "--seeds", "2", "--jobs", "2"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
 
@@ -55,8 +55,8 @@ def test_several_processes(good_run: tuple[int, list[str]]) -> None:
     assert good_run[1][2:] == done.stdout.splitlines()[4:]
 
 
-def test_seeds_from_another_one_on() -> None:
-    """With both arguments, the seed is the first of so many."""
+def test_range_of_seeds() -> None:
+    """With ``--seeds`` and ``--seed``, the seed is the first of that many."""
     _, played, printed = recorded("--seeds", "2", "--seed", "7")
 
     assert [7, 8] == played
@@ -64,7 +64,7 @@ def test_seeds_from_another_one_on() -> None:
 
 
 def recorded(*arguments: str) -> tuple[list[int], list[int], list[str]]:
-    """Return how many processes were asked for, the seeds that they were given, and what is said; nothing is played."""
+    """Return the requested numbers of jobs, the seeds and the output of a command that plays nothing."""
     asked: list[int] = []
     played: list[int] = []
     printed: list[str] = []
@@ -81,8 +81,8 @@ def recorded(*arguments: str) -> tuple[list[int], list[int], list[str]]:
     return asked, played, printed
 
 
-def test_seeds_are_drawn() -> None:
-    """Behind those that ever broke a law; one number draws the same, another one others."""
+def test_drawn_seeds() -> None:
+    """With ``--draw``, drawn seeds follow the known regressions; the same number draws the same seeds."""
     one, again, another = (recorded("--seeds", "5", "--draw", number) for number in ("7", "7", "8"))
 
     assert one == again
@@ -92,7 +92,7 @@ def test_seeds_are_drawn() -> None:
 
 
 def test_one_seed() -> None:
-    """Alone it is played step by step."""
+    """A single seed prints all steps of its history."""
     status, printed = run("--seed", "7")
 
     assert 0 == status
@@ -101,8 +101,8 @@ def test_one_seed() -> None:
     assert len(printed) > 200
 
 
-def test_progress_is_told_now_and_then() -> None:
-    """Ten times, however many seeds there are; the work is given to whoever does it."""
+def test_progress_is_printed_ten_times() -> None:
+    """The command prints its progress ten times for any number of seeds, and spreads the work over its jobs."""
     asked, _, printed = recorded("--seeds", "40", "--jobs", "3")
 
     assert [3] == asked
@@ -124,10 +124,10 @@ def test_progress_is_told_now_and_then() -> None:
         (["4"], "4"),
     ],
 )
-def test_wrong_arguments(
+def test_invalid_arguments(
     arguments: list[str], named: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are named, nothing is played, and the exit status is 2: as ``python -m`` does it."""
+    """The error names the invalid argument, nothing is played, and the exit status is 2."""
     monkeypatch.setattr(sys, "argv", ["simulation", *arguments])
     with pytest.raises(SystemExit) as left:
         runpy.run_module(MODULE, run_name="__main__")
@@ -140,5 +140,5 @@ def test_wrong_arguments(
 @pytest.mark.history
 @pytest.mark.parametrize("seed", REGRESSIONS)
 def test_regression(seed: int) -> None:
-    """Each is played again."""
+    """The history of each known regression obeys all laws."""
     assert play(seed).law is None

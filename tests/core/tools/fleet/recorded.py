@@ -1,4 +1,4 @@
-"""Clients whose every operation is written down, for the laws that hold of each of them."""
+"""Recorded clients: each operation is recorded, so that tests can check laws for each of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triclinium_core.tools.fleet.strategies import Call, MakeProcess, Process
 
 @dataclass(eq=False, slots=True)
 class Story:
-    """What one operation did."""
+    """Record of one operation."""
 
     began: float
     deadline: float
@@ -21,7 +21,7 @@ class Story:
 
 
 class RecordedCall(Call):
-    """Passes everything on, and writes it down."""
+    """Call that records each event and passes it on."""
 
     __slots__ = ("attempt_timeout", "call", "story")
     hears_success = True
@@ -62,7 +62,7 @@ class RecordedCall(Call):
 
 
 def recorded(make_process: MakeProcess, stories: list[Story]) -> MakeProcess:
-    """Return what makes processes whose operations go into ``stories``."""
+    """Return a factory of processes whose operations are recorded in ``stories``."""
 
     def make(fleet: Fleet, rng: Random) -> Process:
         process = make_process(fleet, rng)

@@ -1,4 +1,4 @@
-"""When operations begin: evenly, at random, or all at once; and as the demand changes."""
+"""Start times of operations: even, random or together, and under changing demand."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from triclinium_core.tools.fleet.scenario import Fleet
 
 
 def beginnings(fleet: Fleet, duration: float) -> list[tuple[float, int]]:
-    """Return them all."""
+    """Return the start times with their clients."""
     return list(Beginnings(fleet, duration, random.Random(1)))
 
 
 def test_even_clients_share_the_period() -> None:
-    """Each once in it, and in its own part."""
+    """Each even client starts once in each period, in its own part of the period."""
     found = beginnings(Fleet(clients=4, period=2.0), 4.0)
 
     assert [0, 1, 2, 3] * 2 == [client for _, client in found]
     assert all(0.5 * place <= at < 0.5 * (place + 1) for place, (at, _) in enumerate(found))
 
 
-def test_random_clients_forget() -> None:
-    """Gaps are exponential, so that their deviation is their mean, and every client has its share."""
+def test_random_clients_are_memoryless() -> None:
+    """Gaps are exponential, so their deviation equals their mean, and each client has its share."""
     found = beginnings(Fleet(clients=10, period=1.0, arrivals=PoissonArrivals()), 1_000.0)
     gaps = [later - earlier for (earlier, _), (later, _) in pairwise(found)]
 
@@ -36,22 +36,22 @@ def test_random_clients_forget() -> None:
     assert 1_000 == pytest.approx(sum(client == 3 for _, client in found), rel=0.15)
 
 
-def test_random_clients_may_begin_at_once() -> None:
-    """Each with one operation more than chance gives it."""
+def test_random_clients_may_start_together() -> None:
+    """With ``at_once``, each random client starts at time 0, in addition to its random starts."""
     found = beginnings(Fleet(clients=5, period=1.0, arrivals=PoissonArrivals(at_once=True)), 1.0)
 
     assert [(0.0, client) for client in range(5)] == found[:5]
     assert all(at > 0.0 for at, _ in found[5:])
 
 
-def test_a_spike_is_denser() -> None:
-    """Also of even clients, which stay even in it."""
+def test_spike_is_denser() -> None:
+    """A spike multiplies the starts of even clients."""
     found = beginnings(Fleet(clients=10, period=1.0, trend=Spike(start=1.0, end=2.0, factor=3.0)), 3.0)
     counts = [sum(start <= at < start + 1 for at, _ in found) for start in range(3)]
 
     assert [10, 30, 10] == counts
 
 
-def test_a_closed_loop_begins_together() -> None:
-    """The rest follows from when operations end."""
+def test_closed_loop_starts_together() -> None:
+    """All clients of a closed loop start at time 0; later starts depend on when operations end."""
     assert [(0.0, 0), (0.0, 1)] == beginnings(Fleet(clients=2, arrivals=ClosedLoop(operations=9)), 1.0)

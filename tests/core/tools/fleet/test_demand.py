@@ -1,4 +1,4 @@
-"""The demand over time: how much there is until an instant, and when so much has come."""
+"""Demand over time: the total until an instant, and the instant of a total."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ RAMP = Ramp(points=((0.0, 1.0), (2.0, 2.0), (6.0, 0.0)))
         (Ramp(points=((1.0, 0.5),)), 4.0, 2.0),
     ],
 )
-def test_the_demand_of_a_time(trend: Steady | Spike | Ramp, duration: float, expected: float) -> None:
-    """Is the area under its lines."""
+def test_demand_until_an_instant(trend: Steady | Spike | Ramp, duration: float, expected: float) -> None:
+    """The demand until an instant is the area under the trend."""
     assert expected == pytest.approx(demanded(trend, duration))
 
 
@@ -38,15 +38,15 @@ def test_the_demand_of_a_time(trend: Steady | Spike | Ramp, duration: float, exp
     trend=st.sampled_from([Steady(), SPIKE, RAMP, Ramp(points=((1.0, 0.0), (2.0, 3.0)))]),
     seconds=st.floats(0.0, 5.9),
 )
-def test_the_clock_undoes_the_demand(trend: Steady | Spike | Ramp, seconds: float) -> None:
-    """At the instant that it tells, exactly so much has been demanded."""
+def test_clock_inverts_the_demand(trend: Steady | Spike | Ramp, seconds: float) -> None:
+    """The clock returns the instant at which the given demand is reached."""
     demand = demanded(trend, seconds)
 
     assert demand == pytest.approx(demanded(trend, clock_of(trend)(demand)), abs=1e-9)
 
 
-def test_a_demand_that_ended_never_comes() -> None:
-    """The ramp has had all it ever has."""
+def test_demand_after_the_end_is_never_reached() -> None:
+    """A demand above the ramp's total is never reached."""
     assert math.inf == clock_of(RAMP)(7.5)
 
 
@@ -63,8 +63,8 @@ def test_a_demand_that_ended_never_comes() -> None:
         (lambda: Ramp(points=[1.0]), "points"),  # type: ignore[arg-type]
     ],
 )
-def test_nonsense_is_refused(build: Callable[[], object], parameter: str) -> None:
-    """By the name of what is wrong."""
+def test_invalid_value_is_refused(build: Callable[[], object], parameter: str) -> None:
+    """An invalid value raises InvalidArgumentException with the parameter's name."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         build()
 

@@ -1,4 +1,4 @@
-"""The figures of a fleet: counts over time, percentiles, when it counts as recovered, and what they are as JSON."""
+"""Figures of a fleet: counts over time, percentiles, recovery, and their JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCENARIO = Scenario(fleet=Fleet(), service=SimulatedService(capacity=1.0), durat
 
 
 def buckets(*shares: tuple[int, int]) -> Sequence[TimeStep]:
-    """Return buckets of a second, given how many operations began in each, and how many of these succeeded."""
+    """Return buckets of one second from the started and the eventually successful operations of each."""
     return [
         TimeStep(
             start=float(second),
@@ -46,18 +46,18 @@ def buckets(*shares: tuple[int, int]) -> Sequence[TimeStep]:
         ([(100, 0), (100, 0), (0, 0)], None),
     ],
 )
-def test_recovered_is_what_stays_so(shares: list[tuple[int, int]], expected: float | None) -> None:
-    """From the first bucket on after which no more than one operation in twenty fails; empty buckets say nothing."""
+def test_recovery_must_last(shares: list[tuple[int, int]], expected: float | None) -> None:
+    """Recovery starts at the first bucket from which at most one operation in 20 fails; empty ones are ignored."""
     assert expected == recovered_after(buckets(*shares), Outage(0.5, 1.0))
 
 
-def test_a_bucket_that_the_outage_ends_in_does_not_count() -> None:
-    """The first whole one does, so that the time is told too long rather than too short."""
+def test_recovery_ignores_the_outages_last_bucket() -> None:
+    """Recovery starts with the first bucket after the outage, so its time is too long rather than too short."""
     assert 0.5 == recovered_after(buckets((100, 100), (100, 100), (100, 100)), Outage(0.5, 1.5))
 
 
 def test_figures_as_json() -> None:
-    """Every number stands in it, and JSON takes all of them."""
+    """The JSON of the figures contains all numbers."""
     scenario = Scenario(
         fleet=Fleet(clients=10, period=1.0),
         service=SimulatedService(capacity=20.0),
@@ -84,7 +84,7 @@ def test_figures_as_json() -> None:
 
 
 def test_each_instant_has_its_bucket() -> None:
-    """The last may be cut short, and what comes after the end is in none that is shown."""
+    """The last bucket may be shorter; events after the end count only in the totals."""
     tally = Tally(SCENARIO)
     for at in (0.0, 0.999, 1.0, 2.4, 2.5, 2.9, 99.0, math.inf):
         tally.count("sent", at)
@@ -96,8 +96,8 @@ def test_each_instant_has_its_bucket() -> None:
 
 
 @pytest.mark.parametrize(("bucket", "peak"), [(1.0, 4.0), (10.0, 2.0)])
-def test_a_bucket_that_is_cut_short_counts_for_as_long_as_it_lasts(bucket: float, peak: float) -> None:
-    """Two attempts in its half second are four a second, and a step longer than everything is as long as everything."""
+def test_short_bucket_counts_for_its_real_length(bucket: float, peak: float) -> None:
+    """A rate uses the real length of a bucket that the end of the run cuts short."""
     tally = Tally(replace(SCENARIO, bucket=bucket))
     for at in (0.0, 0.5, 1.0, 2.0, 2.4):
         tally.count("sent", at)
@@ -105,15 +105,15 @@ def test_a_bucket_that_is_cut_short_counts_for_as_long_as_it_lasts(bucket: float
     assert peak == tally.figures("").peak_sent
 
 
-def test_buckets_of_tenths_are_as_many_as_they_should_be() -> None:
-    """Though ten times a tenth is a little more than one."""
+def test_number_of_buckets_of_a_tenth() -> None:
+    """A run of 0.3 s has three buckets of 0.1 s, in spite of binary rounding."""
     scenario = Scenario(fleet=Fleet(), service=SimulatedService(capacity=1.0), duration=0.3, bucket=0.1)
 
     assert 3 == len(Tally(scenario).figures("").buckets)
 
 
-def test_a_success_counts_where_it_comes_and_where_it_began() -> None:
-    """The goodput is of the one, recovery looks at the other."""
+def test_success_counts_at_its_end_and_start() -> None:
+    """A success counts as goodput in the bucket in which it ends, and for recovery in that in which it started."""
     tally = Tally(SCENARIO)
     tally.success(0.5, 1.5)
 
@@ -121,7 +121,7 @@ def test_a_success_counts_where_it_comes_and_where_it_began() -> None:
 
 
 def test_percentiles() -> None:
-    """Half of the operations were no slower than the first, nearly all no slower than the second."""
+    """The median and the 99th percentile are within 5 % of the true latencies."""
     tally = Tally(SCENARIO)
     for milliseconds in range(1, 1001):
         tally.success(0.0, milliseconds / 1000)
@@ -132,7 +132,7 @@ def test_percentiles() -> None:
 
 
 def test_latencies_of_any_size_are_counted() -> None:
-    """None at all, days, and what the longest timeout permits."""
+    """Latencies of zero, of days and of the longest timeout are counted."""
     for latency in (1e6, SECONDS_MAX):
         tally = Tally(SCENARIO)
         tally.success(1.0, 1.0)

@@ -1,4 +1,4 @@
-"""A fleet's outage: the laws that hold of every one, and what a few are known to be like."""
+"""A fleet's outage: laws for all outages, and known results of a few."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SMALL = Scenario(
     duration=12.0,
     bucket=0.5,
 )
-"""Twenty operations a second, and two seconds in which nobody answers."""
+"""Twenty operations a second, and an outage of two seconds."""
 
 EVERY_STRATEGY = rows("strategy", STRATEGIES)
 
@@ -48,7 +48,7 @@ def run(scenario: Scenario, strategy: str, seed: int = 7) -> FleetFigures:
 
 
 def scenarios() -> st.SearchStrategy[Scenario]:
-    """Return small outages of all kinds."""
+    """Return small scenarios with outages of all kinds."""
     service = st.builds(
         SimulatedService,
         capacity=st.floats(5.0, 200.0),
@@ -83,8 +83,8 @@ def scenarios() -> st.SearchStrategy[Scenario]:
 
 
 @given(scenario=scenarios(), strategy=st.sampled_from(sorted(STRATEGIES)), seed=st.integers(0, 2**32))
-def test_the_laws_of_a_fleet(scenario: Scenario, strategy: str, seed: int) -> None:
-    """Each operation ends once and in time, nothing is sent after that, and the counts say exactly so."""
+def test_laws_of_a_fleet(scenario: Scenario, strategy: str, seed: int) -> None:
+    """Each operation ends once and in time and sends nothing afterwards, and the totals agree with the records."""
     stories: list[Story] = []
     make_process = recorded(STRATEGIES[strategy].make_process, stories)
     totals = play(scenario, strategy, make_process, random.Random(seed)).totals
@@ -100,21 +100,21 @@ def test_the_laws_of_a_fleet(scenario: Scenario, strategy: str, seed: int) -> No
 
 @given(scenario=scenarios(), strategy=st.sampled_from(sorted(STRATEGIES)), seed=st.integers(0, 2**32))
 def test_recording_changes_nothing(scenario: Scenario, strategy: str, seed: int) -> None:
-    """What is settled at once because nobody has to hear of it comes to the same; and a seed is one history."""
+    """Recording each operation, success included, does not change the figures; the same seed gives the same figures."""
     recording = play(scenario, strategy, recorded(STRATEGIES[strategy].make_process, []), random.Random(seed))
 
     assert recording == run(scenario, strategy, seed) == run(scenario, strategy, seed)
 
 
 @given(scenario=scenarios(), strategy=st.sampled_from(sorted(STRATEGIES)))
-def test_the_laws_of_the_service(scenario: Scenario, strategy: str) -> None:
-    """It serves no more than it can, nobody during an outage, and holds no more than its queue."""
+def test_laws_of_the_service(scenario: Scenario, strategy: str) -> None:
+    """The service answers at most at its capacity, nothing during an outage, and queues at most its queue length."""
     figures = run(scenario, strategy)
     service, width = scenario.service, scenario.bucket
     assert isinstance(service, SimulatedService)
     whole = [bucket for bucket in figures.buckets if bucket.start + width <= scenario.duration]
 
-    # What is told in a bucket was served in as much time; one request may straddle each of its ends.
+    # The successes of a bucket were served within its time; one request may straddle each end.
     assert all(bucket.succeeded <= service.capacity * width + 2 for bucket in whole)
     assert all(bucket.queue <= 2 * service.capacity * service.queue + 2 for bucket in figures.buckets)
     for bucket in figures.buckets:
@@ -124,8 +124,8 @@ def test_the_laws_of_the_service(scenario: Scenario, strategy: str) -> None:
 
 
 @EVERY_STRATEGY
-def test_without_trouble_everything_succeeds_at_once(strategy: str) -> None:
-    """The liveness half: enough capacity and no outage are no excuse, so nothing fails and nothing is sent twice."""
+def test_everything_succeeds_without_an_outage(strategy: str) -> None:
+    """Liveness: with enough capacity and without an outage, each operation succeeds with its first attempt."""
     figures = run(replace(SMALL, outage=None), strategy)
 
     assert (240, 240, 240, 0) == (
@@ -140,8 +140,8 @@ def test_without_trouble_everything_succeeds_at_once(strategy: str) -> None:
 
 @EVERY_STRATEGY
 @rows("kind", OutageKind)
-def test_it_recovers_where_rejections_are_free(strategy: str, kind: OutageKind) -> None:
-    """A service that turns away at no cost serves everybody again within the time that an operation may take."""
+def test_recovers_if_rejections_are_free(strategy: str, kind: OutageKind) -> None:
+    """If rejections cost nothing, the fleet recovers within two timeouts after the outage."""
     assert SMALL.outage is not None
     scenario = replace(
         SMALL, outage=replace(SMALL.outage, kind=kind), service=replace(SMALL.service, rejection_cost=0.0)
@@ -153,15 +153,15 @@ def test_it_recovers_where_rejections_are_free(strategy: str, kind: OutageKind) 
 
 
 def test_seeds_matter() -> None:
-    """Another seed is another history, of the same kind."""
+    """Another seed gives other figures with the same number of operations."""
     first, second = run(SMALL, "standard", 1), run(SMALL, "standard", 2)
 
     assert first != second
     assert first.totals.begun == second.totals.begun == 240
 
 
-def test_the_storm_of_best_effort() -> None:
-    """Thirteen attempts for each operation of an outage that refuses: the delays add up to the timeout of 2.5 s."""
+def test_retry_storm_of_best_effort() -> None:
+    """Best effort sends 13 attempts per operation during a refusing outage, within the timeout of 2.5 s."""
     scenario = replace(SMALL, fleet=replace(SMALL.fleet, timeout=2.5), outage=Outage(3.0, 9.0), duration=12.0)
     buckets = {bucket.start: bucket for bucket in run(scenario, "best_effort").buckets}
 
@@ -169,19 +169,19 @@ def test_the_storm_of_best_effort() -> None:
     assert 1.0 == buckets[1.0].amplification
 
 
-def test_wrong_credentials_end_the_default_strategy_at_once() -> None:
-    """Best effort goes on asking, the default strategy does not: a retry would not help."""
+def test_wrong_credentials_end_the_default_strategy() -> None:
+    """On wrong credentials best effort keeps retrying, and the default strategy fails immediately."""
     assert SMALL.outage is not None
     scenario = replace(SMALL, outage=replace(SMALL.outage, kind=OutageKind.DENIES))
     stubborn, sensible = run(scenario, "best_effort"), run(scenario, "fast_fail_on_terminal_error")
 
-    # What was under way when it began is sent once more.
+    # Attempts in flight at the start of the outage are sent once more.
     assert 1.0 == pytest.approx(sensible.totals.amplification, abs=0.01)
     assert (stubborn.totals.amplification or 0.0) > 2.0
 
 
-def test_a_storm_can_keep_a_service_down() -> None:
-    """Where rejections cost, the load of the retries alone may outlast the outage that began it."""
+def test_storm_can_keep_a_service_down() -> None:
+    """If rejections cost work, the load of the retries can outlast the outage that started it."""
     scenario = replace(SMALL, fleet=replace(SMALL.fleet, timeout=2.5), outage=Outage(3.0, 9.0), duration=25.0)
     stormy = run(scenario, "best_effort_jittered")
     calm = run(replace(scenario, service=replace(scenario.service, rejection_cost=0.0)), "best_effort_jittered")
@@ -192,7 +192,7 @@ def test_a_storm_can_keep_a_service_down() -> None:
 
 
 def test_clients_are_spread_over_processes() -> None:
-    """As many in each as share a strategy, whenever they begin."""
+    """Each process has ``clients_per_process`` clients, whenever they start."""
     begun: list[list[float]] = []
 
     def count(fleet: Fleet, rng: Random) -> Process:
@@ -213,8 +213,8 @@ def test_clients_are_spread_over_processes() -> None:
     assert all(sum(at < 1.0 for at in found) == 2 for found in begun)
 
 
-def test_work_for_nobody_counts_when_it_is_done() -> None:
-    """The second and the third operation are served when their clients have left, long after the duration."""
+def test_late_work_counts_as_wasted() -> None:
+    """Requests served after their operations' timeout count as wasted when they are done, here after the duration."""
     figures = run(
         Scenario(
             fleet=Fleet(clients=3, period=0.3, timeout=0.6),
@@ -234,8 +234,8 @@ def test_work_for_nobody_counts_when_it_is_done() -> None:
     assert [0] == [bucket.wasted for bucket in figures.buckets]
 
 
-def test_the_queue_of_a_bucket_is_its_longest() -> None:
-    """Not its last: an outage empties it."""
+def test_bucket_reports_its_longest_queue() -> None:
+    """A bucket reports its longest queue, not its last one: an outage empties the queue."""
     (bucket,) = run(
         Scenario(
             fleet=Fleet(clients=10, period=1.0),
@@ -249,14 +249,14 @@ def test_the_queue_of_a_bucket_is_its_longest() -> None:
     assert 4.0 < bucket.queue < 5.0
 
 
-def test_an_unknown_strategy_is_named() -> None:
-    """With those that there are."""
+def test_unknown_strategy_is_named() -> None:
+    """An unknown strategy raises InvalidArgumentException, which names it and the known ones."""
     with pytest.raises(errors.InvalidArgumentException, match="'hope'.*best_effort"):
         run(SMALL, "hope")
 
 
 def test_progress_is_virtual_time() -> None:
-    """It only grows, ends with the duration, is told in a bounded number of steps, and changes no figure."""
+    """Progress grows in virtual time up to the duration, in a bounded number of steps, and changes no figure."""
     heard: list[float] = []
     found = simulate(SMALL, "best_effort", rng=random.Random(7), on_progress=heard.append)
 
@@ -266,8 +266,8 @@ def test_progress_is_virtual_time() -> None:
     assert run(SMALL, "best_effort") == found
 
 
-def test_a_closed_loop_goes_round() -> None:
-    """Each client waits for its answer and pauses, so many times; whoever fails goes on as well."""
+def test_closed_loop() -> None:
+    """Each client repeats its operation after the previous one's response, or failure, and a pause."""
     scenario = Scenario(
         fleet=Fleet(
             clients=3,
@@ -281,7 +281,7 @@ def test_a_closed_loop_goes_round() -> None:
     )
     figures = run(scenario, "none")
 
-    # At 0 the third waits for 0.3 s, and at its second time each meets the silence; then they ask one after another.
+    # At 0 the third client waits for 0.3 s, and the second operation of each meets the silence. Then they take turns.
     assert (12, 12) == (figures.totals.begun, figures.totals.sent)
     assert 0 < figures.totals.failed < 12
     assert figures.totals.succeeded + figures.totals.failed == 12
@@ -289,8 +289,8 @@ def test_a_closed_loop_goes_round() -> None:
     assert 3 == run(replace(scenario, outage=None, duration=0.5), "none").totals.begun
 
 
-def test_a_service_works_for_who_has_left() -> None:
-    """Also where it has to be asked again: the attempt counts as wasted when it is answered."""
+def test_service_works_for_timed_out_attempts() -> None:
+    """An attempt that has timed out is still served in all its steps, and counts as wasted when it is done."""
     scenario = Scenario(
         fleet=Fleet(clients=1, timeout=0.5, attempt_timeout=0.2, arrivals=ClosedLoop()),
         service=ParallelService(base=1.0, growth=0.1, leg=FixedTime(seconds=0.3)),
@@ -302,8 +302,8 @@ def test_a_service_works_for_who_has_left() -> None:
     assert (2, 0, 1, 2) == (totals.sent, totals.succeeded, totals.failed, totals.wasted)
 
 
-def test_a_mean_is_exact() -> None:
-    """Unlike percentiles, which are told in steps."""
+def test_mean_is_exact() -> None:
+    """The mean latency is exact, while percentiles are rounded to buckets; a run without a success has no mean."""
     scenario = Scenario(
         fleet=Fleet(clients=4, period=4.0), service=ParallelService(leg=FixedTime(seconds=0.125)), duration=4.0
     )

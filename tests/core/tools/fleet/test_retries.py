@@ -1,4 +1,4 @@
-"""Strategies as values of a scenario: each plays by the strategy that it names, and reads from plain data."""
+"""Strategies as values of a scenario: each plays the strategy that it names, and is read from plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.tools import fleet
 
 
 def attempts_of(retries: fleet.Retries, *, operations: int = 1) -> int:
-    """Return how many attempts are made where every one fails after a millisecond."""
+    """Return the number of attempts if each fails after a millisecond."""
     scenario = fleet.Scenario(
         fleet=fleet.Fleet(clients=1, timeout=1.0, arrivals=fleet.ClosedLoop(operations=operations)),
         service=fleet.ParallelService(leg=fleet.FixedTime(seconds=0.0005)),
@@ -37,12 +37,12 @@ def attempts_of(retries: fleet.Retries, *, operations: int = 1) -> int:
     ],
 )
 def test_each_kind_is_a_strategy(retries: fleet.Retries, attempts: int) -> None:
-    """With the numbers that the scenario gives it."""
+    """Each kind of strategy makes as many attempts as its numbers permit."""
     assert attempts == attempts_of(retries)
 
 
 def test_clients_of_a_process_share_their_strategy() -> None:
-    """A budget of four retries serves two operations, and not each of them."""
+    """Two operations share one retry budget, which pays for two retries in total."""
     assert 2 + 2 == attempts_of(fleet.BudgetRetries(name="n", capacity=3.0, deposit=0.0), operations=2)
 
 
@@ -78,8 +78,8 @@ def test_a_scenario_is_plain_data() -> None:
         (lambda: fleet.DecorrelatedDelays(base=1.0, most=-1.0), "most"),
     ],
 )
-def test_nonsense_is_refused(build: Callable[[], object], parameter: str) -> None:
-    """By the name of what is wrong."""
+def test_invalid_value_is_refused(build: Callable[[], object], parameter: str) -> None:
+    """An invalid value raises InvalidArgumentException with the parameter's name."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         build()
 

@@ -1,4 +1,4 @@
-"""A scenario that makes no sense is refused before anything is played, by what is wrong with it."""
+"""Validation of a scenario: an invalid one is refused with its reason before the simulation starts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SERVICE = SimulatedService(capacity=10.0)
         (lambda: Scenario(fleet=Fleet(clients=1_000_000, timeout=22.0), service=SERVICE), "timeout", "2,200,000"),
     ],
 )
-def test_nonsense_is_refused(build: Callable[[], object], parameter: str, said: str) -> None:
+def test_invalid_value_is_refused(build: Callable[[], object], parameter: str, said: str) -> None:
     """The error names the parameter, and the value or the limit that it breaks."""
     with pytest.raises(errors.InvalidArgumentException, match=said) as caught:
         build()

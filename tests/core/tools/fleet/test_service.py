@@ -1,4 +1,4 @@
-"""The simulated service: who is served when, who is turned away, and what an outage does."""
+"""The simulated service: its schedule, its rejections and its outages."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ TEN_A_SECOND = scenario.SimulatedService(capacity=10.0, latency=0.01, queue=0.25
 
 
 def queue(service: scenario.SimulatedService, outage: scenario.Outage | None) -> QueueMachine:
-    """Return the machine of a service without chance."""
+    """Return the machine of a service without randomness."""
     return QueueMachine(service, outage, rng=ConstantRandom(0.5))
 
 
 def approximately(fates: list[Fate]) -> list[Fate]:
-    """Return fates whose instants are rounded."""
+    """Return the outcomes with rounded instants."""
     return [(outcome, round(at, 9)) for outcome, at in fates]
 
 
 def test_requests_are_served_one_by_one() -> None:
-    """Each waits for those before it, and then for its own work and the way."""
+    """A request waits for all earlier requests, then for its own work and the network latency."""
     machine = queue(TEN_A_SECOND, None)
 
     assert [
@@ -45,8 +45,8 @@ def test_requests_are_served_one_by_one() -> None:
     assert 0.0 == machine.waiting(9.0)
 
 
-def test_a_full_queue_turns_away() -> None:
-    """At once, and that costs work of those who come later, but never more than one more queue."""
+def test_full_queue_rejects() -> None:
+    """A full queue rejects immediately; rejections delay later requests, by at most one more queue length."""
     machine = queue(TEN_A_SECOND, None)
     fates = [machine.receive(0.0) for _ in range(20)]
 
@@ -57,8 +57,8 @@ def test_a_full_queue_turns_away() -> None:
     assert (AttemptOutcome.ANSWERED, 0.66) == approximately([machine.receive(0.31)])[0]
 
 
-def test_a_full_queue_may_be_silent() -> None:
-    """Then nobody ever hears of the request."""
+def test_full_queue_may_be_silent() -> None:
+    """With silent overload, a request that finds the queue full never gets a response."""
     machine = queue(scenario.SimulatedService(capacity=1.0, queue=0.5, overload=scenario.Overload.SILENT), None)
     machine.receive(0.0)
 
@@ -74,8 +74,8 @@ def test_a_full_queue_may_be_silent() -> None:
         (scenario.OutageKind.SILENT, (AttemptOutcome.TIMED_OUT, math.inf)),
     ],
 )
-def test_what_an_outage_does(kind: scenario.OutageKind, expected: tuple[AttemptOutcome, float]) -> None:
-    """From its first instant up to its last, each kind in its way; then requests are served as if none had waited."""
+def test_kinds_of_outages(kind: scenario.OutageKind, expected: tuple[AttemptOutcome, float]) -> None:
+    """Each kind of outage gives its outcome until the outage ends; then requests are served without delay."""
     machine = queue(TEN_A_SECOND, scenario.Outage(1.0, 2.0, kind))
 
     assert expected == machine.receive(1.0)
@@ -83,8 +83,8 @@ def test_what_an_outage_does(kind: scenario.OutageKind, expected: tuple[AttemptO
     assert [(AttemptOutcome.ANSWERED, 2.11)] == approximately([machine.receive(2.0)])
 
 
-def test_an_outage_takes_what_waits() -> None:
-    """Whoever would be answered after its beginning hears that the connection closed; or nothing, if it is silent."""
+def test_outage_drops_queued_requests() -> None:
+    """A request still queued when an outage starts ends as closed, or without a response if the outage is silent."""
     closing = queue(TEN_A_SECOND, scenario.Outage(0.15, 0.2, scenario.OutageKind.REFUSES))
     silent = queue(TEN_A_SECOND, scenario.Outage(0.15, 0.2, scenario.OutageKind.SILENT))
 
@@ -95,8 +95,8 @@ def test_an_outage_takes_what_waits() -> None:
     assert [(AttemptOutcome.ANSWERED, 0.31)] == approximately([closing.receive(0.2)])
 
 
-def test_what_waited_is_lost_with_the_outage() -> None:
-    """Who asks after it waits for nobody from before, even where the outage was shorter than the queue."""
+def test_queue_is_empty_after_an_outage() -> None:
+    """Requests from before an outage do not delay those after it, even if the queue was longer than the outage."""
     machine = queue(scenario.SimulatedService(capacity=1.0, latency=0.01, queue=9.0), scenario.Outage(1.0, 2.0))
     for _ in range(5):
         machine.receive(0.0)
@@ -106,15 +106,15 @@ def test_what_waited_is_lost_with_the_outage() -> None:
 
 
 def carried_on(machine: ServiceMachine, now: float) -> tuple[AttemptOutcome, float]:
-    """Return what becomes of a request, having asked as often as the machine says."""
+    """Return the outcome of a request after as many steps as the machine requires."""
     fate, at = machine.receive(now)
     while not isinstance(fate, AttemptOutcome):
         fate, at = machine.ask(fate, at)
     return fate, round(at, 9)
 
 
-def test_a_parallel_service_slows_down_with_what_is_in_flight() -> None:
-    """Each takes longer by those that are served when it begins, itself among them; those that are done do not count."""
+def test_parallel_service_slows_down_with_load() -> None:
+    """A request takes longer for each request in service at its start, itself included; completed ones do not count."""
     service = scenario.ParallelService(base=1.0, growth=0.5, leg=FixedTime(seconds=0.25))
     machine = ParallelMachine(service, None, rng=ConstantRandom(0.5))
 
@@ -125,8 +125,8 @@ def test_a_parallel_service_slows_down_with_what_is_in_flight() -> None:
     assert (AttemptOutcome.ANSWERED, 7.0) == carried_on(machine, 5.0)
 
 
-def test_a_share_of_requests_fails() -> None:
-    """By chance: below the failure rate."""
+def test_share_of_requests_fails() -> None:
+    """A request fails if its random number is below the failure rate."""
     unlucky, lucky = (
         ParallelMachine(scenario.ParallelService(), None, failure_rate=0.5, rng=ConstantRandom(share))
         for share in (0.4, 0.5)
@@ -136,8 +136,8 @@ def test_a_share_of_requests_fails() -> None:
     assert (AttemptOutcome.ANSWERED, 0.01) == carried_on(lucky, 0.0)
 
 
-def test_a_row_takes_the_first_write() -> None:
-    """Who has read before it conflicts, and after reading again does not."""
+def test_row_takes_the_first_write() -> None:
+    """A write conflicts if another write followed its read; after reading again it succeeds."""
     machine = RowMachine(scenario.ContendedRow(leg=FixedTime(seconds=1.0)), None, rng=ConstantRandom(0.5))
     first_read, at = machine.receive(0.0)
     second_read, _ = machine.receive(0.0)
@@ -154,8 +154,8 @@ def test_a_row_takes_the_first_write() -> None:
     assert (AttemptOutcome.ANSWERED, 8.0) == carried_on(machine, 4.0)
 
 
-def test_an_outage_takes_what_is_on_its_way() -> None:
-    """At any leg, of a service that cannot tell at once what becomes of a request."""
+def test_outage_drops_requests_on_their_way() -> None:
+    """An outage ends requests at any step, also of services that need several steps for an outcome."""
     row = RowMachine(
         scenario.ContendedRow(leg=FixedTime(seconds=1.0)), scenario.Outage(2.5, 9.0), rng=ConstantRandom(0.5)
     )
@@ -168,8 +168,8 @@ def test_an_outage_takes_what_is_on_its_way() -> None:
     assert (AttemptOutcome.ANSWERED, 4.5) == carried_on(parallel, 1.0)
 
 
-def test_random_work_is_as_long_on_average() -> None:
-    """An exponential time for each request, in the order in which they come."""
+def test_random_work_keeps_its_mean() -> None:
+    """Exponential work has the same mean as fixed work, and requests end in the order of their arrival."""
     service = scenario.SimulatedService(capacity=10.0, latency=0.0, queue=1e9, work=scenario.Work.EXPONENTIAL)
     machine = QueueMachine(service, None, rng=random.Random(1))
     ends = [at for _, at in (machine.receive(0.0) for _ in range(10_000))]

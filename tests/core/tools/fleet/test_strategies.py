@@ -1,4 +1,4 @@
-"""An operation of a fleet retries as one of a real client: with the same machine, or tokens of a shared strategy."""
+"""Operations of a fleet retry like those of a real client: by the same machine, or by tokens of a shared strategy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ best_effort = couchbase_clients(BestEffortRetryStrategy)
 
 
 def attempts_at(process: Process, outcome: AttemptOutcome, timeout: float = 2.5) -> tuple[list[float], float]:
-    """Return when an operation is sent whose attempts all end at once in the same way, and when it is over."""
+    """Return the send times and the end of an operation whose attempts all end immediately with ``outcome``."""
     call = process(0.0, timeout)
     now, sent = 0.0, [0.0]
     while True:
@@ -35,8 +35,8 @@ def attempts_at(process: Process, outcome: AttemptOutcome, timeout: float = 2.5)
         sent.append(now)
 
 
-def test_the_delays_of_best_effort() -> None:
-    """1, 2, 4 … 256, 500 ms, until one would reach the deadline: it waits for that, and is over."""
+def test_delays_of_best_effort() -> None:
+    """The delays are 1, 2, 4 … 256, 500 ms; a delay that would pass the deadline is cut and ends the operation."""
     for outcome in (AttemptOutcome.REFUSED, AttemptOutcome.THROTTLED, AttemptOutcome.CLOSED, AttemptOutcome.DENIED):
         sent, ended = attempts_at(best_effort(Fleet(), random.Random(1)), outcome)
         delays = [round((later - earlier) * 1000) for earlier, later in pairwise(sent)]
@@ -45,8 +45,8 @@ def test_the_delays_of_best_effort() -> None:
         assert 2.5 == pytest.approx(ended)
 
 
-def test_a_write_whose_connection_closed_is_over() -> None:
-    """It may have been applied; one that was turned away was not."""
+def test_write_ends_when_its_connection_closes() -> None:
+    """A write whose connection closed may have been applied and fails; a throttled or refused one is retried."""
     process = best_effort(Fleet(idempotent=False), random.Random(1))
 
     assert ([0.0], 0.0) == attempts_at(process, AttemptOutcome.CLOSED)
@@ -54,8 +54,8 @@ def test_a_write_whose_connection_closed_is_over() -> None:
     assert len(attempts_at(process, AttemptOutcome.REFUSED)[0]) > 9
 
 
-def test_silence_is_over_with_the_deadline() -> None:
-    """Whether there is a machine by then or not; a Couchbase client has no timeout for one attempt."""
+def test_silence_ends_at_the_deadline() -> None:
+    """An operation without a response ends at its deadline, before or after a retry; attempts have no timeout."""
     process = best_effort(Fleet(), random.Random(1))
     first, second = process(0.0, 2.5), process(0.0, 2.5)
     first.expire(2.5)
@@ -75,38 +75,38 @@ NOT_APPLIED = {
     AttemptOutcome.CONFLICT,
     AttemptOutcome.REFUSED,
 }
-"""What an operation may be tried again after even where it must not be applied twice."""
+"""Outcomes after which a retry is safe even if the operation is not idempotent."""
 RETRIED = {*NOT_APPLIED, AttemptOutcome.CLOSED, AttemptOutcome.TIMED_OUT}
 
 
 def standard(rng: Random, clock: Callable[[], float]) -> StandardRetryStrategy:
-    """Return a strategy whose quota is enough for three retries."""
+    """Return a strategy whose quota pays for three retries."""
     return StandardRetryStrategy(rng=rng, quota_capacity=42)
 
 
 def adaptive(rng: Random, clock: Callable[[], float]) -> AdaptiveRetryStrategy:
-    """Return one that learns a rate."""
+    """Return a strategy that adapts its rate."""
     return AdaptiveRetryStrategy(rng=rng, clock=clock)
 
 
 def quota(process: SmithyProcess) -> int:
-    """Return what is left of a process's quota."""
+    """Return the rest of a process's quota."""
     assert isinstance(process.strategy, StandardRetryStrategy)
     return process.strategy.available_quota()
 
 
 @rows("outcome", [outcome for outcome in AttemptOutcome if outcome is not AttemptOutcome.ANSWERED])
 @rows("idempotent", [True, False])
-def test_what_is_retried(outcome: AttemptOutcome, idempotent: bool) -> None:
-    """What a retry can help; and of writes only what was certainly not applied."""
+def test_retried_outcomes(outcome: AttemptOutcome, idempotent: bool) -> None:
+    """Each failure that a retry may fix is retried; for a write, only if it was certainly not applied."""
     process = SmithyProcess(standard, Fleet(idempotent=idempotent), random.Random(1))
     expected = outcome in (RETRIED if idempotent else NOT_APPLIED)
 
     assert expected is (SmithyCall(process, 0.0, 9.0).fail(outcome, 0.0) is not None)
 
 
-def test_a_success_gives_back() -> None:
-    """What the last attempt took from the quota that the process shares."""
+def test_success_refunds_the_last_attempt() -> None:
+    """A success returns what its last attempt took from the quota of the process."""
     process = SmithyProcess(standard, Fleet(), random.Random(1))
     first, second = SmithyCall(process, 0.0, 9.0), SmithyCall(process, 0.0, 9.0)
     resume_at = first.fail(AttemptOutcome.REFUSED, 0.0)
@@ -120,8 +120,8 @@ def test_a_success_gives_back() -> None:
 
 
 @pytest.mark.parametrize(("outcome", "cost"), [(AttemptOutcome.REFUSED, 5), (AttemptOutcome.TIMED_OUT, 10)])
-def test_a_timeout_is_told_as_one(outcome: AttemptOutcome, cost: int) -> None:
-    """By the numbers of 2020 its retry costs twice as much."""
+def test_timeout_costs_twice_as_much(outcome: AttemptOutcome, cost: int) -> None:
+    """With the numbers of 2020, a retry after a timeout costs twice as much."""
     process = SmithyProcess(
         lambda rng, clock: StandardRetryStrategy(rng=rng, numbers=AwsRetryNumbers.OF_2020, quota_capacity=100),
         Fleet(timeout=99.0),
@@ -132,8 +132,8 @@ def test_a_timeout_is_told_as_one(outcome: AttemptOutcome, cost: int) -> None:
     assert 100 - cost == quota(process)
 
 
-def test_a_delay_beyond_the_deadline_is_no_retry() -> None:
-    """The operation is over at once, and what it took goes back."""
+def test_delay_after_the_deadline_is_no_retry() -> None:
+    """An operation whose next delay would pass the deadline ends immediately, and the quota gets its cost back."""
     process = SmithyProcess(standard, Fleet(), random.Random(1))
 
     assert SmithyCall(process, 0.0, 0.001).fail(AttemptOutcome.THROTTLED, 0.0) is None
@@ -141,7 +141,7 @@ def test_a_delay_beyond_the_deadline_is_no_retry() -> None:
 
 
 def test_first_attempts_wait_for_the_rate() -> None:
-    """Of an adaptive strategy that was throttled; who has no time for that long sends nothing."""
+    """After throttling, first attempts wait for the adaptive rate; one whose deadline is earlier is never sent."""
     process = SmithyProcess(adaptive, Fleet(timeout=0.5), random.Random(1))
     throttled = SmithyCall(process, 0.0, 9.0)
     at_once = throttled.begin(0.0)
@@ -157,8 +157,8 @@ def test_first_attempts_wait_for_the_rate() -> None:
     assert not hasty.resume(1.1)
 
 
-def test_who_leaves_unsent_gives_the_place_back() -> None:
-    """So that the next operation waits as long as the last before it, and not for one that is gone."""
+def test_unsent_operation_releases_its_slot() -> None:
+    """An operation that ends unsent releases its slot, so the next one waits no longer than the one before."""
     process = SmithyProcess(adaptive, Fleet(), random.Random(1))
     SmithyCall(process, 0.0, 9.0).fail(AttemptOutcome.THROTTLED, 1.0)
     hasty, before = SmithyCall(process, 1.0, 1.1), SmithyCall(process, 1.0, 99.0).begin(1.0)
@@ -170,7 +170,7 @@ def test_who_leaves_unsent_gives_the_place_back() -> None:
 
 
 def test_attempts_have_the_timeout_of_the_fleet() -> None:
-    """Or none of their own."""
+    """An attempt has the fleet's attempt timeout, or none if the fleet has none."""
     limited = SmithyCall(SmithyProcess(standard, Fleet(attempt_timeout=0.25), random.Random(1)), 0.0, 9.0)
     unlimited = SmithyCall(SmithyProcess(standard, Fleet(), random.Random(1)), 0.0, 9.0)
 

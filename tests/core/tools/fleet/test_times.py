@@ -1,4 +1,4 @@
-"""Random times: their means, their limits, and what makes no sense."""
+"""Random times: their means, deviations and limits."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ DRAWS = 20_000
         (UniformTime(least=1.0, most=4.0), 2.5, 0.866),
     ],
 )
-def test_what_is_drawn(
+def test_mean_and_deviation_of_draws(
     time: FixedTime | ExponentialTime | NormalTime | UniformTime, mean: float, deviation: float
 ) -> None:
-    """As spread as it says, and never below zero."""
+    """The draws have the given mean and deviation and are never negative."""
     draw = sampler(time, random.Random(1))
     drawn = [draw() for _ in range(DRAWS)]
 
@@ -36,8 +36,8 @@ def test_what_is_drawn(
     assert min(drawn) >= 0.0
 
 
-def test_a_normal_time_has_no_sign() -> None:
-    """Where the mean is zero, half of the draws would be before the beginning."""
+def test_normal_time_is_never_negative() -> None:
+    """Negative draws change their sign, so a mean of zero gives the mean of a half-normal distribution."""
     draw = sampler(NormalTime(mean=0.0, deviation=1.0), random.Random(1))
 
     assert 0.798 == pytest.approx(statistics.mean(draw() for _ in range(DRAWS)), rel=0.03)
@@ -52,8 +52,8 @@ def test_a_normal_time_has_no_sign() -> None:
         (lambda: UniformTime(least=2.0, most=1.0), "most"),
     ],
 )
-def test_nonsense_is_refused(build: Callable[[], object], parameter: str) -> None:
-    """By the name of what is wrong."""
+def test_invalid_value_is_refused(build: Callable[[], object], parameter: str) -> None:
+    """An invalid value raises InvalidArgumentException with the parameter's name."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         build()
 

@@ -1,4 +1,4 @@
-"""An operation of a fleet under Couchbase's rules and a token strategy: both decide, and the quota is shared."""
+"""Operations of a fleet under Couchbase's rules and a token strategy: both decide, and operations share the quota."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def clients(book: TokenBook, *, idempotent: bool = True) -> Process:
     return make_process(Fleet(idempotent=idempotent), random.Random(1))
 
 
-def test_the_strategy_permits_as_many_retries_as_it_has() -> None:
-    """And says how far apart."""
+def test_strategy_decides_number_and_delay_of_retries() -> None:
+    """The token strategy decides how many retries there are and how long each waits."""
     book = TokenBook(retries=2, delay=0.25)
 
     assert ([0.0, 0.25, 0.5], 0.5) == attempts_at(clients(book), AttemptOutcome.THROTTLED)
@@ -28,24 +28,24 @@ def test_the_strategy_permits_as_many_retries_as_it_has() -> None:
 
 
 @pytest.mark.parametrize("outcome", [AttemptOutcome.DENIED, AttemptOutcome.CLOSED])
-def test_the_rules_come_first(outcome: AttemptOutcome) -> None:
-    """A terminal reason is not retried, and neither is a write that may have been applied."""
+def test_couchbase_rules_come_first(outcome: AttemptOutcome) -> None:
+    """A terminal reason, or a write that may have been applied, fails without consulting the token strategy."""
     book = TokenBook()
 
     assert ([0.0], 0.0) == attempts_at(clients(book, idempotent=False), outcome)
     assert [] == book.errors
 
 
-def test_a_delay_beyond_the_deadline_gives_the_token_back() -> None:
-    """The operation waits for its deadline without it."""
+def test_delay_after_the_deadline_abandons_the_token() -> None:
+    """If the delay would pass the deadline, the operation abandons its token and ends at the deadline."""
     book = TokenBook(retries=1, delay=60.0)
 
     assert ([0.0], 2.5) == attempts_at(clients(book), AttemptOutcome.REFUSED)
     assert (["renewed", "abandoned"], 1) == (book.ends, book.left)
 
 
-def test_a_success_is_recorded_and_silence_is_not() -> None:
-    """Each operation has a token of its own."""
+def test_success_is_recorded_and_silence_is_not() -> None:
+    """A success is recorded with the operation's own token; an operation without a response records nothing."""
     book = TokenBook()
     process = clients(book)
     process(0.0, 2.5).succeed(0.1)
@@ -56,8 +56,8 @@ def test_a_success_is_recorded_and_silence_is_not() -> None:
     assert ["recorded", None] == book.ends
 
 
-def test_a_first_attempt_is_held_back_until_its_deadline_at_most() -> None:
-    """Whoever leaves unsent gives the place back."""
+def test_first_attempt_waits_until_its_deadline() -> None:
+    """A first attempt waits at most until its deadline; an operation that ends unsent abandons its token."""
     book = TokenBook(first_delay=1.0)
     process = clients(book)
     late, in_time = process(0.0, 0.5), process(0.0, 2.5)

@@ -1,4 +1,4 @@
-"""One question of each kind, complete and understood, for tests to change; and what else may stand in its fields."""
+"""One complete question of each kind, for tests to change, and further values for its fields."""
 
 from __future__ import annotations
 

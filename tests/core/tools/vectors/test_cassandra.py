@@ -1,4 +1,4 @@
-"""Questions about Cassandra: each has its answer, or says which field is wrong."""
+"""Questions about Cassandra: each has an answer, or an error that names the invalid field."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triclinium_core.tools.vectors.questions import answer
 
 
 def verdict(decision: str, consistency: str | None = None) -> dict[str, object]:
-    """Return the answer about a verdict."""
+    """Return the answer for a verdict."""
     return {"decision": decision, "consistency": consistency}
 
 
@@ -28,13 +28,13 @@ def verdict(decision: str, consistency: str | None = None) -> dict[str, object]:
         (sample_questions.ERROR_RESPONSE | {"error": "Heartbeat"}, verdict("RETRY_NEXT")),
     ],
 )
-def test_other_names(question: dict[str, object], expected: dict[str, object]) -> None:
-    """Policies and errors by all their names; one that is not known, or not of this kind, is any other."""
+def test_other_names_of_policies_and_errors(question: dict[str, object], expected: dict[str, object]) -> None:
+    """Policies and errors are known by all their names; an unknown error, or one of another kind, is a generic one."""
     assert expected == answer(question)
 
 
 def failed(error: str, *errors: list[str], retries: int = 0, execution: int = 0) -> dict[str, object]:
-    """Return the answer about a request that failed."""
+    """Return the answer for a request that failed."""
     return {
         "error": error,
         "execution_info_errors": list(errors),
@@ -45,7 +45,7 @@ def failed(error: str, *errors: list[str], retries: int = 0, execution: int = 0)
 
 
 def succeeded(coordinator: str, *errors: list[str], result: str = "rows", retries: int = 0) -> dict[str, object]:
-    """Return the answer about a request that succeeded."""
+    """Return the answer for a request that succeeded."""
     return {
         "result": result,
         "coordinator": coordinator,
@@ -92,12 +92,12 @@ def succeeded(coordinator: str, *errors: list[str], result: str = "rows", retrie
     ],
 )
 def test_requests(changes: dict[str, object], expected: dict[str, object]) -> None:
-    """The end of the request, what was met on the way, and the counts, with the names of the script."""
+    """The answer has the result of the request, the errors on the way and the counts, with the script's names."""
     assert expected == answer(sample_questions.REQUEST | changes)
 
 
-def test_a_policy_that_must_not_be_asked() -> None:
-    """Asking it is an error, which says about what it was asked."""
+def test_null_verdict_forbids_consulting_the_policy() -> None:
+    """With a null verdict, a policy that is consulted is an error, which names the failure."""
     with pytest.raises(MalformedQuestion) as caught:
         answer(sample_questions.REQUEST | {"verdict": None})
 
@@ -146,7 +146,7 @@ def test_a_policy_that_must_not_be_asked() -> None:
     ],
 )
 def test_refuses(question: dict[str, object], message: str) -> None:
-    """The text says which field is wrong, and what it should be."""
+    """The error names the invalid field and its expected value."""
     with pytest.raises(MalformedQuestion) as caught:
         answer(question)
 
@@ -180,7 +180,7 @@ STEPS = st.tuples(st.sampled_from(["n1", "n2", "n3"]), st.sampled_from(ANSWERS))
     decision=st.sampled_from([None, "RETRY_SAME", "RETRY_NEXT", "RETHROW", "IGNORE"]),
 )
 def test_any_script_is_played_or_refused(script: list[list[str]], idempotent: bool, decision: str | None) -> None:
-    """It ends with a result or an error, and nobody but a node of the script is named."""
+    """Each script ends with a result or an error, or is refused; an answer names only nodes of the script."""
     try:
         answered = answer(sample_questions.REQUEST | {"script": script, "idempotent": idempotent, "verdict": decision})
     except MalformedQuestion as error:

@@ -1,4 +1,4 @@
-"""Scripts of what each node answers in turn, played to the request machine."""
+"""Scripts of each node's responses, played to the request machine."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from triclinium_core.tools.vectors.cassandra_script import FixedPolicy, Unusable
 
 
 def end_of(verdict: cassandra.RetryVerdict | None, *script: tuple[str, str], idempotent: bool = True) -> object:
-    """Return how a request ends whose policy always answers ``verdict``."""
+    """Return the result of a request whose policy always returns ``verdict``."""
     return play(cassandra.CassandraRequest(policy=FixedPolicy(verdict), idempotent=idempotent), script)
 
 
 @rows("text", ["rows", " Rows ", "empty"])
 def test_results(text: str) -> None:
-    """They are handed on by name."""
+    """A result has the script's name for it."""
     assert cassandra.ResultReceived(7, text.strip().lower()) == read_answer(text).event(7, b"")
 
 
@@ -36,7 +36,7 @@ def test_results(text: str) -> None:
     ],
 )
 def test_aborts(text: str, kind: type[errors.CassandraError], handed_over: int | None) -> None:
-    """Why there is no answer, and whether anything was sent; the error has the script's name as its note."""
+    """An abort has its reason and the number of bytes sent; the error has the script's name as its note."""
     event = read_answer(text).event(7, b"")
 
     assert isinstance(event, cassandra.AttemptAborted)
@@ -56,7 +56,7 @@ def test_aborts(text: str, kind: type[errors.CassandraError], handed_over: int |
     ],
 )
 def test_errors(text: str, kind: type[errors.CassandraError]) -> None:
-    """They come from the coordinator, and have the script's name as their note."""
+    """An error comes from the coordinator and has the script's name as its note."""
     event = read_answer(text).event(7, b"")
 
     assert isinstance(event, cassandra.ErrorReceived)
@@ -71,7 +71,7 @@ def test_errors(text: str, kind: type[errors.CassandraError]) -> None:
     ],
 )
 def test_write_timeouts(text: str, write_type: cassandra.WriteType) -> None:
-    """They say what kind of write it was."""
+    """A write timeout has the write type of the script, by default SIMPLE."""
     event = read_answer(text).event(7, b"")
 
     assert isinstance(event, cassandra.ErrorReceived)
@@ -79,8 +79,8 @@ def test_write_timeouts(text: str, write_type: cassandra.WriteType) -> None:
     assert write_type is event.error.write_type
 
 
-def test_other_answers() -> None:
-    """No connection, no answer at all, and the two answers to a PREPARE."""
+def test_other_responses() -> None:
+    """A missed connection, a timeout and two responses to a PREPARE each give their event."""
     assert cassandra.ConnectionMissed(7) == read_answer("NodeUnavailable").event(7, b"")
     assert cassandra.TimerFired() == read_answer("timeout").event(7, b"")
     assert cassandra.StatementPrepared(7, b"id") == read_answer("prepared").event(7, b"id")
@@ -90,16 +90,16 @@ def test_other_answers() -> None:
 @rows(
     "text", ["", "row", "(abort)", "ReadTimeout(SIMPLE)", "WriteTimeout(FAST)", "rows(1)", "Foo", "Foo(prepare)", "a(b"]
 )
-def test_refuses_what_is_no_answer(text: str) -> None:
-    """The text says which it is, and what there is."""
+def test_refuses_an_unknown_response(text: str) -> None:
+    """The error quotes the unknown text and lists the known forms."""
     with pytest.raises(UnusableScript) as caught:
         read_answer(text)
 
     assert str(caught.value).startswith(f"{text!r} is not known; an answer is rows, ")
 
 
-def test_each_node_gives_its_answers_in_order() -> None:
-    """The plan is the nodes in the order in which they first occur; what is left goes unused."""
+def test_each_node_responds_in_order() -> None:
+    """The plan has the nodes in the order of their first occurrence; responses that are left over are not used."""
     end = end_of(
         cassandra.RETRY_NEXT, ("a", "Overloaded"), ("b", "ServerError"), ("a", "rows"), ("c", "rows"), ("c", "INVALID")
     )
@@ -111,8 +111,8 @@ def test_each_node_gives_its_answers_in_order() -> None:
     ]
 
 
-def test_the_same_node_is_asked_again() -> None:
-    """Its next answer may stand anywhere behind."""
+def test_same_node_is_retried() -> None:
+    """A retry on the same node gets that node's next response, wherever it is in the script."""
     end = end_of(cassandra.RETRY_SAME, ("a", "Overloaded"), ("b", "rows"), ("a", "empty"))
 
     assert isinstance(end, cassandra.Complete)
@@ -131,8 +131,8 @@ def test_the_same_node_is_asked_again() -> None:
         (["ServerError"], errors.ServerError),
     ],
 )
-def test_a_node_that_does_not_know_the_statement(answers: list[str], expected: type) -> None:
-    """It has prepared it, unless its next answer is one to a PREPARE."""
+def test_node_without_the_statement(answers: list[str], expected: type) -> None:
+    """A node without the statement prepares it, except if its next response in the script is one to a PREPARE."""
     end = end_of(cassandra.RETHROW, ("a", "UNPREPARED"), *(("a", answer) for answer in answers))
 
     assert expected is type(end.error if isinstance(end, cassandra.Fail) else end)
@@ -147,8 +147,8 @@ def test_a_node_that_does_not_know_the_statement(answers: list[str], expected: t
         ([("a", "rows"), ("b", "?")], "'?' is not known"),
     ],
 )
-def test_refuses_a_script_that_does_not_fit(script: list[tuple[str, str]], message: str) -> None:
-    """An answer is missing, or nobody asked for it."""
+def test_refuses_an_unplayable_script(script: list[tuple[str, str]], message: str) -> None:
+    """A script with a missing response, or with one to a request that was never made, is refused."""
     with pytest.raises(UnusableScript) as caught:
         end_of(cassandra.RETRY_SAME, *script)
 

@@ -1,4 +1,4 @@
-"""Questions about Couchbase: each has its answer, or says which field is wrong."""
+"""Questions about Couchbase: each has an answer, or an error that names the invalid field."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ MAPPED = sample_questions.DECIDE | {
         (sample_questions.CAP | {"requested_delay_ms": 0.1, "timeout_ms": 0.3}, {"delay_ms": 0.1, "dispatches": True}),
     ],
 )
-def test_what_the_laid_down_decisions_do_not_ask(question: dict[str, object], expected: dict[str, object]) -> None:
-    """The whole answer, for fields that are null, that contradict each other, or that are out of all bounds."""
+def test_questions_outside_the_recorded_decisions(question: dict[str, object], expected: dict[str, object]) -> None:
+    """Questions with null, contradictory or extreme fields have the expected answers."""
     assert expected == answer(MappingProxyType(question))
 
 
@@ -91,7 +91,7 @@ def test_what_the_laid_down_decisions_do_not_ask(question: dict[str, object], ex
     ],
 )
 def test_refuses(question: dict[str, object], message: str) -> None:
-    """The text says which field is wrong, and what it should be; how each kind of field is read is tested by itself."""
+    """The error names the invalid field and its expected value; test_fields.py tests each kind of field."""
     with pytest.raises(MalformedQuestion) as caught:
         answer(question)
 
@@ -99,8 +99,8 @@ def test_refuses(question: dict[str, object], message: str) -> None:
 
 
 @given(entry=sample_questions.ENTRIES, attempt=st.integers(0, 10**6), elapsed_ms=st.integers(0, 3000))
-def test_no_schedule_escapes_the_deadline(entry: dict[str, object], attempt: int, elapsed_ms: int) -> None:
-    """Whatever an error map asks for, no delay passes the deadline."""
+def test_no_schedule_passes_the_deadline(entry: dict[str, object], attempt: int, elapsed_ms: int) -> None:
+    """No delay of an error map's schedule passes the deadline."""
     question = sample_questions.DECIDE | {
         "strategy": "error_map",
         "reason": "KV_ERROR_MAP_RETRY_INDICATED",

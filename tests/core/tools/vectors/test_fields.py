@@ -1,4 +1,4 @@
-"""The fields of a question: what is understood, and what is said of the rest."""
+"""Fields of a question: the accepted values, and the errors for all others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Reader = Callable[[Question, str], object]
     ],
 )
 def test_reads(read: Reader, value: object, expected: object) -> None:
-    """A field of the right type and range comes back as it is."""
+    """A field of the right type and range is returned unchanged."""
     assert expected == read(Question({"field": value}), "field")
 
 
@@ -67,7 +67,7 @@ def test_reads(read: Reader, value: object, expected: object) -> None:
     ],
 )
 def test_refuses(read: Reader, value: object, message: str) -> None:
-    """The text says which field it is, what it has, and what it should have."""
+    """The error names the field, its value or type, and the expected one."""
     with pytest.raises(MalformedQuestion) as caught:
         read(Question({"field": value}), "field")
 
@@ -76,14 +76,14 @@ def test_refuses(read: Reader, value: object, message: str) -> None:
 
 @rows("read", [Question.text, read_pet, Question.flag, Question.number, Question.count])
 def test_refuses_a_missing_field(read: Reader) -> None:
-    """The field that is missing is named."""
+    """The error names the missing field."""
     with pytest.raises(MalformedQuestion, match="^field is missing$"):
         read(Question({"other": 1}), "field")
 
 
 @given(status=st.integers(0, 0xFFFF), width=st.integers(1, 8))
 def test_parses_a_status(status: int, width: int) -> None:
-    """Every 16-bit status is understood, in either case and with leading zeros."""
+    """Each 16-bit status is parsed, in either case and with leading zeros."""
     text = f"0x{status:0{width}x}"
 
     assert (status, status) == (parse_status(text, "status"), parse_status(text.upper(), "status"))
@@ -96,8 +96,8 @@ def test_parses_a_status(status: int, width: int) -> None:
         (["0x10000", "0xFFFFFFFF"], "the largest is 0xffff"),
     ],
 )
-def test_refuses_what_is_no_status(texts: list[str], fact: str) -> None:
-    """The text shows how to write one, or names the largest."""
+def test_refuses_an_invalid_status(texts: list[str], fact: str) -> None:
+    """The error shows how to write a status, or names the largest one."""
     for text in texts:
         with pytest.raises(MalformedQuestion) as caught:
             parse_status(text, "events[3]")
@@ -107,12 +107,12 @@ def test_refuses_what_is_no_status(texts: list[str], fact: str) -> None:
 
 
 def test_quotes() -> None:
-    """A short text is quoted whole, a long one is cut."""
+    """A short text is quoted completely; a longer one is cut after 60 characters."""
     assert ["'a\\n'", f"'{'b' * 60}'", f"'{'c' * 60}'..."] == [quote(text) for text in ("a\n", "b" * 60, "c" * 1000)]
 
 
-def test_each_item_is_read_like_a_field() -> None:
-    """In order, and named by its place."""
+def test_items_are_read_in_order() -> None:
+    """Each item of an array is read like a field, in order."""
     assert [2, 0] == Question({"counts": [2, 0]}).each("counts", "whole numbers", Question.count)
     assert [] == Question({"counts": []}).each("counts", "whole numbers", Question.count)
 
@@ -126,7 +126,7 @@ def test_each_item_is_read_like_a_field() -> None:
     ],
 )
 def test_refuses_items(question: dict[str, object], message: str) -> None:
-    """The text says which of them."""
+    """The error names the item by its index."""
     with pytest.raises(MalformedQuestion) as caught:
         Question(question).each("counts", "whole numbers", Question.count)
 

@@ -1,4 +1,4 @@
-"""Questions as decoded JSON, alone and line by line, whatever family they are of."""
+"""Questions of all families as decoded JSON, alone and line by line."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from triclinium_core.tools.vectors.questions import answer, answer_lines
 
 
 @rows("question", sample_questions.QUESTIONS)
-def test_every_field_is_needed(question: dict[str, object]) -> None:
-    """A question that lacks a field is refused, and the field is named."""
+def test_every_field_is_required(question: dict[str, object]) -> None:
+    """A question without one of its fields is refused, and the error names the field."""
     for name in question:
         with pytest.raises(MalformedQuestion, match=f"^{name} is missing$"):
             answer({key: value for key, value in question.items() if key != name})
 
 
-def test_refuses_what_is_no_object() -> None:
-    """A question is an object."""
+def test_refuses_a_question_that_is_not_an_object() -> None:
+    """A question that is an array is refused."""
     with pytest.raises(MalformedQuestion, match="^a question is an object, not an array$"):
         answer(cast(dict[str, object], ["couchbase"]))
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("encode", [str, str.encode], ids=["text", "bytes"])
-def test_a_byte_order_mark_is_no_part_of_a_question(mark: str, encode: Callable[[str], str | bytes]) -> None:
-    """Editors put one in front of the first line, which may be blank; elsewhere it is part of the line."""
+def test_byte_order_mark_is_ignored(mark: str, encode: Callable[[str], str | bytes]) -> None:
+    """A byte order mark is ignored at the start of the first line, which may be blank, but not in later lines."""
     question = json.dumps(sample_questions.IDEMPOTENT)
     first = [understood for _, understood in answer_lines([encode(mark + question), encode(mark + question)])]
     blank = list(answer_lines([encode(f"{mark}\n")]))
@@ -43,7 +43,7 @@ def test_a_byte_order_mark_is_no_part_of_a_question(mark: str, encode: Callable[
 
 
 def test_lines_are_answered_in_order() -> None:
-    """Each line gets its own answer or error, with its id and number; blank lines get nothing, but count."""
+    """Each line gets its own answer or error, with its id and its line number; blank lines count but get no answer."""
     lines: list[str | bytes] = [
         json.dumps({"id": "first"} | sample_questions.CAP),
         "",
@@ -82,7 +82,7 @@ def test_lines_are_answered_in_order() -> None:
     ids=range(9),
 )
 def test_lines_without_a_usable_id(line: str | bytes, message: str) -> None:
-    """The error has the number of the line, and null for its id."""
+    """The error has the line number and a null id."""
     ((text, understood),) = answer_lines([line])
     found = json.loads(text)
 
@@ -91,7 +91,7 @@ def test_lines_without_a_usable_id(line: str | bytes, message: str) -> None:
 
 
 def test_lines_are_read_one_at_a_time() -> None:
-    """An endless stream is answered as it comes."""
+    """An endless stream of questions is answered line by line."""
     lines = itertools.repeat(json.dumps({"id": 7} | sample_questions.CAP))
 
     answers = list(itertools.islice(answer_lines(lines), 3))
@@ -101,7 +101,7 @@ def test_lines_are_read_one_at_a_time() -> None:
 
 @st.composite
 def nearly_questions(draw: st.DrawFn) -> dict[str, object]:
-    """Return a question of which some fields are replaced, dropped or added."""
+    """Return a question with some fields replaced, added or dropped."""
     question = dict(draw(st.sampled_from(sample_questions.QUESTIONS)))
     for name in draw(st.lists(st.sampled_from([*question, "id", "error_map_entry", "readonly", "events"]), max_size=3)):
         value = draw(
@@ -117,13 +117,13 @@ LINES = st.text() | st.binary() | sample_questions.JSON_VALUES.map(json.dumps) |
 
 
 def refuse_constant(name: str) -> object:
-    """Refuse what Python takes for JSON and nobody else does."""
+    """Refuse constants that Python accepts in JSON but the standard does not."""
     raise AssertionError(name)
 
 
 @given(lines=st.lists(LINES, max_size=5))
-def test_no_line_can_harm(lines: list[str | bytes]) -> None:
-    """Whatever a line holds, it gets one line of true JSON, with an error exactly when it was not understood."""
+def test_every_line_gets_one_json_line(lines: list[str | bytes]) -> None:
+    """Any line gets one line of valid JSON, with an error exactly if the question was not understood."""
     answers = list(answer_lines(lines))
 
     assert len([line for line in lines if line.strip()]) == len(answers)
@@ -135,8 +135,8 @@ def test_no_line_can_harm(lines: list[str | bytes]) -> None:
 
 
 @given(question=nearly_questions())
-def test_answer_raises_nothing_else(question: dict[str, object]) -> None:
-    """A question is answered or malformed, whatever its fields hold."""
+def test_answer_raises_only_malformed_question(question: dict[str, object]) -> None:
+    """Any question has an answer or raises MalformedQuestion."""
     try:
         answered = answer(question)
     except MalformedQuestion as error:

@@ -1,4 +1,4 @@
-"""Questions about Smithy: each has its answer, or says which field is wrong."""
+"""Questions about Smithy: each has an answer, or an error that names the invalid field."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from triclinium_core.tools.vectors.questions import answer
     ],
 )
 def test_backoffs(changes: dict[str, object], expected: list[float]) -> None:
-    """The delays, without the noise of binary fractions."""
+    """The answer lists the delays without binary rounding errors."""
     assert {"delays_s": expected} == answer(BACKOFF | changes)
 
 
 def operation(result: str, attempts: int, *delays: float) -> dict[str, object]:
-    """Return what is answered about one operation."""
+    """Return the answer for one operation."""
     return {"result": result, "attempts": attempts, "delays_s": list(delays)}
 
 
@@ -57,12 +57,12 @@ def operation(result: str, attempts: int, *delays: float) -> dict[str, object]:
     ],
 )
 def test_sequences(changes: dict[str, object], available: int, operations: list[dict[str, object]]) -> None:
-    """What is left of the quota, and of each operation the end, the attempts and the waits between them."""
+    """The answer has the rest of the quota and, for each operation, the result, the attempts and the delays."""
     assert {"available": available, "operations": operations} == answer(SEQUENCE | changes)
 
 
-def test_the_simple_strategy_needs_neither_numbers_nor_quota() -> None:
-    """It has none, and then none is left of it."""
+def test_simple_strategy_needs_no_numbers_or_quota() -> None:
+    """A question about the simple strategy needs no numbers and no quota; its answer has no available quota."""
     question = {key: value for key, value in SEQUENCE.items() if key not in {"numbers", "quota_capacity"}}
 
     answered = answer(question | {"strategy": "simple"})
@@ -102,7 +102,7 @@ def test_the_simple_strategy_needs_neither_numbers_nor_quota() -> None:
     ],
 )
 def test_refuses(question: dict[str, object], message: str) -> None:
-    """The text says which field is wrong, and what it should be."""
+    """The error names the invalid field and its expected value."""
     with pytest.raises(MalformedQuestion) as caught:
         answer(question)
 

@@ -1,4 +1,4 @@
-"""The terminal conditions, told as lines of text."""
+"""Terminal conditions, written as lines of text."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ R = RetryReason
         ([NO_COLLECTION, NO_SCOPE], "kv inventory.people", R.SCOPE_NOT_FOUND),
     ],
 )
-def test_tells_the_reason(events: list[str], operation: str, expected: RetryReason | None) -> None:
-    """The events are heard in order, and the reason is the one that the client's own state gives."""
+def test_returns_the_terminal_reason(events: list[str], operation: str, expected: RetryReason | None) -> None:
+    """The events apply in order, and the reason is the one that the client's own state gives."""
     assert expected is terminal_reason(events, operation)
 
 
@@ -78,7 +78,7 @@ def test_tells_the_reason(events: list[str], operation: str, expected: RetryReas
     ],
 )
 def test_refuses_an_unknown_event(event: str) -> None:
-    """The text names the place of the event and repeats it, and shows what one looks like."""
+    """The error gives the event's index and text, and the expected form."""
     with pytest.raises(MalformedQuestion) as caught:
         terminal_reason([REFUSED, event], "kv_or_http")
 
@@ -87,14 +87,14 @@ def test_refuses_an_unknown_event(event: str) -> None:
 
 @rows("event", ["topology_conn:1 sasl status 20", "bucket:travel select_bucket status 0x"])
 def test_refuses_a_status_that_is_not_hexadecimal(event: str) -> None:
-    """The text names the place of the event and repeats the status."""
+    """The error gives the event's index and the status."""
     with pytest.raises(MalformedQuestion, match=r"^events\[0\] '(20|0x)' is not 0x and"):
         terminal_reason([event], "kv_or_http")
 
 
 @rows("operation", ["", "kv", "kv bucket", "kv inventory", "kv a.b.c", "http", "query now"])
 def test_refuses_an_unknown_operation(operation: str) -> None:
-    """The text repeats the operation and lists the forms."""
+    """The error quotes the operation and lists the expected forms."""
     with pytest.raises(MalformedQuestion) as caught:
         terminal_reason([], operation)
 

@@ -1,4 +1,4 @@
-"""The decisions that are laid down as data: every question, of all three families, is answered as expected."""
+"""Recorded decisions: each question of the three families has the expected answer."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from triclinium_core.tools.vectors.questions import FAMILIES, answer, answer_lin
 
 DATA = Path(__file__).parents[3] / "data"
 DECISIONS = (DATA / "decisions.jsonl").read_text(encoding="utf-8").splitlines()
-"""What is decided; given from outside."""
+"""Decisions that the RFCs and other clients give."""
 FAILURES = (DATA / "failures.jsonl").read_text(encoding="utf-8").splitlines()
-"""What a request fails with; this project's own."""
+"""This project's own decisions on the error that a request fails with."""
 LINES = (*DECISIONS, *FAILURES)
 
 
 def expected_part(expected: dict[str, object], actual: dict[str, object]) -> dict[str, object]:
-    """Return what ``actual`` says of the keys of ``expected``; a key that it lacks stays away."""
+    """Return the part of ``actual`` with the keys of ``expected``, without the keys that ``actual`` lacks."""
     return {key: actual[key] for key in expected if key in actual}
 
 
 @rows("line", LINES)
-def test_decision(line: str) -> None:
-    """The answer has every key that is expected, with the expected value."""
+def test_recorded_decision(line: str) -> None:
+    """The answer has all expected keys with the expected values."""
     question = json.loads(line)
 
     actual = answer(question)
@@ -33,8 +33,8 @@ def test_decision(line: str) -> None:
     assert question["expect"] == expected_part(question["expect"], actual)
 
 
-def test_decisions_as_a_batch() -> None:
-    """Line by line, the batch gives the same answers, each with its question's id."""
+def test_recorded_decisions_as_a_batch() -> None:
+    """The batch gives the same answers line by line, each with its question's id."""
     questions = [json.loads(line) for line in LINES]
 
     answers = list(answer_lines(LINES))
@@ -44,8 +44,8 @@ def test_decisions_as_a_batch() -> None:
     ]
 
 
-def test_every_kind_of_question_is_there() -> None:
-    """The files have not shrunk: this many questions of each kind are asked, and no kind goes unasked."""
+def test_every_kind_of_question_is_recorded() -> None:
+    """The files have the expected number of questions of each kind, and no kind is missing."""
     asked = Counter((question["family"], question["ask"]) for question in map(json.loads, LINES))
 
     assert {
@@ -64,7 +64,7 @@ def test_every_kind_of_question_is_there() -> None:
 
 
 def test_every_reason_has_each_end() -> None:
-    """For each reason the class is laid down of a refusal, unless none is possible, and of a timeout, early and late."""
+    """The files have, for each reason, the errors of a refusal, if possible, and of early and late timeouts."""
     ends: dict[str, set[str]] = {"refused": set(), "late": set(), "cut": set(), "timeout": set()}
     for question in map(json.loads, FAILURES):
         end = question["id"].partition("-")[0]

@@ -1,4 +1,4 @@
-"""Nodes that cannot be reached, and nodes that take their time."""
+"""Cut and slow connections of fake nodes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from triclinium_core.testing.fakes.cluster.outbox import HangUp, NodeAction, Sen
 from triclinium_core.testing.fakes.faults import delay, refuse_connection
 
 ASK = encode_request(Opcode.SASL_LIST_MECHS, opaque=7)
-"""A question that every node answers everybody."""
+"""A request that every node answers, also without authentication."""
 
 
 def connections_of(actions: list[NodeAction]) -> list[int]:
-    """Return where replies go."""
+    """Return the connections to which the actions send replies."""
     return [action.connection for action in actions if isinstance(action, SendReply)]
 
 
@@ -34,8 +34,8 @@ def node() -> FakeNode:
     return node
 
 
-def test_nothing_moves_on_a_cut_connection(node: FakeNode) -> None:
-    """What a client sends is not looked at before the cut is healed, and then it is answered, in its order."""
+def test_cut_connection_moves_nothing(node: FakeNode) -> None:
+    """Bytes on a cut connection are processed only when the cut is healed, and then in order."""
     node.network.cut(None)
     held = [node.bytes_received(1, ASK[:10], 0.0), node.bytes_received(1, ASK[10:], 1.0)]
 
@@ -48,8 +48,8 @@ def test_nothing_moves_on_a_cut_connection(node: FakeNode) -> None:
     assert [2.0] == [command.now for command in node.command_log]
 
 
-def test_some_are_cut_off_and_others_are_not(node: FakeNode) -> None:
-    """The numbers say who; a later cut adds to an earlier one, and everybody is healed together."""
+def test_cut_of_some_connections(node: FakeNode) -> None:
+    """A cut applies to the given connections; later cuts add to it, and ``heal`` ends all of them."""
     node.network.cut([1])
     other = node.bytes_received(2, ASK, 0.0)
     node.bytes_received(1, ASK, 0.0)
@@ -61,8 +61,8 @@ def test_some_are_cut_off_and_others_are_not(node: FakeNode) -> None:
     assert [1, 2] == connections_of([*node.time_passed(0.0)])
 
 
-def test_replies_are_held_back_too(node: FakeNode) -> None:
-    """A reply that was on its way when the cut came arrives when it is over."""
+def test_cut_holds_back_replies(node: FakeNode) -> None:
+    """A reply that is due during a cut arrives when the cut is healed."""
     node.faults.next(Opcode.SASL_LIST_MECHS, delay(1.0))
     node.bytes_received(1, ASK, 0.0)
     node.network.cut(None)
@@ -75,8 +75,8 @@ def test_replies_are_held_back_too(node: FakeNode) -> None:
     assert [] == node.time_passed(4.0)
 
 
-def test_who_gives_up_gets_nothing(node: FakeNode) -> None:
-    """Neither what the client sent nor what it was due, nor the cut, passes to a connection of the same number."""
+def test_closed_connection_gets_nothing(node: FakeNode) -> None:
+    """Held-back bytes and cuts do not pass to a new connection with the same number."""
     node.faults.next(Opcode.SASL_LIST_MECHS, delay(1.0))
     node.bytes_received(1, ASK, 0.0)
     node.network.cut(None)
@@ -96,8 +96,8 @@ def test_who_gives_up_gets_nothing(node: FakeNode) -> None:
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_who_connects_meanwhile_waits(node: FakeNode, is_killed: bool) -> None:
-    """A connection to a node that nobody reaches is made, as far as the client can tell; its death is heard of later."""
+def test_connecting_during_a_cut(node: FakeNode, is_killed: bool) -> None:
+    """A connect to a cut node seems to succeed; the end of a node killed meanwhile shows when the cut is healed."""
     node.network.cut(None)
     node.faults.next(None, refuse_connection())
     if is_killed:
@@ -114,7 +114,7 @@ def test_who_connects_meanwhile_waits(node: FakeNode, is_killed: bool) -> None:
 
 
 def test_notifications_are_held_back() -> None:
-    """A client learns of a new map when it is reached again."""
+    """A notification of a new map arrives when the cut is healed."""
     node = FakeNode()
     features = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
     ready_client(node, connection=1, features=features)
@@ -126,8 +126,8 @@ def test_notifications_are_held_back() -> None:
     assert [1] == connections_of([*node.time_passed(0.0)])
 
 
-def test_a_slow_node_answers_late() -> None:
-    """Every command by so much, beyond the delay of a fault; the command itself is applied at once."""
+def test_slow_node_replies_late() -> None:
+    """A slow node delays every reply, in addition to a fault's delay, but applies the command immediately."""
     node = FakeNode()
     client = ready_client(node)
     node.network.slow_down(0.5)
@@ -141,14 +141,14 @@ def test_a_slow_node_answers_late() -> None:
 
 
 @pytest.mark.parametrize("seconds", [-1, math.nan, 1e300, "1", True])
-def test_no_node_is_slower_than_that(seconds: float) -> None:
-    """A delay is a duration."""
+def test_invalid_slowness(seconds: float) -> None:
+    """A slowness that is not a valid duration raises InvalidArgumentException."""
     with pytest.raises(errors.InvalidArgumentException, match="seconds="):
         FakeNode().network.slow_down(seconds)
 
 
-def test_the_whole_cluster_names_its_nodes() -> None:
-    """Nodes are cut off, reached again and slowed down by their place; those beside them are not."""
+def test_network_of_a_cluster() -> None:
+    """A cluster cuts, heals and slows down nodes by index, and leaves the others unchanged."""
     nodes = FakeNodes(nodes=2)
     rung: list[bool] = []
     nodes.set_alarm(lambda: rung.append(True))

@@ -1,4 +1,4 @@
-"""The node as a machine: bytes and time in, actions out, and what happens when a fault strikes."""
+"""The node as a state machine: bytes and time in, actions out, with and without faults."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from triclinium_core.testing.fakes.faults import delay
 STORE = bytes(8)
 
 QUESTION = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
-"""Which anybody may ask."""
+"""A request that a node answers without authentication."""
 
 
 def write(client: NodeClient, value: bytes = b"1") -> Sequence[NodeAction]:
-    """Return what the node orders when this client writes the document "ada"."""
+    """Return the node's actions for this client's write of the document "ada"."""
     data = client.encode_of(Opcode.SET, "ada", extras=STORE, value=value)
     return client.node.bytes_received(client.connection, data, client.now)
 
 
 def value_of(node: FakeNode) -> bytes | None:
-    """Return what is stored under "ada"."""
+    """Return the value of the document "ada"."""
     document = node.documents.get("default", "ada")
     return None if document is None else document.value
 
@@ -58,8 +58,8 @@ def value_of(node: FakeNode) -> bytes | None:
         (delay(1.0), True, False, False, Status.SUCCESS),
     ],
 )
-def test_a_fault_strikes(fault: faults.Fault, applies: bool, sends: bool, hangs_up: bool, logged: int | None) -> None:
-    """Each applies the command or not, answers or not, hangs up or not; what is logged is what a client can read."""
+def test_fault_strikes(fault: faults.Fault, applies: bool, sends: bool, hangs_up: bool, logged: int | None) -> None:
+    """Each fault applies the command or not, replies or not, and closes or not; the log has the readable status."""
     client = ready_client()
     client.node.faults.next(Opcode.SET, fault)
 
@@ -71,8 +71,8 @@ def test_a_fault_strikes(fault: faults.Fault, applies: bool, sends: bool, hangs_
     assert (fault, applies, logged) == (command.fault, command.applied, command.status)
 
 
-def test_sends_a_status_as_it_is() -> None:
-    """Status, body and datatype of a forged reply are those given, whatever was negotiated."""
+def test_status_fault_is_sent_unchanged() -> None:
+    """A status fault's reply has the given status, body and datatype, regardless of the negotiated features."""
     client = ready_client(features=[])
     client.node.faults.next(None, faults.status(0x7FF2, body=b"anything", datatype=0xFF))
     reply = client.ask_of(Opcode.GET, "ada")
@@ -81,8 +81,8 @@ def test_sends_a_status_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("with_config", [True, False])
-def test_answers_not_my_vbucket_with_or_without_a_config(with_config: bool) -> None:
-    """The config comes each time it is asked for, also where the client wants none twice."""
+def test_not_my_vbucket_with_or_without_config(with_config: bool) -> None:
+    """The fault's reply has the config each time, or never, even if the client negotiated deduplication."""
     client = ready_client()
     client.hello([*client.features, HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP])
     client.node.faults.always(None, faults.not_my_vbucket(with_config))
@@ -95,8 +95,8 @@ def test_answers_not_my_vbucket_with_or_without_a_config(with_config: bool) -> N
 
 
 @pytest.mark.parametrize("bytes_sent", [0, 1, 12, 24, 39, 40, 1000])
-def test_hangs_up_mid_reply(bytes_sent: int) -> None:
-    """As many bytes of the reply as asked for are sent, but never all of them."""
+def test_closes_mid_reply(bytes_sent: int) -> None:
+    """The node sends the given number of bytes of a reply, but never all of them, and closes."""
     client = ready_client()
     (expected,) = write(ready_client())
     assert isinstance(expected, SendReply)
@@ -110,7 +110,7 @@ def test_hangs_up_mid_reply(bytes_sent: int) -> None:
 
 
 def test_garbles_every_byte() -> None:
-    """What is garbled is no frame, and inverted once more it is the reply."""
+    """A garbled reply is not a frame; with inverted bytes it is the real reply."""
     client = ready_client()
     (expected,) = write(ready_client())
     client.node.faults.next(Opcode.SET, faults.garble())
@@ -125,7 +125,7 @@ def test_garbles_every_byte() -> None:
 
 @pytest.mark.parametrize(("announced", "is_malformed"), [(0xFFFF_FFFF, True), (15, True), (17, False)])
 def test_announces_a_wrong_length(announced: int, is_malformed: bool) -> None:
-    """The header says another length: impossible, too short for the extras, or longer than what comes."""
+    """The header has another length: impossible, too short for the extras, or longer than the body."""
     client = ready_client()
     client.node.faults.next(Opcode.SET, faults.wrong_length(announced=announced))
     (action,) = write(client)
@@ -139,8 +139,8 @@ def test_announces_a_wrong_length(announced: int, is_malformed: bool) -> None:
 @pytest.mark.parametrize(
     "opcode", [Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH, Opcode.SASL_STEP]
 )
-def test_the_connection_is_lost_during_bootstrap(opcode: Opcode) -> None:
-    """Naming a command of the bootstrap ends the connection there, whatever its state."""
+def test_connection_lost_during_bootstrap(opcode: Opcode) -> None:
+    """A fault for a bootstrap command closes the connection there, in any state of the connection."""
     client = NodeClient(FakeNode())
     client.node.faults.next(opcode, faults.hang_up())
     parts = {} if opcode is Opcode.HELLO else {"key": b"SCRAM-SHA1", "value": b"x"}
@@ -149,8 +149,8 @@ def test_the_connection_is_lost_during_bootstrap(opcode: Opcode) -> None:
     assert client.is_hung_up
 
 
-def test_after_hanging_up_nothing_is_heard() -> None:
-    """Commands behind the one that ended the connection are neither answered nor logged."""
+def test_closed_connection_is_ignored() -> None:
+    """Commands after the one that closed the connection are neither answered nor logged."""
     client = ready_client()
     commands = len(client.node.command_log)
     client.node.faults.next(Opcode.NOOP, faults.hang_up())
@@ -163,8 +163,8 @@ def test_after_hanging_up_nothing_is_heard() -> None:
     client.node.connection_lost(1, 0.0)
 
 
-def test_holds_a_reply_back() -> None:
-    """The command is applied at once; the reply comes when it is due, and the node says when that is."""
+def test_delayed_reply() -> None:
+    """A delayed command is applied immediately; its reply is sent at the node's wakeup."""
     client = ready_client()
     client.now = 10.0
     client.node.faults.next(Opcode.SET, delay(0.25))
@@ -178,8 +178,8 @@ def test_holds_a_reply_back() -> None:
 
 
 @pytest.mark.parametrize(("is_unordered", "order"), [(True, [3, 2, 1]), (False, [1, 2, 3])])
-def test_delayed_replies_come_in_order_unless_granted_otherwise(is_unordered: bool, order: list[int]) -> None:
-    """Without unordered execution one slow reply holds back those behind it."""
+def test_delayed_replies_keep_their_order(is_unordered: bool, order: list[int]) -> None:
+    """A delayed reply holds back later ones, except with unordered execution."""
     client = ready_client(without=[] if is_unordered else [HelloFeature.UNORDERED_EXECUTION])
     client.node.faults.next(Opcode.NOOP, delay(2.0))
     client.node.faults.next(Opcode.NOOP, delay(1.0))
@@ -193,8 +193,8 @@ def test_delayed_replies_come_in_order_unless_granted_otherwise(is_unordered: bo
     assert (1 if is_unordered else 0, 1.0 if is_unordered else 2.0) == (at_once, first_wakeup)
 
 
-def test_replies_due_together_come_in_the_order_of_their_commands() -> None:
-    """Nothing overtakes at the same instant."""
+def test_simultaneous_replies_keep_their_order() -> None:
+    """Replies due at the same time are sent in the order of their commands."""
     client = ready_client()
     client.node.faults.always(Opcode.NOOP, delay(1.0))
     base = client.opaque
@@ -203,8 +203,8 @@ def test_replies_due_together_come_in_the_order_of_their_commands() -> None:
     assert [1, 2, 3, 4, 5] == [reply.opaque - base for reply in client.wait(1.0)]
 
 
-def test_what_is_due_is_sent_first() -> None:
-    """A driver that comes late with bytes still gets the replies in the order of time."""
+def test_due_replies_are_sent_first() -> None:
+    """A reply that is overdue when bytes arrive is sent before their reply."""
     client = ready_client()
     client.node.faults.next(Opcode.NOOP, delay(1.0))
     base = client.opaque
@@ -214,8 +214,8 @@ def test_what_is_due_is_sent_first() -> None:
     assert [1, 2] == [reply.opaque - base for reply in client.send(client.encode(Opcode.NOOP))]
 
 
-def test_a_lost_connection_is_due_nothing() -> None:
-    """Replies held back for a connection that is gone are not sent, those of another still are."""
+def test_lost_connection_gets_no_reply() -> None:
+    """Delayed replies of a lost connection are dropped; those of others are sent."""
     client = ready_client()
     other = ready_client(client.node, connection=2)
     client.node.faults.always(Opcode.NOOP, delay(1.0))
@@ -228,8 +228,8 @@ def test_a_lost_connection_is_due_nothing() -> None:
     assert [2] == [action.connection for action in client.node.time_passed(2.0)]
 
 
-def test_a_number_stands_for_one_connection() -> None:
-    """Opening a connection twice is the driver's mistake."""
+def test_connection_number_is_unique() -> None:
+    """Opening a connection twice raises ValueError."""
     node = FakeNode()
     node.connection_opened(1, 0.0)
 
@@ -238,7 +238,7 @@ def test_a_number_stands_for_one_connection() -> None:
 
 
 def test_time_does_not_go_back() -> None:
-    """Every call has the time, and none has an earlier one than the call before."""
+    """Each call with an earlier time than the previous one raises ValueError."""
     node = FakeNode()
     node.time_passed(5.0)
 
@@ -254,8 +254,8 @@ def test_time_does_not_go_back() -> None:
             call()
 
 
-def test_hears_nothing_from_strangers() -> None:
-    """Bytes and losses of a connection that the node does not know are ignored."""
+def test_unknown_connection_is_ignored() -> None:
+    """Bytes and losses of an unknown connection are ignored."""
     node = FakeNode()
 
     assert [] == list(node.bytes_received(7, b"\x80", 0.0))
@@ -264,8 +264,8 @@ def test_hears_nothing_from_strangers() -> None:
 
 
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n", b"\x81", b"\x80" + bytes(7) + b"\xff" * 16], ids=repr)
-def test_hangs_up_on_what_is_no_request(data: bytes) -> None:
-    """Commands in front of nonsense are answered, then the connection ends."""
+def test_closes_on_invalid_bytes(data: bytes) -> None:
+    """Commands before invalid bytes are answered, then the node closes the connection."""
     client = ready_client()
     replies = client.send(client.encode(Opcode.NOOP) + data)
 
@@ -273,8 +273,8 @@ def test_hangs_up_on_what_is_no_request(data: bytes) -> None:
     assert client.is_hung_up
 
 
-def test_does_not_know_every_opcode() -> None:
-    """An opcode without a command has a status of its own, authenticated or not."""
+def test_unknown_opcode() -> None:
+    """An unknown opcode gets UNKNOWN_COMMAND, also without authentication."""
     client = NodeClient(FakeNode())
     client.hello([HelloFeature.XERROR])
     reply = client.ask(0x77, key=b"ada", value=b"1")
@@ -285,7 +285,7 @@ def test_does_not_know_every_opcode() -> None:
 
 
 def test_logs_every_command() -> None:
-    """The log has who asked for what, when, where, and what came of it."""
+    """The log has each command's connection, document, time and result."""
     client = ready_client()
     people = client.node.collections.create("_default", "people")
     client.now = 2.5
@@ -311,16 +311,16 @@ def test_logs_every_command() -> None:
     assert isinstance(removed.opcode, Opcode)
 
 
-def test_logs_a_malformed_key_as_it_came() -> None:
-    """A key without a readable prefix stands in the log with everything that came."""
+def test_logs_a_malformed_key_unchanged() -> None:
+    """A key without a valid collection prefix is logged unchanged."""
     client = ready_client()
     client.ask(Opcode.GET, key=b"\x80")
 
     assert (b"\x80", 0) == (client.node.command_log[-1].key, client.node.command_log[-1].collection_id)
 
 
-def test_forgets_the_older_half_when_there_are_too_many() -> None:
-    """A node that serves for long keeps the newest commands only."""
+def test_full_log_drops_its_older_half() -> None:
+    """A full log keeps only the newer half of the commands."""
     client = ready_client()
     client.node.command_log[:] = client.node.command_log[:1] * COMMAND_LOG_MAX
     client.ask(Opcode.NOOP)
@@ -330,7 +330,7 @@ def test_forgets_the_older_half_when_there_are_too_many() -> None:
 
 
 def test_logs_whether_the_store_changed() -> None:
-    """A lock is a change; a read is not, nor is a write that is refused."""
+    """A write, a lock and an unlock are logged as applied; a read and a refused write are not."""
     client = ready_client()
     write(client)
     cas = client.ask_of(Opcode.GET_AND_LOCK, "ada").cas
@@ -342,7 +342,7 @@ def test_logs_whether_the_store_changed() -> None:
 
 
 def session(piece: int | None) -> tuple[bytes, bool]:
-    """Return what a client receives in a session, and whether the node hung up, with bytes sent in pieces of a size."""
+    """Return the received bytes of a session, and whether the node closed it; bytes are sent in pieces of this size."""
     client = ready_client()
     client.received = b""
     requests = [
@@ -357,16 +357,16 @@ def session(piece: int | None) -> tuple[bytes, bool]:
 
 
 @pytest.mark.parametrize("piece", [1, 23, 24, 25, 99])
-def test_takes_bytes_in_any_cut(piece: int) -> None:
-    """The same bytes in any pieces bring the same replies, and nonsense behind them the same end."""
+def test_bytes_may_be_cut_anywhere(piece: int) -> None:
+    """A session has the same replies and the same end if its bytes arrive in pieces of any size."""
     whole = session(None)
 
     assert whole[1]
     assert whole == session(piece)
 
 
-def test_configs_name_the_ports_that_it_is_served_on() -> None:
-    """They may become known after the node was made; its version stays."""
+def test_set_ports_changes_the_config() -> None:
+    """Ports may be set after the node was created; configs list them, and the version stays."""
     client = ready_client()
     client.node.set_ports(12000, 12001, services={Service.QUERY: 12002}, tls_services={Service.QUERY: 12003})
     config = as_json(client.ask(Opcode.GET_CLUSTER_CONFIG).value)
@@ -379,8 +379,8 @@ def test_configs_name_the_ports_that_it_is_served_on() -> None:
 
 
 @given(data=st.binary(max_size=200), piece=st.integers(1, 50), is_ready=st.booleans())
-def test_no_bytes_make_it_raise(data: bytes, piece: int, is_ready: bool) -> None:
-    """Whatever a client sends, the node answers, waits or hangs up."""
+def test_no_bytes_raise(data: bytes, piece: int, is_ready: bool) -> None:
+    """A node replies to any bytes of a client, waits or closes, without raising."""
     client = ready_client() if is_ready else NodeClient(FakeNode())
 
     for start in range(0, len(data), piece):
@@ -402,15 +402,15 @@ REQUESTS = st.fixed_dictionaries(
 
 
 @given(opcode=st.sampled_from(list(Opcode)), parts=REQUESTS)
-def test_no_request_makes_it_raise(opcode: Opcode, parts: dict[str, int | bytes]) -> None:
-    """Whatever is in a whole frame, there is one reply to it, with a status that the protocol has."""
+def test_no_request_raises(opcode: Opcode, parts: dict[str, int | bytes]) -> None:
+    """Any complete frame gets exactly one reply, with a status of the protocol."""
     reply = ready_client().ask(opcode, **parts)
 
     assert reply.status in set(Status)
 
 
-def test_commands_wait_for_room() -> None:
-    """Replies that nobody writes are bounded, but for the last; each that is written lets others follow, to the end."""
+def test_commands_wait_for_written_replies() -> None:
+    """Unwritten replies are bounded by the limit plus one reply; written ones let waiting commands proceed."""
     node = FakeNode()
     node.connection_opened(1, 0.0, unsent_size_max=200)
     unsent = sizes_of(node.bytes_received(1, 100 * QUESTION, 0.0))
@@ -427,8 +427,8 @@ def test_commands_wait_for_room() -> None:
 
 
 @pytest.mark.parametrize("is_cut", [False, True], ids=["slow", "cut"])
-def test_replies_that_are_held_back_take_room(is_cut: bool) -> None:
-    """What is late, or does not move at all, is in the memory as well."""
+def test_held_back_replies_count_as_unwritten(is_cut: bool) -> None:
+    """Delayed and cut replies count against the limit of unwritten bytes."""
     node = FakeNode()
     node.connection_opened(1, 0.0, unsent_size_max=200)
     node.network.slow_down(1.0)
@@ -441,8 +441,8 @@ def test_replies_that_are_held_back_take_room(is_cut: bool) -> None:
     assert not node.has_room(1)
 
 
-def test_nobody_waits_for_room_that_is_never_told_of() -> None:
-    """A driver that says nothing of what it has written has everything carried out, and so has a client that is unknown."""
+def test_no_limit_without_reports_of_writes() -> None:
+    """Without a limit, all commands are carried out; reports on an unknown connection are ignored."""
     client = ready_client()
     client.send(100 * QUESTION)
 
@@ -452,12 +452,12 @@ def test_nobody_waits_for_room_that_is_never_told_of() -> None:
 
 
 def sizes_of(actions: Sequence[NodeAction]) -> list[int]:
-    """Return how long the replies are."""
+    """Return the sizes of the replies."""
     return [len(action.data) for action in actions if isinstance(action, SendReply)]
 
 
-def test_who_listens_hears_what_is_logged() -> None:
-    """Each command and each request, as the logs have it, with what was answered; nothing any more once nobody listens."""
+def test_log_listener() -> None:
+    """A listener gets each logged command and request with its status, until it is removed."""
     client = ready_client()
     node = client.node
     heard: list[object] = []

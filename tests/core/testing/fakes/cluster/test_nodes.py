@@ -22,11 +22,11 @@ from triclinium_core.testing.fakes.store.documents import vbucket_of
 
 BRIEF = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
 ADA = vbucket_of(b"ada", 1024)
-"""The vbucket of the document that most tests use, which the first node has at first."""
+"""The vbucket of most tests' document, initially on the first node."""
 
 
 def clients_of(nodes: FakeNodes, *features: HelloFeature) -> list[NodeClient]:
-    """Return a connection to each node, authenticated and in a bucket."""
+    """Return an authenticated connection to each node, with a selected bucket."""
     return [
         ready_client(node, connection=number, features=[*USUAL_FEATURES, *features])
         for number, node in enumerate(nodes, 1)
@@ -34,12 +34,12 @@ def clients_of(nodes: FakeNodes, *features: HelloFeature) -> list[NodeClient]:
 
 
 def config_at(client: NodeClient) -> dict[str, Any]:
-    """Return the config that a node answers."""
+    """Return the config that a node sends."""
     return dict(as_json(client.ask(Opcode.GET_CLUSTER_CONFIG).value))
 
 
 def served_by(clients: list[NodeClient]) -> list[bool]:
-    """Return which nodes answer for the document, whether it is there or not."""
+    """Return which nodes serve the document, whether it exists or not."""
     replies = [status_of(client.ask_of(Opcode.GET, "ada")) for client in clients]
     assert set(replies) <= {Status.SUCCESS, Status.KEY_NOT_FOUND, Status.NOT_MY_VBUCKET}
     return [reply != Status.NOT_MY_VBUCKET for reply in replies]
@@ -53,11 +53,11 @@ def nodes() -> FakeNodes:
     return cluster
 
 
-# -- What is.
+# -- Initial state.
 
 
-def test_vbuckets_are_spread_evenly_at_first() -> None:
-    """Over all nodes; each is one node's."""
+def test_vbuckets_are_spread_evenly() -> None:
+    """Initially each vbucket has one node, and the vbuckets are spread evenly over all nodes."""
     nodes = FakeNodes(FakeNodeOptions(vbuckets=128, config_epoch=2, config_revision=5), nodes=3)
     shares = [nodes.vbuckets_of(index) for index in range(3)]
 
@@ -66,8 +66,8 @@ def test_vbuckets_are_spread_evenly_at_first() -> None:
     assert ((2, 5), (0, 1, 2)) == (nodes.map.version, nodes.map.members)
 
 
-def test_addresses_by_number() -> None:
-    """The nodes stand under one host, two ports apart: those for TLS fit in between."""
+def test_numbered_addresses() -> None:
+    """Numbered nodes share one host, with ports two apart that leave room for the TLS ports."""
     nodes = FakeNodes(FakeNodeOptions(host="h.test", port=12000, tls_port=12001), nodes=3)
 
     assert [(12000, 12001), (12002, 12003), (12004, 12005)] == [
@@ -78,8 +78,8 @@ def test_addresses_by_number() -> None:
     assert "couchbase://127.0.0.1:12000,127.0.0.1:12002,127.0.0.1:12004" == nodes.connection_string(host="127.0.0.1")
 
 
-def test_addresses_by_name() -> None:
-    """Each node where it is said to be; a host that clients put in themselves is this machine."""
+def test_named_addresses() -> None:
+    """Each named node has its own address; a node with the placeholder host is found under any host."""
     nodes = FakeNodes(nodes=(("a.test", 11210), ("::1", 11210), ("$HOST", 11211)))
 
     assert "couchbase://a.test:11210,[::1]:11210,127.0.0.1:11211" == nodes.connection_string()
@@ -109,16 +109,16 @@ def test_addresses_by_name() -> None:
         (FakeNodeOptions(port=65535), 2, "port"),
     ],
 )
-def test_refuses_what_no_cluster_can_be(options: Any, number: Any, parameter: str) -> None:
-    """By name."""
+def test_invalid_cluster_is_refused(options: Any, number: Any, parameter: str) -> None:
+    """Invalid arguments raise InvalidArgumentException with the parameter's name."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         FakeNodes(options, number)
 
     assert parameter == caught.value.parameter
 
 
-def test_the_nodes_share_what_they_store(nodes: FakeNodes) -> None:
-    """Documents and collections are the cluster's; faults and commands are each node's own."""
+def test_nodes_share_their_documents(nodes: FakeNodes) -> None:
+    """Nodes share documents and collections; each has its own faults and log."""
     nodes.documents.put("default", "ada", b"1")
     first, second, _ = clients_of(nodes)
     collection_id = nodes.collections.create("inventory", "people")
@@ -131,8 +131,8 @@ def test_the_nodes_share_what_they_store(nodes: FakeNodes) -> None:
     assert [Opcode.GET, Opcode.SELECT_BUCKET] == [client.node.command_log[-1].opcode for client in (first, second)]
 
 
-def test_a_lone_node_is_a_cluster_of_one() -> None:
-    """What is changed there changes the node; one of several is not taken for all."""
+def test_lone_node_is_a_cluster_of_one() -> None:
+    """The cluster around a lone node changes that node; one node of several is refused."""
     node = FakeNode()
     nodes = FakeNodes.around(node)
     client = ready_client(node)
@@ -145,11 +145,11 @@ def test_a_lone_node_is_a_cluster_of_one() -> None:
         FakeNodes.around(FakeNodes()[0])
 
 
-# -- Whose vbucket it is.
+# -- Owners of vbuckets.
 
 
-def test_each_node_answers_for_its_own_vbuckets(nodes: FakeNodes) -> None:
-    """The others say that it is not theirs, and embed the config that says whose it is."""
+def test_each_node_serves_its_own_vbuckets(nodes: FakeNodes) -> None:
+    """A node refuses other nodes' vbuckets with NOT_MY_VBUCKET and the current config."""
     clients = clients_of(nodes)
     refused = clients[1].ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"1")
     config = as_json(refused.value)
@@ -161,11 +161,11 @@ def test_each_node_answers_for_its_own_vbuckets(nodes: FakeNodes) -> None:
     assert nodes.documents.get("default", "ada") is None
 
 
-# -- What changes the map.
+# -- Changes of the map.
 
 
-def test_moving(nodes: FakeNodes) -> None:
-    """The new node has the documents, and nobody else answers any more."""
+def test_move(nodes: FakeNodes) -> None:
+    """After a move only the new node serves the documents; an unassigned vbucket is served by no node."""
     clients = clients_of(nodes)
     clients[0].ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"1")
     nodes.move([ADA], to=2)
@@ -177,8 +177,8 @@ def test_moving(nodes: FakeNodes) -> None:
     assert -1 == config_at(clients[0])["vBucketServerMap"]["vBucketMap"][ADA][0]
 
 
-def test_removing_and_adding(nodes: FakeNodes) -> None:
-    """Who is out stands in no config and has no vbucket; the others have its own. Who comes in gets none unasked."""
+def test_removed_and_added_nodes(nodes: FakeNodes) -> None:
+    """A removed node leaves the config and its vbuckets go to the others; an added one gets some by a rebalance."""
     clients = clients_of(nodes)
     before = nodes.map
     nodes.remove_node(0)
@@ -197,8 +197,8 @@ def test_removing_and_adding(nodes: FakeNodes) -> None:
     assert [341, 341, 342] == sorted(len(nodes.vbuckets_of(index)) for index in range(3))
 
 
-def test_failing_over(nodes: FakeNodes) -> None:
-    """Its vbuckets have no node until the cluster is rebalanced; what was stored is there then."""
+def test_failover(nodes: FakeNodes) -> None:
+    """After a failover the vbuckets have no node until a rebalance, and their documents are kept."""
     clients = clients_of(nodes)
     nodes.documents.put("default", "ada", b"1")
     lost = len(nodes.vbuckets_of(0))
@@ -226,7 +226,7 @@ CHANGES: dict[str, Callable[[FakeNodes], None]] = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_each_change_makes_a_revision(nodes: FakeNodes, change: Callable[[FakeNodes], None]) -> None:
-    """Every node answers it at once, and the clients that asked for it are notified when their node is driven."""
+    """A change gives all nodes a config with the next revision, and each node notifies its subscribed clients."""
     clients = clients_of(nodes, *BRIEF)
     epoch, revision = nodes.map.version
     before = nodes.wakeup
@@ -242,8 +242,8 @@ def test_each_change_makes_a_revision(nodes: FakeNodes, change: Callable[[FakeNo
     assert {revision + 1} == {config_at(client)["rev"] for client in clients}
 
 
-def test_several_changes_are_one_piece_of_news(nodes: FakeNodes) -> None:
-    """A client that is told late is told of the newest config only."""
+def test_several_changes_give_one_notification(nodes: FakeNodes) -> None:
+    """A client that is notified late gets only the newest config."""
     client = clients_of(nodes, *BRIEF)[0]
     nodes.rebalance()
     nodes.rebalance()
@@ -252,8 +252,8 @@ def test_several_changes_are_one_piece_of_news(nodes: FakeNodes) -> None:
     assert [] == client.wait(2.0)
 
 
-def test_one_node_may_change_the_version_of_all(nodes: FakeNodes) -> None:
-    """Its own clients are told with the answer, the others' when they are driven."""
+def test_one_node_may_change_all_versions(nodes: FakeNodes) -> None:
+    """A version set at one node applies to all; its own clients are notified immediately, others later."""
     first, second, _ = clients_of(nodes, *BRIEF)
     notified = first.take(nodes[0].set_config_revision(9, 0.0, epoch=4))
 
@@ -295,8 +295,8 @@ def test_one_node_may_change_the_version_of_all(nodes: FakeNodes) -> None:
         (lambda nodes: nodes.set_config_revision(1, epoch=0), "epoch"),
     ],
 )
-def test_what_cannot_be_is_refused(change: Callable[[FakeNodes], object], parameter: str) -> None:
-    """By name, and nothing has changed; the third node is out already."""
+def test_invalid_change_is_refused(change: Callable[[FakeNodes], object], parameter: str) -> None:
+    """An invalid change raises InvalidArgumentException with the parameter's name and changes nothing."""
     nodes = FakeNodes(FakeNodeOptions(vbuckets=128))
     nodes.remove_node(2)
     before = nodes.map, [node.options for node in nodes]
@@ -310,7 +310,7 @@ def test_what_cannot_be_is_refused(change: Callable[[FakeNodes], object], parame
 
 @pytest.mark.parametrize("leave", [FakeNodes.remove_node, FakeNodes.fail_over])
 def test_the_last_node_stays(leave: Callable[[FakeNodes, int], None]) -> None:
-    """A cluster has at least one node."""
+    """Removing or failing over the last node of a cluster raises InvalidArgumentException."""
     nodes = FakeNodes(nodes=2)
     leave(nodes, 0)
 
@@ -318,11 +318,11 @@ def test_the_last_node_stays(leave: Callable[[FakeNodes, int], None]) -> None:
         leave(nodes, 1)
 
 
-# -- What happens to one node.
+# -- Events of one node.
 
 
-def test_a_node_that_is_killed(nodes: FakeNodes) -> None:
-    """It hangs up on its clients, owes them nothing any more, and lets nobody connect; the map stays."""
+def test_killed_node(nodes: FakeNodes) -> None:
+    """A killed node closes its connections without pending replies and refuses new ones; the map stays."""
     clients = clients_of(nodes)
     before = nodes.map
     nodes[0].faults.next(Opcode.GET, delay(5.0))
@@ -340,8 +340,8 @@ def test_a_node_that_is_killed(nodes: FakeNodes) -> None:
     assert nodes[0].accepts(1.0)
 
 
-def test_who_meets_a_dead_node(nodes: FakeNodes) -> None:
-    """Who comes in just then is hung up on, who left is not, and who was there before it came back is all the same."""
+def test_connections_of_a_killed_node(nodes: FakeNodes) -> None:
+    """A killed node closes connections opened since, and also older ones after ``revive``, but not those that left."""
     clients_of(nodes)
     for node in (0, 1, 2):
         nodes.kill(node)
@@ -354,8 +354,8 @@ def test_who_meets_a_dead_node(nodes: FakeNodes) -> None:
     assert [HangUp(3)] == list(nodes[2].bytes_received(3, b"\x80", 0.0))
 
 
-def test_a_node_with_a_stale_map(nodes: FakeNodes) -> None:
-    """It answers the old config and for its old vbuckets, and notifies nobody, until it learns of the new one."""
+def test_node_with_a_stale_map(nodes: FakeNodes) -> None:
+    """A node with a frozen map sends the old config, serves its old vbuckets and notifies no client until released."""
     clients = clients_of(nodes, *BRIEF)
     old = nodes.map.version
     nodes.hold_config(0)
@@ -372,11 +372,11 @@ def test_a_node_with_a_stale_map(nodes: FakeNodes) -> None:
     assert math.inf == nodes.wakeup
 
 
-# -- What a driver needs.
+# -- Interface for a driver.
 
 
-def test_the_alarm(nodes: FakeNodes) -> None:
-    """It rings whenever something is due that the driver cannot know of, and is silent once it is taken away."""
+def test_alarm(nodes: FakeNodes) -> None:
+    """The alarm is called for each change that the driver cannot know of, until it is removed."""
     rung: list[float] = []
     clients_of(nodes)
     nodes.set_alarm(lambda: rung.append(nodes.wakeup))
@@ -398,7 +398,7 @@ def test_the_alarm(nodes: FakeNodes) -> None:
 
 @pytest.mark.parametrize("named", [2, [("a.example", 1), ("b.example", 1)]], ids=["numbered", "named"])
 def test_alternate_addresses(named: Any) -> None:
-    """Each node has its own, and is found by it; a change is a config of the next revision."""
+    """Each node has its own alternate address and is found by it; a change makes a config with the next revision."""
     nodes = FakeNodes(FakeNodeOptions(alternate_addresses={"external": ("ext.example", 31210)}), nodes=named)
 
     first, second = (NodePort(node, Service.KV) for node in nodes)
@@ -412,15 +412,15 @@ def test_alternate_addresses(named: Any) -> None:
     assert 2 == nodes.map.version.revision
 
 
-def test_alternate_addresses_that_two_would_have() -> None:
-    """As with their own, nobody could tell them apart."""
+def test_duplicate_alternate_addresses() -> None:
+    """Two equal addresses are refused, because a node could not be identified."""
     options = FakeNodeOptions(port=11210, alternate_addresses={"external": ("127.0.0.1", 11210)})
     with pytest.raises(errors.InvalidArgumentException, match="taken twice"):
         FakeNodes(options, nodes=1)
 
 
 def test_announced_move() -> None:
-    """Configs name the next node until the map changes; whose the vbuckets are does not change."""
+    """Configs list the next nodes until the map changes; the current nodes of the vbuckets stay."""
     nodes = FakeNodes(nodes=2)
     nodes.announce_move([0, 2], to=1)
 
@@ -434,7 +434,7 @@ def test_announced_move() -> None:
 
 
 def test_credentials_change_for_all_nodes() -> None:
-    """What is not named stays as it is, and so do the connections that are authenticated."""
+    """A new password or new tokens apply to all nodes, and the other setting stays."""
     nodes = FakeNodes(FakeNodeOptions(password="old", tokens=("a.b.c",)), 2)
     nodes.set_credentials(password="new")
 

@@ -1,4 +1,4 @@
-"""Every command on a document: what it stores, and what it answers."""
+"""Commands on one document: their changes and their replies."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PRESERVE = encode_framing_extras({RequestFrameInfo.PRESERVE_TTL: b""})
 
 
 def store(client: NodeClient, opcode: Opcode, value: bytes = b"1", *, expiry: int = 0, **parts: int | bytes) -> Frame:
-    """Write the document "ada" with the flags 7."""
+    """Write the document "ada" with flags 7."""
     return client.ask_of(opcode, "ada", extras=struct.pack(">II", 7, expiry), value=value, **parts)
 
 
 def count(client: NodeClient, opcode: Opcode, delta: int, initial: int = 0, expiry: int = NO_CREATION) -> Frame:
-    """Count in the document "ada"."""
+    """Change the counter "ada"."""
     return client.ask_of(opcode, "ada", extras=struct.pack(">QQI", delta, initial, expiry))
 
 
@@ -38,7 +38,7 @@ def stored(client: NodeClient) -> Document:
 
 
 def test_reads_what_was_written() -> None:
-    """A read has flags, value, datatype and the CAS of the write."""
+    """A read returns the flags, value, datatype and CAS of the write."""
     client = ready_client()
     written = store(client, Opcode.SET, b'{"born":1815}')
 
@@ -72,15 +72,15 @@ def test_reads_what_was_written() -> None:
     ],
 )
 def test_finds_no_document_that_is_not_there(opcode: Opcode, parts: dict[str, int | bytes], status: Status) -> None:
-    """All but inserts, counts and writes of any version need a document, and make none."""
+    """Commands that need a document fail without one and create none."""
     client = ready_client()
 
     assert status == status_of(client.ask_of(opcode, "ada", **parts))
     assert client.node.documents.get("default", "ada") is None
 
 
-def test_adds_only_what_is_new() -> None:
-    """An insert finds a document that is there, unless it was removed or has expired."""
+def test_insert_needs_a_missing_document() -> None:
+    """An insert fails if the document exists, and succeeds once it was removed or has expired."""
     client = ready_client()
 
     assert Status.SUCCESS == status_of(store(client, Opcode.ADD, expiry=5))
@@ -93,7 +93,7 @@ def test_adds_only_what_is_new() -> None:
 
 @pytest.mark.parametrize("opcode", [Opcode.SET, Opcode.REPLACE, Opcode.DELETE, Opcode.APPEND, Opcode.PREPEND])
 def test_changes_only_the_version_that_is_meant(opcode: Opcode) -> None:
-    """A CAS that is not the document's changes nothing; the right one, or none, does."""
+    """A write with a wrong CAS is refused; one with the current CAS succeeds."""
     client = ready_client()
     cas = store(client, Opcode.SET).cas
     parts: dict[str, int | bytes] = {} if opcode is Opcode.DELETE else {"value": b"2"}
@@ -108,7 +108,7 @@ def test_changes_only_the_version_that_is_meant(opcode: Opcode) -> None:
 
 
 def test_adds_bytes_at_both_ends() -> None:
-    """Flags and expiry stay, the value grows, and its datatype is looked at anew."""
+    """Appending and prepending keep flags and expiry, and the datatype follows from the new value."""
     client = ready_client()
     store(client, Opcode.SET, b"2", expiry=50)
     client.ask_of(Opcode.APPEND, "ada", value=b"]")
@@ -124,7 +124,7 @@ def test_adds_bytes_at_both_ends() -> None:
 
 
 def test_adds_no_more_bytes_than_fit() -> None:
-    """The largest document does not grow."""
+    """An append that would exceed the maximum size is refused."""
     client = ready_client()
     store(client, Opcode.SET, bytes(VALUE_SIZE_MAX - 1))
 
@@ -144,7 +144,7 @@ def test_adds_no_more_bytes_than_fit() -> None:
     ],
 )
 def test_counts(opcode: Opcode, before: bytes, delta: int, after: int) -> None:
-    """Counting wraps at the top, stops at 0, and is stored in digits; flags stay."""
+    """A counter wraps at its maximum, stops at 0, and is stored in digits with its flags."""
     client = ready_client()
     store(client, Opcode.SET, before)
     reply = count(client, opcode, delta)
@@ -157,7 +157,7 @@ def test_counts(opcode: Opcode, before: bytes, delta: int, after: int) -> None:
 @rows("value", [b"", b"x", b"-1", b" 1", b"1.0", b"%d" % 2**64, b"1" * 5000, "٣".encode()])
 @rows("opcode", [Opcode.INCREMENT, Opcode.DECREMENT])
 def test_counts_only_numbers(opcode: Opcode, value: bytes) -> None:
-    """A document that is no unsigned number of 64 bits stays as it is."""
+    """A document that is not an unsigned 64-bit number is refused and stays unchanged."""
     client = ready_client()
     store(client, Opcode.SET, value)
 
@@ -166,8 +166,8 @@ def test_counts_only_numbers(opcode: Opcode, value: bytes) -> None:
 
 
 @pytest.mark.parametrize("opcode", [Opcode.INCREMENT, Opcode.DECREMENT])
-def test_creates_a_counter_where_it_may(opcode: Opcode) -> None:
-    """A counter begins with its initial value, which the delta does not touch, or not at all; it keeps its expiry."""
+def test_creates_a_missing_counter(opcode: Opcode) -> None:
+    """A missing counter is created with its initial value and expiry if permitted; counting keeps its expiry."""
     client = ready_client()
 
     assert Status.KEY_NOT_FOUND == status_of(count(client, opcode, 1, 10, NO_CREATION))
@@ -182,7 +182,7 @@ def test_creates_a_counter_where_it_may(opcode: Opcode) -> None:
 
 @pytest.mark.parametrize("opcode", [Opcode.SET, Opcode.REPLACE])
 def test_preserves_an_expiry(opcode: Opcode) -> None:
-    """A write gives a new expiry, unless it asks to keep the one there is; a write that creates has none to keep."""
+    """A write sets a new expiry, except if it preserves the existing one; a new document always gets its own."""
     client = ready_client()
     store(client, Opcode.SET, expiry=60, framing_extras=PRESERVE)
     created = stored(client).expires_at
@@ -195,7 +195,7 @@ def test_preserves_an_expiry(opcode: Opcode) -> None:
 
 @pytest.mark.parametrize("opcode", [Opcode.TOUCH, Opcode.GET_AND_TOUCH])
 def test_touches(opcode: Opcode) -> None:
-    """A touch gives another expiry and another CAS, and one of the two commands reads as well."""
+    """A touch changes expiry and CAS; the command that also reads returns the value and the flags."""
     client = ready_client()
     before = store(client, Opcode.SET, expiry=60).cas
     reply = client.ask_of(opcode, "ada", extras=struct.pack(">I", 90))
@@ -207,7 +207,7 @@ def test_touches(opcode: Opcode) -> None:
 
 
 def test_a_locked_document_changes_for_its_holder_only() -> None:
-    """Whoever does not know the CAS of the lock cannot change the document, touch it or lock it again."""
+    """Without the CAS of the lock, a locked document cannot be changed, touched or locked again."""
     client = ready_client()
     before = store(client, Opcode.SET).cas
     lock = client.ask_of(Opcode.GET_AND_LOCK, "ada")
@@ -235,7 +235,7 @@ def test_a_locked_document_changes_for_its_holder_only() -> None:
 
 
 def test_unlocks_for_the_holder_only() -> None:
-    """A wrong CAS is LOCKED, no lock at all is NOT_LOCKED, and a write by the holder has ended the lock already."""
+    """A wrong CAS gets LOCKED, a document without a lock NOT_LOCKED; a write by the holder ends the lock."""
     client = ready_client()
     store(client, Opcode.SET)
     lock = client.ask_of(Opcode.GET_AND_LOCK, "ada")
@@ -258,7 +258,7 @@ def test_unlocks_for_the_holder_only() -> None:
     ],
 )
 def test_a_lock_runs_out(extras: bytes, seconds: int) -> None:
-    """A lock lasts as long as asked for, and 15 seconds where that is nothing or more than 30."""
+    """A lock lasts for the requested time, or for 15 seconds if that is 0, missing or above 30."""
     client = ready_client()
     store(client, Opcode.SET)
     client.ask_of(Opcode.GET_AND_LOCK, "ada", extras=extras)
@@ -270,8 +270,8 @@ def test_a_lock_runs_out(extras: bytes, seconds: int) -> None:
 
 
 @pytest.mark.parametrize(("extras", "tail"), [(b"", b""), (b"\1", b""), (b"\2", b"\1")])
-def test_tells_what_is_known_of_a_document(extras: bytes, tail: bytes) -> None:
-    """Flags, expiry, sequence number and CAS; the datatype in version 2."""
+def test_metadata_of_a_document(extras: bytes, tail: bytes) -> None:
+    """The metadata are flags, expiry, sequence number and CAS, and in version 2 the datatype."""
     client = ready_client()
     cas = store(client, Opcode.SET, expiry=60).cas
     reply = client.ask_of(Opcode.GET_META, "ada", extras=extras)
@@ -280,8 +280,8 @@ def test_tells_what_is_known_of_a_document(extras: bytes, tail: bytes) -> None:
     assert (cas, b"") == (reply.cas, reply.value)
 
 
-def test_tells_that_a_document_was_removed() -> None:
-    """What is left of a document is known, and says that it is deleted; so does one that has expired."""
+def test_metadata_of_a_removed_document() -> None:
+    """The metadata of a removed or expired document mark it as deleted."""
     client = ready_client()
     store(client, Opcode.SET)
     removed = client.ask_of(Opcode.DELETE, "ada")
@@ -308,8 +308,8 @@ def test_tells_that_a_document_was_removed() -> None:
         Opcode.DELETE,
     ],
 )
-def test_tells_where_a_mutation_stands(opcode: Opcode) -> None:
-    """A mutation token names the history and the place in it, where that was granted."""
+def test_mutation_token(opcode: Opcode) -> None:
+    """If granted, a mutation returns a token with the vbucket's uuid and the sequence number."""
     extras = {Opcode.SET: 8, Opcode.REPLACE: 8, Opcode.INCREMENT: 20, Opcode.DECREMENT: 20}.get(opcode, 0)
     client, plain = ready_client(), ready_client(without=[HelloFeature.MUTATION_SEQNO])
     for one in (client, plain):
@@ -322,8 +322,8 @@ def test_tells_where_a_mutation_stands(opcode: Opcode) -> None:
 
 
 @pytest.mark.parametrize("opcode", [Opcode.GET, Opcode.GET_AND_TOUCH, Opcode.GET_AND_LOCK])
-def test_deflates_what_it_reads(opcode: Opcode) -> None:
-    """A document travels deflated where that was granted and pays, and is stored inflated."""
+def test_deflates_documents(opcode: Opcode) -> None:
+    """A document is sent deflated if that was granted and makes it smaller, and is stored inflated."""
     client = ready_client(features=[*USUAL_FEATURES, HelloFeature.SNAPPY])
     extras = bytes(4) if opcode is Opcode.GET_AND_TOUCH else b""
     store(client, Opcode.SET, b'"x"')

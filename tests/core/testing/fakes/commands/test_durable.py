@@ -1,4 +1,4 @@
-"""Durable writes at a cluster of nodes: when they are seen, what waits for them, and how they end."""
+"""Durable writes in a cluster: their visibility, the commands that wait for them, and their results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WRITES: dict[Opcode, dict[str, bytes]] = {
     Opcode.TOUCH: {"extras": bytes(4)},
     Opcode.GET_AND_TOUCH: {"extras": bytes(4)},
 }
-"""Writes to a document that is there; its number is 1."""
+"""Writes to an existing document whose number is 1."""
 
 
 def durable(level: DurabilityLevel = DurabilityLevel.MAJORITY, milliseconds: int | None = None) -> bytes:
@@ -46,12 +46,12 @@ def durable(level: DurabilityLevel = DurabilityLevel.MAJORITY, milliseconds: int
 
 
 class DurableCluster:
-    """Nodes of which node 0 has the document "ada", nodes 1 and so on its replicas, and a client of node 0."""
+    """Nodes of which node 0 has the document "ada" and the next ones its replicas, and a client of node 0."""
 
     def __init__(self, replicas: int, nodes: int = 4, *, features: tuple[HelloFeature, ...] = USUAL_FEATURES) -> None:
         self.nodes = FakeNodes(FakeNodeOptions(replicas=replicas), nodes=nodes)
         self.features = features
-        # The map deals replicas by turns; this vbucket has them in order.
+        # The map deals replicas in turn; this vbucket has them in the order of the nodes.
         chain = [*range(min(nodes, replicas + 1)), *[NO_NODE] * (replicas + 1 - nodes)]
         place = next(vbucket for vbucket in range(1024) if self.nodes.map.chain(vbucket) == chain)
         self.key = next(f"key{n}" for n in itertools.count() if vbucket_of(f"key{n}".encode(), 1024) == place)
@@ -60,29 +60,29 @@ class DurableCluster:
         self.nodes.documents.put("default", self.key, b"1")
 
     def connect(self, node: int = 0) -> NodeClient:
-        """Return another client; the node may have to tell others first that it was dead."""
+        """Return another client; the node first closes the connections from before it was killed."""
         self.nodes[node].time_passed(self.nodes.now)
         return ready_client(self.nodes[node], connection=next(self.numbers), features=self.features)
 
     def write(self, client: NodeClient | None = None, opcode: Opcode = Opcode.SET, **parts: bytes) -> list[Frame]:
-        """Return the replies to a durable write that come at once."""
+        """Return the immediate replies to a durable write."""
         client = client or self.client
         parts = {"framing_extras": durable(), **WRITES.get(opcode, {"extras": STORE}), **parts}
         return client.send(client.encode_of(opcode, self.key, **parts))
 
     def read(self, client: NodeClient | None = None) -> bytes | Status:
-        """Return the document, or why there is none."""
+        """Return the value of the document, or the status of the read."""
         reply = (client or self.client).ask_of(Opcode.GET, self.key)
         return reply.value if reply.status == Status.SUCCESS else status_of(reply)
 
     def hold(self, *nodes: int) -> None:
-        """Hold replication to nodes."""
+        """Hold back replication to nodes."""
         for node in nodes:
             self.nodes.hold_replication(node)
 
     @property
     def is_pending(self) -> bool:
-        """Whether a durable write is under way."""
+        """Whether a durable write is pending."""
         return self.nodes.documents.get_prepared("default", self.key) is not None
 
 
@@ -91,13 +91,13 @@ def statuses(replies: list[Frame]) -> list[Status]:
     return [status_of(reply) for reply in replies]
 
 
-# -- Those that are done at once.
+# -- Immediate completion.
 
 
 @rows("level", LEVELS)
 @rows("opcode", WRITES)
-def test_done_at_once(opcode: Opcode, level: DurabilityLevel) -> None:
-    """Where nothing is in the way, a durable write is what it would be without, every level of every operation."""
+def test_immediate_durable_write(opcode: Opcode, level: DurabilityLevel) -> None:
+    """Without obstacles, a durable write of any level completes immediately with the result of a normal one."""
     plain, cluster = DurableCluster(replicas=2), DurableCluster(replicas=2)
     (expected,) = plain.client.send(plain.client.encode_of(opcode, plain.key, **WRITES[opcode]))
     (reply,) = cluster.write(opcode=opcode, framing_extras=durable(level, 1000))
@@ -123,7 +123,7 @@ def test_done_at_once(opcode: Opcode, level: DurabilityLevel) -> None:
     ],
 )
 def test_a_majority_is_enough(replicas: int, held: tuple[int, ...], done: bool) -> None:
-    """One of one copy, two of two, two of three."""
+    """A durable write needs one copy of one, two of two, or two of three."""
     cluster = DurableCluster(replicas)
     cluster.hold(*held)
 
@@ -134,7 +134,7 @@ def test_a_majority_is_enough(replicas: int, held: tuple[int, ...], done: bool) 
 
 @pytest.mark.parametrize("killed", [1, 2])
 def test_a_dead_replica_has_nothing(killed: int) -> None:
-    """One of two may be missing, and not both."""
+    """A durable write succeeds without one of two replicas, but not without both."""
     cluster = DurableCluster(replicas=2)
     cluster.nodes.kill(killed)
     first = statuses(cluster.write())
@@ -153,8 +153,8 @@ def test_a_dead_replica_has_nothing(killed: int) -> None:
         (Opcode.INCREMENT, {"key": "nobody"}, Status.KEY_NOT_FOUND),
     ],
 )
-def test_what_fails_fails_at_once(opcode: Opcode, parts: dict[str, object], status: Status) -> None:
-    """Nothing is prepared, and nothing waits."""
+def test_failing_write_is_refused_immediately(opcode: Opcode, parts: dict[str, object], status: Status) -> None:
+    """A write that fails is refused immediately and leaves nothing pending."""
     cluster = DurableCluster(replicas=1)
     cluster.hold(1)
     if "key" in parts:
@@ -165,14 +165,14 @@ def test_what_fails_fails_at_once(opcode: Opcode, parts: dict[str, object], stat
     assert not cluster.is_pending
 
 
-# -- Those that never can be.
+# -- Impossible writes.
 
 
 @pytest.mark.parametrize(
     ("replicas", "nodes", "possible"), [(0, 1, True), (1, 1, False), (2, 1, False), (2, 2, True), (3, 4, False)]
 )
 def test_there_have_to_be_enough_copies(replicas: int, nodes: int, possible: bool) -> None:
-    """Of those that the bucket is to have; with three replicas there are no durable writes at all."""
+    """A durable write needs a majority of the configured copies, and is impossible with three replicas."""
     cluster = DurableCluster(replicas, nodes)
 
     assert [Status.SUCCESS if possible else Status.DURABILITY_IMPOSSIBLE] == statuses(cluster.write())
@@ -180,7 +180,7 @@ def test_there_have_to_be_enough_copies(replicas: int, nodes: int, possible: boo
 
 
 def test_a_failover_leaves_too_few_copies() -> None:
-    """Until a rebalance has made another one."""
+    """After a failover durable writes are impossible until a rebalance creates another replica."""
     cluster = DurableCluster(replicas=1)
     cluster.nodes.fail_over(1)
     refused = statuses(cluster.write())
@@ -193,7 +193,7 @@ def test_a_failover_leaves_too_few_copies() -> None:
 
 
 def test_a_node_with_an_old_map_has_no_replicas() -> None:
-    """The others follow the node that has the vbucket by now."""
+    """A node with an old map refuses durable writes, because the replicas follow the vbucket's current node."""
     cluster = DurableCluster(replicas=1)
     cluster.nodes.hold_config(0)
     cluster.nodes.move([vbucket_of(cluster.key.encode(), 1024)], to=1)
@@ -202,19 +202,19 @@ def test_a_node_with_an_old_map_has_no_replicas() -> None:
     assert b"1" == cluster.read()
 
 
-# -- Those that have to wait.
+# -- Pending writes.
 
 
 def pending(replicas: int = 1, **options: tuple[HelloFeature, ...]) -> DurableCluster:
-    """Return a cluster in which a write with nine seconds is prepared."""
+    """Return a cluster with a pending write that has a timeout of nine seconds."""
     cluster = DurableCluster(replicas, **options)  # type: ignore[arg-type]
     cluster.hold(*range(1, 1 + replicas))
     assert [] == cluster.write(framing_extras=durable(milliseconds=9000))
     return cluster
 
 
-def test_nobody_sees_what_is_not_committed() -> None:
-    """Readers find what was there, those of a replica too; the node knows when it has to end it."""
+def test_pending_write_is_invisible() -> None:
+    """Readers, also of a replica, find the earlier version; the node's wakeup is the timeout of the write."""
     cluster = pending()
     replica = cluster.connect(1).ask_of(Opcode.GET_REPLICA, cluster.key)
     prepared = cluster.nodes.documents.get_prepared("default", cluster.key)
@@ -227,7 +227,7 @@ def test_nobody_sees_what_is_not_committed() -> None:
 
 
 def test_committed_when_a_majority_has_it() -> None:
-    """Replication goes on: the client is told, and everybody sees it, under the CAS that it was prepared with."""
+    """Resumed replication commits the write with its prepared CAS, and the client gets its reply."""
     cluster = pending()
     prepared = cluster.nodes.documents.get_prepared("default", cluster.key)
     before = list(cluster.nodes[0].command_log)
@@ -245,8 +245,8 @@ def test_committed_when_a_majority_has_it() -> None:
     assert b"2" == cluster.read()
 
 
-def test_a_node_that_comes_back_has_it_too() -> None:
-    """A dead replica is no other case than one that replication does not reach."""
+def test_revived_replica_completes_the_write() -> None:
+    """A write that waits for a dead replica is committed when that node is revived."""
     cluster = DurableCluster(replicas=1)
     cluster.nodes.kill(1)
     cluster.write()
@@ -258,7 +258,7 @@ def test_a_node_that_comes_back_has_it_too() -> None:
 
 @pytest.mark.parametrize(("milliseconds", "due"), [(9000, 9.0), (1, 0.001), (None, SECONDS_DEFAULT)])
 def test_ambiguous_when_it_takes_too_long(milliseconds: int | None, due: float) -> None:
-    """Aborted, but the client is not told that for certain; what comes later finds the document as it was."""
+    """A write that times out is aborted, and its client gets an ambiguous status."""
     cluster = DurableCluster(replicas=1)
     cluster.hold(1)
     cluster.write(framing_extras=durable(milliseconds=milliseconds))
@@ -276,7 +276,7 @@ def test_ambiguous_when_it_takes_too_long(milliseconds: int | None, due: float) 
 @rows("opcode", [*WRITES, Opcode.ADD])
 @rows("framing_extras", [b"", durable()])
 def test_no_other_write_meanwhile(opcode: Opcode, framing_extras: bytes) -> None:
-    """Of nobody, whether it is durable or not, nor a lock; other documents do not wait."""
+    """No other write or lock of the document is accepted meanwhile; other documents are not affected."""
     cluster = pending()
     place = vbucket_of(cluster.key.encode(), 1024)
     other = next(f"other{n}" for n in itertools.count() if vbucket_of(f"other{n}".encode(), 1024) == place)
@@ -289,7 +289,7 @@ def test_no_other_write_meanwhile(opcode: Opcode, framing_extras: bytes) -> None
 
 
 def test_without_unordered_execution_everything_waits_behind_it() -> None:
-    """The next command is carried out when the write is settled, and so is one behind another write."""
+    """With ordered execution, each command waits until the durable write before it is settled."""
     ordered = tuple(feature for feature in USUAL_FEATURES if feature != HelloFeature.UNORDERED_EXECUTION)
     cluster = pending(features=ordered)
     client = cluster.client
@@ -310,17 +310,17 @@ def test_without_unordered_execution_everything_waits_behind_it() -> None:
 
 
 def test_a_command_that_is_under_way_forbids_hello() -> None:
-    """As a reply that is held back does."""
+    """HELLO is refused while a durable write is pending, as it is while a reply is delayed."""
     cluster = pending()
 
     assert Status.NOT_SUPPORTED == status_of(cluster.client.hello(USUAL_FEATURES))
 
 
-# -- Those whose client leaves, or whose answer is lost.
+# -- Lost clients and lost replies.
 
 
-def test_a_client_that_leaves_takes_nothing_back() -> None:
-    """The write goes on without it, and is logged without an answer."""
+def test_lost_client_keeps_its_pending_write() -> None:
+    """A write whose client has left is still committed, and is logged without a reply."""
     cluster = pending()
     cluster.nodes[0].connection_lost(1, 0.0)
     cluster.nodes.release_replication(1)
@@ -332,8 +332,8 @@ def test_a_client_that_leaves_takes_nothing_back() -> None:
     assert b"2" == cluster.read(cluster.connect())
 
 
-def test_a_fault_strikes_when_it_is_settled() -> None:
-    """The answer that never comes, and the connection that ends instead of it."""
+def test_fault_strikes_when_the_write_is_settled() -> None:
+    """A fault that drops the reply or closes the connection strikes when the write is settled."""
     silent, ending = DurableCluster(replicas=1), DurableCluster(replicas=1)
     silent.nodes[0].faults.next(Opcode.SET, drop_response())
     ending.nodes[0].faults.next(Opcode.SET, hang_up_after_applying())
@@ -350,7 +350,7 @@ def test_a_fault_strikes_when_it_is_settled() -> None:
 
 
 def test_clients_without_xerror() -> None:
-    """They are told to come again where a write is in progress, and hung up on where nothing can be told them."""
+    """Without XERROR, a client gets a temporary failure for a pending write, or the node closes the connection."""
     cluster = pending()
     client = ready_client(cluster.nodes[0], connection=7, without=[HelloFeature.XERROR])
     told = statuses(cluster.write(client))
@@ -364,11 +364,11 @@ def test_clients_without_xerror() -> None:
     assert other.is_hung_up
 
 
-# -- Those whose node is lost.
+# -- Lost nodes.
 
 
-def test_what_only_a_dead_node_has_is_gone_with_it() -> None:
-    """Failed over, another node takes over, which never had the write: aborted, and not half of it is left."""
+def test_failover_aborts_the_dead_nodes_write() -> None:
+    """A pending write that only the failed-over node has is aborted without a trace."""
     cluster = pending()
     cluster.nodes.kill(0)
     cluster.nodes.fail_over(0)
@@ -379,8 +379,8 @@ def test_what_only_a_dead_node_has_is_gone_with_it() -> None:
 
 
 @pytest.mark.parametrize("is_released_first", [True, False])
-def test_a_node_that_lives_again_commits_what_it_had(is_released_first: bool) -> None:
-    """Nobody can read or write the document before, and a dead node commits nothing; no timeout ends it."""
+def test_revived_node_commits_its_write(is_released_first: bool) -> None:
+    """A revived node commits its pending write; until then reads and writes of the document are refused."""
     cluster = pending()
     cluster.nodes.kill(0)
     if is_released_first:
@@ -397,8 +397,8 @@ def test_a_node_that_lives_again_commits_what_it_had(is_released_first: bool) ->
     assert b"2" == cluster.read(client)
 
 
-def test_a_vbucket_that_moves_takes_its_writes_along() -> None:
-    """The client is told that it is ambiguous; the node that has it next commits it."""
+def test_moved_vbucket_keeps_its_pending_write() -> None:
+    """If the vbucket moves, the client gets an ambiguous status, and the new node commits the write."""
     cluster = pending()
     place = vbucket_of(cluster.key.encode(), 1024)
     cluster.nodes.move([place], to=1)
@@ -408,8 +408,8 @@ def test_a_vbucket_that_moves_takes_its_writes_along() -> None:
     assert b"2" == cluster.read(cluster.connect(1))
 
 
-def test_a_vbucket_that_moves_may_have_to_wait_again() -> None:
-    """Where its replicas still do not have the write."""
+def test_moved_vbucket_may_wait_again() -> None:
+    """The new node must wait too if the replicas still lack the write."""
     cluster = pending(replicas=2)
     cluster.nodes.move([vbucket_of(cluster.key.encode(), 1024)], to=3)
     client = cluster.connect(3)
@@ -421,7 +421,7 @@ def test_a_vbucket_that_moves_may_have_to_wait_again() -> None:
 
 
 def test_a_vbucket_without_a_node_commits_nothing() -> None:
-    """Until one has it again."""
+    """A pending write of an unassigned vbucket is committed once a node has the vbucket again."""
     cluster = pending()
     place = vbucket_of(cluster.key.encode(), 1024)
     cluster.nodes.release_replication(1)
@@ -438,7 +438,7 @@ def test_a_vbucket_without_a_node_commits_nothing() -> None:
 
 
 def test_aborted_when_it_can_never_be_done() -> None:
-    """The only replica is failed over: there is no majority any more, and no reason to wait for the timeout."""
+    """A write is aborted as ambiguous immediately if a failover leaves no majority."""
     cluster = pending()
     cluster.nodes.fail_over(1)
 
@@ -446,8 +446,8 @@ def test_aborted_when_it_can_never_be_done() -> None:
     assert b"1" == cluster.read()
 
 
-def test_what_was_acknowledged_outlives_moves_and_a_failover() -> None:
-    """A node that had the vbucket itself has what was written then, whatever replication it lacks."""
+def test_acknowledged_write_survives_moves_and_a_failover() -> None:
+    """A node that has had the vbucket itself has all writes from then, although replication to it is held back."""
     cluster = DurableCluster(replicas=1)
     place = vbucket_of(cluster.key.encode(), 1024)
     cluster.hold(1)
@@ -462,8 +462,8 @@ def test_what_was_acknowledged_outlives_moves_and_a_failover() -> None:
 
 
 @pytest.mark.parametrize("change", [lambda nodes: nodes.hold_replication(1), lambda nodes: nodes.kill(1)])
-def test_what_was_acknowledged_outlives_a_failover(change: Callable[[FakeNodes], None]) -> None:
-    """Whichever replica was behind: the one that has the write takes over."""
+def test_acknowledged_write_survives_a_failover(change: Callable[[FakeNodes], None]) -> None:
+    """The replica with the acknowledged write takes over, whichever replica lacks it."""
     cluster = DurableCluster(replicas=2)
     change(cluster.nodes)
     acknowledged = statuses(cluster.write())

@@ -1,4 +1,4 @@
-"""What the node demands of a request before it carries it out."""
+"""Requirements of the node for a request, before it carries the command out."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ PRESERVES_EXPIRY = {
 
 
 def test_the_cases_here_are_all_data_operations() -> None:
-    """The commands on documents, which a fault for any of them strikes, and the cases here are the same opcodes."""
+    """The cases of this module are exactly the commands that a fault for any data operation strikes."""
     assert DATA_OPCODES == WELL_FORMED.keys()
 
 
 @rows("opcode", WELL_FORMED)
 def test_takes_only_the_parts_that_it_has(opcode: Opcode) -> None:
-    """Extras of another length than the command's, a value or a CAS that it has no use for are malformed."""
+    """Extras of a wrong length, and an unused value or CAS, are malformed."""
     client, right = ready_client(), WELL_FORMED[opcode]
     extras, value, cas = (
         status_of(client.ask_of(opcode, "ada", **(right | part))) != Status.INVALID_ARGUMENTS
@@ -103,7 +103,7 @@ def test_takes_only_the_parts_that_it_has(opcode: Opcode) -> None:
     ],
 )
 def test_demands_and_refuses_keys_and_values(opcode: Opcode, parts: dict[str, int | bytes], context: str) -> None:
-    """What must be there and what must not, in words, where extended errors were granted."""
+    """The error of a missing or forbidden part describes it, if extended errors were granted."""
     reply = ready_client().ask(opcode, **parts)
 
     assert Status.INVALID_ARGUMENTS == status_of(reply)
@@ -120,7 +120,7 @@ def test_demands_and_refuses_keys_and_values(opcode: Opcode, parts: dict[str, in
     ],
 )
 def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> None:
-    """Before authentication only the first commands are answered, and without a bucket none on documents."""
+    """Before authentication only the first commands are accepted, and without a bucket none on documents."""
     parts = WELL_FORMED.get(opcode, {}) | ({"key": b"\0ada"} if needs is Needs.DOCUMENT else {})
     match opcode:
         case Opcode.SELECT_BUCKET:
@@ -166,14 +166,14 @@ def test_answers_in_the_order_of_the_bootstrap(opcode: Opcode, needs: Needs) -> 
     ],
 )
 def test_reads_the_collection_in_front_of_a_key(key: bytes, status: Status) -> None:
-    """With collections a key has a prefix; key and prefix have limits, and the collection must exist."""
+    """With collections, a key has a prefix; key and prefix have limits, and the collection must exist."""
     node = with_options(collections={"_default": {"_default": 0}, "other": {"near": 8, "far": 0x555}})
 
     assert status == status_of(ready_client(node).ask(Opcode.GET, key=key))
 
 
 def test_without_collections_a_key_is_only_a_key() -> None:
-    """Where collections were not granted, the first byte of a key is part of it."""
+    """Without granted collections, the first byte of a key belongs to the key."""
     client = ready_client(without=[HelloFeature.COLLECTIONS])
 
     client.ask_of(Opcode.SET, "\tada", extras=STORE, value=b"1")
@@ -183,8 +183,8 @@ def test_without_collections_a_key_is_only_a_key() -> None:
 
 
 @pytest.mark.parametrize("vbuckets", [128, 1024])
-def test_refuses_a_vbucket_that_there_is_not(vbuckets: int) -> None:
-    """A vbucket out of range belongs to nobody; the config comes along, once where it need not come twice."""
+def test_refuses_a_vbucket_out_of_range(vbuckets: int) -> None:
+    """A vbucket out of range is refused with the config, each time."""
     client = ready_client(with_options(vbuckets=vbuckets))
 
     assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET, "ada", vbucket=vbuckets - 1))
@@ -194,8 +194,8 @@ def test_refuses_a_vbucket_that_there_is_not(vbuckets: int) -> None:
         assert "default" == as_json(reply.value)["name"]
 
 
-def test_sends_a_config_once_where_that_is_enough() -> None:
-    """A client that asked for it gets no config that it has: not after the answer to a request for it, nor again."""
+def test_sends_a_config_once_with_deduplication() -> None:
+    """With deduplication, a refusal has no config that the client has already got."""
     dedupe = [*ready_client().features, HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP]
     client = ready_client()
     client.hello(dedupe)
@@ -210,8 +210,8 @@ def test_sends_a_config_once_where_that_is_enough() -> None:
 
 
 @rows("opcode", WELL_FORMED)
-def test_frame_infos_stand_only_where_something_is_written(opcode: Opcode) -> None:
-    """Preserving an expiry and being durable are refused where they make no sense."""
+def test_frame_infos_only_on_writes(opcode: Opcode) -> None:
+    """Frame infos that preserve an expiry or require durability are refused on commands without that effect."""
     client = ready_client()
     preserves, is_durable = (
         status_of(
@@ -240,7 +240,7 @@ def test_frame_infos_stand_only_where_something_is_written(opcode: Opcode) -> No
     ids=str,
 )
 def test_reads_framing_extras(framing_extras: bytes, status: Status) -> None:
-    """Known ones must fit, unknown ones are refused as such, and malformed ones as malformed."""
+    """A known frame info must have a valid size, an unknown one is refused, and malformed extras are invalid."""
     reply = ready_client().ask_of(Opcode.SET, "ada", extras=STORE, framing_extras=framing_extras)
 
     assert status == status_of(reply)
@@ -254,8 +254,8 @@ def test_reads_framing_extras(framing_extras: bytes, status: Status) -> None:
         (HelloFeature.SYNC_REPLICATION, {RequestFrameInfo.DURABILITY: b"\1"}, Status.NOT_SUPPORTED),
     ],
 )
-def test_refuses_what_was_not_granted(feature: HelloFeature, piece: dict[int, bytes], status: Status) -> None:
-    """The flexible layout, preserving an expiry and durability have to be negotiated."""
+def test_refuses_features_that_were_not_granted(feature: HelloFeature, piece: dict[int, bytes], status: Status) -> None:
+    """Framing extras, preserving an expiry, and durability must be negotiated."""
     client = ready_client(without=[feature])
     reply = client.ask_of(Opcode.SET, "ada", extras=STORE, framing_extras=encode_framing_extras(piece))
 
@@ -276,7 +276,7 @@ def test_refuses_what_was_not_granted(feature: HelloFeature, piece: dict[int, by
     ],
 )
 def test_takes_datatypes_that_were_granted(granted: list[HelloFeature], datatype: int, status: Status) -> None:
-    """Each bit has to be negotiated; what comes deflated is stored inflated."""
+    """Each datatype bit must be negotiated; a deflated value is stored inflated."""
     client = ready_client(features=[HelloFeature.XERROR, *granted])
     value = b'"%b"' % (b"x" * 99)
     sent = bytes(cramjam.snappy.compress_raw(value)) if datatype & Datatype.SNAPPY else value
@@ -288,8 +288,8 @@ def test_takes_datatypes_that_were_granted(granted: list[HelloFeature], datatype
     assert (None if status else value) == (document and document.value)
 
 
-def test_refuses_what_cannot_be_inflated() -> None:
-    """A snappy bit over bytes that are not snappy is malformed."""
+def test_refuses_invalid_snappy() -> None:
+    """A value marked as snappy that cannot be inflated is malformed."""
     client = ready_client(features=[HelloFeature.SNAPPY, HelloFeature.XERROR])
 
     reply = client.ask_of(Opcode.SET, "ada", extras=STORE, value=b"\x05", datatype=Datatype.SNAPPY)
@@ -298,7 +298,7 @@ def test_refuses_what_cannot_be_inflated() -> None:
 
 
 def test_refuses_a_value_that_is_too_big() -> None:
-    """The largest document is stored, a larger one is not."""
+    """A value of the maximum size is stored, and a larger one is refused."""
     client = ready_client()
 
     assert Status.SUCCESS == status_of(client.ask_of(Opcode.SET, "a", extras=STORE, value=bytes(VALUE_SIZE_MAX)))
@@ -315,7 +315,7 @@ def test_refuses_a_value_that_is_too_big() -> None:
     ],
 )
 def test_reads_a_durability_requirement(content: str, timeout: float) -> None:
-    """A level, and milliseconds where the client says how long it may take."""
+    """A durability requirement has a level and optionally a timeout in milliseconds."""
     assert timeout == read_durability_timeout(bytes.fromhex(content))
 
 
@@ -333,7 +333,7 @@ def test_reads_a_durability_requirement(content: str, timeout: float) -> None:
     ],
 )
 def test_refuses_a_durability_requirement(content: str, status: Status) -> None:
-    """Levels that there are not, the two timeouts that mean nothing, and other sizes than 1 and 3."""
+    """Unknown levels, the two reserved timeouts, and sizes other than 1 and 3 are refused."""
     with pytest.raises(CommandRefused) as caught:
         read_durability_timeout(bytes.fromhex(content))
 

@@ -1,4 +1,4 @@
-"""Several nodes that have replicas of each other's vbuckets."""
+"""Several nodes with replicas of each other's vbuckets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ADA = vbucket_of(b"ada", 1024)
 
 @pytest.fixture
 def nodes() -> FakeNodes:
-    """Return three nodes: the first has the document, the second and the third a replica of it."""
+    """Return three nodes: the first has the document, the other two have its replicas."""
     cluster = FakeNodes(FakeNodeOptions(replicas=2))
     cluster.move([ADA], to=0)
     if cluster.replica_holders_of("ada") == (2, 1):
@@ -31,25 +31,25 @@ def nodes() -> FakeNodes:
 
 
 def clients_of(nodes: FakeNodes) -> list[NodeClient]:
-    """Return a connection to each node, authenticated and in a bucket."""
+    """Return an authenticated connection to each node, with a selected bucket."""
     return [ready_client(node, connection=number) for number, node in enumerate(nodes, 1)]
 
 
 def copies_at(clients: list[NodeClient]) -> list[bytes | None]:
-    """Return what each node's replica has; None where it says that it has none."""
+    """Return the value of each node's replica; None if the node refuses the read."""
     replies = [client.ask_of(Opcode.GET_REPLICA, "ada") for client in clients]
     return [reply.value if status_of(reply) == Status.SUCCESS else None for reply in replies]
 
 
 def map_in(reply: Frame) -> list[list[int]]:
-    """Return the nodes of each vbucket and of its replicas, by the config in a reply."""
+    """Return the nodes of each vbucket and of its replicas in the reply's config."""
     decoded: dict[str, Any] = dict(as_json(reply.value))
     rows: list[list[int]] = decoded["vBucketServerMap"]["vBucketMap"]
     return rows
 
 
 def test_only_replicas_answer_for_replicas(nodes: FakeNodes) -> None:
-    """The node of the vbucket does not, and those of the replicas do not answer for it."""
+    """The nodes of the replicas serve replica reads and the vbucket's node the others; each refuses the rest."""
     clients = clients_of(nodes)
     refused = clients[0].ask_of(Opcode.GET_REPLICA, "ada")
 
@@ -60,8 +60,8 @@ def test_only_replicas_answer_for_replicas(nodes: FakeNodes) -> None:
     assert Status.NOT_MY_VBUCKET == status_of(clients[1].ask_of(Opcode.GET, "ada"))
 
 
-def test_the_answer_is_that_of_a_read(nodes: FakeNodes) -> None:
-    """Flags, value and CAS; nobody is told the CAS of a lock."""
+def test_replica_read_replies_like_a_read(nodes: FakeNodes) -> None:
+    """A replica read returns flags, value and CAS; the CAS of a lock is hidden."""
     client = clients_of(nodes)[1]
     document = nodes.documents.get("default", "ada")
     reply = client.ask_of(Opcode.GET_REPLICA, "ada")
@@ -75,8 +75,8 @@ def test_the_answer_is_that_of_a_read(nodes: FakeNodes) -> None:
     assert LOCKED_CAS == locked.cas
 
 
-def test_there_may_be_none() -> None:
-    """Without replicas, and where the only node has all vbuckets; a vbucket that there is not has none either."""
+def test_missing_replicas() -> None:
+    """Without replicas, or with a single node, each replica read is refused, also of an unknown vbucket."""
     for cluster in (FakeNodes(), FakeNodes(FakeNodeOptions(replicas=3), 1)):
         assert () == cluster.replica_holders_of("ada")
         for client in clients_of(cluster):
@@ -85,7 +85,7 @@ def test_there_may_be_none() -> None:
 
 
 def test_replication_held_back(nodes: FakeNodes) -> None:
-    """The node's replicas stay as they were until it is released; the others follow."""
+    """A held replica keeps its state until it is released; the others follow."""
     clients = clients_of(nodes)
     nodes.hold_replication(1)
     nodes.documents.put("default", "ada", b"2")
@@ -101,8 +101,8 @@ def test_replication_held_back(nodes: FakeNodes) -> None:
     nodes.release_replication(1)
 
 
-def test_what_is_stale_expires_too(nodes: FakeNodes) -> None:
-    """Time does not stop where replication does."""
+def test_stale_replica_still_expires(nodes: FakeNodes) -> None:
+    """A document expires in a held replica too."""
     nodes.documents.put("default", "ada", b"1", expires_after=5.0)
     client = clients_of(nodes)[1]
     nodes.hold_replication(1)
@@ -112,7 +112,7 @@ def test_what_is_stale_expires_too(nodes: FakeNodes) -> None:
 
 
 def test_removed_documents_stay_while_replicas_are_held(nodes: FakeNodes) -> None:
-    """A node purges nothing while a replica is held, since a failover compares progress, and purges after its release."""
+    """Nothing is purged while a replica is held, because a failover compares progress; afterwards it is."""
     client = clients_of(nodes)[0]
     nodes.hold_replication(1)
     for number in range(REMAINS_MAX + 1):
@@ -128,7 +128,7 @@ def test_removed_documents_stay_while_replicas_are_held(nodes: FakeNodes) -> Non
 
 
 def test_a_replica_takes_over(nodes: FakeNodes) -> None:
-    """With all that was written; whoever stood behind it moves up, and only a rebalance makes more."""
+    """A failover lets the first replica take over with all documents, and only a rebalance creates new replicas."""
     clients = clients_of(nodes)
     nodes.fail_over(0)
     after = nodes.map.chain(ADA)
@@ -149,7 +149,7 @@ def test_a_replica_takes_over(nodes: FakeNodes) -> None:
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_stale_replica_that_takes_over_loses_writes(replicas: int) -> None:
-    """What the other replicas had is gone too: they follow the node that took over. Other vbuckets keep theirs."""
+    """If a stale replica takes over, the newer writes of its vbucket are lost; other vbuckets keep theirs."""
     nodes = FakeNodes(FakeNodeOptions(replicas=replicas))
     clients = clients_of(nodes)
     keys = [f"key{number}" for number in range(40)]
@@ -173,7 +173,7 @@ def test_a_stale_replica_that_takes_over_loses_writes(replicas: int) -> None:
 
 
 def test_the_replica_that_has_most_takes_over() -> None:
-    """One that replication reaches, else the one that it was held back from last; the others keep their order."""
+    """A current replica takes over, or else the one that was held back last; the others keep their order."""
     nodes = FakeNodes(FakeNodeOptions(replicas=2), nodes=4)
     nodes.move([ADA], to=0)
     _, first, second = nodes.map.chain(ADA)
@@ -187,8 +187,8 @@ def test_the_replica_that_has_most_takes_over() -> None:
     assert b"1" == clients_of(nodes)[second].ask_of(Opcode.GET, "ada").value
 
 
-def test_a_node_that_gets_a_replica_has_it_as_it_is() -> None:
-    """Also where replication is held back: it had the vbucket itself until then, or waited until it had all of it."""
+def test_new_replica_is_current() -> None:
+    """A node that gets a replica has its current state, even if replication to it is held back."""
     nodes = FakeNodes(FakeNodeOptions(replicas=1))
     nodes.move([ADA], to=0)
     (replica,) = nodes.replica_holders_of("ada")

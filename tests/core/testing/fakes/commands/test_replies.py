@@ -1,4 +1,4 @@
-"""What an answer becomes for a connection with more or fewer features."""
+"""Replies for connections with different features, and notifications."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from triclinium_core.testing.fakes.cluster.outbox import SendReply
 from triclinium_core.testing.fakes.faults import delay
 
 
-def test_an_old_client_is_told_old_statuses() -> None:
-    """Without extended errors a lock looks like another CAS, and a failed unlock like a temporary failure."""
+def test_old_statuses_for_an_old_client() -> None:
+    """Without extended errors, a lock gives the status of a CAS mismatch, and a failed unlock a temporary failure."""
     client = ready_client(features=[])
     client.node.documents.put("default", "ada", b"1")
 
@@ -30,8 +30,8 @@ def test_an_old_client_is_told_old_statuses() -> None:
     assert Status.KEY_NOT_FOUND == status_of(client.ask_of(Opcode.GET, "bob"))
 
 
-def test_an_old_client_is_told_nothing_of_collections() -> None:
-    """Whoever has not heard of collections cannot be told that one is unknown, with or without extended errors."""
+def test_old_client_gets_no_collection_errors() -> None:
+    """A client without collections gets an invalid-arguments status for an unknown collection."""
     client = ready_client(features=[])
     client.node.collections.drop("_default", "_default")
     assert Status.INVALID_ARGUMENTS == status_of(client.ask_of(Opcode.GET, "ada"))
@@ -43,8 +43,8 @@ def test_an_old_client_is_told_nothing_of_collections() -> None:
 
 
 @pytest.mark.parametrize("is_authenticated", [True, False])
-def test_hangs_up_on_an_old_client_that_cannot_be_told(is_authenticated: bool) -> None:
-    """A missing bucket and missing rights have no old status."""
+def test_closes_if_an_old_client_has_no_status(is_authenticated: bool) -> None:
+    """A missing bucket or missing rights close the connection of a client without extended errors."""
     client = ready_client(features=[], bucket=None) if is_authenticated else NodeClient(FakeNode())
 
     assert [] == client.send(client.encode_of(Opcode.GET, "ada"))
@@ -52,8 +52,8 @@ def test_hangs_up_on_an_old_client_that_cannot_be_told(is_authenticated: bool) -
     assert (None, False) == (client.node.command_log[-1].status, client.node.command_log[-1].applied)
 
 
-def test_explains_failures_where_that_was_granted() -> None:
-    """A failure has a text with extended errors, and none without."""
+def test_explains_failures_if_granted() -> None:
+    """A refusal has a text with extended errors, and no text without them."""
     explained = ready_client().ask(Opcode.NOOP, value=b"1")
     unexplained = ready_client(features=[]).ask(Opcode.NOOP, value=b"1")
 
@@ -62,8 +62,8 @@ def test_explains_failures_where_that_was_granted() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "least", "most"), [(0.0, 20, 30), (0.5, 495_000, 505_000)])
-def test_tells_how_long_it_took(seconds: float, least: float, most: float) -> None:
-    """The server's duration comes in a flexible frame where that was granted, a delay included."""
+def test_reports_the_server_duration(seconds: float, least: float, most: float) -> None:
+    """If granted, the reply's framing extras contain the server duration, including a delay."""
     client = ready_client(features=[HelloFeature.TRACING])
     client.node.faults.next(Opcode.NOOP, delay(seconds))
     (reply,) = client.send(client.encode(Opcode.NOOP)) + client.wait(seconds)
@@ -77,8 +77,8 @@ FULL = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION)
 BRIEF = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
 
 
-def test_brings_the_config_or_only_its_version() -> None:
-    """A full notification has the config, a brief one says that there is one; both name bucket and version."""
+def test_notification_has_the_config_or_its_version() -> None:
+    """A full notification contains the config, a brief one only bucket and version."""
     full = ready_client(features=[*USUAL_FEATURES, *FULL])
     brief = ready_client(full.node, connection=2, features=[*USUAL_FEATURES, *BRIEF])
     actions = full.node.set_config_revision(8, 1.0, epoch=3)
@@ -91,8 +91,8 @@ def test_brings_the_config_or_only_its_version() -> None:
     assert (Datatype.JSON, Datatype.RAW, b"") == (long.datatype, short.datatype, short.value)
 
 
-def test_brings_the_global_config_where_there_is_no_bucket() -> None:
-    """Without a bucket the key is empty and the config the global one."""
+def test_notification_without_a_bucket_is_global() -> None:
+    """Without a selected bucket, the notification's key is empty and its config is the global one."""
     client = ready_client(features=[*USUAL_FEATURES, *FULL], bucket=None)
     (frame,) = client.take(client.node.set_config_revision(2, 0.0))
 
@@ -100,8 +100,8 @@ def test_brings_the_global_config_where_there_is_no_bucket() -> None:
     assert "name" not in as_json(frame.value)
 
 
-def test_comes_deflated_and_untyped_as_granted() -> None:
-    """A notification keeps to the datatypes of its connection."""
+def test_notification_obeys_the_granted_datatypes() -> None:
+    """A notification is deflated and marked as JSON only if the connection permits it."""
     deflated = ready_client(features=[*USUAL_FEATURES, *FULL, HelloFeature.SNAPPY_EVERYWHERE])
     untyped = ready_client(deflated.node, connection=2, features=FULL)
     actions = deflated.node.set_config_revision(2, 0.0)
@@ -112,8 +112,8 @@ def test_comes_deflated_and_untyped_as_granted() -> None:
     assert inflate(first.value) == second.value
 
 
-def test_goes_to_nobody_else() -> None:
-    """Who has not asked, or is not authenticated, hears nothing; the config is new all the same."""
+def test_notification_needs_a_subscription() -> None:
+    """Clients that are not subscribed or not authenticated get no notification, but the config changes."""
     node = FakeNode()
     silent = ready_client(node, connection=1)
     stranger = NodeClient(node, connection=2)
@@ -124,8 +124,8 @@ def test_goes_to_nobody_else() -> None:
     assert (1, 2) == node.config_version
 
 
-def test_a_full_one_need_not_be_repeated() -> None:
-    """After a full notification a wrong vbucket brings no config where the client wants none twice."""
+def test_full_notification_is_not_repeated() -> None:
+    """With deduplication, a refusal after a full notification has no config; after a brief one it has."""
     features = [*USUAL_FEATURES, HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP]
     full = ready_client(features=[*features, *FULL])
     brief = ready_client(full.node, connection=2, features=[*features, *BRIEF])
@@ -135,8 +135,8 @@ def test_a_full_one_need_not_be_repeated() -> None:
     assert b"" != brief.ask_of(Opcode.GET, "ada", vbucket=5000).value
 
 
-def test_needs_no_answer() -> None:
-    """A client's answer to a notification is dropped."""
+def test_notification_needs_no_response() -> None:
+    """The node ignores a client's response to a notification."""
     client = ready_client(features=[*USUAL_FEATURES, *FULL])
     commands = len(client.node.command_log)
 
@@ -145,8 +145,8 @@ def test_needs_no_answer() -> None:
     assert not client.is_hung_up
 
 
-def test_takes_room() -> None:
-    """It has to be written like any reply."""
+def test_notification_counts_as_unwritten() -> None:
+    """A notification counts against the limit of unwritten bytes, like any reply."""
     node = FakeNode()
     node.connection_opened(1, 0.0, unsent_size_max=1)
     hello = encode_request(Opcode.HELLO, opaque=1, value=struct.pack(">2H", *FULL))

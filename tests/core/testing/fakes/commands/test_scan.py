@@ -1,4 +1,4 @@
-"""Range scans of a fake node, byte by byte."""
+"""Range scans of a fake node on the level of bytes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def client() -> NodeClient:
 
 
 def create(client: NodeClient, vbucket: int = VBUCKET, **wanted: Any) -> Frame:
-    """Return the answer to the opening of a scan, of everything unless told."""
+    """Return the reply to the creation of a scan."""
     value = json.dumps(wanted).encode()
     return client.ask(Opcode.RANGE_SCAN_CREATE, vbucket=vbucket, value=value, datatype=Datatype.JSON)
 
 
 def opened(client: NodeClient, **wanted: Any) -> bytes:
-    """Return the id of a scan."""
+    """Create a scan and return its id."""
     reply = create(client, **wanted)
     assert Status.SUCCESS == status_of(reply)
     assert 16 == len(reply.value)
@@ -48,7 +48,7 @@ def opened(client: NodeClient, **wanted: Any) -> bytes:
 
 
 def go_on(client: NodeClient, scan_id: bytes, items: int = 0, size: int = 0, vbucket: int = VBUCKET) -> list[Frame]:
-    """Return the answers to the request for a page."""
+    """Return the replies to the request for a page."""
     extras = scan_id + struct.pack(">III", items, 0, size)
     return client.send(client.encode(Opcode.RANGE_SCAN_CONTINUE, vbucket=vbucket, extras=extras))
 
@@ -69,7 +69,7 @@ def term(text: str) -> str:
 
 
 def test_a_page_comes_in_parts(client: NodeClient) -> None:
-    """All under one opaque; the last one says that it was all, and the scan is closed."""
+    """All replies of a page have one opaque; the last one reports the end, which closes the scan."""
     scan_id = opened(client, key_only=True)
     frames = go_on(client, scan_id)
 
@@ -81,8 +81,8 @@ def test_a_page_comes_in_parts(client: NodeClient) -> None:
     assert [Status.KEY_NOT_FOUND] == [status_of(frame) for frame in go_on(client, scan_id)]
 
 
-def test_limits(client: NodeClient) -> None:
-    """So many items, or until there are so many bytes; one at least."""
+def test_page_limits(client: NodeClient) -> None:
+    """A page ends after the requested number of items or bytes, but has at least one item."""
     scan_id = opened(client, key_only=True)
     pages = [go_on(client, scan_id, items=3), go_on(client, scan_id, size=1), go_on(client, scan_id, size=7)]
     rest = go_on(client, scan_id, items=1000)
@@ -92,8 +92,8 @@ def test_limits(client: NodeClient) -> None:
     assert KEYS == [key for page in [*pages, rest] for key in keys_of(page)]
 
 
-def test_documents(client: NodeClient) -> None:
-    """With flags, expiry, sequence number, CAS and datatype, as they were when the scan was opened."""
+def test_scanned_documents(client: NodeClient) -> None:
+    """A scan returns documents with their metadata, as they were when the scan was created."""
     client.node.documents.put("default", KEYS[0], b"2", flags=7, expires_after=60.0)
     stored = client.node.documents.get("default", KEYS[0])
     scan_id = opened(client, range={"start": term(KEYS[0]), "end": term(KEYS[0])})
@@ -118,12 +118,12 @@ def test_documents(client: NodeClient) -> None:
     ],
 )
 def test_ranges(client: NodeClient, wanted: dict[str, str], expected: list[str]) -> None:
-    """Each end is in or not."""
+    """A scan includes or excludes each end of its range as requested."""
     assert expected == keys_of(go_on(client, opened(client, key_only=True, range=wanted)))
 
 
 def test_samples(client: NodeClient) -> None:
-    """About as many as are wanted, the same ones for the same seed; all where there are no more."""
+    """A sample has about the requested size, depends only on the seed, and has all documents if there are no more."""
     pages = [
         keys_of(go_on(client, opened(client, key_only=True, sampling={"samples": samples, "seed": seed})))
         for samples, seed in [(10, 1), (10, 1), (10, 2), (1000, 1)]
@@ -140,12 +140,12 @@ def test_samples(client: NodeClient) -> None:
     [{"range": {"start": term("x"), "end": term("z")}}, {"vbucket": 4}, {"vbucket": 4, "sampling": {"samples": 1}}],
 )
 def test_nothing_to_scan(client: NodeClient, wanted: dict[str, Any]) -> None:
-    """It is said when the scan is to be opened."""
+    """A scan without any document is refused at its creation."""
     assert Status.KEY_NOT_FOUND == status_of(create(client, **wanted))
 
 
 def test_collections(client: NodeClient) -> None:
-    """By their id in hexadecimal; one that there is not is refused."""
+    """A scan names its collection by hexadecimal id; an unknown collection is refused."""
     collection_id = client.node.collections.create("inventory", "people")
     client.node.documents.put("default", KEYS[5], b"1", collection_id=collection_id)
     scan_id = opened(client, collection=f"{collection_id:x}", key_only=True)
@@ -155,7 +155,7 @@ def test_collections(client: NodeClient) -> None:
 
 
 def test_snapshots(client: NodeClient) -> None:
-    """The history, and what is in it, must be those that the client knows."""
+    """The snapshot requirements must match the vbucket's uuid, its sequence number and its documents."""
     uuid, newest = str(vbucket_uuid(VBUCKET)), client.node.documents.sequence_number("default", VBUCKET)
     statuses = [
         status_of(create(client, snapshot_requirements=wanted))
@@ -189,8 +189,8 @@ def test_snapshots(client: NodeClient) -> None:
         b'{"sampling":{}}',
     ],
 )
-def test_malformed(client: NodeClient, value: bytes) -> None:
-    """It is refused, and nothing is opened."""
+def test_malformed_scan(client: NodeClient, value: bytes) -> None:
+    """A malformed scan is refused, and no scan is opened."""
     reply = client.ask(Opcode.RANGE_SCAN_CREATE, vbucket=VBUCKET, value=value, datatype=Datatype.JSON)
 
     assert Status.INVALID_ARGUMENTS == status_of(reply)
@@ -198,8 +198,8 @@ def test_malformed(client: NodeClient, value: bytes) -> None:
 
 
 @pytest.mark.parametrize("datatype", [Datatype.RAW, Datatype.SNAPPY, Datatype.JSON | Datatype.SNAPPY])
-def test_json_has_to_be_granted_and_said(client: NodeClient, datatype: Datatype) -> None:
-    """And nothing else."""
+def test_json_must_be_granted_and_marked(client: NodeClient, datatype: Datatype) -> None:
+    """The value must be marked as JSON and nothing else, and JSON must be granted."""
     value = json.dumps({"range": ALL}).encode()
     reply = client.ask(Opcode.RANGE_SCAN_CREATE, vbucket=VBUCKET, value=value, datatype=datatype)
     ungranted = create(ready_client(without=[HelloFeature.JSON]))
@@ -207,8 +207,8 @@ def test_json_has_to_be_granted_and_said(client: NodeClient, datatype: Datatype)
     assert Status.INVALID_ARGUMENTS == status_of(reply) == status_of(ungranted)
 
 
-def test_too_many(client: NodeClient) -> None:
-    """The node is busy until one is closed."""
+def test_too_many_scans(client: NodeClient) -> None:
+    """At the maximum number of scans, the node is busy until one is closed."""
     scan_ids = [opened(client) for _ in range(SCANS_MAX)]
     refused = create(client)
     ended = client.ask(Opcode.RANGE_SCAN_CANCEL, vbucket=VBUCKET, extras=scan_ids[0])
@@ -222,7 +222,7 @@ def test_too_many(client: NodeClient) -> None:
 
 
 def test_a_scan_ends_with_time(client: NodeClient) -> None:
-    """Who does not go on with it, or asks for it in another vbucket, does not find it."""
+    """A scan that is not continued in time is closed; in another vbucket its id is unknown."""
     scan_id = opened(client)
     elsewhere = go_on(client, scan_id, vbucket=4)
     client.wait(LIFETIME_SECONDS - 1.0)
@@ -234,7 +234,7 @@ def test_a_scan_ends_with_time(client: NodeClient) -> None:
 
 
 def test_a_scan_ends_when_its_vbucket_moves() -> None:
-    """The node says that it is not its own, and has closed the scan; so has one that was killed."""
+    """A moved vbucket or a killed node closes its scans."""
     nodes = FakeNodes(FakeNodeOptions(vbuckets=128), nodes=2)
     clients = [ready_client(node, connection=number) for number, node in enumerate(nodes, 1)]
     for key in KEYS:
@@ -264,13 +264,13 @@ def test_a_scan_ends_when_its_vbucket_moves() -> None:
     ],
 )
 def test_scans_that_no_client_asks_for(client: NodeClient, wanted: dict[str, Any]) -> None:
-    """A scan with text that is not base64 or not a number gets an error, and the node still works."""
+    """A scan with invalid base64 or an invalid number is refused, and the node still works."""
     assert Status.SUCCESS != status_of(create(client, **wanted))
     assert Status.SUCCESS == status_of(create(client, range=ALL))
 
 
 def test_a_number_that_no_decoder_accepts(client: NodeClient) -> None:
-    """A scan with a number of 5,000 digits is refused, and one with a large number of samples returns all documents."""
+    """A number of 5,000 digits is refused; a very large number of samples returns all documents."""
     value = b'{"sampling":{"samples":%s}}' % (b"9" * 5000)
     reply = client.ask(Opcode.RANGE_SCAN_CREATE, vbucket=VBUCKET, value=value, datatype=Datatype.JSON)
 

@@ -1,4 +1,4 @@
-"""From the first byte to a connection that is ready."""
+"""Preparation of a connection: HELLO, error map, SASL and bucket."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 
 def granted(value: bytes) -> list[int]:
-    """Return the codes in the value of an answer to HELLO."""
+    """Return the feature codes in the value of a HELLO reply."""
     return list(struct.unpack(f">{len(value) // 2}H", value))
 
 
-def test_grants_what_is_wanted_and_offered_in_the_order_wanted() -> None:
-    """Unknown features, known ones that the node does not have, and repetitions are left out; half a code is refused."""
+def test_hello_grants_offered_features_in_order() -> None:
+    """HELLO omits unknown, unavailable and repeated features, and refuses an incomplete code."""
     wanted = [HelloFeature.XERROR, 0x7777, HelloFeature.REPORT_UNIT_USAGE, HelloFeature.JSON, HelloFeature.XERROR]
     least = NodeClient(with_options(features=frozenset({HelloFeature.XERROR})))
     client = NodeClient(FakeNode())
@@ -34,7 +34,7 @@ def test_grants_what_is_wanted_and_offered_in_the_order_wanted() -> None:
 
 
 def test_every_hello_replaces_the_features() -> None:
-    """A second HELLO takes back what the first was granted."""
+    """A second HELLO replaces the features of the first."""
     client = ready_client()
     client.hello([HelloFeature.XERROR])
     assert b"" == client.ask(Opcode.SET, key=b"a", extras=bytes(8)).extras
@@ -45,7 +45,7 @@ def test_every_hello_replaces_the_features() -> None:
 
 
 def test_notifications_need_duplex() -> None:
-    """Whoever wants to be notified must let the node speak first; of both forms the brief one is granted."""
+    """Notifications require duplex; if both forms are requested, only the brief one is granted."""
     client = NodeClient(FakeNode())
     full, brief = HelloFeature.CLUSTERMAP_NOTIFICATION, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF
 
@@ -60,8 +60,8 @@ def test_notifications_need_duplex() -> None:
     [(Opcode.HELLO, {}, Status.NOT_SUPPORTED), (Opcode.SELECT_BUCKET, {"key": b"default"}, Status.SUCCESS)],
     ids=["hello", "bucket"],
 )
-def test_refuses_to_change_what_other_commands_rely_on(opcode: Opcode, parts: dict[str, bytes], status: Status) -> None:
-    """While a reply is due, features do not change, unless replies come in order anyway; the bucket does."""
+def test_hello_is_refused_during_other_commands(opcode: Opcode, parts: dict[str, bytes], status: Status) -> None:
+    """While a reply is due, HELLO is refused with unordered execution; the bucket may change."""
     for without, expected in ([], status), ([HelloFeature.UNORDERED_EXECUTION], Status.SUCCESS):
         client = ready_client(without=without)
         client.node.faults.next(Opcode.NOOP, delay(1.0))
@@ -71,8 +71,8 @@ def test_refuses_to_change_what_other_commands_rely_on(opcode: Opcode, parts: di
         assert [expected] == [reply.status for reply in replies if reply.opcode == opcode]
 
 
-def test_answers_the_error_map_in_the_version_asked_for() -> None:
-    """Whoever asks for more than there is gets the newest; version 0 and half a version are refused."""
+def test_error_map_in_the_requested_version() -> None:
+    """A request for a newer version gets the newest one; version 0 and an incomplete version are refused."""
     client, old = NodeClient(FakeNode()), NodeClient(with_options(error_map=None))
     for asked, version, revision in ((1, 1, 13), (2, 2, 9), (3, 2, 9), (0xFFFF, 2, 9)):
         error_map = parse_error_map(client.ask(Opcode.GET_ERROR_MAP, value=asked.to_bytes(2, "big")).value)
@@ -84,7 +84,7 @@ def test_answers_the_error_map_in_the_version_asked_for() -> None:
 
 
 def test_lists_mechanisms() -> None:
-    """The mechanisms are those of the node, in its order; OAUTHBEARER comes last, where there are tokens."""
+    """The mechanisms are the node's in its order; OAUTHBEARER is last, and only with tokens."""
     for options, mechanisms in (
         ({"sasl_mechanisms": ("PLAIN", "SCRAM-SHA1")}, b"PLAIN SCRAM-SHA1"),
         ({}, b"SCRAM-SHA512 SCRAM-SHA256 SCRAM-SHA1 PLAIN"),
@@ -95,7 +95,7 @@ def test_lists_mechanisms() -> None:
 
 @rows(("options", "iterations"), [({}, SCRAM_ITERATIONS_MIN), ({"scram_iterations": 15_000}, 15_000)])
 def test_scram_iterations(options: dict[str, int], iterations: int) -> None:
-    """A node offers the fewest iterations that clients accept, unless its options have another number."""
+    """A node uses the fewest iterations that clients accept, except if its options have another number."""
     node = with_options(**options) if options else FakeNode()
     first = ScramClient("SCRAM-SHA1", "Administrator", "password", nonce="abc").first()
     challenge = NodeClient(node).ask(Opcode.SASL_AUTH, key=b"SCRAM-SHA1", value=first).value
@@ -104,8 +104,8 @@ def test_scram_iterations(options: dict[str, int], iterations: int) -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_proves_itself_to_a_client_that_knows_the_password(mechanism: str) -> None:
-    """Each SCRAM mechanism ends with both sides proven; users and passwords are UTF-8."""
+def test_scram_authenticates_both_sides(mechanism: str) -> None:
+    """Each SCRAM mechanism authenticates client and node; user and password are UTF-8."""
     client = NodeClient(with_options(username="jürgen", password="ключ"))
 
     assert Status.SUCCESS == status_of(client.authenticate_scram(mechanism, "jürgen", "ключ"))
@@ -116,7 +116,7 @@ def test_proves_itself_to_a_client_that_knows_the_password(mechanism: str) -> No
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize(("username", "password"), [("Administrator", "wrong"), ("nobody", "password")])
 def test_refuses_wrong_credentials_at_the_end(mechanism: str, username: str, password: str) -> None:
-    """A stranger learns at the last step only that something was wrong, and stays outside."""
+    """A SCRAM exchange with an unknown user or a wrong password fails only at its last step."""
     client = NodeClient(FakeNode())
     client.hello([HelloFeature.XERROR])
 
@@ -136,13 +136,13 @@ def test_refuses_wrong_credentials_at_the_end(mechanism: str, username: str, pas
     ],
 )
 def test_reads_plain_credentials(message: bytes, status: Status) -> None:
-    """User and password must be right, and the rights asked for one's own."""
+    """User and password must match, and the authorization identity must be empty or the user."""
     assert status == status_of(NodeClient(FakeNode()).ask(Opcode.SASL_AUTH, key=b"PLAIN", value=message))
 
 
 @pytest.mark.parametrize("mechanism", [b"PLAIN", b"OAUTHBEARER", b"scram-sha1", b"\xff"])
 def test_refuses_mechanisms_that_are_not_offered(mechanism: bytes) -> None:
-    """A mechanism that the node was not told to offer is refused like a wrong password."""
+    """A mechanism that the node does not offer is refused like a wrong password."""
     node = with_options(sasl_mechanisms=("SCRAM-SHA1",))
 
     reply = NodeClient(node).ask(Opcode.SASL_AUTH, key=mechanism, value=b"\0Administrator\0password")
@@ -151,7 +151,7 @@ def test_refuses_mechanisms_that_are_not_offered(mechanism: bytes) -> None:
 
 
 def test_keeps_the_steps_of_an_exchange_apart() -> None:
-    """A step needs a beginning, which is a message of SCRAM and is not begun twice; another exchange may follow."""
+    """A step requires a started exchange, and an exchange cannot be started twice; a new one may follow."""
     client = NodeClient(FakeNode())
     first = ScramClient("SCRAM-SHA1", "Administrator", "password", nonce="abc").first()
 
@@ -172,7 +172,7 @@ def test_keeps_the_steps_of_an_exchange_apart() -> None:
 
 
 def test_authenticating_takes_the_bucket() -> None:
-    """By a password, and without a word; a token leaves it. A failure takes the old credentials too."""
+    """Authentication by a password deselects the bucket, and by a token keeps it; a failure revokes access."""
     client = ready_client(with_options(tokens=("a.b.c",)))
     message = b"n,,\x01auth=Bearer a.b.c\x01\x01"
 
@@ -199,7 +199,7 @@ def test_authenticating_takes_the_bucket() -> None:
     ],
 )
 def test_reads_tokens(message: bytes, expected: Status) -> None:
-    """In the form of RFC 7628 only, and only those that it was told."""
+    """A token must be in the form of RFC 7628 and be one of the node's."""
     client = NodeClient(with_options(tokens=("a.b.c", "second")))
     client.hello([HelloFeature.XERROR])
 
@@ -218,7 +218,7 @@ def test_reads_tokens(message: bytes, expected: Status) -> None:
     ],
 )
 def test_lets_in_by_certificate(users: tuple[str, ...] | None, names: list[str], is_let_in: bool) -> None:
-    """Who is let in has no need for SASL, and cannot use it; who is not can."""
+    """A client with an accepted certificate is authenticated and cannot use SASL; any other client must use it."""
     client = NodeClient(with_options(certificate_users=users))
     client.hello([HelloFeature.XERROR])
     client.node.certificate_shown(client.connection, names)
@@ -229,7 +229,7 @@ def test_lets_in_by_certificate(users: tuple[str, ...] | None, names: list[str],
 
 
 def test_every_exchange_has_its_own_salt_and_nonce() -> None:
-    """Nothing is random, and yet nothing comes twice."""
+    """The challenges of a node are reproducible and all different."""
     challenges = []
     for node in (FakeNode(), FakeNode()):
         first = ScramClient("SCRAM-SHA1", "Administrator", "password", nonce="abc").first()
@@ -242,7 +242,7 @@ def test_every_exchange_has_its_own_salt_and_nonce() -> None:
 
 
 def test_selects_and_leaves_buckets() -> None:
-    """A connection has one bucket at a time; an unknown one leaves it where it is."""
+    """A connection has one bucket at a time; selecting an unknown one keeps the current one."""
     client = ready_client(with_options(buckets=("default", "travel")))
     client.ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"1")
 

@@ -1,4 +1,4 @@
-"""The two commands on parts of a document: what they store, and what they answer."""
+"""The two commands on parts of a document: their changes and their replies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def mutate(
 
 
 def outcomes(reply: Frame) -> list[tuple[Status, bytes]]:
-    """Return what a lookup tells."""
+    """Return the results of a lookup."""
     found, body = [], reply.value
     while body:
         status, size = struct.unpack_from(">HI", body)
@@ -51,8 +51,8 @@ def stored(client: NodeClient, key: str = "ada") -> Document:
     return document
 
 
-def test_reading() -> None:
-    """All specs have an outcome, in their order, under the document's CAS."""
+def test_lookup_results() -> None:
+    """A lookup returns one result for each spec, in order, with the document's CAS."""
     client = ready()
     reply = look_up(
         client,
@@ -80,8 +80,8 @@ def test_reading() -> None:
 
 
 @pytest.mark.parametrize("value", [b"\xff", b"[1e999]", b"{"])
-def test_reading_what_is_no_json(value: bytes) -> None:
-    """The whole is there, its parts are not; a number that nobody can read makes it none either."""
+def test_lookup_in_invalid_json(value: bytes) -> None:
+    """A document with invalid JSON, or a number out of range, can only be read as a whole."""
     client = ready()
     client.node.documents.put("default", "ada", value, xattrs={"x": b"1"})
     reply = look_up(client, lookup(Op.GET, b"x", X), lookup(Op.GET, b"a"), lookup(Op.GET_DOCUMENT))
@@ -89,8 +89,8 @@ def test_reading_what_is_no_json(value: bytes) -> None:
     assert [Status.SUCCESS, Status.SUBDOC_DOCUMENT_NOT_JSON, Status.SUCCESS] == [each for each, _ in outcomes(reply)]
 
 
-def test_reading_a_version() -> None:
-    """A CAS that is given must be the document's; who reads a locked one is not told it; what is not there has none."""
+def test_lookup_with_a_cas() -> None:
+    """A given CAS must match; a locked document hides its CAS, and a missing document has no CAS."""
     client = ready()
     spec = lookup(Op.GET, b"a")
 
@@ -102,8 +102,8 @@ def test_reading_a_version() -> None:
     assert (Status.SUCCESS, LOCKED_CAS) == (status_of(reply), reply.cas)
 
 
-def test_changing() -> None:
-    """The changes are made one after the other; what returns something does so under its index."""
+def test_mutation_results() -> None:
+    """Changes are applied in order; each result has the index of its spec."""
     client = ready()
     reply = mutate(
         client,
@@ -121,7 +121,7 @@ def test_changing() -> None:
 
 
 def test_a_change_that_fails() -> None:
-    """The first failure is told, and nothing is stored."""
+    """The reply has the index and status of the first failed change, and nothing is stored."""
     client = ready()
     before = stored(client)
     reply = mutate(
@@ -150,8 +150,8 @@ def test_a_change_that_fails() -> None:
     ],
 )
 @rows("flags", [D.UPSERT, D.INSERT])
-def test_creating(spec: bytes, value: bytes, flags: int) -> None:
-    """The first path tells whether the new document is an object or an array; parents are created too."""
+def test_created_documents(spec: bytes, value: bytes, flags: int) -> None:
+    """The first path determines whether a new document is an object or an array; parents are created."""
     client = ready()
 
     assert Status.KEY_NOT_FOUND is status_of(mutate(client, spec, key="bob"))
@@ -160,7 +160,7 @@ def test_creating(spec: bytes, value: bytes, flags: int) -> None:
 
 
 def test_versions_and_locks() -> None:
-    """Only the version that is meant, and only by who holds the lock."""
+    """A mutation requires the current CAS, and the lock's CAS while the document is locked."""
     client = ready()
     spec = mutation(Op.UPSERT, b"b", b"1")
 
@@ -174,7 +174,7 @@ def test_versions_and_locks() -> None:
 
 
 def test_expiry() -> None:
-    """A new one, none, or the old one where it is to be preserved; flags stay in any case."""
+    """A mutation sets a new expiry, removes it or preserves it, and always keeps the flags."""
     client = ready()
     client.node.documents.put("default", "ada", b"{}", flags=7, expires_after=50)
     spec = mutation(Op.UPSERT, b"b", b"1")
@@ -188,7 +188,7 @@ def test_expiry() -> None:
 
 
 def test_the_whole_document() -> None:
-    """It is replaced, and removed with what lies beside it, but for system attributes."""
+    """The whole document can be replaced, or removed with all attributes except system attributes."""
     client = ready()
     client.node.documents.put("default", "ada", b"{}", xattrs={"x": b"1", "_s": b"2"})
 
@@ -204,8 +204,8 @@ def test_the_whole_document() -> None:
 
 
 @pytest.mark.parametrize("removed", ["by a command", "by its expiry"])
-def test_what_is_left_of_a_document(removed: str) -> None:
-    """Its system attributes, for whoever has access to what is deleted."""
+def test_remains_of_a_document(removed: str) -> None:
+    """The system attributes of a removed document can be read and changed with access to deleted documents."""
     client = ready()
     client.node.documents.put("default", "ada", b"{}", expires_after=5, xattrs={"x": b"1", "_s": b"2"})
     if removed == "by a command":
@@ -225,7 +225,7 @@ def test_what_is_left_of_a_document(removed: str) -> None:
 
 
 def test_a_deleted_document_has_no_body() -> None:
-    """Its parts cannot be changed, for there are none."""
+    """The body of a removed document cannot be changed."""
     client = ready()
     client.ask_of(Opcode.DELETE, "ada")
     reply = mutate(client, mutation(Op.UPSERT, b"a", b"1"), flags=D.ACCESS_DELETED)
@@ -240,7 +240,7 @@ def test_a_deleted_document_has_no_body() -> None:
 
 
 def test_creating_as_deleted() -> None:
-    """Attributes without a document; it can be revived."""
+    """Attributes can be created without a document, which can be revived later."""
     client = ready()
     spec = mutation(Op.UPSERT, b"_x", b"1", X)
     flags = D.CREATE_AS_DELETED | D.INSERT | D.ACCESS_DELETED
@@ -257,7 +257,7 @@ def test_creating_as_deleted() -> None:
 
 
 def test_macros() -> None:
-    """They are expanded when everything else is done."""
+    """Macros are expanded after all other changes."""
     client = ready()
     reply = mutate(
         client,
@@ -270,8 +270,8 @@ def test_macros() -> None:
     assert b'{"cas":%b,"all":[%b]}' % (cas, cas) == stored(client).xattrs["x"]
 
 
-def test_attributes_outlive_whole_writes() -> None:
-    """Whoever replaces or touches a document leaves what lies beside it; whoever creates it anew begins with none."""
+def test_attributes_survive_document_writes() -> None:
+    """A write or touch of the whole document keeps its attributes; a newly created document has no attributes."""
     client = ready()
     mutate(client, mutation(Op.UPSERT, b"x", b"1", X))
     client.ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"{}")
@@ -284,7 +284,7 @@ def test_attributes_outlive_whole_writes() -> None:
 
 
 def test_documents_that_would_be_too_large() -> None:
-    """The whole is refused, with a status of its own."""
+    """A mutation that would make the document too large is refused."""
     client = ready()
     client.node.documents.put("default", "ada", b'{"a":"' + b"x" * (VALUE_SIZE_MAX - 100) + b'"}')
 

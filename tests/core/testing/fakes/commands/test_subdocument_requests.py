@@ -1,4 +1,4 @@
-"""What the node demands of a command on parts of a document, before it carries anything out."""
+"""Requirements of the node for a command on parts of a document, before it carries the command out."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ MACRO = b'"${Mutation.CAS}"'
 
 
 def lookup(opcode: int, path: bytes = b"", flags: int = 0) -> bytes:
-    """Return a spec that reads."""
+    """Return a lookup spec."""
     return bytes((opcode, flags)) + len(path).to_bytes(2, "big") + path
 
 
 def mutation(opcode: int, path: bytes = b"", value: bytes = b"", flags: int = 0) -> bytes:
-    """Return a spec that changes."""
+    """Return a mutation spec."""
     return bytes((opcode, flags)) + len(path).to_bytes(2, "big") + len(value).to_bytes(4, "big") + path + value
 
 
 def ready(*, without: tuple[HelloFeature, ...] = ()) -> NodeClient:
-    """Return a client whose node has a document "ada"."""
+    """Return a client whose node has the document "ada"."""
     features = {HelloFeature.XATTR, *ready_client().features} - set(without)
     client = ready_client(features=[HelloFeature(code) for code in features])
     client.node.documents.put("default", "ada", b'{"a":1}')
@@ -46,13 +46,13 @@ def mutate(value: bytes, flags: int = 0, **parts: int | bytes) -> Status:
 
 
 def test_every_opcode_has_traits() -> None:
-    """The table leaves none out."""
+    """The table has a row for each opcode."""
     assert set(Op) == set(TRAITS)
 
 
 @rows("opcode", Op)
-def test_what_is_well_formed(opcode: Op) -> None:
-    """Each opcode is taken by its command, and not by the other one."""
+def test_well_formed_specs(opcode: Op) -> None:
+    """Each opcode is accepted by its own command and refused by the other one."""
     traits = TRAITS[opcode]
     path = b"" if traits.is_whole_document else b"b[0]" if opcode is Op.ARRAY_INSERT else b"b"
     reading, writing = lookup(opcode, path), mutation(opcode, path, b"1" if traits.has_value else b"")
@@ -63,8 +63,8 @@ def test_what_is_well_formed(opcode: Op) -> None:
 
 
 @rows("opcode", [op for op in Op if TRAITS[op].is_mutation])
-def test_values(opcode: Op) -> None:
-    """Where there is one it must be given, and where there is none it must not."""
+def test_required_and_forbidden_values(opcode: Op) -> None:
+    """A spec must have a value if its opcode requires one, and otherwise must not."""
     path = b"" if TRAITS[opcode].is_whole_document else b"b"
 
     assert Status.INVALID_ARGUMENTS is mutate(mutation(opcode, path, b"" if TRAITS[opcode].has_value else b"1"))
@@ -72,7 +72,7 @@ def test_values(opcode: Op) -> None:
 
 @rows("opcode", Op)
 def test_empty_paths(opcode: Op) -> None:
-    """They are the whole document, for those that can do something with it."""
+    """An empty path is accepted only by opcodes that apply to the whole document."""
     traits = TRAITS[opcode]
     value = b"1" if traits.has_value else b""
     status = mutate(mutation(opcode, b"", value)) if traits.is_mutation else look_up(lookup(opcode))
@@ -82,7 +82,7 @@ def test_empty_paths(opcode: Op) -> None:
 
 @pytest.mark.parametrize("opcode", [Op.GET_DOCUMENT, Op.SET_DOCUMENT, Op.REMOVE_DOCUMENT], ids=lambda op: op.name)
 def test_a_whole_document_has_no_path(opcode: Op) -> None:
-    """Nor is it an attribute."""
+    """A spec for the whole document accepts neither a path nor the attribute flag."""
     value = b"1" if TRAITS[opcode].has_value else b""
     for spec in (mutation(opcode, b"a", value), mutation(opcode, b"", value, X)):
         status = mutate(spec) if TRAITS[opcode].is_mutation else look_up(lookup(opcode, b"a"))
@@ -111,7 +111,7 @@ def test_a_whole_document_has_no_path(opcode: Op) -> None:
     ],
 )
 def test_lookups(value: bytes, status: Status) -> None:
-    """Numbers, lengths, flags and order."""
+    """A lookup is checked for its number of specs, lengths, flags and order."""
     assert status is look_up(value)
 
 
@@ -135,7 +135,7 @@ def test_lookups(value: bytes, status: Status) -> None:
     ],
 )
 def test_mutations(value: bytes, status: Status) -> None:
-    """Numbers, lengths, flags, macros and order."""
+    """A mutation is checked for its number of specs, lengths, flags, macros and order."""
     assert status is mutate(value)
 
 
@@ -161,12 +161,12 @@ UPSERT, REMOVE, REPLACE = mutation(Op.UPSERT, b"b", b"1"), mutation(Op.REMOVE, b
     ],
 )
 def test_flags_of_the_document(value: bytes, flags: int, status: Status) -> None:
-    """Those that fit one another, and what is done at the paths."""
+    """Document flags must fit each other and the operations at the paths."""
     assert status is mutate(value, flags)
 
 
 def test_flags_that_want_no_version() -> None:
-    """There is no version of what must not exist, and nothing is created by reading."""
+    """INSERT accepts no CAS, and a lookup accepts no flag that creates a document."""
     reading = lookup(Op.GET, b"a")
 
     assert Status.INVALID_ARGUMENTS is mutate(UPSERT, D.INSERT, cas=7)
@@ -176,7 +176,7 @@ def test_flags_that_want_no_version() -> None:
 
 
 def test_attributes_must_be_granted() -> None:
-    """In words, where extended errors were."""
+    """Attributes must be granted; with extended errors, the refusal gives this reason."""
     client = ready(without=(HelloFeature.XATTR,))
     reply = client.ask_of(Opcode.SUBDOC_MULTI_LOOKUP, "ada", value=lookup(Op.GET, b"x", X))
 
@@ -186,7 +186,7 @@ def test_attributes_must_be_granted() -> None:
 
 @pytest.mark.parametrize(("extras", "expiry"), [(b"", 0), (b"\1", 0), (b"\0\0\0\x0a", 10), (b"\0\0\0\x0a\1", 10)])
 def test_extras(extras: bytes, expiry: int) -> None:
-    """An expiry, flags, both, or none."""
+    """The extras contain an expiry, flags, both, or neither."""
     client = ready()
     reply = client.ask_of(Opcode.SUBDOC_MULTI_MUTATION, "ada", value=UPSERT, extras=extras)
     document = client.node.documents.get("default", "ada")

@@ -1,4 +1,4 @@
-"""Where data lies: config, manifest, collection ids."""
+"""Location of data: config, manifest and collection ids."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from triclinium_core.retry.couchbase import Status
 from triclinium_core.testing.fakes.cluster.nodes import FakeNodes
 
 
-def test_answers_the_config_of_the_bucket_or_the_global_one() -> None:
-    """A connection without a bucket gets no vbuckets."""
+def test_config_of_the_bucket_or_global_config() -> None:
+    """A connection gets the config of its bucket, or without a bucket the global one, which has no vbuckets."""
     client = ready_client(bucket=None)
     without = as_json(client.ask(Opcode.GET_CLUSTER_CONFIG).value)
     client.ask(Opcode.SELECT_BUCKET, key=b"default")
@@ -26,23 +26,23 @@ def test_answers_the_config_of_the_bucket_or_the_global_one() -> None:
 
 
 def test_has_no_config_of_a_memcached_bucket() -> None:
-    """It can be selected, and that is all."""
+    """A Memcached bucket can be selected but has no config."""
     client = ready_client(with_options(memcached_buckets=("memd",)), bucket=None)
 
     assert Status.SUCCESS == status_of(client.ask(Opcode.SELECT_BUCKET, key=b"memd"))
     assert Status.KEY_NOT_FOUND == status_of(client.ask(Opcode.GET_CLUSTER_CONFIG))
 
 
-def test_calls_json_what_may_be_called_so() -> None:
-    """Without the feature the datatype is raw, and the value is the same."""
+def test_json_datatype_only_if_granted() -> None:
+    """Without the feature, the config has the raw datatype and the same value."""
     reply = ready_client(without=[HelloFeature.JSON]).ask(Opcode.GET_CLUSTER_CONFIG)
 
     assert Datatype.RAW == reply.datatype
     assert 1 == as_json(reply.value)["rev"]
 
 
-def test_deflates_the_config_where_that_was_granted() -> None:
-    """Deflated everywhere means the config too; deflated documents do not."""
+def test_deflates_the_config_if_granted() -> None:
+    """The config is deflated if that was granted for everything, not only for documents."""
     everywhere = ready_client(features=[*USUAL_FEATURES, HelloFeature.SNAPPY_EVERYWHERE])
     documents = ready_client(features=[*USUAL_FEATURES, HelloFeature.SNAPPY])
     reply = everywhere.ask(Opcode.GET_CLUSTER_CONFIG)
@@ -56,7 +56,7 @@ def test_deflates_the_config_where_that_was_granted() -> None:
     [(2, 4, True), (2, 5, False), (2, 6, False), (1, 99, True), (3, 1, False), (-1, 1, True)],
 )
 def test_sends_only_a_newer_config(epoch: int, revision: int, is_sent: bool) -> None:
-    """A client that says what it has gets nothing when there is nothing newer; the epoch counts first."""
+    """A client that sends its version gets only a newer config; the epoch counts first."""
     client = ready_client(with_options(config_epoch=2, config_revision=5))
 
     reply = client.ask(Opcode.GET_CLUSTER_CONFIG, extras=struct.pack(">qq", epoch, revision))
@@ -67,7 +67,7 @@ def test_sends_only_a_newer_config(epoch: int, revision: int, is_sent: bool) -> 
 
 @pytest.mark.parametrize("size", [1, 8, 15, 17])
 def test_refuses_half_a_version(size: int) -> None:
-    """A version has 16 bytes."""
+    """A version whose size is not 16 bytes is refused."""
     assert Status.INVALID_ARGUMENTS == status_of(ready_client().ask(Opcode.GET_CLUSTER_CONFIG, extras=bytes(size)))
 
 
@@ -82,7 +82,7 @@ def test_refuses_half_a_version(size: int) -> None:
     ],
 )
 def test_answers_collection_ids(path: bytes, collection_id: int) -> None:
-    """Names that are left out are the default ones; the uid of the manifest comes along."""
+    """Omitted names mean the default ones; the reply has the collection's id and the manifest's uid."""
     node = with_options(collections={"_default": {"_default": 0}, "inventory": {"people": 9}})
 
     reply = ready_client(node).ask(Opcode.GET_COLLECTION_ID, value=path)
@@ -102,7 +102,7 @@ def test_answers_collection_ids(path: bytes, collection_id: int) -> None:
     ],
 )
 def test_refuses_paths_that_lead_nowhere(path: bytes, status: Status) -> None:
-    """An unknown name and a malformed path are different mistakes; what is unknown comes with the manifest's uid."""
+    """An unknown name gets its own status with the manifest's uid; a malformed path is invalid."""
     reply = ready_client().ask(Opcode.GET_COLLECTION_ID, value=path)
 
     assert status == status_of(reply)
@@ -110,7 +110,7 @@ def test_refuses_paths_that_lead_nowhere(path: bytes, status: Status) -> None:
 
 
 def test_documents_lie_in_their_collection() -> None:
-    """The same key in two collections is two documents; a dropped one is unknown, its successor empty, others stay."""
+    """Each collection has its own documents; a dropped collection is unknown, and its successor is empty."""
     client = ready_client()
     collections = client.node.collections
     people = collections.create("_default", "people")
@@ -130,8 +130,8 @@ def test_documents_lie_in_their_collection() -> None:
     assert (Datatype.JSON, collections.encode()) == (manifest.datatype, manifest.value)
 
 
-def test_a_node_that_hears_late_of_a_collection() -> None:
-    """Until then it has the former manifest and answers by it; the other node has the new one."""
+def test_node_that_learns_late_of_a_collection() -> None:
+    """A late node uses the former manifest until the delay is over; the other node uses the new one."""
     nodes = FakeNodes(nodes=2)
     early, late = (ready_client(node, connection=number) for number, node in enumerate(nodes, 1))
     nodes.learn_late(1, 5.0)
@@ -150,8 +150,8 @@ def test_a_node_that_hears_late_of_a_collection() -> None:
     assert Status.KEY_NOT_FOUND == status_of(late.ask_of(Opcode.GET, key, collection_id=people))
 
 
-def test_a_node_that_hears_late_of_a_bucket() -> None:
-    """Nobody can select it there, and that is another answer than the one about a bucket for others."""
+def test_node_that_learns_late_of_a_bucket() -> None:
+    """On a late node a new bucket cannot be selected, with a different status than a bucket without access."""
     nodes = FakeNodes(nodes=2)
     early, late = (ready_client(node, connection=number) for number, node in enumerate(nodes, 1))
     nodes.learn_late(1, 5.0)

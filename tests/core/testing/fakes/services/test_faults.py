@@ -38,8 +38,8 @@ from triclinium_core.testing.fakes.services.faults import http_status
         (lambda: faults.answer_twice(closes=1), "closes"),  # type: ignore[arg-type]
     ],
 )
-def test_refuses_what_cannot_happen(make: Callable[[], object], parameter: str) -> None:
-    """Wrong types, numbers out of range, and headers that would break their line name the parameter."""
+def test_refuses_invalid_arguments(make: Callable[[], object], parameter: str) -> None:
+    """A wrong type, a number out of range or an invalid header raises an error that names the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 

@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.services.fake_request import integer_of
 
 LONG = "9" * 5000
 NUMBERS = (LONG, f"-{LONG}", "9" * 21, "0x10", "1_0", " 1", "\u0663", "\u00b2", "1.5", "1e999", "NaN", "")
-"""Texts that are not 64-bit integers, though ``int`` or ``float`` accept some of them and raise for others."""
+"""Texts that are not 64-bit integers, although ``int`` or ``float`` accept some of them."""
 
 COLLECTIONS = "/pools/default/buckets/default/scopes/_default/collections"
 FORMS: tuple[tuple[str, str, dict[str, str], str], ...] = (
@@ -38,7 +38,7 @@ MEMBERS = ("timeout", "$a", "scan_cap", "readonly", "statement", "prepared", "qu
 
 @pytest.mark.parametrize(("method", "target", "form", "field"), FORMS)
 def test_forms(method: str, target: str, form: dict[str, str], field: str) -> None:
-    """The cluster manager responds with 400 to a field that is not a number in range, and still works."""
+    """The cluster manager answers a field that is not a number in range with 400, and still works."""
     client = HttpClient(FakeNode(), Service.MANAGEMENT)
     for number in NUMBERS:
         body = urlencode({**form, field: number}).encode()
@@ -48,7 +48,7 @@ def test_forms(method: str, target: str, form: dict[str, str], field: str) -> No
 
 
 def test_uids_of_manifests() -> None:
-    """The cluster manager responds with 400 to a uid that exceeds 64 bits or has characters other than digits."""
+    """The cluster manager answers a uid above 64 bits, or with characters other than digits, with 400."""
     client = HttpClient(FakeNode(), Service.MANAGEMENT)
     target = "/pools/default/buckets/default/scopes/@ensureManifest"
 

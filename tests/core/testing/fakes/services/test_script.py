@@ -1,4 +1,4 @@
-"""The table of scripted answers, and what an answer may be."""
+"""The table of scripted answers, and the validation of answers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from triclinium_core.testing import FakeAnswer, FakeScript, hang_up_mid_request,
 ONE, TWO, THREE = (FakeAnswer(rows=[number]) for number in (1, 2, 3))
 
 
-def test_a_text_goes_before_a_pattern() -> None:
-    """An earlier pattern before a later one; a pattern must match the whole."""
+def test_text_precedes_patterns() -> None:
+    """An answer for the exact text precedes patterns, which apply in order and must match completely."""
     script = FakeScript()
     script.answer(re.compile("SELECT .*"), ONE)
     script.answer(re.compile("SELECT 2.*"), TWO)
@@ -29,7 +29,7 @@ def test_a_text_goes_before_a_pattern() -> None:
 
 
 def test_answers_come_in_turn() -> None:
-    """The last one from then on; another script for the same text begins anew."""
+    """Answers are given in order, the last one repeatedly; a new script for the same text replaces them."""
     script = FakeScript()
     script.answer("a", ONE, TWO)
     first = [script.take(Service.QUERY, "a") for _ in range(3)]
@@ -40,7 +40,7 @@ def test_answers_come_in_turn() -> None:
 
 
 def test_services_have_scripts_of_their_own() -> None:
-    """The same text means something else to another service."""
+    """Each service has its own script for the same text."""
     script = FakeScript()
     script.answer("a", ONE, service=Service.ANALYTICS)
 
@@ -58,7 +58,7 @@ def test_services_have_scripts_of_their_own() -> None:
     ],
 )
 def test_wrong_scripts_are_refused(arguments: dict[str, Any]) -> None:
-    """Before anything is answered."""
+    """An invalid argument raises an error with the parameter's name before the script is changed."""
     (parameter,) = arguments
     given: dict[str, Any] = {"said": "a", "answers": (ONE,), **arguments}
 
@@ -85,7 +85,7 @@ def test_wrong_scripts_are_refused(arguments: dict[str, Any]) -> None:
     ],
 )
 def test_wrong_answers_are_refused(parameter: str, value: Any) -> None:
-    """By the name of the field."""
+    """An invalid field of an answer raises an error with its name."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         FakeAnswer(**{parameter: value})
 

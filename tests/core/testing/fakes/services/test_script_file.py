@@ -1,4 +1,4 @@
-"""A script of answers out of a file."""
+"""A script of answers from a file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from triclinium_core.testing import FakeAnswer, FakeScript, cut_body, http_statu
 from triclinium_core.testing.fakes.services.script_file import ANSWER_FAULTS, load_script
 
 
-def test_a_file_says_what_a_table_would() -> None:
-    """Answers in turn, patterns, other services, and faults with their arguments."""
+def test_file_fills_the_script() -> None:
+    """A file gives answers in order, patterns, services, and faults with their arguments."""
     script = FakeScript()
     objects: list[dict[str, object]] = [
         {"statement": "SELECT  1;", "rows": [1], "repeat": 2},
@@ -59,8 +59,8 @@ def test_a_file_says_what_a_table_would() -> None:
         ('[{"statement": "a", "content_type": "\u00e9"}]', "content_type"),
     ],
 )
-def test_a_file_that_is_wrong(text: str, word: str) -> None:
-    """Is refused as a whole, by the object that is wrong and the reason."""
+def test_invalid_file_is_refused(text: str, word: str) -> None:
+    """An invalid file is refused completely; the error names the reason."""
     script = FakeScript()
 
     with pytest.raises(errors.InvalidArgumentException, match=word):
@@ -69,8 +69,8 @@ def test_a_file_that_is_wrong(text: str, word: str) -> None:
     assert script.take(Service.QUERY, "a") is None
 
 
-def test_what_an_answer_cannot_have() -> None:
-    """A fault that strikes before the request was read is too late for its answer."""
+def test_answers_exclude_early_faults() -> None:
+    """A fault that strikes before the request is read cannot belong to an answer."""
     assert "http_status" in ANSWER_FAULTS
     assert "hang_up_mid_request" not in ANSWER_FAULTS
 
@@ -89,8 +89,8 @@ def test_what_an_answer_cannot_have() -> None:
         ("headers", {"a": 1}),
     ],
 )
-def test_an_answer_that_could_not_be_sent(parameter: str, value: Any) -> None:
-    """It is refused where it is written down, not by the node that is to send it."""
+def test_unsendable_answer_is_refused(parameter: str, value: Any) -> None:
+    """An answer that cannot be sent is refused when it is made."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         FakeAnswer(**{parameter: value})
 

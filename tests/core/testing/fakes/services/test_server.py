@@ -1,4 +1,4 @@
-"""Who is let in, what is logged, and what becomes of connections to services when something happens to their node."""
+"""Authentication, the request log and connections to services during problems of their node."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SLOW = testing.FakeAnswer(rows=[1, 2, 3], seconds_between_rows=1.0)
 
 
 def size_of(actions: Sequence[testing.NodeAction]) -> int:
-    """Return how many bytes are sent."""
+    """Return the number of bytes sent."""
     return sum(len(action.data) for action in actions if isinstance(action, testing.SendReply))
 
 
 def basic(credentials: bytes) -> str:
-    """Return the header that has user and password."""
+    """Return the authorization header with user and password."""
     return "Basic " + base64.b64encode(credentials).decode()
 
 
@@ -42,7 +42,7 @@ def basic(credentials: bytes) -> str:
     ],
 )
 def test_credentials(authorization: str | None, status: int) -> None:
-    """User and password, or a token; whoever has others is told in the words of the service."""
+    """A request needs a user with password, or a token; wrong credentials get the service's own error."""
     client = HttpClient(with_options(tokens=("a.b.c",)), authorization=authorization)
     answered = client.query("SELECT 1")
 
@@ -77,7 +77,7 @@ def test_certificates(names: list[str], status: int) -> None:
 
 
 def test_requests_are_logged() -> None:
-    """With what was asked and what was answered; one that a fault struck before it was carried out says so."""
+    """The log has each request and its response; one that a fault struck before its execution has the fault."""
     client = HttpClient(testing.FakeNode())
     client.node.faults.next(Service.QUERY, testing.hang_up())
     client.send(client.encode_query("SELECT 1"))
@@ -98,8 +98,8 @@ def test_requests_are_logged() -> None:
 
 
 @pytest.mark.parametrize("fault", [None, delay(9.0), testing.drop_response()], ids=["slow", "late", "never"])
-def test_a_client_that_hangs_up_is_seen(fault: object) -> None:
-    """While its answer is on its way; one that has its answer may go."""
+def test_lost_client_is_logged(fault: object) -> None:
+    """The log shows whether the client left before its response was complete."""
     node = testing.FakeNode()
     node.script.answer("slow", SLOW)
     if fault is not None:
@@ -118,8 +118,8 @@ def test_a_client_that_hangs_up_is_seen(fault: object) -> None:
     assert float("inf") == node.wakeup
 
 
-def test_rows_take_their_time() -> None:
-    """Each leaves when it is due, and the first of all when the answer begins."""
+def test_rows_are_sent_at_their_times() -> None:
+    """Each row is sent when it is due, the first one with the start of the response."""
     client = HttpClient(testing.FakeNode())
     client.node.script.answer("slow", SLOW)
     client.send(client.encode_query("slow"))
@@ -131,8 +131,8 @@ def test_rows_take_their_time() -> None:
     assert (0.0, 1.0, 2.0) == tuple(sorted(set(client.answered().times)))
 
 
-def test_killing_a_node_hangs_up() -> None:
-    """Nothing of the answer that was on its way arrives, and nobody connects before the node is revived."""
+def test_killed_node_closes_its_connections() -> None:
+    """A killed node sends no more of a response and accepts no connections until it is revived."""
     nodes = testing.FakeNodes(nodes=2)
     client = HttpClient(nodes[1])
     nodes.script.answer("slow", SLOW)
@@ -146,7 +146,7 @@ def test_killing_a_node_hangs_up() -> None:
 
 
 def test_a_partition_loses_nothing() -> None:
-    """What either side sent arrives once it heals, and not before."""
+    """Bytes of both sides arrive when a cut is healed, and not before."""
     nodes = testing.FakeNodes(nodes=2)
     client = HttpClient(nodes[0])
     nodes.partition(0)
@@ -159,8 +159,8 @@ def test_a_partition_loses_nothing() -> None:
     assert (b"", [{"one": 1}]) == (before, client.answered().rows)
 
 
-def test_a_slow_node_answers_late() -> None:
-    """By as many seconds as it is slow, and not more for each row."""
+def test_slow_node_answers_late() -> None:
+    """A slow node delays the complete response once, not each row."""
     nodes = testing.FakeNodes(nodes=1)
     client = HttpClient(nodes[0])
     nodes.script.answer("slow", SLOW)
@@ -172,8 +172,8 @@ def test_a_slow_node_answers_late() -> None:
     assert (10.0, 12.0) == (times[0], times[-1])
 
 
-def test_services_come_and_go() -> None:
-    """A service that a node does not have has no port there; configs say so, and its clients lose their connections."""
+def test_services_can_be_removed_and_added() -> None:
+    """A removed service has no port, is missing in configs and closes its connections; added again, it has its port."""
     nodes = testing.FakeNodes(nodes=2)
     client = HttpClient(nodes[1])
     port = nodes[1].options.service_ports[Service.QUERY]
@@ -190,8 +190,8 @@ def test_services_come_and_go() -> None:
     assert testing.NodePort(nodes[1], Service.QUERY) == nodes.find("127.0.0.1", port)
 
 
-def test_a_client_that_never_reads_fills_no_memory() -> None:
-    """A large answer is made as the client takes it."""
+def test_unread_response_is_bounded() -> None:
+    """A large response is created only as fast as the client reads it."""
     node = testing.FakeNode()
     node.script.answer("large", testing.FakeAnswer(rows=["x" * 1000], repeat=1_000_000))
     node.connection_opened(1, 0.0, service=Service.QUERY, unsent_size_max=1)
@@ -205,8 +205,8 @@ def test_a_client_that_never_reads_fills_no_memory() -> None:
     assert not node.request_log[0].is_answered
 
 
-def test_kv_goes_on_beside_it() -> None:
-    """A fault that waits for a service strikes no command, and the other way round."""
+def test_services_do_not_affect_kv() -> None:
+    """Faults for a service strike no command, and faults for a command no request."""
     node = testing.FakeNode()
     node.faults.next(Opcode.GET, testing.hang_up())
     node.faults.next(Service.SEARCH, testing.hang_up())

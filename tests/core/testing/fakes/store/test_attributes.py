@@ -1,4 +1,4 @@
-"""Extended attributes: keys, macros, and what tells of a document."""
+"""Extended attributes: keys, macros and virtual attributes of a document."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from triclinium_core.testing.fakes.store.json_values import PathFailed
     ],
 )
 def test_keys(path: str, key: str) -> None:
-    """A key ends at the first dot or bracket, after 15 bytes at most."""
+    """A key ends at the first dot or bracket and has at most 15 bytes."""
     assert key == attributes.key_of(path)
     assert attributes.is_valid_key(path)
     assert path.startswith("$") is attributes.is_virtual(path)
 
 
 @rows("path", ["", ".a", "[0]", "x" * 16, "é" * 8, "_", "$", "$.x", "#a", "-a", "\x01a", "a\0b", "`a`"])
-def test_what_is_no_key(path: str) -> None:
-    """Empty, longer than 15 bytes, or beginning with what is reserved."""
+def test_invalid_keys(path: str) -> None:
+    """A key is invalid if it is empty, longer than 15 bytes, or starts with a reserved character."""
     assert not attributes.is_valid_key(path)
 
 
 def test_macros() -> None:
-    """Exactly these, with their quotes."""
+    """Only the exact macros, including their quotes, are recognised."""
     assert {MutationMacro.CAS, MutationMacro.SEQ_NO, MutationMacro.VALUE_CRC32C} == {
         attributes.read_macro(b'"%b"' % macro.value.encode()) for macro in MutationMacro
     }
@@ -45,8 +45,8 @@ def test_macros() -> None:
         assert attributes.read_macro(value) is None
 
 
-def test_expanding() -> None:
-    """Wherever a macro stands; the CAS from its last byte to its first."""
+def test_expanded_macros() -> None:
+    """Macros are expanded at any depth; the CAS is written with its bytes reversed."""
     tree = {"a": {"b": [MutationMacro.CAS, 1]}, "c": MutationMacro.SEQ_NO, "d": MutationMacro.VALUE_CRC32C, "e": "x"}
 
     assert {
@@ -59,12 +59,12 @@ def test_expanding() -> None:
 
 @pytest.mark.parametrize(("data", "checksum"), [(b"", 0), (b"123456789", 0xE3069283), (bytes(32), 0x8A9136AA)])
 def test_checksum(data: bytes, checksum: int) -> None:
-    """The examples of RFC 3720, B.4, and the usual one."""
+    """The checksum is correct for an example of RFC 3720, B.4, and for the usual check value."""
     assert checksum == attributes.crc32c(data)
 
 
-def test_what_tells_of_a_document() -> None:
-    """All that kv_engine tells, as it writes it."""
+def test_virtual_attributes() -> None:
+    """The virtual attributes are those of kv_engine, in its format."""
     documents = FakeDocuments(vbuckets=1024, wall_seconds_at_zero=1_750_000_000)
     document = documents.put("b", "k", b"[1]", flags=7, expires_after=10, xattrs={"z": b"1", "_a": b"{}"})
 
@@ -90,8 +90,8 @@ def test_what_tells_of_a_document() -> None:
 
 
 @pytest.mark.parametrize(("value", "kinds"), [(b"\xff", ["raw"]), (b"1", ["json"])])
-def test_datatypes(value: bytes, kinds: list[str]) -> None:
-    """By their names."""
+def test_datatype_names(value: bytes, kinds: list[str]) -> None:
+    """The datatype is listed by name."""
     documents = FakeDocuments(vbuckets=1024, wall_seconds_at_zero=0)
     tree = attributes.virtual_tree("$document", documents, documents.put("b", "k", value), 5)["$document"]
 
@@ -99,8 +99,8 @@ def test_datatypes(value: bytes, kinds: list[str]) -> None:
     assert kinds == tree["datatype"]
 
 
-def test_nobody() -> None:
-    """There are no other virtual attributes."""
+def test_unknown_virtual_attribute() -> None:
+    """An unknown virtual attribute fails with SUBDOC_XATTR_UNKNOWN_VATTR."""
     documents = FakeDocuments(vbuckets=1024, wall_seconds_at_zero=0)
     with pytest.raises(PathFailed) as caught:
         attributes.virtual_tree("$nobody", documents, documents.put("b", "k", b""), 5)

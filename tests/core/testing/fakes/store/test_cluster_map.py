@@ -1,4 +1,4 @@
-"""Who has which vbucket, and who gets it next."""
+"""Assignment of vbuckets and replicas to nodes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MEMBERS = st.sets(st.integers(0, 5), min_size=1).map(sorted)
         ([0, 0, 0, 0], [0, 1], (0, 0, 0, 0)),
     ],
 )
-def test_dealing(owners: list[int], members: list[int], expected: tuple[int, ...]) -> None:
-    """What nobody has goes to who has the fewest, and nothing else moves."""
+def test_dealt_vbuckets(owners: list[int], members: list[int], expected: tuple[int, ...]) -> None:
+    """Unassigned vbuckets go to the nodes with the fewest, and the others stay."""
     assert expected == cluster_map.dealt(owners, members)
 
 
 @given(owners=OWNERS, members=MEMBERS)
-def test_dealing_leaves_none_out(owners: list[int], members: list[int]) -> None:
-    """Afterwards every vbucket is with a member, and those that were are where they were."""
+def test_every_vbucket_is_dealt(owners: list[int], members: list[int]) -> None:
+    """Each vbucket is assigned to a member, and those of members stay."""
     given_out = cluster_map.dealt(owners, members)
 
     assert set(given_out) <= set(members)
@@ -37,8 +37,8 @@ def test_dealing_leaves_none_out(owners: list[int], members: list[int]) -> None:
 
 
 @given(owners=OWNERS, members=MEMBERS)
-def test_levelling_is_even(owners: list[int], members: list[int]) -> None:
-    """No member has two more than another, and what is even already stays as it is."""
+def test_levelled_vbuckets_are_even(owners: list[int], members: list[int]) -> None:
+    """Members differ by at most one vbucket, and an even assignment stays as it is."""
     level = cluster_map.levelled(owners, members)
     shares = [level.count(member) for member in members]
 
@@ -47,8 +47,8 @@ def test_levelling_is_even(owners: list[int], members: list[int]) -> None:
     assert level == cluster_map.levelled(level, members)
 
 
-def test_levelling_moves_no_more_than_it_must() -> None:
-    """A new member gets its share, and nothing moves between the others."""
+def test_levelling_moves_only_the_necessary_vbuckets() -> None:
+    """A new member gets its share, and no vbucket moves between the other members."""
     level = cluster_map.levelled([0, 0, 0, 1, 1, 1], [0, 1, 2])
 
     assert Counter({0: 2, 1: 2, 2: 2}) == Counter(level)
@@ -65,7 +65,7 @@ TWO_REPLICAS = cluster_map.FakeMap(
 
 @given(owners=OWNERS, members=MEMBERS, replicas=st.integers(0, 3))
 def test_replicas_are_dealt_evenly(owners: list[int], members: list[int], replicas: int) -> None:
-    """Each is on a member of its own, as many as there can be; the others of a node share its replicas."""
+    """Each replica is on a different member, as far as possible, and the others share a node's replicas evenly."""
     known = cluster_map.FakeMap(
         cluster_map.ConfigVersion(1, 1),
         tuple(members),
@@ -87,8 +87,8 @@ def test_replicas_are_dealt_evenly(owners: list[int], members: list[int], replic
         assert max(shares, default=0) - min(shares, default=0) <= 1
 
 
-def test_moving_to_a_replica_swaps_it() -> None:
-    """The former node has the replica then; anything else stays, also where the vbucket is left without a node."""
+def test_move_to_a_replica_swaps_it() -> None:
+    """A move to a replica's node gives the former node the replica; other replicas stay, also without a new node."""
     owners, replicas = cluster_map.moved(TWO_REPLICAS, [0, 1], 2)
 
     assert [2, 2, 2, cluster_map.NO_NODE] == owners
@@ -98,8 +98,8 @@ def test_moving_to_a_replica_swaps_it() -> None:
     assert TWO_REPLICAS.replicas == tuple(map(tuple, replicas))
 
 
-def test_who_stands_behind_moves_up() -> None:
-    """The first replica there is takes over, and no chain has a gap where the node stood."""
+def test_failover_promotes_the_first_replica() -> None:
+    """A failover promotes the first replica, and the chain closes the gap."""
     owners, replicas = cluster_map.failed_over(TWO_REPLICAS, 0)
 
     assert [1, 1, 2, cluster_map.NO_NODE] == owners

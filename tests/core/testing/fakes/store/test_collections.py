@@ -1,4 +1,4 @@
-"""Scopes and collections, and how a test changes them."""
+"""Scopes and collections, and their changes by a test."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from triclinium_core.testing.fakes.store.lateness import Lateness
 SCOPES = {"_default": {"_default": 0}, "inventory": {"people": 8, "places": 0x555}}
 
 
-def test_a_new_collection_has_a_new_id() -> None:
-    """Above those of the server, and never one that was dropped; the uid counts the changes."""
+def test_new_collection_has_a_new_id() -> None:
+    """A new collection's id is above all earlier ones, dropped ones included; the uid counts the changes."""
     collections = FakeCollections(SCOPES)
 
     first = collections.create("inventory", "things")
@@ -32,8 +32,8 @@ def test_a_new_collection_has_a_new_id() -> None:
     assert 8 == FakeCollections({}).create("a", "b")
 
 
-def test_a_dropped_collection_takes_its_documents_along() -> None:
-    """They are not kept where nobody can reach them; those of others stay."""
+def test_dropped_collection_loses_its_documents() -> None:
+    """Dropping a collection discards its documents and keeps those of other collections."""
     node = FakeNode(FakeNodeOptions(buckets=("travel",), collections=SCOPES))
     for collection_id in (0, 8, 0x555):
         node.documents.put("travel", "ada", b"1", collection_id=collection_id)
@@ -43,8 +43,8 @@ def test_a_dropped_collection_takes_its_documents_along() -> None:
     assert [0, 0x555] == left
 
 
-def test_writes_the_manifest() -> None:
-    """Uids are hexadecimal strings, as a real node writes them."""
+def test_manifest_json() -> None:
+    """The manifest has uids as hexadecimal strings, as a real node writes them."""
     assert {
         "uid": "1",
         "scopes": [
@@ -63,14 +63,14 @@ def test_writes_the_manifest() -> None:
     [{"a b": {}}, {"a": {"": 8}}, {"a": {"b": -1}}, {"a": {"b": 1 << 32}}, {"a": {"b": 8, "c": 8}}],
     ids=str,
 )
-def test_refuses_impossible_manifests(scopes: Mapping[str, Mapping[str, int]]) -> None:
-    """Names that cannot be one, ids out of range and ids given twice are the test's mistake."""
+def test_invalid_manifest_is_refused(scopes: Mapping[str, Mapping[str, int]]) -> None:
+    """Invalid names, ids out of range and duplicate ids raise InvalidArgumentException."""
     with pytest.raises(errors.InvalidArgumentException):
         FakeCollections(scopes)
 
 
-def test_refuses_to_make_or_drop_a_collection_twice() -> None:
-    """That is the test's mistake, which names the collection."""
+def test_duplicate_create_or_drop_is_refused() -> None:
+    """Creating or dropping a collection twice raises an error that names it."""
     collections = FakeCollections(SCOPES)
 
     with pytest.raises(errors.InvalidArgumentException, match=r"inventory\.people"):
@@ -80,8 +80,8 @@ def test_refuses_to_make_or_drop_a_collection_twice() -> None:
         collections.drop("inventory", "people")
 
 
-def test_a_node_that_is_late() -> None:
-    """It has the manifest of a while ago, whole; each change reaches it by itself, and nothing is kept for longer."""
+def test_late_node() -> None:
+    """A late node has the manifest of an earlier time; each change reaches it after the delay."""
     documents = FakeDocuments(vbuckets=128, wall_seconds_at_zero=0)
     lateness = Lateness(documents)
     collections = FakeCollections(SCOPES, lateness=lateness)
@@ -110,8 +110,8 @@ def test_a_node_that_is_late() -> None:
     assert collections is collections.as_of(lateness.heard_at(1))
 
 
-def test_nothing_is_kept_where_no_node_is_late() -> None:
-    """A test may change as much as it likes."""
+def test_no_history_without_a_late_node() -> None:
+    """Without a late node, earlier manifests are not kept."""
     documents = FakeDocuments(vbuckets=128, wall_seconds_at_zero=0)
     collections = FakeCollections(SCOPES, lateness=Lateness(documents))
     documents.now = 1.0

@@ -1,4 +1,4 @@
-"""The cluster configs that a client gets."""
+"""Cluster configs, as a client gets them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def config_of(options: FakeNodeOptions, bucket: str | None = "default") -> Mappi
 def decoded(
     nodes: Sequence[FakeNodeOptions], known: FakeMap, this_node: int, bucket: str | None = "default"
 ) -> Mapping[str, Any]:
-    """Return the config as a client reads it."""
+    """Return the decoded config."""
     config = json.loads(encode_config(known, nodes, this_node, bucket))
     assert isinstance(config, dict)
     return config
 
 
-def test_the_global_config_names_the_node() -> None:
-    """Without a bucket a client learns of the node and its ports, not of vbuckets."""
+def test_global_config_lists_the_node() -> None:
+    """The global config lists the node and its ports, without vbuckets."""
     services = frozenset({Service.KV})
     options = FakeNodeOptions(host="10.0.0.5", port=12000, config_epoch=3, config_revision=7, services=services)
 
@@ -44,8 +44,8 @@ def test_the_global_config_names_the_node() -> None:
     } == config_of(options, bucket=None)
 
 
-def test_the_config_of_a_bucket_maps_every_vbucket_to_the_node() -> None:
-    """A bucket's config is the global one with the bucket's name, uuid, capabilities and vbuckets."""
+def test_bucket_config_maps_every_vbucket() -> None:
+    """A bucket's config adds its name, uuid, capabilities and vbuckets to the global config."""
     options = FakeNodeOptions(host="10.0.0.5", port=12000, vbuckets=128)
     in_common = config_of(options, bucket=None)
     ours = config_of(options, bucket="travel")
@@ -63,8 +63,8 @@ def test_the_config_of_a_bucket_maps_every_vbucket_to_the_node() -> None:
     } == ours["vBucketServerMap"]
 
 
-def test_leaves_the_host_to_the_client() -> None:
-    """With the placeholder a client puts in the host that it connected to."""
+def test_host_placeholder() -> None:
+    """With the placeholder the config has no hostname, so clients use the host that they connected to."""
     config = config_of(FakeNodeOptions(host="$HOST"))
 
     assert "hostname" not in config["nodesExt"][0]
@@ -72,7 +72,7 @@ def test_leaves_the_host_to_the_client() -> None:
 
 
 def test_services() -> None:
-    """Each under the name and the port that clients look for, over TLS too where the node speaks it, as far as it has them."""
+    """Each service has its name and port, and its TLS port if the node has TLS; a missing service is not listed."""
     plain, secure = (config_of(FakeNodeOptions(tls_port=port))["nodesExt"][0]["services"] for port in (None, 11207))
     ports = {"kv": 11210, "mgmt": 8091, "capi": 8092, "n1ql": 8093, "fts": 8094, "cbas": 8095}
     tls_ports = {f"{name}SSL": port + 10_000 for name, port in ports.items() if name != "kv"} | {"kvSSL": 11207}
@@ -85,8 +85,8 @@ def test_services() -> None:
 
 
 @pytest.mark.parametrize("feature", [HelloFeature.COLLECTIONS, HelloFeature.PRESERVE_TTL])
-def test_claims_no_more_than_it_grants(feature: HelloFeature) -> None:
-    """A bucket's capabilities are those that the features of the node give it."""
+def test_capabilities_match_the_features(feature: HelloFeature) -> None:
+    """A bucket's capabilities depend on the node's features."""
     whole, lacking = (
         config_of(FakeNodeOptions(features=features))["bucketCapabilities"]
         for features in (IMPLEMENTED_FEATURES, IMPLEMENTED_FEATURES - {feature})
@@ -98,8 +98,8 @@ def test_claims_no_more_than_it_grants(feature: HelloFeature) -> None:
 NODES = [FakeNodeOptions(host=host, port=12000 + index) for index, host in enumerate(("a.test", "b.test", "::1"))]
 
 
-def test_every_node_that_is_in_is_named() -> None:
-    """In one order everywhere; the answering node says which one it is."""
+def test_all_member_nodes_are_listed() -> None:
+    """All configs list the nodes in the same order; the sending node is marked."""
     known = FakeMap(ConfigVersion(1, 1), (0, 1, 2), (0, 1, 2, 0))
     config = decoded(NODES, known, 1)
 
@@ -110,8 +110,8 @@ def test_every_node_that_is_in_is_named() -> None:
     assert [[0], [1], [2], [0]] == config["vBucketServerMap"]["vBucketMap"]
 
 
-def test_replicas_stand_behind_their_vbucket() -> None:
-    """By the places of their nodes in the list of servers, none where there is none; the number says how many."""
+def test_replicas_follow_their_vbucket() -> None:
+    """Each vbucket lists its node and replicas by server index, -1 for a missing one."""
     known = FakeMap(ConfigVersion(1, 2), (1, 2), (2, 1, NO_NODE), ((1, NO_NODE, 1), (NO_NODE, NO_NODE, 2)))
     config = decoded(NODES, known, 1)
 
@@ -119,8 +119,8 @@ def test_replicas_stand_behind_their_vbucket() -> None:
     assert [[1, 0, -1], [0, -1, -1], [-1, 0, 1]] == config["vBucketServerMap"]["vBucketMap"]
 
 
-def test_who_is_out_is_not_named() -> None:
-    """The places of the others close up; a vbucket without a node has none, and the one that is out is not among them."""
+def test_removed_node_is_not_listed() -> None:
+    """Indexes skip a removed node, and a vbucket without a node has -1."""
     known = FakeMap(ConfigVersion(1, 2), (1, 2), (NO_NODE, 1, 2, 1))
     config = decoded(NODES, known, 0)
 
@@ -130,7 +130,7 @@ def test_who_is_out_is_not_named() -> None:
 
 
 def test_alternate_addresses() -> None:
-    """Under the name of their network, with the services that the node has; all but KV have the same ports there."""
+    """Alternate addresses are listed by network, with the node's services; only KV has another port there."""
     options = FakeNodeOptions(
         tls_port=11207,
         alternate_addresses={"external": ("ext.example", 31210)},
@@ -144,7 +144,7 @@ def test_alternate_addresses() -> None:
 
 
 def test_forward_map() -> None:
-    """There only while a rebalance is announced, by the positions of the nodes in the config."""
+    """The forward map is listed only while a rebalance is announced, by index in the config."""
     version = ConfigVersion(1, 2)
     nodes = [FakeNodeOptions(), FakeNodeOptions(port=2), FakeNodeOptions(port=4)]
     config = decoded(nodes, FakeMap(version, (0, 2), (0, 2), forward=(2, 2)), 0)

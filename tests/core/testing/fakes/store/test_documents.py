@@ -1,4 +1,4 @@
-"""The store: CAS, locks and expiry on injected time."""
+"""The store: CAS, locks and expiry with injected time."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def new_store() -> documents.FakeDocuments:
     ("key", "vbuckets", "vbucket"),
     [(b"ada", 1024, 368), (b"ada", 128, 112), (b"nobody", 1024, 690), (b"n", 1024, 8), (b"big", 1024, 1019)],
 )
-def test_hashes_as_the_official_client_does(key: bytes, vbuckets: int, vbucket: int) -> None:
-    """The vbuckets are those that the official Python client 4.6.3 sends for these keys."""
+def test_vbuckets_match_the_official_client(key: bytes, vbuckets: int, vbucket: int) -> None:
+    """The vbuckets equal those that the official Python client 4.6.3 sends for these keys."""
     assert vbucket == documents.vbucket_of(key, vbuckets)
 
 
@@ -44,8 +44,8 @@ def test_hashes_as_the_official_client_does(key: bytes, vbuckets: int, vbucket: 
         ({"xattrs": {"a": b"no JSON"}}, "xattrs"),
     ],
 )
-def test_what_no_document_can_have(arguments: dict[str, Any], parameter: str) -> None:
-    """It is refused at once: a node that had to send it would crash."""
+def test_invalid_document_is_refused(arguments: dict[str, Any], parameter: str) -> None:
+    """An invalid field of a document raises InvalidArgumentException before a node would have to send it."""
     store = new_store()
     with pytest.raises(errors.InvalidArgumentException) as caught:
         store.put("default", "ada", **{"value": b"1", **arguments})
@@ -54,14 +54,14 @@ def test_what_no_document_can_have(arguments: dict[str, Any], parameter: str) ->
     assert store.get("default", "ada") is None
 
 
-def test_a_value_that_is_too_large() -> None:
-    """A test that puts a value above the limit of servers gets the class that clients get."""
+def test_oversized_value_is_refused() -> None:
+    """A value above the servers' limit raises ValueTooLargeException, as a client does."""
     with pytest.raises(errors.ValueTooLargeException):
         new_store().put("default", "ada", bytes(VALUE_SIZE_MAX + 1))
 
 
-def test_every_change_has_a_cas_of_its_own() -> None:
-    """CAS grows with time and within one moment; it is the time in nanoseconds, but for the low bits."""
+def test_every_change_has_its_own_cas() -> None:
+    """The CAS is the time in nanoseconds, except for the low bits, and grows also within one instant."""
     store = new_store()
     versions = [store.put("default", key, b"1").cas for key in ("a", "a", "b")]
     store.now = 1.0
@@ -74,7 +74,7 @@ def test_every_change_has_a_cas_of_its_own() -> None:
 
 
 def test_sequence_numbers_count_within_a_vbucket() -> None:
-    """Each history counts for itself, and has a uuid."""
+    """Each vbucket of each bucket counts its own sequence numbers and has its own uuid."""
     store = new_store()
 
     numbers = [
@@ -100,8 +100,8 @@ def test_sequence_numbers_count_within_a_vbucket() -> None:
     ],
     ids=["object", "number", "string", "nothing", "cut", "not UTF-8", "too deep"],
 )
-def test_sees_for_itself_what_is_json(value: bytes, datatype: Datatype) -> None:
-    """The datatype of a document is what its value is, whatever the client said."""
+def test_datatype_depends_on_the_value(value: bytes, datatype: Datatype) -> None:
+    """The datatype of a document follows from its value, not from the datatype that the client sent."""
     assert datatype == new_store().put("default", "ada", value).datatype
 
 
@@ -115,8 +115,8 @@ def test_sees_for_itself_what_is_json(value: bytes, datatype: Datatype) -> None:
         (WALL + 500, 500.0),
     ],
 )
-def test_reads_both_encodings_of_an_expiry(expiry: int, expires_at: float) -> None:
-    """Up to 30 days it counts from now, above it is a Unix time; 0 is never."""
+def test_both_encodings_of_an_expiry(expiry: int, expires_at: float) -> None:
+    """An expiry of up to 30 days is relative, a larger one is a Unix time, and 0 means never."""
     store = new_store()
     store.now = 100.0
 
@@ -127,15 +127,15 @@ def test_reads_both_encodings_of_an_expiry(expiry: int, expires_at: float) -> No
     ("expires_after", "expiry"),
     [(math.inf, 0), (10, WALL + 10), (10.2, WALL + 11), (1e12, 0xFFFF_FFFF)],
 )
-def test_tells_an_expiry_as_unix_time(expires_after: float, expiry: int) -> None:
-    """An expiry is told in whole seconds, rounded up, and always fits into its field."""
+def test_expiry_as_unix_time(expires_after: float, expiry: int) -> None:
+    """An expiry is returned in whole seconds, rounded up, and limited to 32 bits."""
     store = new_store()
 
     assert expiry == store.unix_expiry(store.put("default", "ada", b"1", expires_after=expires_after))
 
 
-def test_only_what_is_there_can_be_locked_or_removed() -> None:
-    """A test that forgot to put a document is told so."""
+def test_missing_document_cannot_be_locked_or_removed() -> None:
+    """Locking or removing a missing document raises KeyError, which names the document."""
     store = new_store()
 
     with pytest.raises(KeyError, match="there is no document 'ada' in bucket 'default' to lock"):
@@ -144,8 +144,8 @@ def test_only_what_is_there_can_be_locked_or_removed() -> None:
         store.remove("default", "ada")
 
 
-def test_what_readers_find_in_one_vbucket() -> None:
-    """By key: not what was removed, has expired, was rolled back, went with its collection or lies elsewhere."""
+def test_documents_in_one_vbucket() -> None:
+    """A vbucket lists its visible documents by key, without removed, expired, rolled-back or foreign ones."""
     store = documents.FakeDocuments(vbuckets=1, wall_seconds_at_zero=WALL)
     for key in ("c", "a", "b"):
         store.put("default", key, b"1")
@@ -167,13 +167,13 @@ def test_what_readers_find_in_one_vbucket() -> None:
 
 
 def remains_of(store: documents.FakeDocuments, keys: range) -> list[int]:
-    """Return the numbers of the removed documents of which the store has the remains."""
+    """Return the numbers of the removed documents whose remains the store keeps."""
     return [number for number in keys if store.find_remains(store.address("default", f"k{number}")) is not None]
 
 
 @rows("ends", ["removed", "expired"])
 def test_the_oldest_remains_are_purged(ends: str) -> None:
-    """Of documents that were removed or have expired, the newest remains stay, and the others leave nothing."""
+    """Only the newest remains of removed or expired documents are kept."""
     store, keys = new_store(), range(documents.REMAINS_MAX + 50)
     for number in keys:
         store.now = float(number)
@@ -190,7 +190,7 @@ def test_the_oldest_remains_are_purged(ends: str) -> None:
 
 
 def test_a_purged_document_can_be_written_again() -> None:
-    """A write of a removed document takes it from the remains, so that a purge keeps it."""
+    """Writing a removed document takes it out of the remains, so a purge keeps it."""
     store, keys = new_store(), range(documents.REMAINS_MAX + 1)
     for number in keys:
         store.put("default", f"k{number}", b"1")
@@ -205,7 +205,7 @@ def test_a_purged_document_can_be_written_again() -> None:
 
 
 def test_remains_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remains with large attributes are purged before there are many."""
+    """Remains with large attributes are purged at a smaller number."""
     monkeypatch.setattr(documents, "REMAINS_SIZE_BYTES_MAX", 1000)
     store, keys = new_store(), range(20)
     for number in keys:
@@ -216,8 +216,8 @@ def test_remains_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(keys[10:]) == remains_of(store, keys)
 
 
-def test_an_expired_document_leaves_what_a_removed_one_does() -> None:
-    """A purge drops the value and the user's attributes of an expired document, and changes nothing that readers find."""
+def test_expired_document_leaves_system_attributes() -> None:
+    """A purge reduces an expired document to its system attributes, and changes nothing for readers."""
     store = new_store()
     store.put("default", "ada", b"1", expires_after=1, xattrs={"_sync": b"1", "mine": b"2"})
     address, changes = store.address("default", "ada"), store.changes
@@ -232,8 +232,8 @@ def test_an_expired_document_leaves_what_a_removed_one_does() -> None:
     assert store.get("default", "ada") is None
 
 
-def test_an_expiry_that_was_put_off_counts_from_its_last_write() -> None:
-    """A document whose expiry changed with every write stays until the newest one, and the store keeps no earlier ones."""
+def test_postponed_expiry_counts_from_the_last_write() -> None:
+    """A document whose writes extend its expiry stays until the newest one; earlier expiries are not kept."""
     store = new_store()
     for number in range(10 * documents.EXPIRIES_MIN):
         store.now = float(number)
@@ -251,8 +251,8 @@ def test_an_expiry_that_was_put_off_counts_from_its_last_write() -> None:
     assert store.get("default", "ada") is None
 
 
-def test_a_rollback_brings_back_what_expires() -> None:
-    """A document that a rollback restores still expires, and its value is purged then."""
+def test_rolled_back_document_still_expires() -> None:
+    """A document that a rollback restores still expires, and its value is purged."""
     store = documents.FakeDocuments(vbuckets=1, wall_seconds_at_zero=WALL)
     store.put("default", "ada", b"1", expires_after=1)
     snapshot = store.snapshot()
@@ -266,8 +266,8 @@ def test_a_rollback_brings_back_what_expires() -> None:
     assert [True] == [document.is_deleted for document in store.snapshot().values()]
 
 
-def test_a_dropped_bucket_leaves_no_history() -> None:
-    """The sequence numbers of a bucket go with it, and those of another bucket stay."""
+def test_dropped_bucket_loses_its_history() -> None:
+    """Dropping a bucket resets its sequence numbers and keeps those of other buckets."""
     store = new_store()
     for bucket in ("default", "other"):
         store.put(bucket, "ada", b"1")

@@ -1,4 +1,4 @@
-"""Paths, as the server reads them, and every operation at one: what it does to a document, and each way in which it fails."""
+"""JSON paths as the server parses them, and each operation at a path: its result and its errors."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ READS = (Op.GET, Op.EXISTS, Op.COUNT)
 
 
 def changed(opcode: Op, path: str, values: bytes = b"", *, creates: bool = False, of: str = DOCUMENT) -> object:
-    """Return what a document becomes."""
+    """Return the changed document."""
     document = json.loads(of)
     json_values.change(opcode, document, json_values.Change(json_values.parse_path(path), values, creates))
     return document
 
 
 def fails(opcode: Op, path: str, values: bytes = b"1", *, creates: bool = False, of: str = DOCUMENT) -> S:
-    """Return the status with which a change fails."""
+    """Return the status of a failed change."""
     with pytest.raises(json_values.PathFailed) as caught:
         changed(opcode, path, values, creates=creates, of=of)
     return caught.value.status
@@ -47,8 +47,8 @@ def fails(opcode: Op, path: str, values: bytes = b"1", *, creates: bool = False,
         (Op.COUNT, "", b"8"),
     ],
 )
-def test_reading(opcode: Op, path: str, expected: bytes) -> None:
-    """The value as JSON, nothing, or a number of elements."""
+def test_reads(opcode: Op, path: str, expected: bytes) -> None:
+    """A read returns the value as JSON, nothing for an existence check, or the number of elements."""
     assert expected == json_values.look_up(opcode, json.loads(DOCUMENT), json_values.parse_path(path))
 
 
@@ -67,8 +67,8 @@ def test_reading(opcode: Op, path: str, expected: bytes) -> None:
         ((Op.COUNT,), "s", S.SUBDOC_PATH_MISMATCH),
     ],
 )
-def test_reading_what_is_not_there(opcodes: tuple[Op, ...], path: str, status: S) -> None:
-    """What could be there is missing; what could not, or has no parts to count, does not fit."""
+def test_reads_of_missing_paths(opcodes: tuple[Op, ...], path: str, status: S) -> None:
+    """A path that could exist is not found; one that cannot, or has no elements to count, is a mismatch."""
     for opcode in opcodes:
         with pytest.raises(json_values.PathFailed) as caught:
             json_values.look_up(opcode, json.loads(DOCUMENT), json_values.parse_path(path))
@@ -100,8 +100,8 @@ def test_reading_what_is_not_there(opcodes: tuple[Op, ...], path: str, status: S
         (Op.COUNT_BY, "x", b"5", "{}", {"x": 5}),
         (Op.COUNT_BY, "[0]", b"5", "[1]", [6]),
     ])  # fmt: skip
-def test_changing(opcode: Op, path: str, values: bytes, before: str, after: object) -> None:
-    """Each operation does what its name says."""
+def test_changes(opcode: Op, path: str, values: bytes, before: str, after: object) -> None:
+    """Each operation changes the document as its name says."""
     result = changed(opcode, path, values, of=before)
 
     assert json.dumps(after) == json.dumps(result)
@@ -118,8 +118,8 @@ def test_changing(opcode: Op, path: str, values: bytes, before: str, after: obje
         (Op.COUNT_BY, {"x": {"y": {"z": 1}}}),
     ],
 )
-def test_creating_parents(opcode: Op, expected: object) -> None:
-    """Objects are created on the way where that is asked for, and not else; elements of arrays never are."""
+def test_created_parents(opcode: Op, expected: object) -> None:
+    """Parent objects are created only if requested; array elements never are."""
     assert expected == changed(opcode, "x.y.z", b"1", creates=True, of="{}")
     assert S.SUBDOC_PATH_NOT_FOUND is fails(opcode, "x.y.z", of="{}")
     for path in ("x[0].z", "l[0].z"):
@@ -128,8 +128,8 @@ def test_creating_parents(opcode: Op, expected: object) -> None:
 
 
 @pytest.mark.parametrize("opcode", [Op.ARRAY_APPEND, Op.ARRAY_PREPEND, Op.ARRAY_ADD_UNIQUE])
-def test_arrays_that_are_none(opcode: Op) -> None:
-    """What is there must be one, and what is not there is not found."""
+def test_array_operations_on_other_values(opcode: Op) -> None:
+    """An array operation on another type is a mismatch, and one on a missing path is not found."""
     for path in ("o", "s", "n", ""):
         assert S.SUBDOC_PATH_MISMATCH is fails(opcode, path)
     assert S.SUBDOC_PATH_NOT_FOUND is fails(opcode, "x")
@@ -163,7 +163,7 @@ def test_arrays_that_are_none(opcode: Op) -> None:
     ],
 )
 def test_changes_that_fail(opcode: Op, path: str, status: S) -> None:
-    """What is missing, what is there already, and what is of another kind."""
+    """A change fails on a missing path, an existing key, or a value of another type."""
     assert status is fails(opcode, path)
 
 
@@ -180,14 +180,14 @@ def test_changes_that_fail(opcode: Op, path: str, status: S) -> None:
         (Op.ARRAY_ADD_UNIQUE, "l"),
     ],
 )
-def test_values_that_are_no_json(opcode: Op, path: str, values: bytes) -> None:
-    """They are not put in."""
+def test_invalid_json_values(opcode: Op, path: str, values: bytes) -> None:
+    """A value that is not JSON is refused."""
     assert S.SUBDOC_VALUE_CANNOT_INSERT is fails(opcode, path, values)
 
 
 @pytest.mark.parametrize("values", [b"[]", b"{}", b"1,2"])
-def test_what_cannot_be_unique(values: bytes) -> None:
-    """Only one value without parts is compared, and only with such."""
+def test_values_that_cannot_be_unique(values: bytes) -> None:
+    """Only single values without elements can be added as unique, and only to arrays of such values."""
     assert S.SUBDOC_VALUE_CANNOT_INSERT is fails(Op.ARRAY_ADD_UNIQUE, "l", values)
     assert S.SUBDOC_PATH_MISMATCH is fails(Op.ARRAY_ADD_UNIQUE, "", b"1", of="[[]]")
     assert S.SUBDOC_PATH_EXISTS is fails(Op.ARRAY_ADD_UNIQUE, "a.b", b'"x"')
@@ -195,13 +195,13 @@ def test_what_cannot_be_unique(values: bytes) -> None:
 
 @pytest.mark.parametrize("delta", [b"0", b"-0", b"1.0", b"x", b"", b"01", b"+1", b"9223372036854775808", b"1e3"])
 def test_deltas(delta: bytes) -> None:
-    """A delta is a whole number of 64 bits, and not 0."""
+    """A delta must be a whole number of 64 bits other than 0."""
     assert S.SUBDOC_DELTA_INVALID is fails(Op.COUNT_BY, "n", delta)
 
 
 @pytest.mark.parametrize(("number", "delta"), [(BIGGEST, 1), (SMALLEST, -1), (1, BIGGEST), (-2, SMALLEST)])
-def test_numbers_that_would_not_fit(number: int, delta: int) -> None:
-    """A counter does not wrap around."""
+def test_numbers_out_of_range(number: int, delta: int) -> None:
+    """A counter that would exceed 64 bits is refused instead of wrapping around."""
     document = f'{{"n":{number}}}'
 
     assert S.SUBDOC_VALUE_CANNOT_INSERT is fails(Op.COUNT_BY, "n", b"%d" % delta, of=document)
@@ -210,15 +210,15 @@ def test_numbers_that_would_not_fit(number: int, delta: int) -> None:
     )
 
 
-def test_a_counter_returns_its_number() -> None:
-    """And nothing else returns anything."""
+def test_counter_returns_its_number() -> None:
+    """A counter operation returns the new number; other changes return nothing."""
     assert b"8" == json_values.change(Op.COUNT_BY, {"n": 5}, json_values.Change(("n",), b"3", False))
     assert b"-3" == json_values.change(Op.COUNT_BY, {}, json_values.Change(("n",), b"-3", False))
     assert b"" == json_values.change(Op.UPSERT, {}, json_values.Change(("n",), b"3", False))
 
 
-def test_macros_stay_until_they_are_expanded() -> None:
-    """They are put in as what they are."""
+def test_macros_are_stored_unexpanded() -> None:
+    """A change stores a macro itself, to be expanded later."""
     document: dict[str, object] = {}
     json_values.change(Op.UPSERT, document, json_values.Change(("a",), MutationMacro.CAS, False))
     json_values.change(Op.ARRAY_APPEND, document, json_values.Change(("b",), MutationMacro.SEQ_NO, True))
@@ -229,12 +229,12 @@ def test_macros_stay_until_they_are_expanded() -> None:
 
 
 def nested(levels: int) -> str:
-    """Return arrays inside of one another."""
+    """Return arrays nested in one another."""
     return "[" * levels + "]" * levels
 
 
-def test_documents_that_are_too_deep() -> None:
-    """Objects and arrays count, the longest way does; nothing is read or changed below, and no value makes it so."""
+def test_nesting_limit() -> None:
+    """Objects and arrays count towards the depth; a document that is too deep is neither read nor changed."""
     deepest, too_deep = nested(json_values.LEVELS_MAX), nested(json_values.LEVELS_MAX + 1)
 
     assert (0, 1, 3, json_values.LEVELS_MAX) == tuple(
@@ -249,8 +249,8 @@ def test_documents_that_are_too_deep() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"x", b"[", b"[" * 100_000])
-def test_what_is_no_json(data: bytes) -> None:
-    """However deep it goes."""
+def test_invalid_json(data: bytes) -> None:
+    """Data that is not JSON raises ValueError, also if it is nested deeply."""
     with pytest.raises(ValueError, match=r"."):
         json_values.decode_json(data)
 
@@ -281,7 +281,7 @@ def test_what_is_no_json(data: bytes) -> None:
     ],
 )
 def test_components(path: str, components: json_values.JsonPath) -> None:
-    """Keys by dots, indexes in brackets, backticks around what would mean something else."""
+    """Dots separate keys, brackets hold indexes, and backticks quote special characters."""
     assert components == json_values.parse_path(path)
 
 
@@ -314,8 +314,8 @@ def test_components(path: str, components: json_values.JsonPath) -> None:
         "a\\",
     ],
 )
-def test_what_is_no_path(path: str) -> None:
-    """Brackets and backticks that do not close, keys without a character, escapes that JSON does not know."""
+def test_invalid_paths(path: str) -> None:
+    """Unclosed brackets or backticks, empty keys and unknown escapes are refused."""
     with pytest.raises(json_values.PathFailed) as caught:
         json_values.parse_path(path)
 
@@ -323,8 +323,8 @@ def test_what_is_no_path(path: str) -> None:
 
 
 @pytest.mark.parametrize(("component", "first"), [("[0]", "[0]"), (".a", "a")])
-def test_the_deepest_path(component: str, first: str) -> None:
-    """The document is a level of its own, so that a path has one less."""
+def test_deepest_path(component: str, first: str) -> None:
+    """The document itself is one level, so a path has one component less than the limit."""
     assert json_values.LEVELS_MAX - 1 == len(json_values.parse_path(first + component * (json_values.LEVELS_MAX - 2)))
     with pytest.raises(json_values.PathFailed) as caught:
         json_values.parse_path(first + component * (json_values.LEVELS_MAX - 1))
@@ -335,7 +335,7 @@ CHARACTERS = 'ab.[]`0-1\\"\n\tἈ💡'
 
 
 def written(components: json_values.JsonPath) -> str:
-    """Return a path, every key of it in backticks."""
+    """Return a path with all keys in backticks."""
     parts = [
         f"[{part}]" if isinstance(part, int) else f".`{json.dumps(part, ensure_ascii=False)[1:-1].replace('`', '``')}`"
         for part in components
@@ -345,13 +345,13 @@ def written(components: json_values.JsonPath) -> str:
 
 @given(st.lists(st.text(CHARACTERS, min_size=1, max_size=6) | st.integers(-1, 10**18 - 1), max_size=8).map(tuple))
 def test_any_components(components: json_values.JsonPath) -> None:
-    """Whatever a document may have as a key or an index has a path."""
+    """Any list of keys and indexes has a path."""
     assert components == json_values.parse_path(written(components))
 
 
 @given(st.text(CHARACTERS, max_size=12))
 def test_any_text(path: str) -> None:
-    """It is refused as no path, or means the same as the path written with every key in backticks."""
+    """Any text is refused, or parsed like the path with all its keys in backticks."""
     try:
         components = json_values.parse_path(path)
     except json_values.PathFailed as refused:

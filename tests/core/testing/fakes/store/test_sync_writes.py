@@ -1,4 +1,4 @@
-"""Durable writes that are prepared; what a client sees of them stands in ``test_durable_commands``."""
+"""Prepared durable writes; ``commands/test_durable.py`` tests them through a client."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from triclinium_core.testing.fakes.store.sync_writes import SyncWrite, SyncWrite
 ADDRESS = DocumentAddress("travel", 0, 0, b"ada")
 
 
-def test_a_failover_ends_only_what_the_lost_node_had_alone() -> None:
-    """Not the writes of other nodes, whoever has their vbucket next."""
+def test_failover_ends_only_the_lost_nodes_writes() -> None:
+    """A failover ends the writes that only the lost node had, and keeps those of other nodes."""
     documents = FakeDocuments(vbuckets=128, wall_seconds_at_zero=0.0)
     writes = SyncWrites(documents)
     with documents.hiding() as written:

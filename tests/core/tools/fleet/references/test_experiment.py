@@ -1,4 +1,4 @@
-"""A figure agrees when it is near enough: four standard errors of both means, and what rounding hides."""
+"""Comparison of figures with a reference: the tolerance is four standard errors of both means plus rounding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.tools.fleet.references.experiment import Quantity, Row
 
 
 def attempts(figures: FleetFigures) -> float:
-    """Return the attempts of a run."""
+    """Return the number of attempts in a run."""
     return float(figures.totals.sent)
 
 
@@ -30,8 +30,8 @@ def quantity(expected: float, *, error: float, spread: float, rounding: float, s
     )
 
 
-def test_a_tolerance_has_three_parts() -> None:
-    """Their standard error, ours, which falls with the number of runs, and half a unit of the last digit."""
+def test_tolerance_has_three_parts() -> None:
+    """A tolerance combines the standard error of the reference, that of our runs, and the rounding."""
     found = quantity(10.0, error=0.3, spread=0.8, rounding=0.05)
 
     assert 4 * math.hypot(0.3, 0.4) + 0.05 == pytest.approx(found.tolerance(4))
@@ -39,8 +39,8 @@ def test_a_tolerance_has_three_parts() -> None:
     assert 2.0 == quantity(10.0, error=0.3, spread=0.8, rounding=0.05, slack=2.0).tolerance(4)
 
 
-def test_the_mean_of_all_runs_is_judged() -> None:
-    """At the tolerance it agrees, and beyond it does not."""
+def test_mean_of_all_runs_is_compared() -> None:
+    """The mean of all runs agrees up to the tolerance and not above it."""
     found = quantity(10.0, error=0.0, spread=1.0, rounding=0.0)
     near, far = found.judge([12.0, 12.0, 11.0, 13.0]), found.judge([12.0, 12.0, 11.0, 13.1])
 
@@ -48,8 +48,8 @@ def test_the_mean_of_all_runs_is_judged() -> None:
     assert not far.ok
 
 
-def test_a_row_as_json() -> None:
-    """Its six keys, and nothing else."""
+def test_row_as_json() -> None:
+    """A row's JSON has exactly six keys."""
     row = Row("reference", "subject", "unit", 10.0, 0.5, 10.25)
 
     assert {

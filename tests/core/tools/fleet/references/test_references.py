@@ -1,4 +1,4 @@
-"""The published simulations are played on the machines of the core: they agree, and a bug in a machine makes them differ."""
+"""Published simulations played on the core's machines: the figures agree, and a bug in a machine makes them differ."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def compare(name: str, runs: int = RUNS) -> Sequence[Row]:
-    """Return what comes of so many runs of an experiment."""
+    """Return the rows of that many runs of an experiment."""
     experiment = EXPERIMENTS[name]
     return experiment.judge([experiment.play(random.Random(f"{name} {run}")) for run in range(runs)])
 
@@ -104,23 +104,23 @@ PLANTS: Sequence[tuple[Plant, str]] = (
 
 @pytest.mark.history
 @rows("name", list(dict.fromkeys(name for _, name in PLANTS)))
-def test_what_is_published_comes_out(name: str) -> None:
-    """The liveness half: the machines as they are agree with every figure of the experiment."""
+def test_published_figures_are_reproduced(name: str) -> None:
+    """Liveness: the unchanged machines agree with every figure of the experiment."""
     assert [] == [row for row in compare(name) if not row.ok]
 
 
 @pytest.mark.history
 @pytest.mark.parametrize(("plant", "name"), PLANTS, ids=[plant.__name__ for plant, _ in PLANTS])
-def test_a_sabotaged_machine_is_found(plant: Plant, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The safety half: no figure stands here that comes out without the machine; each bug makes one differ."""
+def test_bug_in_a_machine_is_found(plant: Plant, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Safety: each planted bug changes at least one figure, so each figure depends on the machine."""
     plant(monkeypatch)
 
     assert any(not row.ok for row in compare(name))
 
 
 @pytest.mark.history
-def test_the_spike_has_two_stable_states() -> None:
-    """Without a backoff a run serves nobody in the end or everybody, and both happen; with it all recover."""
+def test_spike_has_two_stable_states() -> None:
+    """Without backoff a run recovers completely or not at all, and both happen; with backoff all runs recover."""
     alone, backed_off = COLLAPSE[0], COLLAPSE[1]
     goodput = [alone.play(random.Random(seed))[1] for seed in range(12)]
 
@@ -130,8 +130,8 @@ def test_the_spike_has_two_stable_states() -> None:
     assert all(backed_off.play(random.Random(seed))[1] > 30.0 for seed in range(4))
 
 
-def test_every_figure_of_the_sheet_is_there() -> None:
-    """Each cell of each table once, under a name of its own."""
+def test_every_published_figure_is_compared() -> None:
+    """Each cell of each published table is compared once, under a unique name."""
     quantities = [(each.reference, each.subject, each.unit) for one in REFERENCES for each in one.quantities]
     counts = {name: sum(reference == name for reference, _, _ in quantities) for name, _, _ in quantities}
 
@@ -141,7 +141,7 @@ def test_every_figure_of_the_sheet_is_there() -> None:
 
 
 def test_tolerances_have_a_reason() -> None:
-    """All but the runs that are counted grow narrower with more runs, and no formula has an error of its own."""
+    """Tolerances do not grow with more runs and are at most 40 % of the figure, or 3; formulas have no error."""
     for experiment in REFERENCES:
         for quantity in experiment.quantities:
             assert quantity.tolerance(4 * experiment.runs) <= quantity.tolerance(experiment.runs)

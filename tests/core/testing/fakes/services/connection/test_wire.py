@@ -1,4 +1,4 @@
-"""How answers travel with each fault over HTTP: what the client gets, and whether the request was carried out."""
+"""Responses over HTTP with each fault: the client's view, and whether the request was executed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium_core.testing import delay
 from triclinium_core.testing.fakes.services.connection.wire import PIECE_SIZE
 
 PREPARE = "PREPARE it FROM SELECT 1"
-"""A statement that changes something."""
+"""A statement with an effect."""
 
 
 def struck(fault: testing.Fault, seconds: float = 0.0, *, piece: int | None = None) -> HttpClient:
@@ -30,7 +30,7 @@ def struck(fault: testing.Fault, seconds: float = 0.0, *, piece: int | None = No
 
 
 def answered(fault: testing.Fault) -> Answered:
-    """Return a struck answer that is one of HTTP."""
+    """Return a response that a fault has struck but that is valid HTTP."""
     return struck(fault).answered()
 
 
@@ -60,8 +60,8 @@ def answered(fault: testing.Fault) -> Answered:
         (delay(1.0), True, False),
     ],
 )
-def test_what_a_fault_leaves_behind(fault: testing.Fault, applied: bool | None, hangs_up: bool) -> None:
-    """Whether the statement was carried out, and logged as such, and whether the connection is over."""
+def test_effects_of_a_fault(fault: testing.Fault, applied: bool | None, hangs_up: bool) -> None:
+    """Each fault executes the statement or not, logs the request accordingly, and closes the connection or not."""
     client = struck(fault)
 
     assert bool(applied) == (client.node.plans.find("it") is not None)
@@ -73,8 +73,8 @@ def test_what_a_fault_leaves_behind(fault: testing.Fault, applied: bool | None, 
 
 
 @rows("size", [1, 40, 180])
-def test_hanging_up_in_the_middle_of_a_request(size: int) -> None:
-    """When so many bytes have come, and not a byte earlier."""
+def test_closes_mid_request(size: int) -> None:
+    """The node closes as soon as the given number of bytes has arrived."""
     client = HttpClient(testing.FakeNode())
     client.node.faults.next(Service.QUERY, testing.hang_up_mid_request(bytes_read=size))
     request = client.encode_query(PREPARE)
@@ -88,8 +88,8 @@ def test_hanging_up_in_the_middle_of_a_request(size: int) -> None:
 
 
 @rows("size", [0, 1, 12, 60, 100_000])
-def test_cut_answers(size: int) -> None:
-    """So many bytes of all, or of the body, and never the last one."""
+def test_cut_responses(size: int) -> None:
+    """The node sends the given number of bytes of the response or the body, but never the last byte."""
     whole = struck(delay(0)).received
     head, _, _ = whole.partition(b"\r\n\r\n")
     everything, body = (
@@ -102,8 +102,8 @@ def test_cut_answers(size: int) -> None:
 
 
 @rows("announced", [0, 10, 100_000])
-def test_a_length_that_lies(announced: int) -> None:
-    """The whole body behind it, whatever it says; who asks again there is hung up on."""
+def test_wrong_content_length(announced: int) -> None:
+    """The complete body follows any announced length; further bytes close the connection."""
     client = struck(testing.wrong_content_length(announced=announced))
     head, _, body = client.received.partition(b"\r\n\r\n")
     client.send(b"G")
@@ -114,15 +114,15 @@ def test_a_length_that_lies(announced: int) -> None:
     assert client.is_hung_up
 
 
-def test_a_chunk_that_lies() -> None:
-    """Its size is not that of what follows."""
+def test_wrong_chunk_size() -> None:
+    """The announced size of a chunk differs from its real size."""
     with pytest.raises(h11.RemoteProtocolError):
         answered(testing.wrong_chunk_size(announced=10))
     assert b"\r\n270f\r\n{" in struck(testing.wrong_chunk_size(announced=9999)).received
 
 
-def test_answers_of_somebody_else() -> None:
-    """A status with what the test says; a proxy's page; a way elsewhere."""
+def test_foreign_responses() -> None:
+    """The faults give a status with the given body and headers, a proxy's page, or a redirect."""
     busy = answered(testing.http_status(429, b"slow down", content_type="text/plain", headers={"Retry-After": "3"}))
     page, elsewhere = answered(testing.proxy_page(504)), answered(testing.redirect("http://elsewhere.example/", 307))
 
@@ -132,8 +132,8 @@ def test_answers_of_somebody_else() -> None:
     assert (307, "http://elsewhere.example/") == (elsewhere.status, elsewhere.headers["location"])
 
 
-def test_compressed_answers() -> None:
-    """What was answered, or so many zeros, in the format that the header names."""
+def test_compressed_responses() -> None:
+    """The response, or the given number of zeros, is compressed in the format of its header."""
     said, bomb = answered(testing.gzipped()), answered(testing.gzipped(zeros=1_000_001))
 
     assert ["gzip", "gzip"] == [each.headers["content-encoding"] for each in (said, bomb)]
@@ -142,8 +142,8 @@ def test_compressed_answers() -> None:
     assert len(bomb.body) < 10_000
 
 
-def test_an_answer_that_nobody_asked_for() -> None:
-    """Comes behind the one that was asked for; the connection goes on."""
+def test_unsolicited_response() -> None:
+    """The response is sent twice, and the connection stays open."""
     client = struck(testing.answer_twice())
     whole = struck(delay(0)).received
 
@@ -152,8 +152,8 @@ def test_an_answer_that_nobody_asked_for() -> None:
 
 
 @rows("fault", [testing.endless_headers(), testing.endless_body()])
-def test_what_never_ends(fault: testing.Fault) -> None:
-    """Comes piece by piece for as long as anybody takes it."""
+def test_endless_responses(fault: testing.Fault) -> None:
+    """An endless response is sent in pieces until the client leaves."""
     client = struck(fault)
     sizes = [len(client.received)]
     for _ in range(20):
@@ -167,8 +167,8 @@ def test_what_never_ends(fault: testing.Fault) -> None:
     assert float("inf") == client.node.wakeup
 
 
-def test_garbled_answers() -> None:
-    """Every bit is another one."""
+def test_garbled_responses() -> None:
+    """A garbled response has all bits inverted."""
     whole = struck(delay(0)).received
 
     assert bytes(byte ^ 0xFF for byte in whole) == struck(testing.garble()).received
@@ -176,7 +176,7 @@ def test_garbled_answers() -> None:
 
 @rows("piece", [1, 7, 100])
 def test_requests_in_any_cut(piece: int) -> None:
-    """The same bytes in any pieces are the same requests, one behind the other."""
+    """Requests that arrive in pieces of any size are answered one after the other."""
     client = HttpClient(testing.FakeNode())
     first = client.encode_query("SELECT 1 AS one")
     client.http = h11.Connection(h11.CLIENT)
@@ -190,8 +190,8 @@ def test_requests_in_any_cut(piece: int) -> None:
     "data",
     [b"\x16\x03\x01", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET /\r\n\r\n", b"x" * 100_000, b"GET / HTTP/1.1\r\n\r\n"],
 )
-def test_what_is_no_request(data: bytes) -> None:
-    """Is hung up on, and the other connections go on."""
+def test_invalid_requests(data: bytes) -> None:
+    """Bytes that are not a request close the connection; others are not affected."""
     client = HttpClient(testing.FakeNode())
     client.send(data)
 
@@ -199,8 +199,8 @@ def test_what_is_no_request(data: bytes) -> None:
     assert 200 == HttpClient(client.node, connection=2).query("SELECT 1").status
 
 
-def test_a_scripted_answer_has_its_fault() -> None:
-    """Unless another one waits for the service: that goes before it."""
+def test_scripted_answer_has_its_fault() -> None:
+    """A scripted answer's fault strikes, except if another fault for the service is queued."""
     client = HttpClient(testing.FakeNode())
     client.node.script.answer("a", testing.FakeAnswer(rows=[1], fault=testing.redirect("http://elsewhere.example/")))
     client.node.faults.next(Service.QUERY, testing.http_status(503))

@@ -1,4 +1,4 @@
-"""The cluster manager of fake nodes: configs, buckets, scopes and collections, users, and what KV sees of them."""
+"""The cluster manager of fake nodes: configs, buckets, collections and users, and their effects on KV."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Manager(HttpClient):
         super().__init__(FakeNode() if node is None else node, Service.MANAGEMENT, connection, now=now)
 
     def submit(self, method: str, target: str, **form: object) -> Answered:
-        """Return the answer to a form."""
+        """Submit a form and return the response."""
         return self.ask(method, target, urlencode(form).encode())
 
 
@@ -37,12 +37,12 @@ def manager() -> Manager:
 
 
 def in_bucket(node: FakeNode, bucket: str, connection: int = 1) -> NodeClient:
-    """Return a connection of KV to a bucket."""
+    """Return a KV connection with a selected bucket."""
     return ready_client(node, connection=connection, bucket=bucket.encode())
 
 
 def test_configs(manager: Manager) -> None:
-    """Those of KV, global and of a bucket; of a bucket that there is not there is none."""
+    """The configs equal those of KV, global or of a bucket; an unknown bucket gets 404."""
     of_kv = ready_client(manager.node).ask(Opcode.GET_CLUSTER_CONFIG).value
 
     assert json.loads(of_kv) == manager.ask("GET", "/pools/default/b/default").document
@@ -52,7 +52,7 @@ def test_configs(manager: Manager) -> None:
 
 @rows("path", ["bs/default", "nodeServicesStreaming"])
 def test_configs_are_streamed(path: str) -> None:
-    """The newest one at once, and each that follows it, for as long as the client listens."""
+    """The newest config is sent immediately, and each later one until the client leaves."""
     nodes = FakeNodes(nodes=2)
     listener = Manager(nodes[1])
     listener.send(listener.encode("GET", f"/pools/default/{path}"))
@@ -69,8 +69,8 @@ def test_configs_are_streamed(path: str) -> None:
     assert nodes[1].config_version == nodes.map.version
 
 
-def test_a_bucket_comes_and_goes(manager: Manager) -> None:
-    """KV can write to it as soon as it was created, and not when it is gone: its clients lose their connections."""
+def test_bucket_is_created_and_dropped(manager: Manager) -> None:
+    """KV can use a bucket from its creation; dropping it closes the connections of its clients."""
     created = manager.submit("POST", BUCKETS, name="beer", ramQuotaMB=100, bucketType="couchbase", flushEnabled=1)
     kv = in_bucket(manager.node, "beer")
     stored = kv.ask_of(Opcode.SET, "ada", extras=bytes(8), value=b"1")
@@ -104,8 +104,8 @@ def test_a_bucket_comes_and_goes(manager: Manager) -> None:
         ({"name": "beer", "ramQuotaMB": 100, "bucketType": "sofa"}, "bucketType"),
     ],
 )
-def test_buckets_that_cannot_be(manager: Manager, form: dict[str, object], field: str) -> None:
-    """Are refused by the setting that is wrong, and nothing is created."""
+def test_invalid_buckets_are_refused(manager: Manager, form: dict[str, object], field: str) -> None:
+    """An invalid setting is refused with its name, and no bucket is created."""
     answered = manager.submit("POST", BUCKETS, **form)
 
     assert (400, [field]) == (answered.status, list(answered.document["errors"]))  # type: ignore[call-overload]
@@ -114,7 +114,7 @@ def test_buckets_that_cannot_be(manager: Manager, form: dict[str, object], field
 
 
 def test_buckets_are_updated_and_flushed(manager: Manager) -> None:
-    """A bucket can be flushed where its settings say so; what is not given stays."""
+    """A bucket can be flushed only if its settings permit it; settings that are not given stay."""
     manager.node.documents.put("default", "ada", b"1")
     manager.submit("POST", f"{BUCKETS}/default", flushEnabled=0)
     refused = manager.ask("POST", f"{BUCKETS}/default/controller/doFlush")
@@ -133,8 +133,8 @@ def test_buckets_are_updated_and_flushed(manager: Manager) -> None:
     assert 404 == manager.ask("POST", f"{BUCKETS}/gone/controller/doFlush").status
 
 
-def test_a_collection_comes_and_goes(manager: Manager) -> None:
-    """KV knows its id as soon as it was created, and nothing of it when it is gone; nor of those of a scope that is."""
+def test_collection_is_created_and_dropped(manager: Manager) -> None:
+    """KV knows a collection from its creation until it, or its scope, is dropped."""
     manager.submit("POST", SCOPES, name="inventory")
     manager.submit("POST", f"{SCOPES}/inventory/collections", name="hotel", maxTTL=5, history="true")
     kv = in_bucket(manager.node, "default")
@@ -184,10 +184,10 @@ def test_a_collection_comes_and_goes(manager: Manager) -> None:
         ("PUT", BUCKETS, {}, (404, "Not found")),
     ],
 )
-def test_what_is_refused(
+def test_refused_requests(
     manager: Manager, method: str, target: str, form: dict[str, object], expected: tuple[int, str]
 ) -> None:
-    """In the words that clients look for; the manifest stays as it was."""
+    """Refusals have the status and words that clients recognise, and leave the manifest unchanged."""
     before = manager.node.collections.uid
     answered = manager.submit(method, target, **form)
     status, words = expected
@@ -197,8 +197,8 @@ def test_what_is_refused(
     assert before == manager.node.collections.uid
 
 
-def test_a_new_bucket_has_collections_of_its_own(manager: Manager) -> None:
-    """Those of the buckets that were there from the beginning are the same, and stay as they are."""
+def test_new_bucket_has_its_own_collections(manager: Manager) -> None:
+    """A new bucket has its own collections; the initial buckets share theirs, which stay unchanged."""
     manager.node.collections.create("inventory", "hotel")
     manager.submit("POST", BUCKETS, name="beer", ramQuotaMB=100)
     manager.submit("POST", f"{BUCKETS}/beer/scopes/_default/collections", name="ale")
@@ -212,7 +212,7 @@ def test_a_new_bucket_has_collections_of_its_own(manager: Manager) -> None:
 
 
 def test_users_and_groups(manager: Manager) -> None:
-    """Kept as they were given, with the roles of their groups; who was created is let in by the services."""
+    """Users and groups are kept with their roles, and a new user is accepted by the services."""
     manager.submit("PUT", "/settings/rbac/groups/readers", description="They read", roles="data_reader[beer:s:c]")
     put = manager.submit(
         "PUT", f"{USERS}/ada", name="Ada", password="secret", roles="admin,data_reader[beer:s:c]", groups="readers"
@@ -250,10 +250,10 @@ def test_users_and_groups(manager: Manager) -> None:
         ("POST", "/controller/changePassword", {}, (400, "password")),
     ],
 )
-def test_users_that_are_not_there(
+def test_invalid_users_and_groups(
     manager: Manager, method: str, target: str, form: dict[str, object], expected: tuple[int, str]
 ) -> None:
-    """Nothing is created, and the words are those that clients look for."""
+    """Requests for unknown or invalid users and groups get the words that clients recognise and create nothing."""
     answered = manager.submit(method, target, **form)
     status, words = expected
 
@@ -261,8 +261,8 @@ def test_users_that_are_not_there(
     assert words in answered.body.decode()
 
 
-def test_a_password_is_changed(manager: Manager) -> None:
-    """For KV as well, from then on."""
+def test_changed_password(manager: Manager) -> None:
+    """A changed password applies immediately, also to KV."""
     changed = manager.submit("POST", "/controller/changePassword", password="other")
     kv = NodeClient(manager.node)
 
@@ -272,8 +272,8 @@ def test_a_password_is_changed(manager: Manager) -> None:
     ]
 
 
-def test_a_script_goes_first(manager: Manager) -> None:
-    """By method and path."""
+def test_script_goes_first(manager: Manager) -> None:
+    """A scripted answer for method and path precedes the real response."""
     manager.node.script.answer(
         "GET /pools", FakeAnswer(metadata={"pools": []}, http_status=503), service=Service.MANAGEMENT
     )
@@ -283,8 +283,8 @@ def test_a_script_goes_first(manager: Manager) -> None:
     assert "default" == manager.ask("GET", "/pools/default").document["name"]
 
 
-def test_nodes_are_told_with_their_services() -> None:
-    """As far as they are in, and whether they are alive."""
+def test_nodes_are_listed_with_services() -> None:
+    """Member nodes are listed with their health and their services."""
     nodes = FakeNodes(nodes=3)
     nodes.kill(2)
     nodes.remove_node(1)

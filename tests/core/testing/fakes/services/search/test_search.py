@@ -1,4 +1,4 @@
-"""The search service of a fake node: indexes are kept, hits are scripted."""
+"""The search service of a fake node: indexes are kept, and hits are scripted."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def client() -> HttpClient:
 
 
 @rows("path", ["/api/index", SCOPED])
-def test_an_index_comes_and_goes(path: str) -> None:
-    """Kept as it was given with a uuid of its own, which an update has to name."""
+def test_index_is_created_and_dropped(path: str) -> None:
+    """An index is kept as it was given, with a uuid that each update must name."""
     client = HttpClient(FakeNode(), Service.SEARCH)
     put = client.ask("PUT", f"{path}/names", b'{"type": "fulltext-index"}')
     found = client.ask("GET", f"{path}/names").document["indexDef"]
@@ -43,7 +43,7 @@ def test_an_index_comes_and_goes(path: str) -> None:
 
 
 def test_hits_are_scripted(client: HttpClient) -> None:
-    """By the name of the index, with what the service says of them."""
+    """A search returns the scripted hits for the index name, with status and metadata."""
     hits = [{"id": "ada", "score": 1.5}, {"id": "bob", "score": 0.5}]
     client.node.script.answer(
         "names", FakeAnswer(rows=hits, metadata={"facets": {"a": {"total": 2}}}), service=Service.SEARCH
@@ -57,8 +57,8 @@ def test_hits_are_scripted(client: HttpClient) -> None:
     assert "names" == client.node.request_log[0].statement
 
 
-def test_a_search_that_fails_half_way(client: HttpClient) -> None:
-    """Some partitions have hits, and the others are named; without hits it is a failure as a whole."""
+def test_partial_search_failure(client: HttpClient) -> None:
+    """A search with hits lists its failed partitions; one without hits fails completely."""
     error = {"msg": "pindex not available"}
     client.node.script.answer(
         "travel.inventory.half", FakeAnswer(rows=[{"id": "ada"}], errors=[error]), service=Service.SEARCH
@@ -88,7 +88,7 @@ def test_a_search_that_fails_half_way(client: HttpClient) -> None:
     ],
 )
 def test_other_requests(method: str, target: str, status: int, words: str) -> None:
-    """In the words of the service."""
+    """Other requests get the status and the words of the real service."""
     client = HttpClient(FakeNode(), Service.SEARCH)
     client.ask("PUT", "/api/index/it", b"{}")
     answered = client.ask(method, target)
@@ -97,8 +97,8 @@ def test_other_requests(method: str, target: str, status: int, words: str) -> No
     assert words in answered.body.decode()
 
 
-def test_who_is_not_let_in() -> None:
-    """Is told so."""
+def test_missing_credentials() -> None:
+    """A request without credentials gets 401."""
     client = HttpClient(FakeNode(), Service.SEARCH, authorization=None)
 
     assert 401 == client.ask("GET", "/api/index").status

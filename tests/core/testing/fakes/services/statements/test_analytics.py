@@ -18,7 +18,7 @@ def client() -> HttpClient:
 
 @rows("path", ["/analytics/service", "/query/service"])
 def test_statements_are_answered(path: str) -> None:
-    """Constants for real, others by the script of this service, on both of its paths."""
+    """Constant statements are evaluated and others scripted, on both paths of the service."""
     client = HttpClient(FakeNode(), Service.ANALYTICS)
     client.node.script.answer("SELECT VALUE d FROM d", FakeAnswer(rows=[1, 2]), service=Service.ANALYTICS)
     constant = client.ask("POST", path, b'{"statement": "SELECT $a AS it", "$a": 3, "client_context_id": "mine"}')
@@ -35,14 +35,14 @@ def test_statements_are_answered(path: str) -> None:
     [("SELEC 1", 24000), ("", 24000), ("SELECT 1 FROM d", 24000), ("SELECT $nobody", 24001)],
 )
 def test_statements_that_fail(statement: str, code: int) -> None:
-    """With the codes of this service, which are not those of the query service."""
+    """A failed statement has a code of this service, not of the query service."""
     answered = HttpClient(FakeNode(), Service.ANALYTICS).query(statement)
 
     assert (400, [code]) == (answered.status, answered.codes)
 
 
-def test_the_rest(client: HttpClient) -> None:
-    """A ping is answered; anything else is not there; nobody is let in without credentials."""
+def test_other_requests(client: HttpClient) -> None:
+    """A ping is answered, an unknown path gets 404, and missing credentials get an error."""
     statuses = [client.ask("GET", target).status for target in ("/admin/ping", "/elsewhere")]
     client.authorization = None
 

@@ -1,4 +1,4 @@
-"""The prepared statements of a fake cluster."""
+"""Prepared statements of a fake cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from triclinium_core.testing.fakes.services.statements.plans import PLANS_SIZE_M
 
 
 def test_plans_have_a_bound() -> None:
-    """Beyond the bound, the oldest plans are dropped and answered with 4040, and the newest one can be used."""
+    """Above the bound, the oldest plans are dropped and give code 4040; the newest one can be used."""
     plans = FakePlans()
     statement = "SELECT " + "x" * (PLANS_SIZE_MAX // 8)
     names = [plans.prepare(f"{statement}{number}").name for number in range(20)]
@@ -27,7 +27,7 @@ def test_a_plan_that_is_prepared_again_counts_once() -> None:
 
 
 def test_one_large_plan() -> None:
-    """A statement above the bound can be used until the next one is prepared."""
+    """A statement above the bound can be used until another one is prepared."""
     plans = FakePlans()
     name = plans.prepare("SELECT " + "x" * PLANS_SIZE_MAX).name
 

@@ -1,4 +1,4 @@
-"""The query service of a fake node: constants, parameters, scripted answers, prepared statements."""
+"""The query service of a fake node: constants, parameters, scripted answers and prepared statements."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def client() -> HttpClient:
     ],
 )
 def test_constants(client: HttpClient, statement: str, parameters: dict[str, object], expected: object) -> None:
-    """What needs no documents is answered for real; of anything else it is said that it can be scripted."""
+    """A statement without documents is evaluated; the error for any other one says that it can be scripted."""
     answered = client.query(statement, **parameters)
 
     if expected is None:
@@ -59,8 +59,8 @@ def test_constants(client: HttpClient, statement: str, parameters: dict[str, obj
 
 
 @rows("statement", ["CREATE PRIMARY INDEX ON default", "  upsert INTO travel VALUES ('a', 1)", "DROP INDEX a ON b"])
-def test_a_write_that_is_to_change_nothing(client: HttpClient, statement: str) -> None:
-    """It is refused, prepared or not, and whatever a script says; it may be prepared for later."""
+def test_readonly_write_is_refused(client: HttpClient, statement: str) -> None:
+    """A read-only request for a write is refused, even if it is scripted or prepared; preparing it is not."""
     client.node.script.answer(statement, FakeAnswer(rows=[1]))
     refused = [
         client.query(statement, readonly=True),
@@ -76,12 +76,12 @@ def test_a_write_that_is_to_change_nothing(client: HttpClient, statement: str) -
 
 @rows("statement", ["SELECT $nobody", "SELECT $1", "SELECT ?"])
 def test_a_parameter_without_a_value(client: HttpClient, statement: str) -> None:
-    """The error is the service's own, not that of a statement that nobody understands."""
+    """A parameter without a value gets the service's own error, not that of an unknown statement."""
     assert [5010] == client.query(statement).codes
 
 
-def test_what_a_script_says(client: HttpClient) -> None:
-    """Rows with what stands beside them, in the order of a real service; the context id of the client comes back."""
+def test_scripted_answer(client: HttpClient) -> None:
+    """A scripted answer has its rows and metadata in the order of a real service, and the client's context id."""
     scripted = FakeAnswer(rows=[{"a": 1}, {"a": 2}], metadata={"warnings": [{"code": 1, "msg": "w"}], "status": "odd"})
     client.node.script.answer("SELECT t.* FROM t", scripted)
     answered = client.query("  SELECT   t.*\nFROM t ; ", client_context_id="mine", metrics=True)
@@ -94,8 +94,8 @@ def test_what_a_script_says(client: HttpClient) -> None:
     assert "metrics" not in client.query("SELECT t.* FROM t", metrics=False).document
 
 
-def test_errors_behind_rows(client: HttpClient) -> None:
-    """A service that fails half way has said 200 already; one that fails at once says what is wrong as a status too."""
+def test_errors_after_rows(client: HttpClient) -> None:
+    """A failure after rows has status 200 with errors; one without rows has its HTTP status."""
     error = {"code": 5000, "msg": "gone", "retry": True}
     client.node.script.answer("half", FakeAnswer(rows=[1], errors=[error]))
     client.node.script.answer("none", FakeAnswer(errors=[error], http_status=500))
@@ -106,7 +106,7 @@ def test_errors_behind_rows(client: HttpClient) -> None:
 
 
 def test_statements_are_prepared(client: HttpClient) -> None:
-    """Under a name, which executes it with parameters of its own; executed at once where that is asked for."""
+    """A prepared statement is executed by its name with new parameters, or immediately on request."""
     prepared = client.query("PREPARE mine FROM SELECT $1 AS one")
     wrong = client.query("PREPARE SELECT 1 AS it FROM", auto_execute=True)
     once = client.query("PREPARE SELECT ? AS it", auto_execute=True, args=[2])
@@ -120,8 +120,8 @@ def test_statements_are_prepared(client: HttpClient) -> None:
     assert "SELECT $1 AS one" == client.node.request_log[3].statement
 
 
-def test_a_scripted_statement_can_be_prepared(client: HttpClient) -> None:
-    """Whatever it says: the answer is that to the statement."""
+def test_scripted_statement_can_be_prepared(client: HttpClient) -> None:
+    """Executing a prepared scripted statement gives its scripted answer."""
     client.node.script.answer("SELECT a || b FROM t", FakeAnswer(rows=[1]))
     name = client.query("PREPARE SELECT a || b FROM t").rows[0]["name"]
 
@@ -130,7 +130,7 @@ def test_a_scripted_statement_can_be_prepared(client: HttpClient) -> None:
 
 @rows("code", [4040, 4050, 4070])
 def test_plans_go_stale(client: HttpClient, code: int) -> None:
-    """Until the statement is prepared again, which may be after the next time that they go stale."""
+    """A stale plan gives the code until its statement is prepared again."""
     before = client.node.plans.prepared
     client.query("PREPARE mine FROM SELECT 1 AS one")
     client.node.plans.go_stale(code)
@@ -142,16 +142,16 @@ def test_plans_go_stale(client: HttpClient, code: int) -> None:
     assert before + 2 == client.node.plans.prepared
 
 
-def test_no_other_code_is_that_of_a_stale_plan(client: HttpClient) -> None:
-    """The plans stay as they are."""
+def test_invalid_stale_code_is_refused(client: HttpClient) -> None:
+    """Only the codes of stale plans are accepted; the error lists them."""
     with pytest.raises(errors.InvalidArgumentException, match="4070"):
         client.node.plans.go_stale(3000)
 
     assert 400 == client.query("PREPARE").status
 
 
-def test_plans_are_forgotten(client: HttpClient) -> None:
-    """As by a node that starts anew; a plan that never was is missed in the same way."""
+def test_forgotten_plans(client: HttpClient) -> None:
+    """A forgotten plan gives the same error as one that was never prepared."""
     client.query("PREPARE mine FROM SELECT 1 AS one")
     client.node.plans.forget()
     forgotten, unknown = client.query(prepared="mine"), client.query(prepared="theirs")
@@ -159,14 +159,14 @@ def test_plans_are_forgotten(client: HttpClient) -> None:
     assert [(404, [4040])] * 2 == [(answered.status, answered.codes) for answered in (forgotten, unknown)]
 
 
-def test_a_form_is_taken_as_well(client: HttpClient) -> None:
-    """As curl sends it, parameters in JSON; what is no query at all is refused."""
+def test_form_is_accepted(client: HttpClient) -> None:
+    """A form with parameters in JSON is accepted, as curl sends it; an invalid request is refused."""
     form = client.ask("POST", "/query/service", b"statement=SELECT+%241+AS+one&args=%5B%22x%22%5D")
     nothing = client.ask("POST", "/query/service", b"[]")
 
     assert [{"one": "x"}] == form.rows == client.ask("GET", "/query/service?statement=SELECT+'x'+one").rows
     assert [1050] == nothing.codes
-    # No UTF-8, and nested too deeply, as a body and as a parameter.
+    # Invalid UTF-8, and deep nesting in a body and in a parameter.
     assert [1050] == client.ask("POST", "/query/service", b'{"statement": "\xff"}').codes
     deep = b"[" * 20_000
     assert [1050] == client.ask("POST", "/query/service", b'{"args": ' + deep).codes

@@ -13,7 +13,7 @@ ALL = "SELECT idx.* FROM system:indexes AS idx WHERE `using` = 'gsi' ORDER BY is
 
 @pytest.fixture
 def client() -> HttpClient:
-    """Return a connection to a node with the collection ``travel.inventory.hotel``; all buckets have it."""
+    """Return a connection to a node whose buckets have the collection ``inventory.hotel``."""
     client = HttpClient(FakeNode())
     client.node.collections.create("inventory", "hotel")
     return client
@@ -24,8 +24,8 @@ def states(client: HttpClient) -> dict[str, str]:
     return {row["name"]: row["state"] for row in client.query(ALL).rows}
 
 
-def test_indexes_come_and_go(client: HttpClient) -> None:
-    """Listed as the service lists them, of a bucket's default collection by another rule than of others."""
+def test_indexes_are_created_and_dropped(client: HttpClient) -> None:
+    """Indexes are listed as the service lists them; those of a default collection have other fields."""
     for statement in (
         "CREATE PRIMARY INDEX ON `default`",
         "CREATE INDEX `by name` ON default:`default`.inventory.hotel(`name`, IFMISSING(a, b) DESC) WHERE a > (1, 2) USING GSI",
@@ -51,8 +51,8 @@ def test_indexes_come_and_go(client: HttpClient) -> None:
     assert {} == states(client)
 
 
-def test_the_lists_of_the_rfc(client: HttpClient) -> None:
-    """Of a bucket, of a scope, of a collection, and the deferred ones."""
+def test_lists_of_the_rfc(client: HttpClient) -> None:
+    """The RFC's statements list the indexes of a bucket, a scope or a collection, and the deferred ones."""
     for keyspace, name in (
         ("`default`", "a"),
         ("`default`.inventory.hotel", "b"),
@@ -73,7 +73,7 @@ def test_the_lists_of_the_rfc(client: HttpClient) -> None:
 
 
 def test_indexes_are_built(client: HttpClient) -> None:
-    """Those that were deferred when they are told to, and each in its time."""
+    """Deferred indexes are built on request, and each index is online after the build time."""
     indexes = client.node.indexes
     indexes.build_seconds = 5.0
     client.query("CREATE INDEX now ON `default`(a)")
@@ -117,7 +117,7 @@ def test_indexes_are_built(client: HttpClient) -> None:
     ],
 )
 def test_statements_that_fail(statement: str, status: int, codes: list[int]) -> None:
-    """With the code by which clients know what is wrong, and without an effect."""
+    """A failed statement has the code that clients recognise, and no effect."""
     client = HttpClient(FakeNode())
     client.query("CREATE INDEX it ON `default`(a)")
     answered = client.query(statement)
@@ -126,15 +126,15 @@ def test_statements_that_fail(statement: str, status: int, codes: list[int]) -> 
     assert (not codes) == client.node.request_log[-1].applied
 
 
-def test_the_context_names_the_scope(client: HttpClient) -> None:
-    """A lone name is a collection of that scope."""
+def test_query_context_gives_the_scope(client: HttpClient) -> None:
+    """A name without a bucket is a collection in the scope of the query context."""
     client.query("CREATE INDEX it ON hotel(a)", query_context="default:`default`.`inventory`")
 
     assert ["inventory"] == [row["scope_id"] for row in client.query(ALL).rows]
 
 
-def test_a_quoted_dot_belongs_to_the_name_of_the_context() -> None:
-    """A query context with a name in backticks finds a bucket whose name has a dot."""
+def test_query_context_with_a_quoted_dot() -> None:
+    """A name in backticks in the query context may have a dot."""
     client = HttpClient(FakeNode(FakeNodeOptions(buckets=("travel.sample",))))
     client.node.collections.create("inventory", "hotel")
     client.query("CREATE INDEX it ON hotel(a)", query_context="default:`travel.sample`.inventory")
@@ -158,7 +158,7 @@ def test_a_quoted_dot_belongs_to_the_name_of_the_context() -> None:
     ],
 )
 def test_escaped_names(written: str, name: str | None) -> None:
-    """Escapes in the name of an index are decoded, and an invalid escape or an open identifier is a syntax error."""
+    """Escapes in an index name are decoded; an invalid escape or an open name is a syntax error."""
     client = HttpClient(FakeNode())
     codes = client.query(f"CREATE INDEX {written} ON `default`(a) -- `").codes
     in_keys = client.query(f"CREATE INDEX keys ON `default`({written})").codes
@@ -167,8 +167,8 @@ def test_escaped_names(written: str, name: str | None) -> None:
     assert ({"keys", name} if name is not None else set()) == set(states(client))
 
 
-def test_indexes_go_with_their_collection(client: HttpClient) -> None:
-    """They are not there any more when it is made anew."""
+def test_indexes_are_dropped_with_their_collection(client: HttpClient) -> None:
+    """Dropping a collection drops its indexes, also if it is created again."""
     client.query("CREATE INDEX it ON `default`.inventory.hotel(a)")
     before = states(client)
     client.node.collections.drop("inventory", "hotel")

@@ -22,7 +22,7 @@ PEOPLE: Sequence[Mapping[str, object]] = [
 
 
 def selected(statement: str) -> list[object]:
-    """Return the rows."""
+    """Return the selected rows."""
     return read_select(SqlReader(tokens_of(statement), ParameterValues({}, []))).rows(PEOPLE)
 
 
@@ -48,7 +48,7 @@ def selected(statement: str) -> list[object]:
     ],
 )
 def test_rows(statement: str, expected: list[object] | None) -> None:
-    """Chosen, ordered by type and then by value, and made of fields or of one value; what is more is not understood."""
+    """Rows are filtered, ordered by type and value, and projected; other clauses are not understood."""
     if expected is None:
         with pytest.raises(NotUnderstood):
             selected(statement)

@@ -1,4 +1,4 @@
-"""The views of a fake node: design documents are kept, rows are scripted."""
+"""The views of a fake node: design documents are kept, and rows are scripted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def client() -> HttpClient:
 
 
 def test_rows_are_scripted(client: HttpClient) -> None:
-    """By design document and view, with how many there are, and what went wrong behind them."""
+    """Rows are scripted by design document and view, with their total number and errors."""
     found = [{"id": "ada", "key": "a", "value": 1}]
     error = {"from": "10.0.0.1", "reason": "timeout"}
     client.node.script.answer("people/by_name", FakeAnswer(rows=found), service=Service.VIEWS)
@@ -32,8 +32,8 @@ def test_rows_are_scripted(client: HttpClient) -> None:
     assert ["people/by_name", "people/half"] == [request.statement for request in client.node.request_log]
 
 
-def test_a_design_document_comes_and_goes(client: HttpClient) -> None:
-    """Kept as it was given, and listed by the cluster manager."""
+def test_design_document_is_created_and_dropped(client: HttpClient) -> None:
+    """A design document is kept as it was given, and the cluster manager lists it."""
     document = b'{"views":{"by_name":{"map":"function (doc, meta) {}"}}}'
     put = client.ask("PUT", DESIGN, document)
     found = client.ask("GET", DESIGN)
@@ -59,22 +59,22 @@ def test_a_design_document_comes_and_goes(client: HttpClient) -> None:
     ],
 )
 def test_other_requests(method: str, target: str, status: int, reason: str) -> None:
-    """In the words of the service."""
+    """Other requests get the status and the words of the real service."""
     answered = HttpClient(FakeNode(), Service.VIEWS).ask(method, target)
 
     assert status == answered.status
     assert reason in answered.body.decode()
 
 
-def test_a_view_that_its_document_lacks(client: HttpClient) -> None:
-    """Is missed by another word than a document that is not there."""
+def test_missing_view(client: HttpClient) -> None:
+    """A view that its design document lacks gets a different error from a missing document."""
     client.ask("PUT", DESIGN, b"{}")
 
     assert b"missing_named_view" in client.ask("GET", f"{DESIGN}/_view/by_name").body
 
 
-def test_who_is_not_let_in() -> None:
-    """Is told so."""
+def test_missing_credentials() -> None:
+    """A request without credentials gets 401."""
     client = HttpClient(FakeNode(), Service.VIEWS, authorization=None)
 
     assert 401 == client.ask("GET", DESIGN).status
