@@ -1,4 +1,4 @@
-"""From data to calls: the method that submits an operation, and the retry strategy with a name."""
+"""Conversion of script data to calls: the method of an operation, and the retry strategy of a name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BINARY = RawBinaryTranscoder()
 def submit(
     c: Collection, operation: wanted.DocumentOperation, strategy: AnyRetryStrategy | None
 ) -> Awaitable[Result | None]:
-    """Call the method that submits this very operation."""
+    """Call the collection method that submits this operation."""
     key, b = operation.key, c.binary
     match operation:
         case wanted.Get():
@@ -70,34 +70,34 @@ def _expiry(seconds: int) -> timedelta | None:
 
 
 class CancelsTheCaller:
-    """Cancels the scope of the very call that it is asked about."""
+    """Strategy that cancels the scope of the call on which it decides."""
 
     def __init__(self, scope: trio.CancelScope) -> None:
         self._scope = scope
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return a short delay that nobody waits for."""
+        """Cancel the scope, and return a short delay."""
         self._scope.cancel()
         return RetryAction.after(0.01)
 
 
 class Asks:
-    """Thinks, and then does what a function does."""
+    """Asynchronous strategy that sleeps, then returns a function's result."""
 
     def __init__(self, answer: Callable[[], RetryAction]) -> None:
         self._answer = answer
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return what the function returns."""
+        """Sleep, then return the function's result."""
         await trio.sleep(0.02)
         return self._answer()
 
 
 class AsksForEver:
-    """Never comes to a conclusion."""
+    """Asynchronous strategy that never returns."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return nothing."""
+        """Sleep forever."""
         await trio.sleep_forever()
         raise AssertionError
 
@@ -111,7 +111,7 @@ def _nonsense() -> RetryAction:
 
 
 def strategy_named(name: str, scope: trio.CancelScope) -> AnyRetryStrategy | None:
-    """Return what decides about the retries of a call in ``scope``; None for the client's default."""
+    """Return the retry strategy of a call in ``scope``; None for the client's default."""
     match name:
         case "cancels the caller":
             return CancelsTheCaller(scope)

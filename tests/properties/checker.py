@@ -1,7 +1,7 @@
-"""What callers are told and what the node sees, held against each other while a script runs.
+"""Comparison of the callers' results with the node's observations while a script runs.
 
-*Safety*: what a caller is told fits a history, nothing is applied twice, after it was denied, or acknowledged and not
-applied. *Liveness*: a failure needs an excuse, something that went wrong since the operation began.
+*Safety*: each result fits a history; nothing is applied twice, or after the client ruled it out, and every acknowledged
+write is applied. *Liveness*: a failure needs an excuse, that is, a fault since the operation started.
 """
 
 from __future__ import annotations
@@ -26,51 +26,51 @@ from triclinium_core.testing.oracle.model import Model
 from triclinium_core.testing.oracle.submissions import Submission, Violation, may_be_applied
 
 NODE = 0
-"""The only one, by its place in the cluster."""
+"""Index of the only node in the cluster."""
 
 BREAKER = CircuitBreakerOptions(volume_threshold=3)
-"""Few timeouts open it, so that a short script meets it."""
+"""Breaker options: a few timeouts open the breaker, so that short scripts cover it."""
 
 
 @dataclass
 class Checker:
-    """All that is known of one client.
+    """Observations of one client, and the checks of its results.
 
     Args:
-        statistics: of the client, from when there is one.
+        statistics: returns the client's statistics; before there is a client, empty ones.
     """
 
     statistics: Callable[[], ClientStatistics] = ClientStatistics
     is_cut_off: Callable[[], bool] = lambda: False
-    """Whether a stream is broken, and the client has not found out."""
+    """Returns whether a stream is broken and the client has not noticed."""
     violations: list[Violation] = field(default_factory=list)
-    """Laws that were broken where nobody could raise."""
+    """Violations found inside the node, which cannot raise them."""
 
     def __post_init__(self) -> None:
         self._model = Model()
         self._ledger = Ledger(KEYSPACES)
         self._excuses: Excuses
         self._ended: set[int] = set()
-        """Connections that the node has hung up, and the client has not closed."""
+        """Connections that the node has closed and the client has not."""
         self._open: set[int] = set()
         self._commands_read = 0
         self._unanswered: dict[int, list[CommandFault]] = {}
-        """What kept answers from the client, by connection."""
+        """Faults that suppressed responses, by connection."""
 
     def follow(self, node: FakeNode) -> None:
-        """Name the node, the only one."""
+        """Set the node to observe."""
         self._excuses = Excuses(FakeNodes.around(node), self._model, self._ledger, BREAKER)
 
-    # What callers do and are told.
+    # Calls and results of the callers.
 
     @property
     def model(self) -> Model:
-        """What the callers know, now."""
+        """The model of the callers' results, at the current time."""
         self._model.now = trio.current_time()
         return self._model
 
     def submitted(self, token: int, operation: DocumentOperation) -> Submission:
-        """Record that a caller asks for something."""
+        """Record the submission of an operation."""
         submission = self.model.submitted(token, operation)
         assert submission is not None
         self._ledger.submitted(submission, deadline=0)
@@ -78,39 +78,39 @@ class Checker:
         return submission
 
     def completed(self, submission: Submission, result: Result) -> None:
-        """Check what a caller is told."""
+        """Check the result of an operation."""
         self._ledger.completed(submission)
         self.model.completed(submission.token, result)
 
     def failed(self, submission: Submission, error: errors.CouchbaseException) -> None:
-        """Check what a caller is told, and the excuse for it."""
+        """Check the error of an operation, and its excuse."""
         self._ledger.abandoned(submission, ambiguous=may_be_applied(error))
         self.model.failed(submission.token, error)
         self._excuses.check_failure(submission, error)
 
     def abandoned(self, submission: Submission, *, ambiguous: bool) -> None:
-        """Check what a caller is told who leaves."""
+        """Check the ambiguity of an abandoned operation."""
         self._ledger.abandoned(submission, ambiguous=ambiguous)
         self.model.abandoned(submission.token, ambiguous=ambiguous)
 
     def check(self) -> None:
-        """Raise the first violation that could not be raised where it was found."""
+        """Raise the first recorded violation, if there is one."""
         if self.violations:
             raise self.violations[0]
 
-    # What the node sees.
+    # Observations of the node.
 
     def opened(self, connection: int) -> None:
-        """Record a connection."""
+        """Record an opened connection."""
         self._open.add(connection)
 
     def sent(self, connection: int, data: bytes) -> None:
-        """Record what the client has sent."""
+        """Record bytes that the client has sent."""
         self._ledger.ordered(connection, data)
         self._ledger.left(connection, sys.maxsize)
 
     def commanded(self, connection: int, log: Sequence[LoggedCommand]) -> None:
-        """Read what the node has noted since the last time."""
+        """Read the commands that the node has logged since the last call."""
         for command in log[self._commands_read :]:
             instant = self.model.instant()
             if command.fault is not None:
@@ -124,7 +124,7 @@ class Checker:
         self._commands_read = len(log)
 
     def answered(self, actions: Sequence[NodeAction]) -> None:
-        """Record what the node sends."""
+        """Record actions of the node."""
         for action in actions:
             match action:
                 case SendReply(connection, data):
@@ -141,14 +141,14 @@ class Checker:
         self.broke()
 
     def broke(self) -> None:
-        """Record that something went wrong with a connection."""
+        """Record a failure of a connection."""
         self._excuses.lost(self.model.instant(), NODE)
 
-    # Whether there is an excuse.
+    # Excuses.
 
     @property
     def is_healthy(self) -> bool:
-        """Whether every connection is ready to serve, and the client is not mistaken about that."""
+        """Whether every connection is ready, and the client's view of that is correct."""
         connections = self.statistics().connections
         return (
             all(connection.state == "READY" for connection in connections)
@@ -159,13 +159,13 @@ class Checker:
         )
 
     def may_be_in_flight(self, requests: int) -> bool:
-        """Tell whether so many requests may be unanswered when nothing is under way."""
+        """Return whether ``requests`` requests may be without a response when the client is idle."""
         faults = [fault for faults in self._unanswered.values() for fault in faults]
-        # A reply of a wrong length takes whole other ones for its own, where it happens to end with one of them.
+        # A response with a wrong length may contain complete other responses, if it ends where one of them ends.
         return len(faults) == requests or any(isinstance(fault, WrongLength) for fault in faults)
 
     def describe(self) -> str:
-        """Return what is not as it should be."""
+        """Return the states of connections and open breakers."""
         connections = self.statistics().connections
         states = [f"{connection.bucket}: {connection.state}, {connection.last_error}" for connection in connections]
         return "; ".join([*states, *map(str, self._open_breakers())])
@@ -176,7 +176,7 @@ class Checker:
 
 
 class CheckedNode(FakeNode):
-    """A node that tells a checker what it sees and does."""
+    """Fake node that reports its observations and actions to a checker."""
 
     def __init__(self, options: FakeNodeOptions, checker: Checker) -> None:
         super().__init__(options)
@@ -184,7 +184,7 @@ class CheckedNode(FakeNode):
         checker.follow(self)
 
     def accepts(self, now: float) -> bool:
-        """Tell of a refusal."""
+        """Report a refused connection."""
         accepts = super().accepts(now)
         if not accepts:
             self._checker.broke()
@@ -198,12 +198,12 @@ class CheckedNode(FakeNode):
         service: Service = Service.KV,
         unsent_size_max: float = math.inf,
     ) -> Sequence[NodeAction]:
-        """Tell of a connection."""
+        """Report an opened connection."""
         self._checker.opened(connection)
         return super().connection_opened(connection, now, service=service, unsent_size_max=unsent_size_max)
 
     def bytes_received(self, connection: int, data: bytes, now: float) -> Sequence[NodeAction]:
-        """Tell of every command, and of what is answered."""
+        """Report all commands and responses."""
         self._checker.sent(connection, data)
         actions = super().bytes_received(connection, data, now)
         self._checker.commanded(connection, self.command_log)
@@ -211,12 +211,12 @@ class CheckedNode(FakeNode):
         return actions
 
     def connection_lost(self, connection: int, now: float) -> None:
-        """Tell of a connection that the client has closed."""
+        """Report a connection that the client has closed."""
         super().connection_lost(connection, now)
         self._checker.lost(connection)
 
     def time_passed(self, now: float) -> Sequence[NodeAction]:
-        """Tell of what is answered late."""
+        """Report delayed responses."""
         actions = super().time_passed(now)
         self._checker.answered(actions)
         return actions

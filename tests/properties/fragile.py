@@ -1,4 +1,4 @@
-"""Streams that break when they are told to, as those of a network do."""
+"""Streams that break on demand, as network streams do."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from triclinium.abc import ConnectedStream, Connector
 
 
 class FragileStream(trio.abc.Stream):
-    """A stream to a node that can be made to break, in the middle of what is being sent.
+    """A stream to a node that a test can break, even in the middle of a write.
 
     Args:
-        inner: carries the bytes as long as they are carried.
+        inner: stream that transports the bytes.
         broke: called when the stream breaks.
     """
 
@@ -27,13 +27,13 @@ class FragileStream(trio.abc.Stream):
         self.is_closed = False
 
     def cut_off(self, after_bytes: int | None) -> None:
-        """Break once the node has been given so many more bytes; None for never."""
+        """Break the stream after ``after_bytes`` more bytes to the node; None for never."""
         self._allowance = after_bytes
         if after_bytes == 0:
             self._break()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Pass ``data`` on, or the part of it that is let through."""
+        """Send ``data``, or the part of it before the cut."""
         allowance = self._allowance
         if self.is_broken or (allowance is not None and allowance < len(data)):
             if not self.is_broken:
@@ -50,7 +50,7 @@ class FragileStream(trio.abc.Stream):
         await self._inner.wait_send_all_might_not_block()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        """Return what comes, until the stream is broken."""
+        """Return received bytes, until the stream breaks."""
         if not self.is_broken:
             with trio.CancelScope() as self._reading:
                 return await self._inner.receive_some(max_bytes)
@@ -69,7 +69,7 @@ class FragileStream(trio.abc.Stream):
 
 
 class FragileConnector:
-    """Connects by another connector, and keeps the streams at hand."""
+    """Connector that wraps another one and keeps its streams."""
 
     def __init__(self, inner: Connector, broke: Callable[[], None]) -> None:
         self._inner = inner
@@ -78,12 +78,12 @@ class FragileConnector:
 
     @property
     def open_streams(self) -> Sequence[FragileStream]:
-        """The streams that the client has not closed."""
+        """Streams that the client has not closed."""
         self._streams = [stream for stream in self._streams if not stream.is_closed]
         return self._streams
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Return a stream that may be cut off."""
+        """Return a stream that a test can break."""
         connected = await self._inner.connect(host, port, tls=tls)
         stream = FragileStream(connected.stream, self._broke)
         self._streams.append(stream)

@@ -1,7 +1,7 @@
-"""What becomes of parts of a document, told once more and in another way: values that are never changed, only made anew.
+"""A second implementation of sub-document operations, on immutable values.
 
-A path is a row of keys and indexes here, and becomes text where it is asked for. Everything that fails raises the
-exception that the caller of the client gets.
+A path is a tuple of keys and indexes, and becomes text for a spec. Every failure raises the exception that the caller
+of the client gets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 @dataclass(frozen=True)
 class PathStep:
-    """One spec: what is done, where, and with which values."""
+    """One spec: operation, path and values."""
 
     do: str
     path: Path
@@ -29,7 +29,7 @@ class PathStep:
 
     @property
     def text(self) -> str:
-        """The path as it is asked for."""
+        """The path as text of a spec."""
         text = ""
         for component in self.path:
             if isinstance(component, int):
@@ -53,11 +53,11 @@ class PathStep:
 
 
 CREATING = ("insert", "upsert", "array_append", "array_prepend", "array_add_unique", "increment", "decrement")
-"""Those that can create the parents of their path."""
+"""Operations that can create the parents of their path."""
 
 
 def entry(value: Any, component: str | int) -> Any:
-    """Return what stands at one component."""
+    """Return the value at one component."""
     if isinstance(component, str):
         if not isinstance(value, dict):
             raise errors.PathMismatchException
@@ -72,12 +72,12 @@ def entry(value: Any, component: str | int) -> Any:
 
 
 def found(value: Any, path: Path) -> Any:
-    """Return what stands at a path."""
+    """Return the value at a path."""
     return found(entry(value, path[0]), path[1:]) if path else value
 
 
 def with_entry(value: Any, component: str | int, new: Any) -> Any:
-    """Return a container with another entry."""
+    """Return a copy of a container with one entry replaced."""
     if isinstance(value, dict):
         return {**value, component: new}
     place = component if component != -1 else len(value) - 1
@@ -85,7 +85,7 @@ def with_entry(value: Any, component: str | int, new: Any) -> Any:
 
 
 def without_entry(value: Any, component: str | int) -> Any:
-    """Return a container without one of its entries."""
+    """Return a copy of a container without one entry."""
     if isinstance(value, dict):
         return {key: each for key, each in value.items() if key != component}
     place = component if component != -1 else len(value) - 1
@@ -93,19 +93,19 @@ def without_entry(value: Any, component: str | int) -> Any:
 
 
 def replaced(value: Any, path: Path, change: Callable[[Any], Any]) -> Any:
-    """Return a document in which what stands at a path is another thing."""
+    """Return a copy of a document with the value at a path replaced."""
     if not path:
         return change(value)
     return with_entry(value, path[0], replaced(entry(value, path[0]), path[1:], change))
 
 
 def nested(path: Path, new: Any) -> Any:
-    """Return objects inside of one another, with a value in the last of them."""
+    """Return nested objects, with a value in the innermost one."""
     return {path[0]: nested(path[1:], new)} if path else new
 
 
 def placed(value: Any, path: Path, new: Callable[[], Any], *, creates: bool) -> Any:
-    """Return a document with a new key at the end of a path that leads nowhere yet."""
+    """Return a copy of a document with a new key at the end of a missing path."""
     head, rest = path[0], path[1:]
     try:
         inner = entry(value, head)
@@ -117,7 +117,7 @@ def placed(value: Any, path: Path, new: Callable[[], Any], *, creates: bool) -> 
 
 
 def is_missing(value: Any, path: Path) -> bool:
-    """Tell whether a path leads nowhere; that it does not fit is an exception."""
+    """Return whether a path is missing. Raise an exception if it does not fit the document."""
     try:
         found(value, path)
     except errors.PathNotFoundException:
@@ -126,7 +126,7 @@ def is_missing(value: Any, path: Path) -> bool:
 
 
 def look_up(step: PathStep, document: Any) -> Any:
-    """Return what one spec of a lookup reads."""
+    """Return the result of one lookup spec."""
     if step.do == "exists":
         return not is_missing(document, step.path)
     value = found(document, step.path)
@@ -138,7 +138,7 @@ def look_up(step: PathStep, document: Any) -> Any:
 
 
 def changed(step: PathStep, document: Any) -> Any:
-    """Return a document after one spec of a mutation."""
+    """Return a copy of a document after one mutation spec."""
     match step.do:
         case "insert" | "upsert":
             return stored(step, document)
@@ -156,7 +156,7 @@ def changed(step: PathStep, document: Any) -> Any:
 
 
 def stored(step: PathStep, document: Any) -> Any:
-    """Return a document with another value for a key."""
+    """Return a copy of a document with a new value for a key."""
     missing = is_missing(document, step.path)
     if isinstance(step.path[-1], int):
         raise errors.PathInvalidException
@@ -168,7 +168,7 @@ def stored(step: PathStep, document: Any) -> Any:
 
 
 def inserted(step: PathStep, document: Any) -> Any:
-    """Return a document with values in front of an element."""
+    """Return a copy of a document with values inserted before an element."""
     index, values = step.path[-1], list(step.values)
     if not isinstance(index, int) or index < 0:
         raise errors.PathInvalidException
@@ -181,7 +181,7 @@ def inserted(step: PathStep, document: Any) -> Any:
 
 
 def grown(step: PathStep, document: Any) -> Any:
-    """Return a document with values at either end of an array."""
+    """Return a copy of a document with values added at either end of an array."""
     values = list(step.values)
     if step.path and is_missing(document, step.path) and step.creates:
         return placed(document, step.path, lambda: values, creates=True)
@@ -198,7 +198,7 @@ def grown(step: PathStep, document: Any) -> Any:
 
 
 def counted(step: PathStep, document: Any) -> Any:
-    """Return a document with another number."""
+    """Return a copy of a document with a changed number."""
     delta = step.values[0] if step.do == "increment" else -step.values[0]
     if is_missing(document, step.path):
         return placed(document, step.path, lambda: delta, creates=step.creates)
@@ -212,7 +212,7 @@ def counted(step: PathStep, document: Any) -> Any:
 
 @dataclass
 class SpecsOutcome:
-    """What comes of all specs of a mutation: two documents and the numbers returned, or the first failure."""
+    """Result of all specs of a mutation: both documents and the returned numbers, or the first failure."""
 
     body: Any
     attributes: Any
@@ -221,7 +221,7 @@ class SpecsOutcome:
 
 
 def mutated(steps: Sequence[PathStep], body: Any, attributes: Any) -> SpecsOutcome:
-    """Return what comes of a mutation; attributes are changed first."""
+    """Return the result of a mutation; attributes are changed first."""
     outcome = SpecsOutcome(body, attributes)
     for index, step in sorted(enumerate(steps), key=lambda numbered: not numbered[1].xattr):
         try:

@@ -1,4 +1,4 @@
-"""Runs a script with the real client, in virtual time, against a node whose every step is checked."""
+"""Execution of a script with the real client, in virtual time, on a node whose every step is checked."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from triclinium_core.testing.oracle.submissions import Place, Submission, Violat
 
 KV_SECONDS = TimeoutOptions().kv
 ROUNDING = 1e-6
-"""How far off the sum of many short times may be."""
+"""Maximum rounding error of a sum of many short times, in seconds."""
 RECOVERY_SECONDS = 60.0
-"""Longest chain of waits after the last fault: connect, silence, keep-alive, backoff, breaker, canary; and some more."""
+"""Maximum recovery time after the last fault: connect, silence, keep-alive, backoff, breaker, canary, and a margin."""
 RECOVERY_STEP = 0.5
 DRAINING_SECONDS = 5.0
-"""Longer than any answer is delayed."""
+"""Time to drain: longer than any response is delayed."""
 
 NODE = FakeNodeOptions(
     buckets=(scripts.BUCKET,),
@@ -45,19 +45,19 @@ NODE = FakeNodeOptions(
 
 
 class MineError(Exception):
-    """What the user's own code raises."""
+    """Exception of the user's own code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What became of a script."""
+    """Result of a script."""
 
     transcript: Sequence[str]
-    """What each caller was told, and when."""
+    """Result of each call, with its time."""
     seconds: float
-    """How long it took, in virtual time."""
+    """Duration in virtual time."""
     commands: Sequence[LoggedCommand]
-    """What the node was asked."""
+    """Commands that the node received."""
 
 
 def run_script(script: scripts.Script) -> Run:
@@ -65,7 +65,7 @@ def run_script(script: scripts.Script) -> Run:
 
     Raises:
         Violation: the client broke a law.
-        Exception: the client raised what it must not.
+        Exception: the client raised an unexpected exception.
     """
     moments = Moments()
     return run_in_virtual_time(ScriptRunner(script, moments).run, instruments=[moments], seed=script.seed)
@@ -84,9 +84,9 @@ class ScriptRunner:
         self._cluster: Cluster
         self._connector: FragileConnector
         self._exit: Exception | None = None
-        """What the user's own code raises to leave the block."""
+        """Exception with which the user's own code leaves the block."""
         self._left: list[Submission] = []
-        """Operations whose callers were cancelled from outside, which are told nothing."""
+        """Operations whose callers were cancelled from outside and got no result."""
 
     async def run(self) -> Run:
         """Run the script to its end."""
@@ -132,7 +132,7 @@ class ScriptRunner:
                 outside.start_soon(self._call_from_outside, call)
             await trio.sleep(0.5)
 
-    # The ways out.
+    # Ends of the client's block.
 
     async def _leave(self, scope: trio.CancelScope) -> None:
         match self._script.leaves_by:
@@ -278,7 +278,7 @@ class ScriptRunner:
     # The liveness half.
 
     async def _recover(self) -> None:
-        """Let everything that is wrong end, and see the client recover."""
+        """Clear all faults, and wait until the client has recovered."""
         self._node.faults.clear()
         for stream in self._connector.open_streams:
             if not stream.is_broken:
@@ -296,7 +296,7 @@ class ScriptRunner:
         self._checker.model.quieted()
 
     async def _serve(self) -> None:
-        """Write and read; whatever is wrong now has no excuse."""
+        """Write and read; a failure has no excuse."""
         began = trio.current_time()
         for place in _places():
             await self._call(scripts.ScriptedCall(OperationTemplate("get", place)))
@@ -312,7 +312,7 @@ def _places() -> Iterable[Place]:
 
 
 async def _told(perform: Callable[[], Awaitable[Result]]) -> Result | errors.CouchbaseException:
-    """Return what a caller gets, an exception too."""
+    """Return the result or the exception of a call."""
     try:
         return await perform()
     except errors.CouchbaseException as error:
@@ -320,7 +320,7 @@ async def _told(perform: Callable[[], Awaitable[Result]]) -> Result | errors.Cou
 
 
 def _was_ambiguous(submission: Submission, told: Sequence[AbandonedOperation] | None) -> bool:
-    """Tell what ``fail_after`` said of an operation; where it was not asked, anything may have happened."""
+    """Return the ambiguity that ``fail_after`` reported for an operation; True without a report."""
     if told is None:
         return True
     operation = submission.operation

@@ -1,4 +1,4 @@
-"""What may happen to a client and its callers, as data: a script is a list of steps, and shrinks like one."""
+"""Scripts of the client and its callers, as data: lists of steps, which shrink as lists do."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from triclinium_core.testing.oracle.submissions import Place
 BUCKET, SCOPE, COLLECTION, COLLECTION_ID = "default", "inventory", "people", 8
 DEFAULT, NAMED = Keyspace(BUCKET), Keyspace(BUCKET, SCOPE, COLLECTION)
 KEYSPACES = {DEFAULT: 0, NAMED: COLLECTION_ID}
-"""Where documents live, with the ids of the collections."""
+"""Keyspaces of documents, with the ids of their collections."""
 
 REPLIES_SIZE = 100_000
-"""More bytes than a node answers in a script."""
+"""More bytes than a node sends in a script."""
 
 RETRY_STRATEGIES = (
     "default",
@@ -33,12 +33,12 @@ RETRY_STRATEGIES = (
     "asks and gets nonsense",
     "asks for ever",
 )
-"""Names of what decides about retries; ``calls`` knows what they mean."""
+"""Names of retry strategies, which ``calls`` creates."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """One operation, and when its caller leaves."""
+    """One operation, and the time at which its caller leaves."""
 
     template: OperationTemplate
     strategy: str = "default"
@@ -48,7 +48,7 @@ class ScriptedCall:
 
 @dataclass(frozen=True, slots=True)
 class CancelledCall:
-    """One operation, cancelled at a moment (see ``cancelling``) that may come after its end."""
+    """One operation, cancelled at a moment (see ``cancelling``) that may be after its end."""
 
     call: ScriptedCall
     moment: int
@@ -56,7 +56,7 @@ class CancelledCall:
 
 @dataclass(frozen=True, slots=True)
 class StruckCall:
-    """One operation that a fault strikes."""
+    """One operation that a fault affects."""
 
     call: ScriptedCall
     strike: Strike
@@ -64,26 +64,26 @@ class StruckCall:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Operations of one nursery, some of which are struck by faults."""
+    """Operations of one nursery, some of which faults affect."""
 
     calls: Sequence[ScriptedCall]
     strikes: Sequence[Strike] = ()
     within: float | None = None
     """Seconds after which all callers leave."""
     fails_after: float | None = None
-    """Seconds after which a task beside them raises an exception of the user's."""
+    """Seconds after which another task of the nursery raises an exception."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Time passes."""
+    """A pause."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """All streams break, once the node has been given so many more bytes of what the client sends."""
+    """Cut of all streams, after ``after_bytes`` more bytes from the client to the node."""
 
     after_bytes: int
 
@@ -93,16 +93,16 @@ ScriptStep = ScriptedCall | CancelledCall | StruckCall | Together | Strike | Wai
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A client's life."""
+    """All steps of one client."""
 
     steps: Sequence[ScriptStep]
     begins_connected: bool = True
-    """Whether there are a connection and two documents when the first step is taken."""
+    """Whether a connection and two documents exist before the first step."""
     piece_sizes: Sequence[int] | None = None
     leaves_by: str = "the end"
-    """One of ``WAYS_OUT``: how the block of the client is left."""
+    """Exit from the client's block, one of ``WAYS_OUT``."""
     outsiders: Sequence[ScriptedCall] = ()
-    """Operations that are open when the block is left, of tasks outside of it."""
+    """Operations of tasks outside the block that are open when it ends."""
     seed: int = 0
 
 
@@ -146,7 +146,7 @@ _MOSTLY_DEFAULT = st.sampled_from(("default",) * len(RETRY_STRATEGIES) + RETRY_S
 
 
 def _calls(strategies: st.SearchStrategy[str] = _MOSTLY_DEFAULT) -> st.SearchStrategy[ScriptedCall]:
-    # Few places, so that a short script meets its own documents again.
+    # Few keys, so that a short script accesses its own documents again.
     keyspaces = st.sampled_from((DEFAULT, DEFAULT, DEFAULT, NAMED))
     texts = st.builds(Place, keyspaces, st.sampled_from(("ada", "ada", "bob")))
     counters = st.builds(Place, keyspaces, st.just("hits"))
@@ -155,10 +155,10 @@ def _calls(strategies: st.SearchStrategy[str] = _MOSTLY_DEFAULT) -> st.SearchStr
 
 
 def _is_honest(fault: Fault) -> bool:
-    """Tell whether a client can see through a fault: a reply of a wrong length may be a whole one of another document."""
+    """Return whether a client can detect a fault: a response with a wrong length may contain a complete other one."""
     return not isinstance(fault, WrongLength) or fault.announced == 0 or fault.announced >= REPLIES_SIZE
 
 
 def _possible(template: OperationTemplate) -> OperationTemplate:
-    """Return a template that the client does not refuse: an expiry cannot be set and preserved."""
+    """Return a template that the client accepts: an expiry cannot be set and preserved."""
     return replace(template, expiry=0) if template.kind == "replace" and template.flag else template

@@ -1,4 +1,4 @@
-"""No durable write that was acknowledged is lost with a node, and none is half applied."""
+"""Durable writes: no acknowledged write is lost with a node, and none is applied partly."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from triclinium_core.testing.fakes.store.cluster_map import FakeMap, failed_over
 from triclinium_core.testing.oracle.submissions import Violation
 
 SEEDS_TO_FIND = 40
-"""Before this one each lie of a cluster has to come to light."""
+"""Upper limit of the seeds that must reveal each fault of a cluster."""
 
 
 @pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 60))])
 def test_a_durable_hour(seed: int) -> None:
-    """Every law holds in each history, and in the end everything is served."""
+    """Every history keeps all laws, and at the end all operations complete."""
     DurableHour(seed).run()
 
 
 def find_a_liar(first: int) -> None:
-    """Play histories until one breaks a law, and raise what it says; those before ``first`` do not show the lie."""
+    """Run histories from seed ``first`` until one violates a law; earlier seeds do not reveal the fault."""
     for seed in range(first, SEEDS_TO_FIND):
         DurableHour(seed).run()
 
 
 def test_a_cluster_that_acknowledges_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is found out when the only node that has the write is lost."""
+    """The histories reveal a cluster that acknowledges a write which only one node has."""
     monkeypatch.setattr(fake_sync_writes, "majority_of", lambda chain: 1)
 
     with pytest.raises(Violation):
@@ -35,7 +35,7 @@ def test_a_cluster_that_acknowledges_too_early(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_cluster_that_promotes_any_replica(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is found out when the replica that takes over is the one that was behind."""
+    """The histories reveal a cluster that promotes a replica which lacks acknowledged writes."""
 
     def first_come(known: FakeMap, index: int, progress: object) -> tuple[list[int], list[list[int]]]:
         return failed_over(known, index)

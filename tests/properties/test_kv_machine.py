@@ -1,4 +1,4 @@
-"""Whatever happens between a client and its node, the client keeps the laws of ``KVStateMachine``."""
+"""The client keeps the laws of ``KVStateMachine`` in every history with its node."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from triclinium_core.testing.state_machine import KVStateMachine, TokenStateMach
 PASSWORD = PasswordAuthenticator("Administrator", "password")
 TOKEN = JwtAuthenticator("a.b.c", allow_unencrypted=True)
 EXAMPLES = settings().max_examples
-"""Of the profile; a history is worth more than one drawn value, so the machine gets twice as many."""
+"""Number of examples of the profile; the machine runs twice as many, as a history covers more than one value."""
 
 
 class LockedDocuments(KVStateMachine):
-    """Nobody but the lock holder ever changes a locked document."""
+    """State machine: only the lock holder changes a locked document."""
 
     @rule(key=KVStateMachine.keys, seconds=st.integers(1, 30))
     def lock(self, key: str, seconds: int) -> None:
-        """Lock a document, if there is one."""
+        """Lock a document if it exists."""
         self.submit(GetAndLock(self.keyspace, key, seconds))
 
     @invariant()
     def only_the_holder_writes(self) -> None:
-        """What is locked has the CAS that its holder was told."""
+        """Check that a locked document has the CAS that its holder got."""
         for place, lock in self.model.locks.items():
             document = self.document(place)
 
@@ -35,16 +35,16 @@ class LockedDocuments(KVStateMachine):
 
 
 class ChangedCredentials(KVStateMachine):
-    """Live connections authenticate again at any moment, and no operation pays for it."""
+    """State machine: open connections authenticate again at any moment, and no operation fails because of it."""
 
     @initialize()
     def knows_tokens(self) -> None:
-        """Let the node accept a token beside its password."""
+        """Make the node accept a token and its password."""
         self.simulation.nodes.set_credentials(tokens=[TOKEN.token])
 
     @rule(authenticator=st.sampled_from((PASSWORD, TOKEN)))
     def change_authenticator(self, authenticator: Authenticator) -> None:
-        """Sign in anew, in one step or in two."""
+        """Authenticate again, in one step or in two."""
         self._changes = getattr(self, "_changes", 0) + 1
         self.simulation.feed(AuthenticatorChanged(authenticator, f"nonce-of-change-{self._changes:08}-"))
 

@@ -1,8 +1,8 @@
-"""Scripts of errors, results and cancellations, played through each form of retrying and held against a model.
+"""Scripts of errors, results and cancellations, run through each form of retries and compared with a model.
 
-Safety: never more attempts than are permitted, none after what is not retry-safe, none once cancelled, none that would begin
-at the deadline; and the quota is what the model says, whatever happened. Liveness: where the strategy permits an attempt
-that would succeed, its result comes.
+Safety: never more attempts than permitted, none after an error that is not retry-safe, none after a cancellation, and
+none that would start at the deadline; the quota is always the model's. Liveness: if the strategy permits an attempt
+that would succeed, the caller gets its result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Step = Literal["ok", "safe", "throttled", "unsafe", "rejected"]
 
 COSTS = {"safe": 14, "rejected": 14, "throttled": 5}
 DELAY = 2.0
-"""Of every retry."""
+"""Delay of every retry, in seconds."""
 ATTEMPT_LASTS = 1.0
 
 
@@ -37,16 +37,16 @@ class ScriptedError(Exception):
 
 
 class Constant:
-    """A backoff."""
+    """Backoff with a constant delay."""
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        """Return what every retry waits for."""
+        """Return the delay."""
         return DELAY
 
 
 @dataclass(frozen=True)
 class CallScript:
-    """One call: what becomes of its attempts, and when it is cancelled or its deadline comes."""
+    """One call: the results of its attempts, and the times of its cancellation and its deadline."""
 
     form: Form
     steps: tuple[Step, ...]
@@ -56,7 +56,7 @@ class CallScript:
 
 @dataclass
 class RunOutcome:
-    """What became of it."""
+    """Result of a call."""
 
     attempts: int
     ended: str
@@ -65,7 +65,7 @@ class RunOutcome:
 
 
 def expect(play: CallScript, quota: int, capacity: int, max_attempts: int) -> RunOutcome:
-    """Return what the rules say, read aloud: this is the model."""
+    """Return the result according to the rules: this is the model."""
     now, acquired, limit = 0.0, 0, min(play.cancelled_at, play.deadline)
     for number, step in enumerate(play.steps, 1):
         now += ATTEMPT_LASTS
@@ -90,7 +90,7 @@ def expect(play: CallScript, quota: int, capacity: int, max_attempts: int) -> Ru
 
 
 async def carry_out(play: CallScript, strategy: StandardRetryStrategy) -> RunOutcome:
-    """Play it for real."""
+    """Run the call with the real client code."""
     steps, began, calls = iter(play.steps), trio.current_time(), 0
 
     async def work() -> Step:
@@ -127,7 +127,7 @@ async def carry_out(play: CallScript, strategy: StandardRetryStrategy) -> RunOut
 
 
 async def _cancel_at(moment: float, scope: trio.CancelScope) -> None:
-    """Cancel from outside, which no deadline announces."""
+    """Cancel the scope from outside at ``moment``, without a deadline."""
     await trio.sleep_until(moment)
     scope.cancel()
 
@@ -158,7 +158,7 @@ async def _in_form(
     return result
 
 
-# Times at which nothing else happens, so that no two things happen at once.
+# Times at which nothing else happens, so that no two events coincide.
 MOMENTS = st.one_of(st.just(math.inf), st.integers(0, 30).map(lambda third: third / 2 + 0.25))
 FINAL: st.SearchStrategy[Step] = st.sampled_from(["ok", "unsafe"])
 FAILED: st.SearchStrategy[Step] = st.sampled_from(["safe", "throttled", "rejected"])
@@ -172,8 +172,8 @@ PLAYS = st.builds(
 
 
 @given(plays=st.lists(PLAYS, min_size=1, max_size=6), capacity=st.integers(0, 60), max_attempts=st.integers(0, 6))
-def test_every_form_does_what_the_rules_say(plays: list[CallScript], capacity: int, max_attempts: int) -> None:
-    """One call after the other, sharing a strategy: attempts, ending, quota and time."""
+def test_every_form_follows_the_rules(plays: list[CallScript], capacity: int, max_attempts: int) -> None:
+    """Successive calls that share a strategy have the model's attempts, endings, quota and durations."""
     found, expected = [], []
 
     async def main() -> None:

@@ -1,9 +1,9 @@
-"""Many tasks share a token strategy and are cancelled wherever they are, while their node answers what it likes.
+"""Many tasks share a token strategy and are cancelled at random moments, while their node fails at random.
 
-Safety: a node sees one attempt for each token that was not handed back, and one more for each that is always retried; so there
-are never more retries than the strategy permits. No token comes back twice (``TokenBook`` accepts none), and none is lost: one
-that nobody brought back belongs to an attempt that the node saw. Liveness: once the node is well every operation succeeds, and
-successes fill the quota.
+Safety: the node receives one attempt for each token that was not abandoned, and one more for each attempt that is
+always retried, so there are never more retries than the strategy permits. No token ends twice (``TokenBook`` accepts
+none twice), and none is lost: a token without an end belongs to an attempt that the node received. Liveness: after the
+faults every operation succeeds, and successes fill the quota.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FAULTS = (testing.temporary_failure(), testing.locked(), testing.not_my_vbucket(
 
 
 async def operate(chance: random.Random, people: Collection, key: str, strategy: TokenBook | AwaitedBook) -> None:
-    """Write or read, and leave at any moment; a key is used once."""
+    """Write or read a key once, and possibly leave at any moment."""
     await trio.sleep(chance.random() * 0.5)
     with trio.move_on_after(chance.choice([chance.random(), 100.0])):
         with retrying(TokenScope(strategy, key)):
@@ -38,7 +38,7 @@ async def operate(chance: random.Random, people: Collection, key: str, strategy:
 
 
 def attempts_seen(fake: testing.FakeCluster) -> tuple[Counter[str], Counter[str]]:
-    """Return how many attempts at each key the node has seen, and beside them those that are always retried."""
+    """Return how many attempts the node has received for each key, and how many of them are always retried."""
     commands = [command for command in fake.node.command_log if command.opcode in (AnyOpcode.GET, AnyOpcode.SET)]
     misled = [command for command in commands if command.status == Status.NOT_MY_VBUCKET]
     keys, wrong = (Counter(command.key.decode() for command in each) for each in (commands, misled))
@@ -46,8 +46,8 @@ def attempts_seen(fake: testing.FakeCluster) -> tuple[Counter[str], Counter[str]
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_every_attempt_has_a_token_and_every_token_an_end(seed: int) -> None:
-    """Whichever shape the strategy has, and whoever leaves when."""
+def test_every_attempt_has_a_token(seed: int) -> None:
+    """Each attempt has a token and each token one end, for both kinds of strategies and any cancellation."""
     chance = random.Random(seed)
     book = TokenBook(
         retries=chance.randrange(12), delay=chance.choice([0.0, 0.05, 1.0]), first_delay=chance.choice([0.0, 0.1, 3.0])
@@ -68,14 +68,14 @@ def test_every_attempt_has_a_token_and_every_token_an_end(seed: int) -> None:
             async with trio.open_nursery() as nursery:
                 for number in range(TASKS):
                     nursery.start_soon(operate, chance, people, f"key{number}", strategy)
-            # What was ordered arrives, and what was to be recorded is.
+            # Wait until all requests have arrived and all tokens are recorded.
             await trio.sleep(10.0)
             seen, misled = attempts_seen(fake)
 
         kept = Counter(str(token.token_scope) for token in book.tokens if token.end != "abandoned")
         unended = Counter(str(token.token_scope) for token in book.tokens if token.end is None)
 
-        # One that was sent to the wrong place last, and whose caller left before it was sent again, has kept its token.
+        # An attempt at the wrong node keeps its token if its caller leaves before the resend.
         assert all(seen[key] <= kept[key] <= seen[key] + misled[key] for key in {*kept, *seen, *misled} - {"warm"})
         assert all(count == 1 for count in unended.values())
         assert sum(token.retry_count > 0 for token in book.tokens if token.end != "abandoned") <= book.retries + sum(
@@ -86,8 +86,8 @@ def test_every_attempt_has_a_token_and_every_token_an_end(seed: int) -> None:
 
 
 @pytest.mark.parametrize("failures", [3, 9, 30])
-async def test_successes_fill_what_failures_have_emptied(failures: int, autojump_clock: MockClock) -> None:
-    """Once the node is well nothing fails, and after as many successes as are missing the quota is full."""
+async def test_successes_fill_the_quota(failures: int, autojump_clock: MockClock) -> None:
+    """After the faults no operation fails, and as many successes as units are missing fill the quota."""
     budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=40)
     async with testing.open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
         people = cluster.bucket("default").default_collection()
@@ -108,7 +108,7 @@ async def test_successes_fill_what_failures_have_emptied(failures: int, autojump
 
 
 async def test_a_rebalance_is_survived_with_an_empty_quota(autojump_clock: MockClock) -> None:
-    """What is always retried is, and the quota has no less afterwards."""
+    """An operation that is always retried succeeds with an empty quota, and takes nothing from it."""
     budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=0)
     async with testing.open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
         people = cluster.bucket("default").default_collection()
@@ -119,8 +119,8 @@ async def test_a_rebalance_is_survived_with_an_empty_quota(autojump_clock: MockC
         assert 0 == budget.available_quota()
 
 
-async def test_a_strategy_that_waits_holds_back_its_own_operation_alone(autojump_clock: MockClock) -> None:
-    """The others begin and end meanwhile; whoever leaves calls the waiting off."""
+async def test_a_slow_strategy_delays_its_operation_only(autojump_clock: MockClock) -> None:
+    """A slow strategy delays only its own operation, and a cancelled caller cancels its call."""
     gate = trio.Event()
     book = TokenBook()
     async with testing.open_fake_cluster() as fake, fake.open_client() as cluster:

@@ -1,7 +1,7 @@
-"""Many tasks share one strategy and are cancelled wherever they are: the quota has what it should, to the unit.
+"""Many tasks share one strategy and are cancelled at random moments: the quota stays exact, to the unit.
 
-What an attempt took stays taken where it failed or was cancelled, comes back where it succeeded, and was never taken where
-the attempt was not made: the delay was cut short, the loop was left, or an awaited strategy was not waited for.
+The cost of an attempt stays taken if it failed or was cancelled, is restored if it succeeded, and is not taken if the
+attempt was not made: its delay was cut short, its loop ended, or its call of an asynchronous strategy was cancelled.
 """
 
 from __future__ import annotations
@@ -21,49 +21,49 @@ from triclinium_core.retry.smithy import AnyRetryStrategy, RetryToken, as_async
 TASKS = 10
 COST = 14
 MISSING = 5_000
-"""Units that the quota lacks at first, so that none that comes back is lost for being one too many."""
+"""Units that are missing from the quota initially, so that its capacity never cuts off a restored unit."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _young_objects_alone() -> Iterator[None]:
-    """Have the collections below not walk through all that the tests before have left, once for each example."""
+    """Freeze the objects of earlier tests, so that each example's garbage collection does not traverse them."""
     gc.freeze()
     yield
     gc.unfreeze()
 
 
 class Slow:
-    """A strategy that takes its time, and takes tokens back at once."""
+    """Asynchronous strategy that sleeps in each call; only ``abandon`` is immediate."""
 
     def __init__(self, strategy: StandardRetryStrategy) -> None:
         self._strategy = strategy
         self.abandon = strategy.abandon
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Think first."""
+        """Sleep, then return a token."""
         await trio.sleep(0.1)
         return self._strategy.acquire_initial_retry_token(token_scope=token_scope)
 
     async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Think first."""
+        """Sleep, then return the next token."""
         await trio.sleep(0.1)
         return self._strategy.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """Think afterwards."""
+        """Record the success, then sleep."""
         self._strategy.record_success(token=token)
         await trio.sleep(0.1)
 
 
 class QuotaLedger:
-    """What the attempts of all tasks have taken and given back."""
+    """Balance of the units that the attempts of all tasks have taken and restored."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
         self.balance = 0
 
     async def call(self, strategy: AnyRetryStrategy) -> None:
-        """Fail a few times, then succeed; or be cancelled, or leave."""
+        """Fail a few times, then succeed; or be cancelled, or leave the loop."""
         chance, left, number = self.chance, self.chance.randrange(4), 0
 
         async def attempt_it() -> None:
@@ -94,7 +94,7 @@ class QuotaLedger:
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_quota_is_balanced(seed: int) -> None:
-    """Whichever shape the strategy has, and whoever ends first."""
+    """The quota equals the balance of all attempts, for each kind of strategy and any order of endings."""
     chance = random.Random(seed)
     quota, ledger = StandardRetryStrategy(rng=chance, quota_capacity=10 * MISSING), QuotaLedger(chance)
     while quota.available_quota() > quota.quota_capacity - MISSING:
@@ -107,7 +107,7 @@ def test_the_quota_is_balanced(seed: int) -> None:
         async with trio.open_nursery() as nursery:
             for _ in range(TASKS):
                 nursery.start_soon(ledger.call, strategy)
-        # Errors of loops that were left hold these loops in a cycle.
+        # The errors of loops that ended early keep these loops in reference cycles.
         gc.collect()
 
     trio.run(main, clock=MockClock(autojump_threshold=0))

@@ -1,4 +1,4 @@
-"""Whatever goes wrong, the client never lies and never hangs: scripts, run in virtual time and held against a model."""
+"""Scripts of the client in virtual time, compared with a model: every result is true, and no call hangs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ STEPS_MAX = 8
 
 @given(script=scripts(max_size=STEPS_MAX))
 def test_the_client_agrees_with_the_model(script: Script) -> None:
-    """Callers are told what some history allows, in time; and once nothing is wrong any more, everything works."""
+    """Every result fits a history and is in time, and after the faults every operation succeeds."""
     run_script(script)
 
 
-# What is not repeatable shows in almost any script, and each runs twice.
+# Almost any script reveals a run that is not repeatable, and each script runs twice.
 @settings(max_examples=10)
 @given(script=scripts(max_size=STEPS_MAX))
 def test_the_same_script_gives_the_same_run(script: Script) -> None:
-    """Every answer, every command and the virtual duration are the same when a script runs again."""
+    """A second run of a script has the same results, commands and virtual duration."""
     assert run_script(script) == run_script(script)

@@ -1,4 +1,4 @@
-"""Delays: the sequences, the jitter, and the cut to a limit."""
+"""Delays: sequences, jitter and the limit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ seconds = st.floats(0, 1e6)
     [(0, 1), (1, 10), (2, 50), (3, 100), (4, 500), (5, 1000), (6, 1000), (100, 1000), (10**9, 1000)],
 )
 def test_controlled(retry_attempts: int, milliseconds: int) -> None:
-    """The switch of RFC 0049 "Controlled Backoff for Always Retry"."""
+    """``controlled`` returns the delays of RFC 0049 "Controlled Backoff for Always Retry"."""
     assert milliseconds / 1000 == controlled(retry_attempts)
 
 
@@ -35,19 +35,19 @@ def test_controlled(retry_attempts: int, milliseconds: int) -> None:
     [(0, 1), (1, 2), (2, 4), (3, 8), (4, 16), (5, 32), (6, 64), (7, 128), (8, 256), (9, 500), (10, 500), (11, 500)],
 )
 def test_exponential(retry_attempts: int, milliseconds: int) -> None:
-    """From 1 ms to 500 ms, doubling, by the retries already done (decision C2)."""
+    """The exponential delay doubles with each retry, from 1 ms to 500 ms (decision C2)."""
     assert milliseconds / 1000 == exponential()(retry_attempts, Fixed(0.5))
 
 
 @rows("retry_attempts", [999, 1000, 1023, 1024, 1025, 10**6, 10**18, 10**400])
 @rows("factor", [2.0, 1.5, 10.0, 1e300])
 def test_exponential_does_not_overflow(retry_attempts: int, factor: float) -> None:
-    """No count of retries is too much for it."""
+    """The delay stays at its ceiling for any number of retries and any factor."""
     assert 0.5 == exponential(factor=factor)(retry_attempts, Fixed(0.5))
 
 
 def test_exponential_with_the_largest_ceiling() -> None:
-    """A delay grows up to any ceiling that a float can express, and stays finite."""
+    """A delay grows up to the largest float as ceiling, and stays finite."""
     calculator = exponential(first=1.0, most=sys.float_info.max, factor=2.0)
 
     assert 2.0**999 == calculator(999, Fixed(0.5))
@@ -58,14 +58,14 @@ def test_exponential_with_the_largest_ceiling() -> None:
     ("jitter", "drawn", "milliseconds"),
     [(1.0, 0.0, 16), (1.0, 0.5, 8), (1.0, 0.75, 4), (0.5, 0.0, 16), (0.5, 0.5, 12), (0.25, 1.0, 12)],
 )
-def test_jitter_takes_its_share(jitter: float, drawn: float, milliseconds: float) -> None:
-    """The random share of a delay is taken off it, so no delay is longer than without jitter."""
+def test_jitter_shortens_delays_by_its_share(jitter: float, drawn: float, milliseconds: float) -> None:
+    """Jitter subtracts a random share of the delay, so no delay is longer than without jitter."""
     assert milliseconds / 1000 == pytest.approx(exponential(jitter=jitter)(4, Fixed(drawn)))
 
 
 @rows(("jitter", "draws"), [(0.0, 0), (0.1, 1)])
-def test_what_is_drawn(jitter: float, draws: int) -> None:
-    """Each delay costs one draw; without jitter a replay needs no randomness, and a shared source is not disturbed."""
+def test_jitter_draws_one_number(jitter: float, draws: int) -> None:
+    """Each jittered delay draws one random number; a delay without jitter draws none."""
     rng = Fixed(0.5)
     exponential(jitter=jitter)(3, rng)
 
@@ -74,14 +74,14 @@ def test_what_is_drawn(jitter: float, draws: int) -> None:
 
 @st.composite
 def calculators(draw: st.DrawFn, *, jitter: float) -> ExponentialBackoff:
-    """Return a calculator with numbers of all kinds, and at most that much jitter."""
+    """Return a calculator with numbers of all kinds, and a jitter of at most ``jitter``."""
     first, most = sorted(draw(st.tuples(st.floats(0, 10), st.floats(0, 100))))
     return ExponentialBackoff(first, most, draw(st.floats(1, 1e6)), draw(st.floats(0, jitter)))
 
 
 @given(calculators(jitter=0.0), st.integers(0, 10**6))
 def test_growth(calculator: ExponentialBackoff, retry_attempts: int) -> None:
-    """Every delay lies within the bounds, and none is shorter than the one before."""
+    """Every delay is between ``first`` and ``most``, and none is shorter than the one before."""
     delay, following = (calculator(attempts, Fixed(0.5)) for attempts in (retry_attempts, retry_attempts + 1))
 
     assert calculator.first <= delay <= following <= calculator.most
@@ -89,7 +89,7 @@ def test_growth(calculator: ExponentialBackoff, retry_attempts: int) -> None:
 
 @given(calculators(jitter=1.0), st.integers(0, 10**6), st.integers(0, 2**32))
 def test_jitter_bounds(calculator: ExponentialBackoff, retry_attempts: int, seed: int) -> None:
-    """A jittered delay is at most the plain one, and at least what is left when the whole share is taken off."""
+    """A jittered delay is at most the plain delay, and at least the plain delay minus its full share."""
     plain = dataclasses.replace(calculator, jitter=0.0)(retry_attempts, Fixed(0.5))
     delay = calculator(retry_attempts, random.Random(seed))
 
@@ -110,8 +110,8 @@ def test_jitter_bounds(calculator: ExponentialBackoff, retry_attempts: int, seed
     ],
 )
 @rows("build", [ExponentialBackoff, exponential])
-def test_refuses_what_is_no_number_in_range(build: Callable[..., object], name: str, value: object) -> None:
-    """A mistake is told when the calculator is made, by the name of its parameter and the value."""
+def test_refuses_numbers_out_of_range(build: Callable[..., object], name: str, value: object) -> None:
+    """Creating a calculator with an invalid number raises an error that names the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         build(**{name: value})
 
@@ -135,13 +135,13 @@ def test_refuses_what_is_no_number_in_range(build: Callable[..., object], name: 
     ],
 )
 def test_cap(delay: float, remaining: float, expected: tuple[float, bool]) -> None:
-    """A delay that would reach or pass the limit is cut to it (decision C23)."""
+    """A delay that reaches or exceeds the limit is cut to the limit, and the retry is not sent (decision C23)."""
     assert expected == cap(delay, remaining)
 
 
 @given(seconds, st.floats(-1e6, 1e6))
 def test_cap_never_exceeds(delay: float, remaining: float) -> None:
-    """Nothing outlives its limit, nothing is prolonged, and what is not cut is unchanged."""
+    """A capped delay is between 0 and the limit, and a delay that is not cut is unchanged."""
     capped, dispatches = cap(delay, remaining)
 
     assert 0.0 <= capped <= max(remaining, 0.0)
@@ -150,8 +150,8 @@ def test_cap_never_exceeds(delay: float, remaining: float) -> None:
 
 @rows("count", [-1, 1.5, True, None, "1"])
 @rows("backoff", [exponential(), controlled])
-def test_what_is_no_count(backoff: Backoff, count: Any) -> None:
-    """A delay follows a number of retries."""
+def test_a_backoff_refuses_other_than_counts(backoff: Backoff, count: Any) -> None:
+    """A backoff raises an error if the number of retries is not a non-negative integer."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         backoff(count, random.Random(1))
 

@@ -1,4 +1,4 @@
-"""What decides about retries is refused where another kind is wanted, with what it is and who takes it."""
+"""Strategies of another kind than required are refused with an error that names their kind."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ OF_REQUESTS: tuple[Callable[[Any], object], ...] = (
     lambda given: ClientOptions(connection_string="couchbase://h", retry_strategy=given),
     lambda given: CouchbaseCase(service=Service.KV, operation="get", happened=KvAnswer(0), strategy=given),
 )
-"""Who takes what decides about requests to a cluster: strategies of either shape."""
+"""Functions that accept the strategy of requests to a cluster, of either kind."""
 
 
 @pytest.mark.parametrize(("taker", "given"), [*product(OF_REQUESTS, GIVEN)])
-def test_requests_take_both(taker: Callable[[Any], object], given: tuple[DeciderKind, Any]) -> None:
-    """Couchbase's strategies and those that hand out tokens pass, and a policy of Cassandra's is refused by its name."""
+def test_requests_accept_both_kinds(taker: Callable[[Any], object], given: tuple[DeciderKind, Any]) -> None:
+    """Requests accept Couchbase strategies and token strategies, and refuse a Cassandra policy by its kind."""
     if given[0] != CASSANDRA:
         taker(given[1])
         return
@@ -58,8 +58,10 @@ def test_requests_take_both(taker: Callable[[Any], object], given: tuple[Decider
 
 
 @pytest.mark.parametrize(("taker", "given"), [pair for pair in product(TAKERS, GIVEN) if pair[0][0] == pair[1][0]])
-def test_each_takes_its_own(taker: tuple[DeciderKind, Callable[[Any], object]], given: tuple[DeciderKind, Any]) -> None:
-    """What is of the kind that is wanted passes."""
+def test_the_required_kind_is_accepted(
+    taker: tuple[DeciderKind, Callable[[Any], object]], given: tuple[DeciderKind, Any]
+) -> None:
+    """A function that requires one kind accepts an object of that kind."""
     taker[1](given[1])
 
     assert given[0] is kind_of(given[1])
@@ -67,10 +69,10 @@ def test_each_takes_its_own(taker: tuple[DeciderKind, Callable[[Any], object]], 
 
 
 @pytest.mark.parametrize(("taker", "given"), [pair for pair in product(TAKERS, GIVEN) if pair[0][0] != pair[1][0]])
-def test_each_refuses_the_others(
+def test_other_kinds_are_refused(
     taker: tuple[DeciderKind, Callable[[Any], object]], given: tuple[DeciderKind, Any]
 ) -> None:
-    """What is of another kind is refused, and the refusal says of which, and who takes it."""
+    """A function that requires one kind refuses an object of another kind, and the error names that kind."""
     with pytest.raises(ArgumentError) as caught:
         taker[1](given[1])
 
@@ -78,8 +80,8 @@ def test_each_refuses_the_others(
     assert (taker[0] == COUCHBASE) is isinstance(caught.value, errors.CouchbaseException)
 
 
-def test_a_strategy_within_a_strategy() -> None:
-    """The one that an error map's strategy falls back on is one of the cluster's too."""
+def test_the_fallback_of_an_error_map_strategy() -> None:
+    """An error map strategy refuses a token strategy as its fallback."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         ErrorMapRetryStrategy(SimpleRetryStrategy(rng=Fixed()))  # type: ignore[arg-type]
 
@@ -88,8 +90,8 @@ def test_a_strategy_within_a_strategy() -> None:
 
 
 @pytest.mark.parametrize("given", [None, "best effort", object(), BestEffortRetryStrategy])
-def test_what_decides_about_nothing(given: object) -> None:
-    """It is of no kind; a class has the methods of its objects, and is not one of them."""
+def test_objects_of_no_kind_are_refused(given: object) -> None:
+    """An object without the methods of a strategy is refused, and so is a strategy class."""
     with pytest.raises(errors.InvalidArgumentException):
         require_strategy(given)
 

@@ -1,4 +1,4 @@
-"""Tables that are keyed by a part of their rows."""
+"""Tables with a part of each row as the key."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from triclinium_core.retry.tables import table_of, transition_table
 
 
 def test_rows_by_their_keys() -> None:
-    """Each row stands under its key, in the order of the rows."""
+    """``table_of`` stores each row under its key, in the order of the rows."""
     assert {"b": 1, "a": 2} == table_of([("b", 1), ("a", 2)])
 
 
 def test_a_second_row_fails() -> None:
-    """A table that has a key twice fails when its module is imported, not at the first look into it."""
+    """A table with a duplicate key raises an error when it is created."""
     with pytest.raises(ValueError, match=r"^two rows for \('kv', 'get'\)$"):
         table_of([(("kv", "get"), 1), (("kv", "set"), 2), (("kv", "get"), 1)])
 
 
 def test_transitions_by_state_and_input() -> None:
-    """Each row names the state that follows; a state that has two rows for one input fails, even where they agree."""
+    """Each row gives the next state; two rows for one state and input are an error even if they agree."""
     rows = [("closed", "push", "open"), ("open", "pull", "closed"), ("open", "push", "open")]
 
     assert {"closed": {"push": "open"}, "open": {"pull": "closed", "push": "open"}} == transition_table(rows)

@@ -1,4 +1,4 @@
-"""Values that are cheap to make are in all else what their dataclass says."""
+"""The ``lean`` decorator: its classes are fast to create and otherwise behave as plain dataclasses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.retry.values import lean
 @lean
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A value with a default, and with a default that is made anew."""
+    """A value with a default and a default factory."""
 
     dish: str
     guests: int = 9
@@ -21,7 +21,7 @@ class Order:
 @lean
 @dataclass(frozen=True, slots=True, init=False)
 class Doubled:
-    """A value with an ``__init__`` of its own."""
+    """A value with its own ``__init__``."""
 
     size: int
 
@@ -29,8 +29,8 @@ class Doubled:
         self.size = 2 * size  # type: ignore[misc]
 
 
-def test_it_is_a_dataclass() -> None:
-    """It is made, compared, hashed, shown, replaced, matched and pickled like one."""
+def test_a_lean_class_is_a_dataclass() -> None:
+    """A lean class supports comparison, hash, repr, replace, match and pickle as a dataclass does."""
     order = Order("dormice", notes=["honey"])
 
     assert Order("dormice", 9, ["honey"]) == order
@@ -42,6 +42,6 @@ def test_it_is_a_dataclass() -> None:
     assert hash(Doubled(2)) == hash(Doubled(2))
 
 
-def test_an_init_of_its_own_stays() -> None:
-    """What it does to its arguments is done."""
+def test_a_custom_init_is_kept() -> None:
+    """A lean class keeps its own ``__init__``."""
     assert 6 == Doubled(3).size

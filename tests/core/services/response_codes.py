@@ -1,4 +1,4 @@
-"""Each line of the retry list as a request, and an answer to it for which the line holds."""
+"""Each line of the retry list, with a request and a response that matches the line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium_core.services.views.view_request import ViewRequest
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 SAID = "SELECT hotels"
-"""What the script goes by: a statement."""
+"""Statement, by which the script selects the response."""
 INDEX = "hotels"
 VIEW = "hotels/by_name"
 
@@ -29,18 +29,18 @@ ASKED: dict[Service, tuple[str, ServiceRequest]] = {
 
 
 class ListedAnswer(NamedTuple):
-    """One line of the list at work."""
+    """One line of the list, with a request and a matching response."""
 
     line: RetryableCode
     said: str
-    """What the script goes by."""
+    """Text by which the script selects the response."""
     request: ServiceRequest
     failing: FakeAnswer
-    """An answer for which the line holds."""
+    """Response that matches the line."""
 
     @property
     def answers(self) -> Sequence[FakeAnswer]:
-        """That answer twice, and then one row."""
+        """Matching response twice, then a response with one row."""
         return self.failing, self.failing, FakeAnswer(rows=[{"id": "a", "key": None, "value": 1}])
 
 

@@ -1,4 +1,4 @@
-"""What callers give, as JSON or refused."""
+"""JSON encoding of callers' values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium_core.services.views.result import ViewRow
 
 @dataclass
 class Person:
-    """A value of a user's own type."""
+    """Value of a user's type."""
 
     name: str
 
@@ -38,26 +38,26 @@ class Person:
     ],
 )
 def test_values(value: object, expected: bytes) -> None:
-    """Anything that msgspec knows, structs and dataclasses included."""
+    """Every value that msgspec supports is encoded, including structs and dataclasses."""
     assert expected == encode_json(value, "key")
 
 
 class Text(str):
-    """Text of a kind of its own, as template engines have it."""
+    """Subclass of ``str``, as template engines have."""
 
     __slots__ = ()
 
 
 class Count(int):
-    """A number of a kind of its own."""
+    """Subclass of ``int``."""
 
 
 class Score(float):
-    """A float of a kind of its own, as arrays give them."""
+    """Subclass of ``float``, as arrays return."""
 
 
-def test_subclasses_of_what_was_checked() -> None:
-    """A statement and a search of them can be encoded as any other: that happens where nothing may raise."""
+def test_subclasses_of_checked_types() -> None:
+    """Requests with subclasses of checked types are encoded without an error."""
     statement = QueryRequest(
         statement=Text("SELECT 1"),
         client_context_id=Text("c"),
@@ -78,14 +78,14 @@ def test_subclasses_of_what_was_checked() -> None:
     )
 
 
-def test_members_that_were_not_checked() -> None:
-    """What is neither text nor a number is a mistake of ours, and is not sent as anything."""
+def test_unchecked_members() -> None:
+    """A member that is neither text nor a number raises TypeError, because only triclinium can cause it."""
     with pytest.raises(TypeError, match="object"):
         encode_members({"a": object()})
 
 
 def nested(depth: int) -> object:
-    """Return a list in a list in a list."""
+    """Return ``depth`` nested lists."""
     value: object = 1
     for _ in range(depth):
         value = [value]
@@ -93,21 +93,21 @@ def nested(depth: int) -> object:
 
 
 @rows("value", [math.nan, [{"a": math.inf}], b"bytes", object(), "\ud800", {1j: 1}])
-def test_what_has_no_form(value: object) -> None:
-    """It is refused by the name of its parameter: nothing travels as something else."""
+def test_values_that_json_cannot_represent(value: object) -> None:
+    """A value that JSON cannot represent is refused with the name of its parameter."""
     with pytest.raises(errors.EncodingFailureException, match="^key "):
         encode_json(value, "key")
 
 
 @pytest.mark.native
-def test_what_is_nested_too_deep() -> None:
-    """It is refused as well; WebAssembly's encoder goes deeper than that."""
+def test_values_that_are_nested_too_deeply() -> None:
+    """A value that is nested too deeply is refused; WebAssembly's encoder has a higher limit."""
     with pytest.raises(errors.EncodingFailureException, match="^key "):
         encode_json(nested(100_000), "key")
 
 
-def test_what_errors_show() -> None:
-    """No value, which may be a secret, but its type and where it went wrong."""
+def test_errors_do_not_show_values() -> None:
+    """The error has the type of a value and the position of the problem, but not the value."""
     with pytest.raises(errors.EncodingFailureException) as caught:
         encode_json({"token": "s3cret", "of": object()}, "$login")
 
@@ -116,7 +116,7 @@ def test_what_errors_show() -> None:
 
 
 def test_parts_of_rows_that_are_decoded_late() -> None:
-    """A key, a value or fields with too many parts raise where they are decoded, and stay available as text."""
+    """A part of a row with too many elements raises when it is decoded, and stays available as text."""
     encoded = b'{"a":[' + b"1," * (OBJECTS_PARTS_MAX + 60_000) + b"1]}"
     view, hit = ViewRow(encoded, encoded), SearchRow("index", "hotel", encoded_fields=encoded)
     for holder, name in ((view, "key"), (view, "value"), (hit, "fields")):

@@ -1,4 +1,4 @@
-"""Mutations that a query has to have seen."""
+"""Mutation states, with which a query is consistent."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FIRST = MutationToken("default", 1, 1234, 1)
 OTHER = MutationToken("beer-sample", 25, 5678, 10)
 
 IN_RFC = '{"default": {"1": [1, "1234"]}, "beer-sample": {"25": [10, "5678"]}}'
-"""SDK-RFC 0004 "Serialization and Deserialization of MutationState", the example."""
+"""Example of SDK-RFC 0004 "Serialization and Deserialization of MutationState"."""
 
 
 def test_results() -> None:
-    """Of all kinds of mutations, and tokens by themselves."""
+    """A state accepts results of all kinds of mutations, and tokens."""
     results = (
         MutationResult(Cas(1), MutationToken("travel", 1, 7, 1)),
         CounterResult(5, Cas(1), MutationToken("travel", 2, 7, 1)),
@@ -32,7 +32,7 @@ def test_results() -> None:
 
 
 def test_newest() -> None:
-    """One mutation for each vbucket of a bucket: the one with the highest sequence number, whatever the order."""
+    """A state keeps the highest sequence number for each vbucket of a bucket, in any order of results."""
     newer = MutationToken("default", 1, 1234, 2)
     state = MutationState(newer, FIRST, OTHER)
     known = state.tokens
@@ -43,7 +43,7 @@ def test_newest() -> None:
 
 
 def test_json() -> None:
-    """As the RFC's example has it, there and back."""
+    """A state is converted to and from the JSON of the RFC's example."""
     state = MutationState(FIRST, OTHER)
 
     assert json.loads(IN_RFC) == json.loads(state.to_json())
@@ -53,15 +53,15 @@ def test_json() -> None:
 
 
 @rows("text", ["", "[]", '{"default": {"x": [1, "2"]}}', '{"default": {"1": [1]}}', '{"default": {"1": [1, "uuid"]}}'])
-def test_json_of_something_else(text: str) -> None:
-    """It is refused."""
+def test_invalid_json(text: str) -> None:
+    """Other text is refused as a mutation state."""
     with pytest.raises(errors.InvalidArgumentException, match="mutation state"):
         MutationState.from_json(text)
 
 
 @rows("mutation", [MutationResult(Cas(1)), "token", None])
 def test_without_token(mutation: object) -> None:
-    """What stands for no mutation is refused, and nothing of the rest is added (SDK-RFC 0004 "Errors")."""
+    """A result without a token is refused, and no other result of the call is added (SDK-RFC 0004 "Errors")."""
     state = MutationState(FIRST)
 
     with pytest.raises(errors.InvalidArgumentException, match="mutations|token"):

@@ -55,7 +55,7 @@ NAMED: tuple[Callable[[str], ServiceRequest], ...] = (
 
 
 @pytest.mark.parametrize("make", NAMED)
-def test_names_that_are_no_segment(make: Callable[[str], ServiceRequest]) -> None:
+def test_dot_segments_and_empty_names(make: Callable[[str], ServiceRequest]) -> None:
     """A request whose name is empty, ``.`` or ``..`` is refused when it is created."""
     for name in ("", ".", ".."):
         with pytest.raises(errors.InvalidArgumentException):
@@ -64,7 +64,7 @@ def test_names_that_are_no_segment(make: Callable[[str], ServiceRequest]) -> Non
 
 @given(st.text() | st.text(".%2eE/\\ab"))
 def test_any_name_is_refused_or_one_segment(name: str) -> None:
-    """Any accepted name leaves the number of segments unchanged, and none is empty or a dot segment."""
+    """An accepted name does not change the number of segments, and none is empty or a dot segment."""
     for make in NAMED:
         honest = make("a").encode(1.0).target.split("/")
         try:
@@ -77,13 +77,13 @@ def test_any_name_is_refused_or_one_segment(name: str) -> None:
         assert not {"", ".", ".."} & {unquote(part) for part in segments[1:]}
 
 
-def test_a_path_of_segments() -> None:
-    """A slash or a percent sign within a segment is encoded."""
+def test_segments_are_encoded() -> None:
+    """A slash or a percent sign in a segment is encoded."""
     assert "/a/b%2Fc/%25" == path("a", "b/c", "%")
 
 
 @rows("segment", ["", ".", ".."])
-def test_a_path_of_other_segments(segment: str) -> None:
+def test_invalid_segments_are_refused(segment: str) -> None:
     """A path with an empty segment, ``.`` or ``..`` is refused for every request."""
     with pytest.raises(errors.InvalidArgumentException):
         path("a", segment)

@@ -57,7 +57,7 @@ def test_values(text: str, integer: int | None, number: float | None, flag: bool
     )
 
 
-def test_what_is_missing() -> None:
+def test_missing_members() -> None:
     """A missing member is read as None or as an empty value."""
     found = received.members_of(msgspec.Raw(b"{}"))
 
@@ -107,8 +107,8 @@ def test_any_body(body: object) -> None:
         found.objects(name), found.members(name), found.no_arrays(name), found.get(name, object)
 
 
-def test_too_much_of_anything() -> None:
-    """Lists that are too long or have too many refused rows, and long arrays in an answer, are not read to the end."""
+def test_received_data_is_limited() -> None:
+    """Long lists, lists with many refused rows, and long arrays in a response are not read to the end."""
     row = msgspec.Raw(b"{}")
 
     assert received.ROWS_MAX == len(

@@ -1,4 +1,4 @@
-"""Each line of the RFC's retry list, through the whole machine."""
+"""Each line of the RFC's retry list, in the complete client machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core import errors
 
 @pytest.mark.parametrize("listed", [*listed_answers()], ids=lambda listed: listed.line.clause)
 def test_a_line_of_the_list(listed: ListedAnswer) -> None:
-    """A request is sent again where the strategy agrees, or the reason is always retried, and else never."""
+    """A request is retried if the strategy agrees or the reason is always retried, and otherwise fails."""
     simulation = Asking()
     simulation.submit(get())
     simulation.run()

@@ -1,4 +1,4 @@
-"""Events of the client machine: one that cannot be true raises before the machine hears of it."""
+"""Events of the client machine: an invalid one raises when it is created."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from triclinium_core.telemetry.span_names import WrappingCall
 
 
 @pytest.mark.parametrize("nonce", [5, "a,b", "\ud800", "é", "a\0b"], ids=ascii)
-def test_new_credentials_have_a_nonce_that_can_travel(nonce: Any) -> None:
-    """It is refused by name."""
+def test_an_invalid_nonce_is_refused(nonce: Any) -> None:
+    """New credentials with a nonce that SCRAM cannot send raise an error that names it."""
     with pytest.raises(ArgumentError) as caught:
         AuthenticatorChanged(PasswordAuthenticator("u", "p"), nonce)
 
@@ -27,7 +27,7 @@ def test_new_credentials_have_a_nonce_that_can_travel(nonce: Any) -> None:
     ("fields", "parameter"),
     [({"name": "range_scan"}, "name"), ({"seconds": -1}, "seconds"), ({"seconds": math.nan}, "seconds")],
 )
-def test_no_call_ends_like_that(fields: dict[str, object], parameter: str) -> None:
+def test_an_invalid_end_of_a_call(fields: dict[str, object], parameter: str) -> None:
     """An unknown call and an invalid duration raise an error with the name of the field."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         CallEnded(**{"name": WrappingCall.RANGE_SCAN, "seconds": 1.0, **fields})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""When a client tells what it gathered: once an interval, and only where there is something to tell."""
+"""Reports of gathered telemetry: once per interval, and only with content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLOW = OperationFacts(service=Service.KV, operation_name="get", total_duration_u
 
 
 class Bench:
-    """A gathering with a clock of its own."""
+    """A gathering with its own clock."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Bench:
         self.gathering = Gathering(tracer, meter, orphans, timers=self.timers, emit=self.actions.append)
 
     def pass_time(self, now: float) -> list[ReportTelemetry]:
-        """Return what is told by ``now``."""
+        """Advance the time to ``now``, and return the reports until then."""
         while (due := self.timers.pop_due(now, self.timers.newest)) is not None:
             assert isinstance(due[1], TelemetryKind)
             self.gathering.interval_over(due[1], now)
@@ -38,12 +38,12 @@ class Bench:
 
 
 def kinds(reports: list[ReportTelemetry]) -> list[TelemetryKind]:
-    """Return what the reports are about."""
+    """Return the kinds of the reports."""
     return [report.kind for report in reports]
 
 
-def test_a_client_that_does_nothing_has_nothing_to_wake_up_for() -> None:
-    """No timer runs before there is something to tell, and none after it is told."""
+def test_an_idle_client_has_no_timer() -> None:
+    """No timer runs without telemetry to report, and none after the report."""
     bench = Bench(ThresholdLoggingTracer(), LoggingMeter(), OrphanReporter())
 
     assert math.inf == bench.timers.wakeup
@@ -54,8 +54,8 @@ def test_a_client_that_does_nothing_has_nothing_to_wake_up_for() -> None:
     assert (math.inf, []) == (bench.timers.wakeup, bench.pass_time(1e6))
 
 
-def test_an_interval_begins_with_what_there_is_to_tell() -> None:
-    """What follows within it is told with it, and not before it is over."""
+def test_an_interval_starts_with_its_first_fact() -> None:
+    """An interval starts with its first fact, and its report at the end has all facts of the interval."""
     bench = Bench(ThresholdLoggingTracer(emit_interval=10))
     bench.gathering.slow(SLOW, 5.0)
     bench.gathering.slow(SLOW, 14.9)
@@ -68,7 +68,7 @@ def test_an_interval_begins_with_what_there_is_to_tell() -> None:
 
 
 def test_each_kind_has_its_interval() -> None:
-    """Slow operations, orphans and durations do not wait for each other."""
+    """Slow operations, orphans and durations have separate intervals."""
     bench = Bench(
         ThresholdLoggingTracer(emit_interval=3), LoggingMeter(emit_interval=2), OrphanReporter(emit_interval=1)
     )
@@ -83,8 +83,8 @@ def test_each_kind_has_its_interval() -> None:
     assert [[TelemetryKind.ORPHANS], [TelemetryKind.DURATIONS], [TelemetryKind.SLOW_OPERATIONS]] == told
 
 
-def test_what_is_turned_off_gathers_nothing() -> None:
-    """The core sees by three attributes that nobody wants to know."""
+def test_disabled_telemetry_gathers_nothing() -> None:
+    """Three attributes show the core that a kind of telemetry is disabled."""
     off, on = Bench().gathering, Bench(ThresholdLoggingTracer(), LoggingMeter(), OrphanReporter()).gathering
 
     assert (None, None, False) == (off.thresholds, off.durations, off.takes_orphans)
@@ -92,8 +92,8 @@ def test_what_is_turned_off_gathers_nothing() -> None:
     assert (0.5, True) == (on.thresholds[Service.KV] if on.thresholds else None, on.takes_orphans)
 
 
-def test_the_rest_is_told_at_the_end() -> None:
-    """What was gathered is not lost with the client; it is told once, and nothing is told of what has nothing."""
+def test_the_rest_is_reported_at_the_end() -> None:
+    """At the end of the client each kind with content is reported once."""
     bench = Bench(ThresholdLoggingTracer(), LoggingMeter(), OrphanReporter())
     bench.gathering.slow(SLOW, 5.0)
 

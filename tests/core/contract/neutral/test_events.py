@@ -1,4 +1,4 @@
-"""Events of any machine: one that cannot be true raises, and ``repr`` shows no secret."""
+"""Events of any machine: an invalid one raises when it is created, and no ``repr`` shows a secret."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ ONE = StreamId(1)
 
 
 def test_bytes_are_counted_not_shown() -> None:
-    """They may hold documents."""
+    """The ``repr`` of received bytes shows their number, because they may contain documents."""
     assert "BytesReceived(stream=7, data=<6 bytes>)" == repr(BytesReceived(StreamId(7), b"secret"))
 
 
 def test_the_nonce_is_not_shown() -> None:
-    """It is entropy of an authentication."""
+    """The ``repr`` of an opened stream does not show the nonce of its authentication."""
     assert "StreamOpened(stream=7, 'a:1' to 'b:2')" == repr(StreamOpened(StreamId(7), "secret", "a:1", "b:2"))
 
 
@@ -37,8 +37,8 @@ def test_the_nonce_is_not_shown() -> None:
         (StreamLost, {"cause": LossCause.RESET, "handed_over": True}, "handed_over"),
     ],
 )
-def test_what_cannot_be_an_event(kind: Callable[..., object], fields: dict[str, object], parameter: str) -> None:
-    """It is refused by name, before the machine hears of it."""
+def test_an_invalid_event_is_refused(kind: Callable[..., object], fields: dict[str, object], parameter: str) -> None:
+    """An invalid field of a stream event raises an error that names it."""
     with pytest.raises(ArgumentError) as caught:
         kind(stream=ONE, **fields)
 
@@ -46,8 +46,8 @@ def test_what_cannot_be_an_event(kind: Callable[..., object], fields: dict[str, 
 
 
 @pytest.mark.parametrize("fields", [{"unsent": 5}, {"unsent": {ONE: -1}}, {"unread": 5}])
-def test_no_time_passes_like_that(fields: dict[str, object]) -> None:
-    """What a driver is behind with is refused by name too, where it cannot be."""
+def test_an_invalid_backlog_is_refused(fields: dict[str, object]) -> None:
+    """An invalid backlog of the driver raises an error that names the field."""
     with pytest.raises(ArgumentError) as caught:
         TimePassed(**fields)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Timers: one heap, in order of time, that stays in proportion to what is really awaited."""
+"""Timers: one heap, ordered by time, whose size is proportional to the active timers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def drain(timers: Timers[TimerKind], now: float) -> list[object]:
 
 
 def test_fires_with_kind_and_subject() -> None:
-    """A timer brings back what it is about, once; cancelling nothing is allowed."""
+    """A due timer returns its kind and subject once; cancelling an unknown timer does nothing."""
     timers: Timers[TimerKind] = Timers()
     timers.cancel(None)
     timers.cancel(TimerId(10**6))
@@ -40,7 +40,7 @@ def test_fires_with_kind_and_subject() -> None:
 
 
 def test_order_of_time_then_of_scheduling() -> None:
-    """Timers of one instant fire in the order in which they were set, and subjects are never compared."""
+    """Timers of the same time fire in the order of their scheduling, and subjects are never compared."""
     timers: Timers[TimerKind] = Timers()
     subjects = [object() for _ in range(4)]
     for when, kind, subject in zip((3.0, 1.0, 3.0, 1.0), [*TimerKind], subjects, strict=False):
@@ -50,8 +50,8 @@ def test_order_of_time_then_of_scheduling() -> None:
 
 
 @pytest.mark.parametrize("when", [math.inf, math.nan])
-def test_never(when: float) -> None:
-    """A timer at infinity, or at no time at all, is accepted and never fires."""
+def test_a_timer_at_infinity_never_fires(when: float) -> None:
+    """A timer at infinity or NaN is accepted and never fires."""
     timers: Timers[TimerKind] = Timers()
     timer = timers.schedule(when, KIND, "never")
     timers.schedule(1.0, KIND, "once")
@@ -64,8 +64,8 @@ def test_never(when: float) -> None:
     assert 0 == len(timers)
 
 
-def test_timers_of_the_same_event_wait() -> None:
-    """What is scheduled while timers fire does not fire among them, even when it is due already."""
+def test_a_new_timer_waits_for_the_next_event() -> None:
+    """A timer that is scheduled while timers fire does not fire among them, even if it is due."""
     timers: Timers[TimerKind] = Timers()
     timers.schedule(1.0, KIND, "old")
     newest = timers.newest
@@ -80,7 +80,7 @@ def test_timers_of_the_same_event_wait() -> None:
 
 
 def test_cancelled_timers_are_swept_out() -> None:
-    """A client that settles a million operations in time keeps no million deadlines."""
+    """Cancelled timers are removed from the heap, so it stays small after many completed operations."""
     timers: Timers[TimerKind] = Timers()
     kept = [timers.schedule(1000.0 + number, KIND, number) for number in range(10)]
     for number in range(10_000):
@@ -110,13 +110,13 @@ def test_a_cancelled_timer_releases_its_subject() -> None:
 
 
 def test_every_kind_has_its_sentence() -> None:
-    """Each kind has words of its own."""
+    """Each kind of timer has its own description."""
     assert 24 == len(TimerKind) == len({kind.value for kind in TimerKind})
     assert all(" " in kind.value for kind in TimerKind)
 
 
 class TimersAgainstAList(RuleBasedStateMachine):
-    """The heap does what a plain list would do."""
+    """State machine that compares the heap with a plain dictionary."""
 
     def __init__(self) -> None:
         super().__init__()

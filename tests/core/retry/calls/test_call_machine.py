@@ -1,4 +1,4 @@
-"""One call and its attempts: what the machine decides, and what it keeps."""
+"""One call and its attempts: the decisions of the machine, and its records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium_core.retry.smithy import StandardRetryStrategy
 
 
 class Token:
-    """A token of nobody in particular."""
+    """Minimal token."""
 
     def __init__(self, retry_delay: object, retry_count: int = 0) -> None:
         self.retry_delay: float = retry_delay  # type: ignore[assignment]
@@ -24,7 +24,7 @@ class Token:
 
 
 class Answering:
-    """A strategy that answers what it was told to: tokens, or exceptions that it raises."""
+    """Strategy with scripted results: tokens to return, or exceptions to raise."""
 
     def __init__(self, *answers: object) -> None:
         self.answers = list(answers)
@@ -37,7 +37,7 @@ class Answering:
     def refresh_retry_token_for_retry(
         self, *, token_to_renew: smithy.RetryToken, error: Exception
     ) -> smithy.RetryToken:
-        """Return or raise the next answer."""
+        """Return or raise the next scripted result."""
         self.shown.append(error)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -49,7 +49,7 @@ class Answering:
 
 
 class ForeignRetryError(Exception):
-    """Another library's refusal."""
+    """Refusal of another library."""
 
 
 ForeignRetryError.__name__ = "RetryError"
@@ -61,14 +61,14 @@ def machine_of(
     on: type[Exception] | Callable[[Exception], bool | smithy.ErrorInfo] | None = ConnectionError,
     attempts_max: int | None = None,
 ) -> calls.CallMachine:
-    """Return the machine of a call that began at second 10."""
+    """Return the machine of a call that started at second 10."""
     terms: calls.CallTerms[None] = calls.CallTerms(strategy, on=on)
     token = strategy.acquire_initial_retry_token()
     return calls.CallMachine(terms, token=token, began=10.0, attempts_max=attempts_max)
 
 
-def test_a_strategy_lets_it_go_on() -> None:
-    """The delay is the token's, and the next attempt has the next number and that token."""
+def test_a_permitted_retry_sleeps() -> None:
+    """The machine sleeps for the delay of the new token, and the next attempt has that token."""
     token = Token(0.5, 1)
     machine = machine_of(Answering(token))
     decision = machine.fail(ConnectionError(), now=11.0, deadline=math.inf)
@@ -79,7 +79,7 @@ def test_a_strategy_lets_it_go_on() -> None:
 
 
 def test_the_last_error_has_all_attempts() -> None:
-    """Number, error, the delay before, the time taken, and why there was no other one."""
+    """The last error has each attempt's number, error, delay and duration, and the reason of the ending."""
     machine = machine_of(Answering(Token(0.5, 1), smithy.RetryError("no")))
     first, second = ConnectionError("first"), ConnectionError("second")
     machine.fail(first, now=10.25, deadline=math.inf)
@@ -103,20 +103,20 @@ def test_the_last_error_has_all_attempts() -> None:
     ],
 )
 def test_a_refusal_ends_the_call(refusal: Exception, ending: calls.RetryEnding) -> None:
-    """The delay that a refusal names stands for the quota."""
+    """A refusal ends the call; a refusal with ``retry_after`` counts as a refusal by quota."""
     decision = machine_of(Answering(refusal)).fail(ConnectionError(), now=10.0, deadline=math.inf)
 
     assert calls.GiveUp(ending) == decision
 
 
 class Limited(Answering):
-    """Tells how many attempts it permits."""
+    """Strategy with a maximum number of attempts."""
 
     max_attempts = 3
 
 
 def test_a_refusal_before_the_last_attempt() -> None:
-    """It has another reason."""
+    """A refusal before the maximum of attempts does not end the call as exhausted."""
     decision = machine_of(Limited(smithy.RetryError("other"))).fail(ConnectionError(), now=10.0, deadline=math.inf)
 
     assert calls.GiveUp(calls.RetryEnding.REFUSED) == decision
@@ -127,14 +127,14 @@ def test_a_refusal_before_the_last_attempt() -> None:
     [({"max_attempts": 1}, calls.RetryEnding.EXHAUSTED), ({"quota_capacity": 13}, calls.RetryEnding.QUOTA)],
 )
 def test_why_the_standard_strategy_refuses(limit: dict[str, int], ending: calls.RetryEnding) -> None:
-    """It says how many attempts it permits, and what its quota would have waited for."""
+    """The ending is "exhausted" at the attempt limit, and "quota" if the quota refuses."""
     machine = machine_of(StandardRetryStrategy(rng=random.Random(0), **limit))  # type: ignore[arg-type]
 
     assert calls.GiveUp(ending) == machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
 
 
-def test_what_is_not_retry_safe_is_not_shown_to_the_strategy() -> None:
-    """Nothing is taken from its quota either."""
+def test_unsafe_errors_do_not_reach_the_strategy() -> None:
+    """An error that is not retry-safe ends the call without a request to the strategy."""
     strategy = Answering()
     decision = machine_of(strategy).fail(ValueError(), now=10.0, deadline=math.inf)
 
@@ -143,7 +143,7 @@ def test_what_is_not_retry_safe_is_not_shown_to_the_strategy() -> None:
 
 
 def test_a_call_without_a_token_has_one_attempt() -> None:
-    """There is nothing to refresh."""
+    """Without a token, the first failure ends the call."""
     machine = calls.CallMachine(calls.CallTerms(Answering(), on=ConnectionError), token=None, began=10.0)
 
     assert calls.GiveUp(calls.RetryEnding.NO_TOKEN) == machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
@@ -158,13 +158,13 @@ def test_a_call_without_a_token_has_one_attempt() -> None:
     ],
 )
 def test_no_attempt_begins_at_the_deadline(deadline: float, decision: calls.GiveUp | calls.Sleep) -> None:
-    """A delay that ends at the deadline is too long, and so is one that misses it by the noise of a sum of floats."""
+    """A delay that ends at the deadline, or within rounding error of it, ends the call."""
     assert decision == machine_of(Answering(Token(1.0))).fail(ConnectionError(), now=11.0, deadline=deadline)
 
 
 @rows("deadline", [11.0, 10.0, -math.inf])
 def test_a_deadline_that_has_passed_costs_no_quota(deadline: float) -> None:
-    """The strategy is not asked."""
+    """After the deadline, the machine ends the call without a request to the strategy."""
     strategy = Answering()
 
     assert calls.GiveUp(calls.RetryEnding.DEADLINE) == machine_of(strategy).fail(
@@ -173,8 +173,8 @@ def test_a_deadline_that_has_passed_costs_no_quota(deadline: float) -> None:
     assert [] == strategy.shown
 
 
-def test_a_test_may_permit_less() -> None:
-    """Then the strategy is not asked about the last attempt."""
+def test_a_lower_attempt_limit_applies() -> None:
+    """With a lower attempt limit, the machine does not request a retry after the last attempt."""
     strategy = Answering(Token(0.0))
     machine = machine_of(strategy, attempts_max=2)
     decisions = [machine.fail(ConnectionError(), now=10.0, deadline=math.inf) for _ in range(2)]
@@ -184,8 +184,8 @@ def test_a_test_may_permit_less() -> None:
 
 
 @rows("delay", [math.nan, math.inf, -0.1, "soon", None, True, 10**400])
-def test_a_delay_that_cannot_be_slept(delay: object) -> None:
-    """The strategy and the value are named, and the error of the attempt is the cause."""
+def test_an_invalid_delay(delay: object) -> None:
+    """An invalid delay raises an error with the strategy and the value, caused by the attempt's error."""
     error = ConnectionError()
     machine = machine_of(Answering(Token(delay)))
 
@@ -195,16 +195,16 @@ def test_a_delay_that_cannot_be_slept(delay: object) -> None:
     assert ("strategy", error) == (caught.value.parameter, caught.value.__cause__)
 
 
-def test_an_answer_that_is_no_token() -> None:
-    """What has no delay at all is shown as it is."""
+def test_an_object_that_is_not_a_token() -> None:
+    """A strategy that returns an object without a delay causes an error that shows the object."""
     machine = machine_of(Answering("later"))
 
     with pytest.raises(ArgumentError, match="answered 'later' for a token"):
         machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
 
 
-def test_a_defect_of_the_strategy_is_no_refusal() -> None:
-    """It leaves as it is."""
+def test_another_exception_of_the_strategy() -> None:
+    """An exception of the strategy that is not a refusal propagates unchanged."""
     defect = ZeroDivisionError()
 
     with pytest.raises(ZeroDivisionError) as caught:
@@ -213,8 +213,8 @@ def test_a_defect_of_the_strategy_is_no_refusal() -> None:
     assert defect is caught.value
 
 
-def test_nonsense_of_a_function_names_the_error_as_its_cause() -> None:
-    """The caller's function answered neither yes nor no."""
+def test_an_invalid_result_of_on() -> None:
+    """An invalid result of ``on`` raises an error whose cause is the attempt's error."""
     error = ConnectionError()
 
     with pytest.raises(ArgumentError, match="answered None; it must answer True, False") as caught:
@@ -223,8 +223,8 @@ def test_nonsense_of_a_function_names_the_error_as_its_cause() -> None:
     assert error is caught.value.__cause__
 
 
-def test_a_result_that_is_to_be_retried() -> None:
-    """Strategies see an error that says what the caller says, and the record has none."""
+def test_a_rejected_result_is_retried() -> None:
+    """A rejected result reaches the strategy as an error with the caller's information."""
     strategy = Answering(Token(0.0), smithy.RetryError())
     machine = machine_of(strategy)
     info = smithy.ErrorInfo(is_retry_safe=True, retry_after=3.0, is_throttling_error=True)
@@ -236,8 +236,8 @@ def test_a_result_that_is_to_be_retried() -> None:
     )
 
 
-def test_a_strategy_that_answers_later() -> None:
-    """Its answer is handed out to be awaited, and what comes of it goes on as if it had come at once."""
+def test_an_asynchronous_strategy() -> None:
+    """The machine hands out the awaitable of an asynchronous strategy, and continues with its result."""
     terms: calls.CallTerms[None] = calls.CallTerms(smithy.as_async(Answering()), on=ConnectionError)
     machine = calls.CallMachine(terms, token=Token(0.0), began=10.0)
     decision = machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
@@ -248,8 +248,8 @@ def test_a_strategy_that_answers_later() -> None:
     assert calls.GiveUp(calls.RetryEnding.REFUSED) == machine.refuse(smithy.RetryError())
 
 
-def test_no_more_records_than_can_be_kept() -> None:
-    """Of a call with very many attempts the last ones are remembered."""
+def test_records_are_limited() -> None:
+    """A call with very many attempts keeps the last ``RECORDS_MAX`` records."""
     machine = machine_of(Answering(*[Token(0.0)] * (RECORDS_MAX + 5), smithy.RetryError()))
     for _ in range(RECORDS_MAX + 5):
         machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
@@ -259,8 +259,8 @@ def test_no_more_records_than_can_be_kept() -> None:
     assert list(range(6, RECORDS_MAX + 7)) == [record.number for record in calls.attempts_of(error)]
 
 
-def test_a_success_forgets() -> None:
-    """Errors of attempts before are not kept alive."""
+def test_a_success_clears_the_records() -> None:
+    """A success drops the records of earlier attempts and their errors."""
     machine = machine_of(Answering(Token(0.0), smithy.RetryError()))
     machine.fail(ConnectionError("before"), now=10.0, deadline=math.inf)
     machine.succeed()
@@ -271,7 +271,7 @@ def test_a_success_forgets() -> None:
 
 
 def test_the_first_token() -> None:
-    """Its delay is looked at as any other's, and only a refusal may stand in its place."""
+    """The delay of the first token is validated, and only a refusal may replace the token."""
     terms: calls.CallTerms[None] = calls.CallTerms(Answering())
     calls.refuse_first(smithy.RetryError())
 
@@ -282,8 +282,8 @@ def test_the_first_token() -> None:
         calls.refuse_first(ZeroDivisionError())
 
 
-def test_throttling_is_shown_to_the_strategy_whatever_comes() -> None:
-    """It cannot permit a retry of what is not retry-safe."""
+def test_the_strategy_gets_unsafe_throttling_errors() -> None:
+    """The strategy gets a throttling error that is not retry-safe, but cannot permit its retry."""
     permitting, refusing = Answering(Token(0.0)), Answering(smithy.RetryError())
     decisions = [
         machine_of(strategy, on=lambda _: smithy.ErrorInfo(is_throttling_error=True)).fail(
@@ -297,15 +297,15 @@ def test_throttling_is_shown_to_the_strategy_whatever_comes() -> None:
 
 
 class Taking(Answering):
-    """Takes tokens back."""
+    """Strategy that accepts abandoned tokens."""
 
     def abandon(self, *, token: smithy.RetryToken) -> None:
-        """Write it down."""
+        """Record the token."""
         self.taken_back = token
 
 
-def test_a_retry_of_what_is_not_retry_safe_is_given_back() -> None:
-    """A strategy that was shown it because it throttles may permit one all the same."""
+def test_an_unsafe_permitted_retry_is_abandoned() -> None:
+    """The machine abandons the token if a strategy permits a retry of an unsafe error."""
     token = Token(0.0)
     strategy = Taking(token)
     machine_of(strategy, on=lambda _: smithy.ErrorInfo(is_throttling_error=True)).fail(
@@ -315,8 +315,8 @@ def test_a_retry_of_what_is_not_retry_safe_is_given_back() -> None:
     assert token is strategy.taken_back
 
 
-def test_throttling_is_shown_to_the_strategy_at_the_deadline_too() -> None:
-    """Its rate falls; what the retry took is given back, for it is not made."""
+def test_throttling_at_the_deadline_lowers_the_rate() -> None:
+    """Throttling at the deadline lowers the rate, and the cost of the unused retry is restored."""
     strategy = smithy.AdaptiveRetryStrategy(rng=random.Random(0), clock=lambda: 10.0)
     machine = machine_of(strategy, on=lambda _: smithy.ErrorInfo(is_retry_safe=True, is_throttling_error=True))
 

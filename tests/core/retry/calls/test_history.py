@@ -1,4 +1,4 @@
-"""What an error carries of the attempts that led to it, and what it does not grow to."""
+"""Records and notes of attempts on the last error, and their limits."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ FIRST = AttemptRecord(1, ConnectionError("first\nline"), 0.0, 0.25)
 def last(
     error: Exception | None, ending: RetryEnding = RetryEnding.EXHAUSTED, *, elapsed: float = 0.5
 ) -> AttemptRecord:
-    """Return the record of a second and last attempt, which ended a call."""
+    """Return the record of a second and last attempt."""
     return AttemptRecord(2, error, 1.0, elapsed, ending)
 
 
 @dataclass(frozen=True)
 class Frozen(Exception):
-    """An error that refuses to be changed."""
+    """Error that refuses new attributes."""
 
     code: int
 
 
 class Slotted(Exception):
-    """An error that names its attributes."""
+    """Error with ``__slots__``."""
 
     __slots__ = ("code",)
 
 
 class Mute(Exception):
-    """An error that cannot say what it is."""
+    """Error whose ``str`` raises."""
 
     def __str__(self) -> str:
         raise ZeroDivisionError
 
 
 class Closed(Exception):
-    """An error whose attributes nobody gets at."""
+    """Error whose ``__dict__`` raises."""
 
     @property
     def __dict__(self) -> dict[str, object]:  # type: ignore[override]
         raise ZeroDivisionError
 
 
-def test_notes_tell_of_each_attempt_in_a_line() -> None:
-    """When it was, how long it took, and what it raised; of the last one why there is no other."""
+def test_each_attempt_has_a_note() -> None:
+    """Each attempt has a note with delay, duration and error; the last note has the reason of the ending."""
     error = ConnectionError("second")
     attach([FIRST], last(error), ended=9.0)
 
@@ -62,8 +62,8 @@ def test_notes_tell_of_each_attempt_in_a_line() -> None:
     assert (FIRST, last(error)) == attempts_of(error)
 
 
-def test_nothing_is_noted_where_nothing_was_retried() -> None:
-    """An error that nobody wanted retried, of an only attempt; the records are there."""
+def test_a_single_unsafe_attempt_has_no_note() -> None:
+    """An error of a single attempt that is not retry-safe has a record but no note."""
     error = ValueError()
     record = AttemptRecord(1, error, 0.0, 0.0, RetryEnding.NOT_RETRY_SAFE)
     attach([], record, ended=9.0)
@@ -74,15 +74,15 @@ def test_nothing_is_noted_where_nothing_was_retried() -> None:
 
 @rows("error", [Frozen(1), Slotted()])
 def test_errors_that_refuse_attributes(error: Exception) -> None:
-    """Their attempts are kept all the same."""
+    """Frozen and slotted errors also get records and notes."""
     attach([FIRST], last(error), ended=9.0)
 
     assert 2 == len(attempts_of(error))
     assert 2 == len(error.__notes__)
 
 
-def test_an_error_that_takes_nothing() -> None:
-    """It goes without, and nothing is raised; a result has nothing to keep them."""
+def test_an_error_without_attributes() -> None:
+    """An error without accessible attributes, or a result, has no records, and nothing raises."""
     error = Closed()
     attach([FIRST], last(error), ended=9.0)
     attach([FIRST], last(None), ended=9.0)
@@ -90,8 +90,8 @@ def test_an_error_that_takes_nothing() -> None:
     assert ((), (), ()) == (attempts_of(error), attempts_of(ValueError()), attempts_of(KeyboardInterrupt()))
 
 
-def test_an_error_that_ends_one_call_after_the_other() -> None:
-    """It has the attempts and notes of the last one, and those that somebody else added."""
+def test_an_error_of_several_calls() -> None:
+    """An error of several calls has the attempts of the last call, and keeps notes of other code."""
     error = ConnectionError()
     error.add_note("mine")
     for ended in range(10, 100, 10):
@@ -104,7 +104,7 @@ def test_an_error_that_ends_one_call_after_the_other() -> None:
 
 
 def test_notes_of_an_inner_call_stay() -> None:
-    """It ended within the last attempt of the outer one."""
+    """The notes of a nested call stay; the records are those of the outer call."""
     error = ConnectionError()
     attach([FIRST], last(error), ended=9.0)
     attach([], AttemptRecord(1, error, 0.0, 2.0, RetryEnding.QUOTA), ended=10.0)
@@ -114,8 +114,8 @@ def test_notes_of_an_inner_call_stay() -> None:
     assert 1 == len(attempts_of(error))
 
 
-def test_no_more_notes_than_anybody_reads() -> None:
-    """However many attempts there were, or calls within calls."""
+def test_notes_are_limited() -> None:
+    """The number of notes is at most ``NOTES_MAX``, for many attempts and nested calls."""
     error = ConnectionError()
     for _ in range(5):
         attach([FIRST] * 50, last(error), ended=9.0)
@@ -123,8 +123,8 @@ def test_no_more_notes_than_anybody_reads() -> None:
     assert NOTES_MAX == len(error.__notes__)
 
 
-def test_notes_that_are_none() -> None:
-    """What somebody put in the place of the list stays."""
+def test_invalid_notes_stay() -> None:
+    """A ``__notes__`` that is not a list stays unchanged."""
     error = ConnectionError()
     vars(error)["__notes__"] = "mine"
     attach([FIRST], last(error), ended=9.0)
@@ -134,7 +134,7 @@ def test_notes_that_are_none() -> None:
 
 @rows("copied", [copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])  # noqa: S301
 def test_copies_keep_the_notes(copied: object) -> None:
-    """Records do not travel, for errors of other attempts may be such as cannot."""
+    """Copies and pickles of an error keep the notes but not the records, which may not be picklable."""
     error, unpicklable = ConnectionError("second"), ConnectionError(lambda: None)
     attach([AttemptRecord(1, unpicklable, 0.0, 0.0)], last(error), ended=9.0)
     found = copied(error)  # type: ignore[operator]
@@ -153,12 +153,12 @@ def test_copies_keep_the_notes(copied: object) -> None:
     ],
 )
 def test_errors_in_a_line(error: Exception | None, text: str) -> None:
-    """Type and text, on one line that ends."""
+    """The description of an error is its type and text, in one line of limited length."""
     assert text == describe(error)
 
 
-def test_an_error_that_ended_every_attempt_is_in_no_cycle() -> None:
-    """The records have it, and it does not have itself: it goes without waiting for the garbage collector."""
+def test_records_make_no_reference_cycle() -> None:
+    """An error that its own records contain is freed without the garbage collector."""
     error = Mute()
     earlier = [FIRST._replace(error=error), AttemptRecord(2, None, 0.5, 0.25)]
     attach(earlier, AttemptRecord(3, error, 1.0, 0.5, RetryEnding.EXHAUSTED), ended=9.0)

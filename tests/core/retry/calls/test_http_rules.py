@@ -1,4 +1,4 @@
-"""Which HTTP requests may be sent again: tables against what the RFCs say, and headers that say nothing sensible."""
+"""HTTP requests that may be sent again: the tables of the RFCs, and invalid headers."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ UNANSWERED = calls.HttpFailure()
 
 
 def test_the_methods_are_those_of_the_rfc() -> None:
-    """RFC 9110, section 9.2.2: PUT, DELETE, and the safe methods."""
+    """The idempotent methods are PUT, DELETE and the safe methods (RFC 9110, section 9.2.2)."""
     assert {"PUT", "DELETE", "GET", "HEAD", "OPTIONS", "TRACE"} == calls.IDEMPOTENT_METHODS
 
 
 def retried(rules: calls.HttpRetryRules) -> list[int]:
-    """Return the statuses after which a GET is sent again."""
+    """Return the statuses after which the rules retry a GET."""
     return [status for status in range(100, 600) if rules.judge_answer(GET, status, None, WALL_SECONDS).is_retry_safe]
 
 
 def test_statuses() -> None:
-    """What passes by itself is retried, and an internal error is not."""
+    """The statuses for transient conditions are retried, and 500 is not."""
     assert [408, 425, 429, 502, 503, 504] == retried(calls.HttpRetryRules())
     assert all(rule.reason for rule in calls.RETRIED_STATUSES.values())
 
 
 def test_kinds_of_statuses() -> None:
-    """One asks for fewer requests, two say that time ran out."""
+    """One status throttles, two are timeouts, and each has its fault."""
     rules = calls.HttpRetryRules()
     found = {status: rules.judge_answer(GET, status, None, WALL_SECONDS) for status in calls.RETRIED_STATUSES}
 
@@ -58,8 +58,8 @@ def test_kinds_of_statuses() -> None:
 
 
 @rows(("expected", "status"), [(True, 200), (True, 304), (True, 404), (False, 429), (False, 500), (False, 503)])
-def test_what_refills_a_quota(expected: bool, status: int) -> None:
-    """A service that answers refills it, one that is unwell does not, whether or not it is asked again."""
+def test_successful_statuses(expected: bool, status: int) -> None:
+    """A status counts as a success unless it throttles or is a server error, retried or not."""
     assert expected is calls.HttpRetryRules().is_success(status)
 
 
@@ -77,10 +77,10 @@ def test_what_refills_a_quota(expected: bool, status: int) -> None:
         (False, calls.HttpRequestFacts("get"), calls.HttpRetryRules()),
     ],
 )
-def test_what_may_be_sent_again(
+def test_retry_safe_requests(
     expected: bool, request_facts: calls.HttpRequestFacts, rules: calls.HttpRetryRules
 ) -> None:
-    """What may have arrived is repeated only where that does no harm; what has certainly not arrived always is."""
+    """A request that may have arrived is safe only if it is repeatable; an unsent request always is."""
     assert expected is rules.judge_answer(request_facts, 503, None, WALL_SECONDS).is_retry_safe
     assert expected is rules.judge_failure(request_facts, UNANSWERED).is_retry_safe
     assert True is rules.judge_failure(request_facts, UNSENT).is_retry_safe
@@ -88,14 +88,14 @@ def test_what_may_be_sent_again(
 
 @rows("is_timeout", [True, False])
 def test_failures(is_timeout: bool) -> None:
-    """A failure without an answer has no fault, and no wish; it may be a timeout."""
+    """A failure without a response has no fault and no ``retry_after``; it may be a timeout."""
     assert ErrorInfo(is_retry_safe=True, is_timeout_error=is_timeout) == calls.HttpRetryRules().judge_failure(
         GET, calls.HttpFailure(is_timeout=is_timeout)
     )
 
 
-def test_a_status_of_the_users_own() -> None:
-    """It is a plain failure, and those that were not chosen are no failures."""
+def test_custom_statuses() -> None:
+    """A custom status is a plain failure, and the default statuses are not retried."""
     rules = calls.HttpRetryRules(statuses={500})
 
     assert ErrorInfo(is_retry_safe=True, fault="server") == rules.judge_answer(GET, 500, None, WALL_SECONDS)
@@ -104,8 +104,8 @@ def test_a_status_of_the_users_own() -> None:
 
 
 @rows(("expected", "text"), [(True, "60"), (False, "61"), (True, "soon"), (True, None)])
-def test_an_answer_that_asks_for_too_much(expected: bool, text: str | None) -> None:
-    """What is longer than the limit is not waited for, not even in part."""
+def test_a_retry_after_above_the_limit(expected: bool, text: str | None) -> None:
+    """A ``Retry-After`` above the limit makes the response not retry-safe."""
     info = calls.HttpRetryRules(retry_after_max=60).judge_answer(GET, 503, text, WALL_SECONDS)
 
     assert expected is info.is_retry_safe
@@ -144,14 +144,14 @@ def test_an_answer_that_asks_for_too_much(expected: bool, text: str | None) -> N
     ],
 )
 def test_retry_after(expected: float | None, text: str | None) -> None:
-    """Seconds and dates of all three forms are read; nonsense is no wish, and a date that has passed means now."""
+    """Seconds and all three date forms are parsed; invalid text gives None, and a past date gives 0."""
     assert expected == calls.parse_retry_after(text, WALL_SECONDS)
 
 
 @pytest.mark.native
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
 def test_a_date_without_a_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is in UTC, wherever the program runs."""
+    """A date without a time zone is in UTC, in any local time zone."""
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
@@ -164,16 +164,16 @@ def test_a_date_without_a_zone(zone: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @given(st.text() | st.from_regex(r"[A-Z][a-z]{2}, [0-9]{1,3} [A-Z][a-z]{2} [0-9]{1,6} [0-9:]{0,9} ?[-+A-Z0-9]{0,6}"))
-def test_no_header_is_more_than_nonsense(text: str) -> None:
-    """Whatever a peer writes there, it is a number of seconds that can be waited for, or nothing."""
+def test_any_header_gives_seconds_or_none(text: str) -> None:
+    """Any header text gives a valid number of seconds or None."""
     delay = calls.parse_retry_after(text, WALL_SECONDS)
 
     assert delay is None or 0 <= delay <= RETRY_AFTER_MOST
 
 
 @given(st.integers(min_value=0, max_value=10**9))
-def test_every_wish_in_seconds_is_understood(seconds: int) -> None:
-    """No number of seconds is lost, whether it is written as such or as a date."""
+def test_every_number_of_seconds_is_parsed(seconds: int) -> None:
+    """Every number of seconds is parsed exactly, as a number and as a date."""
     assert float(seconds) == calls.parse_retry_after(str(seconds), WALL_SECONDS)
     date = format_datetime(NOON + timedelta(seconds=seconds), usegmt=True)
     assert float(seconds) == calls.parse_retry_after(date, WALL_SECONDS)
@@ -201,8 +201,8 @@ def test_every_wish_in_seconds_is_understood(seconds: int) -> None:
         ("retry_after_max", "60", "retry_after_max='60'"),
     ],
 )
-def test_rules_that_make_no_sense(parameter: str, value: object, said: str) -> None:
-    """They are refused when they are made, by name."""
+def test_invalid_rules(parameter: str, value: object, said: str) -> None:
+    """An invalid rule is refused with the name of its parameter when the rules are created."""
     with pytest.raises(ArgumentError, match=said) as caught:
         calls.HttpRetryRules(**{parameter: value})  # type: ignore[arg-type]
 
@@ -211,5 +211,5 @@ def test_rules_that_make_no_sense(parameter: str, value: object, said: str) -> N
 
 @rows("methods", [set(), frozenset({"GET"}), {"PROPFIND", "VERSION-CONTROL"}, {"GET": 1}.keys()])
 def test_sets_of_any_kind(methods: AbstractSet[str]) -> None:
-    """None at all is a choice, too."""
+    """Any set of methods is accepted, even an empty one."""
     assert methods == calls.HttpRetryRules(methods=methods).methods

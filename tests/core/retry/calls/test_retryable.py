@@ -1,4 +1,4 @@
-"""What callers say of errors and results."""
+"""Judgement of errors and results by the caller's settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.retry.smithy import ClassifiedError, ErrorInfo, classify
 
 
 class Speaking(Exception):
-    """An error that speaks for itself."""
+    """Error with its own retry attributes."""
 
     def __init__(self, *, is_retry_safe: bool | None = None, retry_after: float | None = None) -> None:
         super().__init__("speaking")
@@ -24,21 +24,21 @@ class Speaking(Exception):
 
 
 class Group(ExceptionGroup[Exception]):
-    """A group of somebody's."""
+    """Subclass of ExceptionGroup."""
 
 
 def yes(_: object) -> bool:
-    """Say yes."""
+    """Return True."""
     return True
 
 
 def no(_: object) -> bool:
-    """Say no."""
+    """Return False."""
     return False
 
 
 def later(_: object) -> ErrorInfo:
-    """Say more."""
+    """Return an ErrorInfo with a delay."""
     return ErrorInfo(is_retry_safe=True, retry_after=3.0)
 
 
@@ -71,13 +71,13 @@ GROUP = ExceptionGroup("several", [OSError()])
         (yes, GROUP, True),
     ],
 )
-def test_what_makes_an_error_retry_safe(on: RetryOn, error: Exception, is_retry_safe: bool | None) -> None:
-    """A type or a yes, unless the error denies it; an ErrorInfo in any case; a group by its own type."""
+def test_retry_safe_errors(on: RetryOn, error: Exception, is_retry_safe: bool | None) -> None:
+    """A matching type or True is safe unless the error denies it; an ErrorInfo counts; a group needs its own type."""
     assert is_retry_safe == retryable.info_of_error(on, error).is_retry_safe
 
 
-def test_what_else_is_said_of_an_error() -> None:
-    """A type that matches adds to what the error says; what a function says counts alone."""
+def test_the_other_attributes_of_an_error() -> None:
+    """A matching type keeps the error's attributes; an ErrorInfo of the function replaces them."""
     said = Speaking(retry_after=2.0)
 
     assert ErrorInfo(is_retry_safe=True, retry_after=2.0, is_throttling_error=True) == retryable.info_of_error(
@@ -87,15 +87,15 @@ def test_what_else_is_said_of_an_error() -> None:
 
 
 def test_results() -> None:
-    """Welcome or not, and more if there is more to say."""
+    """A result is accepted for False, retried for True, and retried with the details of an ErrorInfo."""
     assert retryable.info_of_result(no, 1) is None
     assert RETRY_SAFE == retryable.info_of_result(yes, 1)
     assert later(1) == retryable.info_of_result(later, 1)
 
 
 @rows("answer", [None, 1, "yes", 0.5, RuntimeError()])
-def test_answers_that_are_none(answer: object) -> None:
-    """Neither yes nor no; truth alone is not enough."""
+def test_invalid_results_of_functions(answer: object) -> None:
+    """A function that returns anything but True, False or an ErrorInfo causes an error."""
     with pytest.raises(ArgumentError, match="it must answer True, False or an ErrorInfo") as caught:
         retryable.info_of_error(lambda _: answer, OSError())  # type: ignore[arg-type,return-value]
     with pytest.raises(ArgumentError, match="it must answer True, False or an ErrorInfo"):
@@ -105,8 +105,8 @@ def test_answers_that_are_none(answer: object) -> None:
 
 
 @rows("retry_after", [float("nan"), -1.0, "soon"])
-def test_a_wish_that_cannot_be_waited_for(retry_after: object) -> None:
-    """It is the caller's own, so it is refused."""
+def test_an_invalid_retry_after(retry_after: object) -> None:
+    """An invalid ``retry_after`` in the caller's ErrorInfo is refused."""
     info = ErrorInfo(is_retry_safe=True, retry_after=retry_after)  # type: ignore[arg-type]
 
     with pytest.raises(ArgumentError, match="retry_after="):
@@ -116,20 +116,20 @@ def test_a_wish_that_cannot_be_waited_for(retry_after: object) -> None:
 
 
 async def slow(_: object) -> bool:
-    """Answer too late."""
+    """Return True, asynchronously."""
     return True
 
 
 class Slow:
-    """An object that answers too late."""
+    """Object with an asynchronous ``__call__``."""
 
     async def __call__(self, _: object) -> bool:
         return True
 
 
 @rows("on", [None, OSError, (OSError, ValueError), yes, functools.partial(yes), ExceptionGroup])
-def test_what_may_stand_for_on(on: object) -> None:
-    """None, types, and functions."""
+def test_valid_values_of_on(on: object) -> None:
+    """``on`` may be None, exception types or a function."""
     retryable.check_retry_on(on)
 
 
@@ -152,8 +152,8 @@ def test_what_may_stand_for_on(on: object) -> None:
         ((ValueError, ExceptionGroup[OSError]), "name the type, or look into it in a function"),
     ],
 )
-def test_what_may_not(on: object, hint: str) -> None:
-    """Each with what is wrong with it."""
+def test_invalid_values_of_on(on: object, hint: str) -> None:
+    """An invalid ``on`` is refused with a hint."""
     with pytest.raises(ArgumentError, match=hint) as caught:
         retryable.check_retry_on(on)
 
@@ -161,8 +161,8 @@ def test_what_may_not(on: object, hint: str) -> None:
 
 
 @rows("retry_result", [True, slow])
-def test_what_cannot_judge_results(retry_result: object) -> None:
-    """No function, or one that answers later."""
+def test_invalid_values_of_retry_result(retry_result: object) -> None:
+    """``retry_result`` must be None or a synchronous function."""
     retryable.check_retry_result(None)
     retryable.check_retry_result(yes)
 
@@ -172,8 +172,8 @@ def test_what_cannot_judge_results(retry_result: object) -> None:
     assert "retry_result" == caught.value.parameter
 
 
-def test_strategies_see_the_error_itself_where_it_says_all() -> None:
-    """An error with the three attributes of the design is shown as it is; any other is the cause of one that has them."""
+def test_strategies_get_the_error_or_a_classified_one() -> None:
+    """The strategy gets an error with complete attributes itself, and any other as the cause of a new one."""
     complete, plain = Speaking(is_retry_safe=True), OSError("plain")
     of_the_page, less, late = (Speaking(is_retry_safe=True) for _ in range(3))
     del of_the_page.is_timeout_error, less.is_throttling_error
@@ -190,8 +190,8 @@ def test_strategies_see_the_error_itself_where_it_says_all() -> None:
 
 
 @rows("broken", ["is_retry_safe", "is_throttling_error"])
-def test_an_attribute_that_cannot_be_computed(broken: str) -> None:
-    """The strategy is shown an error that says the rest; what the attribute raises never comes out."""
+def test_an_attribute_that_raises(broken: str) -> None:
+    """An attribute that raises counts as its default, and the strategy gets a classified error."""
 
     class Broken(Exception):
         is_retry_safe = True

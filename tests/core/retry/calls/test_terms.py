@@ -1,4 +1,4 @@
-"""What a caller chose, checked before anything is called."""
+"""The terms of a call, validated before the first attempt."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ SIMPLE = smithy.SimpleRetryStrategy(rng=random.Random(0))
 
 
 class Later:
-    """A strategy that is awaited."""
+    """Asynchronous strategy."""
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.RetryToken:
-        """Never asked: a test that gets here fails."""
+        """Raise NotImplementedError: no test calls this."""
         raise NotImplementedError
 
     async def refresh_retry_token_for_retry(
         self, *, token_to_renew: smithy.RetryToken, error: Exception
     ) -> smithy.RetryToken:
-        """Never asked: a test that gets here fails."""
+        """Raise NotImplementedError: no test calls this."""
         raise NotImplementedError
 
     async def record_success(self, *, token: smithy.RetryToken) -> None:
-        """Never asked."""
+        """Do nothing: no test calls this."""
 
     async def abandon(self, *, token: smithy.RetryToken) -> None:
-        """Never asked: a test that gets here fails."""
+        """Raise NotImplementedError: no test calls this."""
         raise NotImplementedError
 
 
 def test_strategies_of_both_kinds() -> None:
-    """Whether they are awaited is seen once for a class, or on the object where its class does not show it."""
+    """A strategy counts as asynchronous if its class, or the object itself, has asynchronous methods."""
     at_once = SimpleNamespace(
         acquire_initial_retry_token=print, refresh_retry_token_for_retry=print, record_success=print
     )
@@ -45,8 +45,8 @@ def test_strategies_of_both_kinds() -> None:
 
 
 @rows("strategy", [None, smithy.StandardRetryStrategy, object(), "standard"])
-def test_what_is_no_strategy(strategy: object) -> None:
-    """A class in the place of its object is a mistake too, and where methods are missing it is said which."""
+def test_an_invalid_strategy_is_refused(strategy: object) -> None:
+    """A class is refused as a strategy, and an object without the methods is refused with their names."""
     with pytest.raises(ArgumentError, match="lacks refresh_retry_token_for_retry, record_success$"):
         calls.CallTerms(SimpleNamespace(acquire_initial_retry_token=print))
     with pytest.raises(ArgumentError, match="must be an object such as StandardRetryStrategy") as caught:
@@ -56,12 +56,12 @@ def test_what_is_no_strategy(strategy: object) -> None:
 
 
 async def slow(report: object) -> None:
-    """Answer too late."""
+    """Do nothing, asynchronously."""
 
 
 @rows("parameter", ["token_scope", "name"])
 def test_names_are_strings(parameter: str) -> None:
-    """Anything else is refused with the other arguments, not when the first attempt begins."""
+    """A name that is not a string or None is refused before the first attempt."""
     with pytest.raises(ArgumentError, match=f"{parameter}=3 must be a string or None") as caught:
         calls.CallTerms(SIMPLE, **{parameter: 3})  # type: ignore[arg-type]
 
@@ -69,8 +69,8 @@ def test_names_are_strings(parameter: str) -> None:
 
 
 @rows("hooks", [print, "hooks", [3], (slow,), None])
-def test_what_is_no_hook(hooks: object) -> None:
-    """One function without a list around it, and what does not answer at once."""
+def test_invalid_hooks(hooks: object) -> None:
+    """Hooks must be a list of synchronous functions."""
     calls.check_hooks([print])
 
     with pytest.raises(ArgumentError) as caught:
@@ -79,8 +79,8 @@ def test_what_is_no_hook(hooks: object) -> None:
     assert "hooks" == caught.value.parameter
 
 
-def test_results_are_welcome_where_nobody_judges() -> None:
-    """And where they are judged so."""
+def test_results_are_accepted_by_default() -> None:
+    """A result is accepted without ``retry_result``, and retried if ``retry_result`` returns True."""
     assert calls.CallTerms[int](SIMPLE).info_of_result(1) is None
     assert smithy.ErrorInfo(is_retry_safe=True) == calls.CallTerms[int](
         SIMPLE, retry_result=lambda _: True
@@ -88,7 +88,7 @@ def test_results_are_welcome_where_nobody_judges() -> None:
 
 
 def test_refusals_of_any_library() -> None:
-    """By the name of the class, or of one above it."""
+    """A refusal is known by the name of its class or of a base class."""
     foreign = type("RetryError", (Exception,), {})
     below = type("QuotaError", (foreign,), {})
 
@@ -112,12 +112,12 @@ def test_refusals_of_any_library() -> None:
     ],
 )
 def test_reports_are_sentences(report: object, facts: list[str]) -> None:
-    """For the log: which call, which attempt, and what comes of it."""
+    """The text of a report has the call, the attempt and the result."""
     assert [] == [fact for fact in facts if fact not in str(report)]
 
 
-def test_a_token_that_is_abandoned() -> None:
-    """It goes back once, where that takes no time, also to a strategy whose other methods are awaited."""
+def test_a_token_is_abandoned_once() -> None:
+    """The terms abandon a token once, if the strategy's ``abandon`` is synchronous."""
     strategy = smithy.StandardRetryStrategy(rng=random.Random(0))
     shape = smithy.as_async(strategy)
     error = smithy.ClassifiedError(OSError(), smithy.ErrorInfo(is_retry_safe=True))
@@ -133,14 +133,14 @@ def test_a_token_that_is_abandoned() -> None:
 
 
 class Half(Later):
-    """One method is not awaited."""
+    """Strategy with one synchronous method."""
 
     def record_success(self, *, token: smithy.RetryToken) -> None:  # type: ignore[override]
-        """Never asked."""
+        """Do nothing: no test calls this."""
 
 
-def test_a_strategy_of_both_kinds_at_once() -> None:
-    """Whoever asked it would await what is no answer, or drop an answer unawaited."""
+def test_a_mixed_strategy_is_refused() -> None:
+    """A strategy with both synchronous and asynchronous methods is refused."""
     with pytest.raises(ArgumentError, match="make them all of one kind") as caught:
         calls.CallTerms(Half())  # type: ignore[arg-type]
 

@@ -1,6 +1,6 @@
-"""The two policies as the driver's page has them, row by row: what the shipped ones are held against.
+"""The two policies of the driver's page, row by row, as the reference for the shipped policies.
 
-Nothing of ours decides here. Each row is a condition and what follows from it; the first that holds, holds.
+This module uses no code of triclinium. Each row is a condition and its result; the first row that matches counts.
 """
 
 from __future__ import annotations
@@ -41,33 +41,33 @@ ANSWERS = (
 )
 
 SERIAL = {"SERIAL", "LOCAL_SERIAL"}
-"""The levels of lightweight transactions."""
+"""Levels of lightweight transactions."""
 
 
 @dataclass(frozen=True)
 class PageFailure:
-    """What a policy is asked about, in words; what an event does not have stays as it is here."""
+    """Input of a policy, in words; fields that an event lacks keep their defaults."""
 
     event: str
     retry_count: int
     level: str = ""
     write_type: str = ""
     needed: int = 0
-    """Answers or acknowledgements that the level needs, or replicas that it needs alive."""
+    """Number of responses or acknowledgements that the level needs, or of replicas that it needs alive."""
     replicas: int = 0
-    """Answers or acknowledgements that came, or replicas alive."""
+    """Number of responses or acknowledgements received, or of replicas alive."""
     data_present: bool = False
     error: str = ""
 
 
 Answer = tuple[str, str | None]
-"""The decision, and the consistency that goes with it."""
+"""Decision and consistency."""
 
 Row = tuple[Callable[[PageFailure], bool], Callable[[PageFailure], Answer] | str]
 
 
 def downgrade(failure: PageFailure) -> Answer:
-    """Return the level for as many replicas as answered."""
+    """Return a retry at the level for the number of replicas that responded."""
     if failure.replicas >= 3:
         return "RETRY_SAME", "THREE"
     if failure.replicas == 2:
@@ -78,17 +78,17 @@ def downgrade(failure: PageFailure) -> Answer:
 
 
 def always(failure: PageFailure) -> bool:
-    """Return True: the last row."""
+    """Return True, for the last row."""
     return True
 
 
 def retried(failure: PageFailure) -> bool:
-    """Tell whether the execution was retried before."""
+    """Return whether the execution was retried before."""
     return failure.retry_count != 0
 
 
 def serial(failure: PageFailure) -> bool:
-    """Tell whether the level is one of lightweight transactions."""
+    """Return whether the level is one of lightweight transactions."""
     return failure.level in SERIAL
 
 
@@ -145,7 +145,7 @@ PAGE: Mapping[str, Mapping[str, Sequence[Row]]] = {
 
 
 def expected_answer(policy: str, failure: PageFailure) -> Answer:
-    """Return what the page has ``policy`` answer."""
+    """Return the decision of ``policy`` according to the page."""
     for holds, answer in PAGE[policy][failure.event]:
         if holds(failure):
             return (answer, None) if isinstance(answer, str) else answer(failure)
@@ -157,7 +157,7 @@ RETRY_COUNTS = range(4)
 
 
 def every_failure(event: str) -> Iterator[PageFailure]:
-    """Return every failure of that kind, over small counts."""
+    """Return every failure of one event kind, over small counts."""
     match event:
         case "read_timeout":
             for level, needed, count, data, retry_count in itertools.product(

@@ -1,4 +1,4 @@
-"""Policies that tests need: one that always says the same, one that must not be asked, and broken ones."""
+"""Policies for tests: one with a constant verdict, and one that must not be called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triclinium_core.retry.cassandra import RetryVerdict
 
 @dataclass
 class Always:
-    """Answers the same to everything, or raises it, and notes what it was asked."""
+    """Policy that always returns the same verdict, or raises it, and records its calls."""
 
     answer: Any
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
@@ -22,26 +22,26 @@ class Always:
         return self.answer  # type: ignore[no-any-return]
 
     def on_read_timeout(self, **arguments: Any) -> RetryVerdict:
-        """Answer."""
+        """Return the verdict."""
         return self._answer("on_read_timeout", arguments)
 
     def on_write_timeout(self, **arguments: Any) -> RetryVerdict:
-        """Answer."""
+        """Return the verdict."""
         return self._answer("on_write_timeout", arguments)
 
     def on_unavailable(self, **arguments: Any) -> RetryVerdict:
-        """Answer."""
+        """Return the verdict."""
         return self._answer("on_unavailable", arguments)
 
     def on_request_aborted(self, **arguments: Any) -> RetryVerdict:
-        """Answer."""
+        """Return the verdict."""
         return self._answer("on_request_aborted", arguments)
 
     def on_error_response(self, **arguments: Any) -> RetryVerdict:
-        """Answer."""
+        """Return the verdict."""
         return self._answer("on_error_response", arguments)
 
 
 def never_asked() -> Always:
-    """Return a policy whose every answer is a failure of the test."""
+    """Return a policy whose every method fails the test."""
     return Always(AssertionError("the policy was asked"))

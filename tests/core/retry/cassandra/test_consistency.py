@@ -1,4 +1,4 @@
-"""The protocol's two vocabularies."""
+"""Consistency levels and write types of the protocol."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def test_levels_have_their_codes() -> None:
 
 
 def test_kinds_of_levels() -> None:
-    """Two levels are those of lightweight transactions, three stay in one datacenter."""
+    """Two levels are serial, and three are local to one datacenter."""
     assert SERIAL == {level.name for level in ConsistencyLevel if level.is_serial}
     assert {"LOCAL_ONE", "LOCAL_QUORUM", "LOCAL_SERIAL"} == {level.name for level in ConsistencyLevel if level.is_local}
 
 
 def test_write_types_have_their_names() -> None:
-    """The names are those on the wire."""
+    """The names of write types are those on the wire."""
     assert list(WRITE_TYPES) == [write_type.value for write_type in WriteType]
     assert list(WRITE_TYPES) == [write_type.name for write_type in WriteType]

@@ -1,4 +1,4 @@
-"""Errors keep what they carry when they are copied and pickled, and say how many nodes were tried."""
+"""Errors: copies, pickles, and texts with the number of nodes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ ERRORS = [
 
 
 @rows("error", ERRORS)
-def test_survives(error: cassandra.CassandraError) -> None:
-    """A copy has class, words and numbers of the original."""
+def test_copies_are_complete(error: cassandra.CassandraError) -> None:
+    """A copy or a pickle of an error has its class, arguments and attributes."""
     for twin in (copy(error), pickle.loads(pickle.dumps(error))):  # noqa: S301
         assert twin is not error
         assert (type(error), error.args, vars(error)) == (type(twin), twin.args, vars(twin))
 
 
 def test_notes_on_a_copy() -> None:
-    """They are its own; those of the original came with it."""
+    """A copy has the notes of the original, and a new note on it does not change the original."""
     error = cassandra.ClosedConnection()
     error.add_note("first")
     twin = copy(error)
@@ -39,15 +39,15 @@ def test_notes_on_a_copy() -> None:
     assert ["first", "second"] == twin.__notes__
 
 
-def test_counts_without_end() -> None:
-    """They do not keep an error from being made: Python refuses to write such integers out."""
+def test_a_huge_count_has_a_text() -> None:
+    """An error with an integer that is too long for ``str`` still has a text."""
     error = cassandra.Unavailable(consistency=QUORUM, required=10**5000, alive=1)
 
     assert "QUORUM needs <int> replicas, 1 is alive" == str(error)
 
 
 def test_grouped_by_node() -> None:
-    """Nodes stand in the order in which they first failed, each with all its errors; a copy elsewhere has them too."""
+    """AllNodesFailed and its pickled copy group the errors by node, in the order of the first failures."""
     a, b, c = cassandra.ServerError("a"), cassandra.ServerError("b"), cassandra.ServerError("c")
     error = cassandra.AllNodesFailed([("n2", a), ("n1", b), ("n2", c)])
     twin = pickle.loads(pickle.dumps(error))  # noqa: S301
@@ -65,8 +65,8 @@ def test_grouped_by_node() -> None:
         (["n1"] * 1000, ["1 node tried", "n1", "997 more"], "nodes"),
     ],
 )
-def test_the_message_ends(nodes: list[str], facts: list[str], left_out: str) -> None:
-    """It counts nodes, not errors, and names the first three of each."""
+def test_the_message_is_limited(nodes: list[str], facts: list[str], left_out: str) -> None:
+    """The text counts nodes instead of errors, and lists the first three."""
     text = str(cassandra.AllNodesFailed([(node, cassandra.ClosedConnection()) for node in nodes]))
 
     assert [] == [fact for fact in facts if fact not in text]
@@ -75,7 +75,7 @@ def test_the_message_ends(nodes: list[str], facts: list[str], left_out: str) -> 
 
 
 def test_no_node() -> None:
-    """Where there was none to try, the error says so, and where to look."""
+    """NoNodeAvailable states that no node was tried, and refers to the load balancing."""
     error = cassandra.NoNodeAvailable()
 
     assert isinstance(error, cassandra.AllNodesFailed)

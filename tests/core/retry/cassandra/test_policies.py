@@ -1,4 +1,4 @@
-"""The two shipped policies: against the page's tables over every small input, and by law."""
+"""The two shipped policies, compared with the page's tables for all small inputs, and checked by general laws."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ each_class = rows("policy", [cassandra.DefaultRetryPolicy, cassandra.Consistency
 @each_policy
 @rows("event", page.PAGE["default"])
 def test_every_small_input(name: str, event: str) -> None:
-    """Whatever is asked, over all levels, write types, errors and small counts, the answer is the page's."""
+    """The verdict is the page's for all levels, write types, errors and small counts."""
     differences = [
         (failure, expected, actual)
         for failure in page.every_failure(event)
@@ -39,8 +39,8 @@ def test_every_small_input(name: str, event: str) -> None:
     assert [] == differences
 
 
-def test_every_small_input_is_many() -> None:
-    """The enumeration has not shrunk, and reaches every row of the page."""
+def test_the_small_inputs_cover_the_page() -> None:
+    """The small inputs reach every row of the page, and are 24,328 in number."""
     answered: dict[tuple[str, str], set[int]] = {
         (name, event): set() for name in page.PAGE for event in page.PAGE[name]
     }
@@ -52,7 +52,7 @@ def test_every_small_input_is_many() -> None:
     assert 24_328 == len(page.PAGE) * sum(1 for event in page.PAGE["default"] for _ in page.every_failure(event))
 
 
-# -- By law: what holds for any count, however large.
+# -- Laws for any count, however large.
 
 counts = st.one_of(st.integers(0, 4), st.integers(0, 2**31))
 retry_counts = st.one_of(st.just(0), st.integers(0, 2**31))
@@ -60,7 +60,7 @@ levels = st.sampled_from(page.LEVELS)
 
 
 def failures_of(event: str, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[page.PageFailure]:
-    """Return the failures of one kind; whatever is not given does not belong to it."""
+    """Return a strategy for failures of one kind; fields that are not passed keep their defaults."""
     return st.fixed_dictionaries({"retry_count": retry_counts, **given}).map(
         lambda drawn: page.PageFailure(event, **drawn)
     )
@@ -78,8 +78,8 @@ failures = st.one_of(
 
 
 @given(failure=failures, name=st.sampled_from(sorted(SHIPPED)), cautious=st.booleans())
-def test_what_no_verdict_does(failure: page.PageFailure, name: str, cautious: bool) -> None:
-    """Safety: no second retry of the three that are retried once; no level that is not on the ladder; none on a guess."""
+def test_no_excessive_verdict(failure: page.PageFailure, name: str, cautious: bool) -> None:
+    """No verdict retries a timeout or Unavailable twice, or sets a level for more replicas than known (safety)."""
     policy = cassandra.policy_class(name)(rethrow_cas_write_unknown=cautious)
 
     verdict = cassandra.verdict_on(policy, error_of(failure), retry_count=failure.retry_count)
@@ -96,14 +96,14 @@ def test_what_no_verdict_does(failure: page.PageFailure, name: str, cautious: bo
         assert verdict.consistency is None
         assert verdict.decision.name != "IGNORE"
     if verdict.consistency is not None:
-        # A level that more replicas must hold than were heard of is asked for in one case: none at EACH_QUORUM.
+        # The level exceeds the number of known replicas in one case only: no replica at EACH_QUORUM.
         assert verdict.consistency <= max(failure.replicas, 1)
         assert failure.level not in {"SERIAL", "LOCAL_SERIAL"} or failure.write_type == "UNLOGGED_BATCH"
 
 
 @given(failure=failures, name=st.sampled_from(sorted(SHIPPED)), cautious=st.booleans())
-def test_where_a_verdict_helps(failure: page.PageFailure, name: str, cautious: bool) -> None:
-    """Liveness: a retry, or success, is granted exactly where the page grants it; the option takes back one of them."""
+def test_no_missing_verdict(failure: page.PageFailure, name: str, cautious: bool) -> None:
+    """A verdict retries or ignores exactly if the page's does, except CasWriteUnknown with the option (liveness)."""
     verdict = cassandra.verdict_on(
         cassandra.policy_class(name)(rethrow_cas_write_unknown=cautious),
         error_of(failure),
@@ -119,8 +119,8 @@ def test_where_a_verdict_helps(failure: page.PageFailure, name: str, cautious: b
 
 @each_class
 @rows("retry_count", [0, 1, 7])
-def test_a_transaction_that_may_have_been_applied(policy: PolicyClass, retry_count: int) -> None:
-    """CAS_WRITE_UNKNOWN goes to the next node as in the driver; the option rethrows it, and nothing else (decision A7)."""
+def test_an_unknown_cas_result(policy: PolicyClass, retry_count: int) -> None:
+    """CAS_WRITE_UNKNOWN goes to the next node as in the driver; with the option it is rethrown (decision A7)."""
     cautious = policy(rethrow_cas_write_unknown=True)
 
     assert cassandra.RETRY_NEXT == policy().on_error_response(
@@ -131,8 +131,8 @@ def test_a_transaction_that_may_have_been_applied(policy: PolicyClass, retry_cou
 
 @each_class
 @rows("value", [None, 1, "yes"])
-def test_nonsense_for_the_option(policy: PolicyClass, value: object) -> None:
-    """What is neither True nor False is refused when the policy is made."""
+def test_an_invalid_option(policy: PolicyClass, value: object) -> None:
+    """An option other than True or False is refused when the policy is created."""
     with pytest.raises(ArgumentError) as caught:
         policy(rethrow_cas_write_unknown=value)  # type: ignore[arg-type]
 
@@ -140,7 +140,7 @@ def test_nonsense_for_the_option(policy: PolicyClass, value: object) -> None:
     assert "rethrow_cas_write_unknown" == caught.value.parameter
 
 
-# -- Nonsense is refused, whichever method it comes to.
+# -- Invalid arguments are refused by every method.
 
 GOOD: dict[str, dict[str, object]] = {
     "on_read_timeout": {
@@ -173,15 +173,15 @@ NONSENSE: dict[str, list[object]] = {
 
 
 def ask(policy: cassandra.RetryPolicy, method: str, arguments: dict[str, object]) -> object:
-    """Return what the method answers."""
+    """Return the verdict of the method."""
     asked: Callable[..., object] = getattr(policy, method)
     return asked(**arguments)
 
 
 @each_policy
 @rows(("method", "parameter"), [(method, parameter) for method, arguments in GOOD.items() for parameter in arguments])
-def test_nonsense_is_refused(name: str, method: str, parameter: str) -> None:
-    """A policy that is asked nonsense names the parameter and the value, and gives no verdict."""
+def test_invalid_arguments_are_refused(name: str, method: str, parameter: str) -> None:
+    """A method with an invalid argument raises an error with its name and value."""
     ask(SHIPPED[name], method, GOOD[method])
 
     for value in NONSENSE[parameter]:
@@ -194,7 +194,7 @@ def test_nonsense_is_refused(name: str, method: str, parameter: str) -> None:
 
 @each_policy
 def test_an_error_of_the_other_kind(name: str) -> None:
-    """An answer is no aborted request, and an aborted request is no answer."""
+    """An error response is refused as an aborted request, and vice versa."""
     for method, error in (
         ("on_request_aborted", cassandra.Overloaded()),
         ("on_error_response", cassandra.ClosedConnection()),
@@ -218,14 +218,14 @@ def test_an_error_of_the_other_kind(name: str) -> None:
     ],
 )
 def test_by_name(name: str, expected: PolicyClass) -> None:
-    """A policy is found by its short name, and by the one that the driver's configuration has."""
+    """A policy class is found by its short name, and by its name in the driver's configuration."""
     assert expected is cassandra.policy_class(name)
     cassandra.require_policy(cassandra.policy_class(name)())
 
 
 @rows("name", ["", "Default", "fallthrough", None, 7, ["default"], cassandra.DefaultRetryPolicy])
 def test_an_unknown_name(name: object) -> None:
-    """The value and the choices are named."""
+    """An unknown policy name raises an error with the value and the choices."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.policy_class(name)  # type: ignore[arg-type]
 

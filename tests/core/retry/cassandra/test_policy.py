@@ -1,4 +1,4 @@
-"""The door to a policy: the right question for each error, and no answer but a verdict."""
+"""Calls of a policy: one method for each error, and only verdicts as results."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ QUESTIONS += [
 
 
 @rows(("error", "method", "asked"), QUESTIONS)
-def test_each_error_has_its_question(error: cassandra.CassandraError, method: str, asked: dict[str, object]) -> None:
-    """One method is called, once, with what the error tells and the count; what it answers or raises comes out as it is."""
+def test_each_error_calls_its_method(error: cassandra.CassandraError, method: str, asked: dict[str, object]) -> None:
+    """Each error calls one method with its details and the count, and the result or exception is returned unchanged."""
     policy, mistake = (
         Always(RetryVerdict(cassandra.RetryDecision.RETRY_SAME, cassandra.ConsistencyLevel.TWO)),
         ZeroDivisionError(method),
@@ -55,7 +55,7 @@ def test_each_error_has_its_question(error: cassandra.CassandraError, method: st
 
 
 def test_every_method_has_an_error() -> None:
-    """No method of a policy is left that nothing asks."""
+    """Each method of a policy is called for at least one error."""
     assert set(METHODS) == {method for _, method, _ in QUESTIONS}
     assert set(METHODS) == {name for name in vars(cassandra.RetryPolicy) if name.startswith("on_")}
 
@@ -72,8 +72,8 @@ def test_every_method_has_an_error() -> None:
         RetryVerdict,
     ],
 )
-def test_an_answer_that_is_no_verdict(answer: object) -> None:
-    """The policy's class, the method and the value are named, and what to answer instead."""
+def test_a_result_that_is_not_a_verdict(answer: object) -> None:
+    """A result that is not a verdict raises TypeError with the class, the method, the value and the expected type."""
     with pytest.raises(TypeError) as caught:
         cassandra.verdict_on(Always(answer), READ, retry_count=0)
 
@@ -81,8 +81,8 @@ def test_an_answer_that_is_no_verdict(answer: object) -> None:
         assert fact in str(caught.value)
 
 
-def test_a_policy_that_would_have_to_be_awaited() -> None:
-    """A coroutine is closed, not left to complain of itself later."""
+def test_an_asynchronous_policy_is_refused() -> None:
+    """A coroutine as result raises TypeError, and is closed."""
 
     async def answer() -> RetryVerdict:
         return cassandra.RETRY_NEXT
@@ -106,8 +106,8 @@ def test_a_policy_that_would_have_to_be_awaited() -> None:
         None,
     ],
 )
-def test_what_no_policy_decides(error: Any) -> None:
-    """An error that was never a policy's to decide is refused, and the policy hears nothing of it."""
+def test_other_errors_do_not_reach_the_policy(error: Any) -> None:
+    """An error that is not for a policy to decide is refused without a call of the policy."""
     policy = Always(cassandra.RETRY_NEXT)
     with pytest.raises(ArgumentError) as caught:
         cassandra.verdict_on(policy, error, retry_count=0)
@@ -118,8 +118,8 @@ def test_what_no_policy_decides(error: Any) -> None:
 
 
 @rows("retry_count", [-1, True, 0.0, None, "0"])
-def test_no_retry_count(retry_count: Any) -> None:
-    """What is no count is refused before a policy of one's own has to deal with it."""
+def test_an_invalid_retry_count(retry_count: Any) -> None:
+    """An invalid retry count is refused without a call of the policy."""
     policy = Always(cassandra.RETRY_NEXT)
     with pytest.raises(ArgumentError, match=f"^retry_count={retry_count!r} must be an integer of at least 0"):
         cassandra.verdict_on(policy, READ, retry_count=retry_count)
@@ -128,11 +128,11 @@ def test_no_retry_count(retry_count: Any) -> None:
 
 
 class Foreign(cassandra.CoordinatorError):
-    """An error response of an embedder's own."""
+    """Custom error response."""
 
 
-def test_an_error_of_an_embedders_own() -> None:
-    """A subclass of an error is asked about as the error is."""
+def test_a_subclass_of_an_error() -> None:
+    """A subclass of an error calls the method of its base class."""
     policy = Always(cassandra.RETHROW)
 
     cassandra.verdict_on(policy, Foreign(), retry_count=0)
@@ -141,15 +141,15 @@ def test_an_error_of_an_embedders_own() -> None:
 
 
 class Awaits(Always):
-    """A policy with an ``async def``."""
+    """Policy with an ``async def``."""
 
     async def on_unavailable(self, **asked: object) -> RetryVerdict:  # type: ignore[override]
-        """Answer too late."""
+        """Return a verdict, asynchronously."""
         return cassandra.RETHROW
 
 
 class Lacks:
-    """A policy that somebody has not finished."""
+    """Policy without all methods."""
 
     on_read_timeout = on_write_timeout = Always(cassandra.RETHROW).on_read_timeout
     on_unavailable = None
@@ -165,8 +165,8 @@ class Lacks:
         (cassandra.DefaultRetryPolicy, "is a class; make one: DefaultRetryPolicy()"),
     ],
 )
-def test_what_is_no_policy(policy: Any, message: str) -> None:
-    """It is told before the first failure: what is missing, and what a policy has; nothing has to be inherited."""
+def test_an_invalid_policy(policy: Any, message: str) -> None:
+    """An object that lacks a method, or has an async one, is refused; a policy need not inherit from anything."""
     cassandra.require_policy(Always(cassandra.RETHROW))
     with pytest.raises(ArgumentError) as caught:
         cassandra.require_policy(policy)

@@ -1,4 +1,4 @@
-"""What a policy may answer."""
+"""Verdicts of a policy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triclinium_core.retry import cassandra
 
 
 def test_the_four_decisions() -> None:
-    """Four, as on the driver's page; two of them send the request again, and each has a verdict that changes nothing."""
+    """The four decisions are the driver's; two of them retry, and each has a verdict without a new level."""
     assert ["RETRY_SAME", "RETRY_NEXT", "RETHROW", "IGNORE"] == [decision.value for decision in cassandra.RetryDecision]
     assert ["RETRY_SAME", "RETRY_NEXT"] == [decision.name for decision in cassandra.RetryDecision if decision.retries]
     assert [cassandra.RetryVerdict(decision) for decision in cassandra.RetryDecision] == [
@@ -26,7 +26,7 @@ def test_the_four_decisions() -> None:
 @rows("level", cassandra.ConsistencyLevel)
 @rows("decision", cassandra.RetryDecision)
 def test_a_level_goes_with_a_retry(decision: cassandra.RetryDecision, level: cassandra.ConsistencyLevel) -> None:
-    """Only what is sent again can be sent at another level."""
+    """Only a verdict to retry may have a consistency level."""
     if decision.retries:
         assert level is cassandra.RetryVerdict(decision, level).consistency
         return
@@ -38,8 +38,8 @@ def test_a_level_goes_with_a_retry(decision: cassandra.RetryDecision, level: cas
 
 
 @rows("decision", [None, "RETRY_SAME", "retry", 1, True, cassandra.RETRY_SAME])
-def test_no_decision(decision: Any) -> None:
-    """A verdict that says nothing that can be done is refused, and the four are named."""
+def test_an_invalid_decision(decision: Any) -> None:
+    """An invalid decision raises an error with the four valid ones."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.RetryVerdict(decision)
 
@@ -49,8 +49,8 @@ def test_no_decision(decision: Any) -> None:
 
 
 @rows("consistency", ["ONE", 1, 0, False])
-def test_no_level(consistency: Any) -> None:
-    """A level is a ConsistencyLevel, not its name or its code."""
+def test_an_invalid_level(consistency: Any) -> None:
+    """A consistency level other than a ConsistencyLevel is refused."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.RetryVerdict(cassandra.RetryDecision.RETRY_SAME, consistency)
 

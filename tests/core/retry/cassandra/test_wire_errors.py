@@ -1,4 +1,4 @@
-"""An ERROR frame becomes the error that it stands for, and nothing that the node said is lost."""
+"""Conversion of an ERROR frame to an exception, without loss of information."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ CASES: Mapping[int, tuple[type[errors.CoordinatorError], Mapping[str, object], M
 
 @rows("code", sorted(errors.CODES))
 def test_every_code(code: int) -> None:
-    """The class is that of the code, with its figures, its code and the words of the node, which the text has too."""
+    """Each code becomes its exception class, with the code, the fields and the message of the node."""
     kind, fields, expected = CASES.get(code, (errors.CODES[code], {}, {}))
     error = cassandra.from_wire(code, SAID, fields)
 
@@ -82,8 +82,8 @@ def test_every_code(code: int) -> None:
 
 
 @rows("code", sorted(errors.CODES))
-def test_survives(code: int) -> None:
-    """A copy elsewhere has all of it."""
+def test_pickles_are_complete(code: int) -> None:
+    """A pickled copy has the class, the text and all attributes."""
     error = cassandra.from_wire(code, SAID, CASES.get(code, (None, {}, {}))[1])
     twin = pickle.loads(pickle.dumps(error))  # noqa: S301
 
@@ -91,8 +91,8 @@ def test_survives(code: int) -> None:
 
 
 @rows("code", sorted(cassandra.FIELDS))
-def test_a_field_that_is_missing(code: int) -> None:
-    """A driver that left one out is told which, unless a version of the protocol does not have it."""
+def test_a_missing_field(code: int) -> None:
+    """A missing field raises an error with its name, unless some protocol version lacks the field."""
     fields = CASES[code][1]
     for name in fields:
         rest = {other: value for other, value in fields.items() if other != name}
@@ -119,8 +119,8 @@ def test_a_field_that_is_missing(code: int) -> None:
         (0x2500, "statement_id", "id"),
     ],
 )
-def test_what_the_protocol_does_not_know(code: int, field: str, value: object) -> None:
-    """It is kept in a plain error, about which nobody guesses: the caller gets it and nothing is sent again."""
+def test_an_invalid_field(code: int, field: str, value: object) -> None:
+    """An invalid field gives a plain error, which the machine raises as a ProtocolError without a retry."""
     fields = {**CASES[code][1], field: value}
     error = cassandra.from_wire(code, SAID, fields)
     machine = cassandra.RequestMachine(
@@ -141,8 +141,8 @@ def test_what_the_protocol_does_not_know(code: int, field: str, value: object) -
     st.text(),
     st.dictionaries(st.text(), st.integers() | st.text()),
 )
-def test_a_code_that_nobody_knows(code: int, message: str, fields: Mapping[str, object]) -> None:
-    """Code, words and fields are kept in a plain error."""
+def test_an_unknown_code(code: int, message: str, fields: Mapping[str, object]) -> None:
+    """An unknown code gives a plain error with the code, the message and the fields."""
     error = cassandra.from_wire(code, message, fields)
 
     assert (errors.CoordinatorError, code, message, fields) == (type(error), error.code, error.message, error.fields)
@@ -158,8 +158,8 @@ def test_a_code_that_nobody_knows(code: int, message: str, fields: Mapping[str, 
         ("fields", (0, SAID, ["no"])),
     ],
 )
-def test_misuse(parameter: str, arguments: Any) -> None:
-    """What no frame can hold is refused by name."""
+def test_invalid_arguments(parameter: str, arguments: Any) -> None:
+    """An argument that no frame can contain raises an error that names it."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.from_wire(*arguments)
 
@@ -167,7 +167,7 @@ def test_misuse(parameter: str, arguments: Any) -> None:
 
 
 def test_the_text_of_a_failure() -> None:
-    """It tells the figures, three of the replicas that failed, and what the node says."""
+    """The text has the numbers, three of the failed replicas, and the message of the node."""
     reasons = {f"10.0.0.{n}": 1 for n in range(1, 6)}
     text = str(cassandra.from_wire(0x1300, SAID, {**OF_REPLICAS, "reasons": reasons, "data_present": 0}))
 

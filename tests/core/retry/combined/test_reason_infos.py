@@ -1,4 +1,4 @@
-"""What each retry reason says to a token strategy."""
+"""The error information that a token strategy gets for each retry reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEDULE = {"strategy": "constant", "interval": 40, "after": 300, "max-duration"
 
 
 def request(*, idempotent: bool = False, attempts: int = 0, since: float = 0.0, schedule: bool = False) -> RetryRequest:
-    """Return a request that has failed."""
+    """Return a failed request."""
     entry = {"name": "LATER", "desc": "", "attrs": ["auto-retry"], **({"retry": SCHEDULE} if schedule else {})}
     return RetryRequest(
         service=Service.KV,
@@ -29,26 +29,26 @@ def request(*, idempotent: bool = False, attempts: int = 0, since: float = 0.0, 
 
 
 def test_each_reason_has_one_row() -> None:
-    """In the order of the RFC's table, so that a reader can lay the one beside the other."""
+    """Each retry reason has one row with an explanation, in the order of the RFC's table."""
     assert list(RetryReason) == list(REASON_INFOS)
     assert all(row.because for row in REASON_INFOS.values())
 
 
 @pytest.mark.parametrize("rows", [ROWS[:-1], [*ROWS, ROWS[0]]])
-def test_a_row_that_is_missing_or_stands_twice_fails_at_import(rows: list[object]) -> None:
-    """So that a new reason cannot be forgotten."""
+def test_a_missing_or_duplicate_row_fails(rows: list[object]) -> None:
+    """A table with a missing or a duplicate row raises an error."""
     with pytest.raises(ValueError, match="row"):
         _complete(rows)  # type: ignore[arg-type]
 
 
-def test_the_terminal_reasons_and_no_others_are_never_retried() -> None:
-    """They are the same five that the default strategy does not wait for."""
+def test_only_terminal_reasons_are_never_retried() -> None:
+    """The reasons that are not retry-safe are the terminal errors of the default strategy."""
     assert set(TERMINAL_ERRORS) == {reason for reason, row in REASON_INFOS.items() if not row.is_retry_safe}
 
 
 @pytest.mark.parametrize("reason", RetryReason)
-def test_what_may_have_been_applied_is_safe_only_if_it_may_be_twice(reason: RetryReason) -> None:
-    """Whatever its row says."""
+def test_possibly_applied_requests_need_idempotency(reason: RetryReason) -> None:
+    """A reason that may follow a sent request is retry-safe only for an idempotent request."""
     safe = REASON_INFOS[reason].is_retry_safe
 
     assert describe(request(idempotent=True), reason).info.is_retry_safe is safe
@@ -59,25 +59,25 @@ def test_what_may_have_been_applied_is_safe_only_if_it_may_be_twice(reason: Retr
     ("attempts", "since", "safe", "delay", "within"),
     [(0, 0.0, True, 0.3, 1.0), (1, 0.3, True, 0.04, 0.7), (5, 1.0, False, None, None)],
 )
-def test_the_schedule_of_an_error_map_is_what_the_server_asks_for(
+def test_the_error_map_schedule_sets_the_delay(
     attempts: int, since: float, safe: bool, delay: float | None, within: float | None
 ) -> None:
-    """First ``after``, then ``interval``, within ``max-duration``; when that is over there is no retry."""
+    """The delay is ``after`` first, then ``interval``; after ``max-duration`` no retry is safe."""
     told = describe(request(attempts=attempts, since=since, schedule=True), RetryReason.KV_ERROR_MAP_RETRY_INDICATED)
 
     assert (safe, delay) == (told.info.is_retry_safe, told.info.retry_after)
     assert told.within == (pytest.approx(within) if within is not None else None)
 
 
-def test_an_entry_without_a_schedule_asks_for_nothing() -> None:
-    """The strategy's own backoff is what is waited for then."""
+def test_an_entry_without_a_schedule_sets_no_delay() -> None:
+    """Without a schedule in the error map there is no ``retry_after``, so the strategy's backoff applies."""
     told = describe(request(), RetryReason.KV_ERROR_MAP_RETRY_INDICATED)
 
     assert (True, None) == (told.info.is_retry_safe, told.info.retry_after)
 
 
-def test_the_error_says_what_any_strategy_reads_and_what_only_ours_know() -> None:
-    """The four attributes of Smithy's errors, and the reason and the request beside them."""
+def test_the_error_has_the_request_and_reason() -> None:
+    """The error has the attributes of Smithy's errors, and in addition the reason and the request."""
     asked = request()
     info = describe(asked, RetryReason.KV_TEMPORARY_FAILURE).info
     error = FailedAttemptError(asked, RetryReason.KV_TEMPORARY_FAILURE, info)

@@ -1,4 +1,4 @@
-"""What may decide about requests, and what is refused before any of them is made."""
+"""Acceptance of strategies: Couchbase and token strategies pass, other objects are refused before any request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOKENS = StandardRetryStrategy(rng=Fixed())
 
 
 class Both(BestEffortRetryStrategy, TokenBook):
-    """Has the methods of both shapes."""
+    """Strategy with the methods of both kinds."""
 
 
 @pytest.mark.parametrize(
@@ -31,15 +31,15 @@ class Both(BestEffortRetryStrategy, TokenBook):
     ],
 )
 def test_strategies_of_both_shapes_pass(strategy: Any, lends: bool) -> None:
-    """Those of Couchbase and those with tokens; what has both counts as Couchbase's."""
+    """Couchbase and token strategies pass; a strategy with the methods of both counts as Couchbase's."""
     require_strategy(strategy)
 
     assert lends is isinstance(decider_of(strategy), TokenLender)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, BestEffortRetryStrategy, StandardRetryStrategy, TokenScope, object()])
-def test_anything_else_is_refused_by_the_name_of_the_parameter(wrong: Any) -> None:
-    """A class in the place of an object too."""
+def test_other_objects_are_refused_by_parameter_name(wrong: Any) -> None:
+    """Any other object, or a strategy class, is refused with the name of the parameter."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         require_strategy(wrong, "otherwise")
 
@@ -47,22 +47,22 @@ def test_anything_else_is_refused_by_the_name_of_the_parameter(wrong: Any) -> No
 
 
 @pytest.mark.parametrize(("strategy", "scope"), [(BestEffortRetryStrategy(), "s"), (TOKENS, None), (TOKENS, 5)])
-def test_a_scope_has_a_name_and_a_token_strategy(strategy: Any, scope: Any) -> None:
-    """Couchbase's strategies have no tokens, so there is no scope of theirs."""
+def test_a_scope_needs_a_name_and_token_strategy(strategy: Any, scope: Any) -> None:
+    """A token scope without a name, or around a Couchbase strategy, is refused."""
     with pytest.raises(errors.InvalidArgumentException):
         TokenScope(strategy, scope)
 
 
 class Unbound:
-    """Stands for a strategy, as a proxy does that nothing was put behind yet."""
+    """Proxy for a strategy, with no strategy behind it yet."""
 
     def __getattr__(self, name: str) -> object:
-        """Find nothing."""
+        """Raise an error."""
         raise RuntimeError("nothing is bound")
 
 
-def test_a_stand_in_that_stands_for_nothing_is_refused() -> None:
-    """Its own error is the cause; it must not strike where the machine asks."""
+def test_an_unbound_proxy_is_refused() -> None:
+    """A proxy whose attributes raise is refused, with its error as the cause."""
     with pytest.raises(errors.InvalidArgumentException, match="RuntimeError") as caught:
         require_strategy(Unbound())
 

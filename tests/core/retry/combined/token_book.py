@@ -1,4 +1,4 @@
-"""A token strategy that writes down what becomes of each of its tokens, and accepts none twice."""
+"""A token strategy that records the end of each of its tokens, and accepts none twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triclinium_core.retry.smithy import RetryError, RetryToken
 
 @dataclass(eq=False)
 class BookedToken:
-    """One token, and how it ended."""
+    """One token and its end."""
 
     token_scope: str | None
     retry_count: int = 0
@@ -20,16 +20,16 @@ class BookedToken:
 
 @dataclass(eq=False)
 class TokenBook:
-    """Permits so many retries in all, each after ``delay`` seconds; a success gives back what its last attempt took."""
+    """Token strategy that permits ``retries`` retries, each after ``delay`` seconds; success restores one retry."""
 
     retries: int = 1_000_000
     delay: float = 0.01
     first_delay: float = 0.0
     tokens: list[BookedToken] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
-    """What it was shown."""
+    """Errors that the strategy received."""
     raises: Exception | None = None
-    """What it raises in place of an answer to a success."""
+    """Exception that ``record_success`` raises; None for none."""
 
     def __post_init__(self) -> None:
         self.left = self.retries
@@ -49,20 +49,20 @@ class TokenBook:
         return self._new(BookedToken(scope, token_to_renew.retry_count + 1, self.delay))
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Take a token back, and what it cost."""
+        """Accept a token and restore its retry."""
         self._end(token, "recorded")
         self.left += bool(token.retry_count)
         if self.raises is not None:
             raise self.raises
 
     def abandon(self, *, token: RetryToken) -> None:
-        """Take back what will not be used."""
+        """Accept an unused token and restore its retry."""
         self._end(token, "abandoned")
         self.left += bool(token.retry_count)
 
     @property
     def ends(self) -> list[str | None]:
-        """How each token ended, in the order in which they were handed out; None for those that nobody brought back."""
+        """The end of each token, in the order of creation; None for a token still in use."""
         return [token.end for token in self.tokens]
 
     def _new(self, token: BookedToken) -> BookedToken:
@@ -70,7 +70,7 @@ class TokenBook:
         return token
 
     def _end(self, token: RetryToken, end: str) -> str | None:
-        """Write down how a token ended, and return its scope."""
+        """Record the end of a token, and return its scope."""
         assert isinstance(token, BookedToken)
         assert token.end is None, f"{token} is {end} after it ended"
         assert token in self.tokens
@@ -79,7 +79,7 @@ class TokenBook:
 
 
 class AwaitedBook:
-    """The same in the shape that is awaited; it thinks before and after each answer."""
+    """Asynchronous form of a token book, which awaits ``think`` in each call."""
 
     def __init__(self, book: TokenBook, think: Callable[[], Awaitable[object]]) -> None:
         self._book = book
@@ -87,16 +87,16 @@ class AwaitedBook:
         self.abandon = book.abandon
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> BookedToken:
-        """Think, and answer."""
+        """Await ``think``, then return a token."""
         await self._think()
         return self._book.acquire_initial_retry_token(token_scope=token_scope)
 
     async def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> BookedToken:
-        """Think, and answer."""
+        """Await ``think``, then return the next token."""
         await self._think()
         return self._book.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """Write it down, and think."""
+        """Accept a token, then await ``think``."""
         self._book.record_success(token=token)
         await self._think()

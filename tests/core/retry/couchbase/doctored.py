@@ -1,4 +1,4 @@
-"""Imports a module a second time with its source changed, to show what a mistake in one of its tables does."""
+"""Import of a module with changed source, to show the effect of a mistake in one of its tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _Doctored(SourceLoader):
         self._source = source
 
     def get_filename(self, fullname: str) -> str:
-        """Return the place that tracebacks show."""
+        """Return the path for tracebacks."""
         return self._path
 
     def get_data(self, path: str | bytes) -> bytes:
@@ -22,15 +22,15 @@ class _Doctored(SourceLoader):
         return self._source.encode("utf-8")
 
     def path_stats(self, path: str | bytes) -> dict[str, float]:
-        """Say that nothing is known of the file, so that no byte code is kept."""
+        """Raise OSError, so that no bytecode is cached."""
         raise OSError
 
 
 def import_with(module: ModuleType, old: str, new: str) -> ModuleType:
-    """Return ``module`` imported anew, with the one ``old`` in its source replaced; the imported one is untouched.
+    """Import ``module`` again with ``old`` replaced in its source, and return the copy; ``module`` stays unchanged.
 
     Raises:
-        Exception: whatever the import of the changed source raises.
+        Exception: the import of the changed source fails.
     """
     source = inspect.getsource(module)
     assert 1 == source.count(old), f"{old!r} stands {source.count(old)} times in {module.__name__}"

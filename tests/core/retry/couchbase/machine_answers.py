@@ -1,4 +1,4 @@
-"""Events that several tests of the retry machine share."""
+"""Names that the tests of the retry machine share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests, strategies and randomness that the tests of retrying share."""
+"""Requests, strategies and randomness that the tests of retries share."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ NODE = "10.0.0.1:11210"
 
 
 class Says:
-    """A strategy that always gives the same answer, of whatever type, and remembers what it was asked."""
+    """Strategy that always returns the same value, of any type, and records its calls."""
 
     def __init__(self, answer: object) -> None:
         self.answer = answer
         self.asked: list[tuple[couchbase.RetryRequest, couchbase.RetryReason]] = []
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
-        """Return the answer, which may be no RetryAction at all."""
+        """Return the value, which may not be a RetryAction."""
         self.asked.append((request, reason))
         answer: Any = self.answer
         return answer  # type: ignore[no-any-return]
 
 
 class Raises:
-    """A strategy that raises."""
+    """Strategy that raises."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -39,21 +39,21 @@ class Raises:
 
 
 class Awaits:
-    """An asynchronous strategy; the tests play the driver that awaits it."""
+    """Asynchronous strategy; the tests await it in place of the driver."""
 
     async def retry_after(
         self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /
     ) -> couchbase.RetryAction:
-        """Return a retry at once."""
+        """Return a retry without a delay."""
         return couchbase.RetryAction.after(0.0)
 
 
 class Refusal(errors.CouchbaseException):
-    """An exception of the application's own, built as all our errors are."""
+    """Custom exception of an application, with the constructor of CouchbaseException."""
 
 
 class Unbuildable(errors.CouchbaseException):
-    """An exception of the application's own that does not take what all our errors take."""
+    """Custom exception of an application whose constructor takes no arguments."""
 
     def __init__(self) -> None:
         super().__init__("unbuildable")
@@ -69,7 +69,7 @@ def retry_request(
     entry: couchbase.ErrorMapEntry | None = None,
     rng: Fixed | None = None,
 ) -> couchbase.RetryRequest:
-    """Return what a strategy sees of a request."""
+    """Return a request in the form that a strategy gets."""
     return couchbase.RetryRequest(
         service=couchbase.Service.KV,
         operation="get" if idempotent else "upsert",
@@ -86,12 +86,12 @@ def retry_request(
 def map_entry(
     *attributes: str, retry: Mapping[str, object] | None = None, name: str = "NEWS"
 ) -> couchbase.ErrorMapEntry:
-    """Return what a node's map says of a status, from decoded JSON."""
+    """Return an entry of an error map, parsed from decoded JSON."""
     return couchbase.parse_entry({"name": name, "desc": "Something new.", "attrs": list(attributes), "retry": retry})
 
 
 def map_store(entries: Mapping[int, couchbase.ErrorMapEntry], node: str = NODE) -> couchbase.ErrorMapStore:
-    """Return a store with the map of one node."""
+    """Return a store with the error map of one node."""
     store = couchbase.ErrorMapStore()
     store.load(node, couchbase.ErrorMap(2, 1, dict(entries)))
     return store
@@ -134,18 +134,18 @@ def machine_of(
 
 
 def answer(status: int, node: str | None = NODE) -> couchbase.ResponseReceived:
-    """Return a KV answer."""
+    """Return the event of a KV response."""
     return couchbase.ResponseReceived(couchbase.KvResponse(status, node))
 
 
 def hear(
     machine: couchbase.RetryMachine, event: couchbase.RequestEvent, now: float = 100.0
 ) -> list[couchbase.RequestAction]:
-    """Feed one event; without an instant at the submission."""
+    """Pass one event to the machine, by default at the time of submission, and return its actions."""
     return list(machine.handle(event, now))
 
 
 def error_of(actions: Iterable[couchbase.RequestAction]) -> errors.CouchbaseException:
-    """Return the error that the one Fail among ``actions`` carries."""
+    """Return the error of the one Fail among ``actions``."""
     (error,) = [action.error for action in actions if isinstance(action, couchbase.Fail)]
     return error

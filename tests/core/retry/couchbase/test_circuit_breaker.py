@@ -1,4 +1,4 @@
-"""The circuit breaker: its numbers, its three states, and every event in each of them."""
+"""The circuit breaker: its numbers, its three states, and every event in each state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPENED_AT = 100.0
 
 
 def breaker_with(answered: int, timed_out: int, now: float = OPENED_AT, **options: float) -> CircuitBreaker:
-    """Return a breaker that heard of operations, those that timed out last."""
+    """Return a breaker after operations with a response and then operations that timed out."""
     breaker = CircuitBreaker(CircuitBreakerOptions(**options))  # type: ignore[arg-type]
     for event, times in ((E.OPERATION_ANSWERED, answered), (E.OPERATION_TIMED_OUT, timed_out)):
         for _ in range(times):
@@ -30,7 +30,7 @@ def breaker_with(answered: int, timed_out: int, now: float = OPENED_AT, **option
 
 
 def in_state(state: couchbase.BreakerState) -> CircuitBreaker:
-    """Return a breaker in a state, opened, where it was, at ``OPENED_AT``."""
+    """Return a breaker in a state; if it has opened, at ``OPENED_AT``."""
     if state is S.CLOSED:
         return breaker_with(19, 0)
     breaker = breaker_with(10, 10)
@@ -39,8 +39,8 @@ def in_state(state: couchbase.BreakerState) -> CircuitBreaker:
     return breaker
 
 
-def test_the_numbers() -> None:
-    """20 operations, 50 %, 5 s of sleep, a window of 60 s; on by default (decision C33)."""
+def test_the_default_options() -> None:
+    """The breaker is enabled by default: 20 operations, 50 %, sleep window 5 s, rolling window 60 s (decision C33)."""
     assert (
         CircuitBreakerOptions(
             enabled=True,
@@ -72,7 +72,7 @@ def test_the_numbers() -> None:
     ],
 )
 def test_thresholds(answered: int, timed_out: int, expected: couchbase.BreakerState) -> None:
-    """It opens with at least 20 operations of which at least half timed out."""
+    """The breaker opens after at least 20 operations of which at least half timed out."""
     breaker = breaker_with(answered, timed_out)
 
     assert expected is breaker.state
@@ -82,8 +82,8 @@ def test_thresholds(answered: int, timed_out: int, expected: couchbase.BreakerSt
     assert couchbase.BreakerStatistics(expected, answered + timed_out, timed_out, opened_at) == breaker.statistics()
 
 
-def test_an_answer_never_opens() -> None:
-    """The threshold is looked at when an operation timed out, not when the volume is reached by an answer."""
+def test_a_response_never_opens() -> None:
+    """A response never opens the breaker, even if it completes the volume."""
     breaker = breaker_with(0, 19)
     breaker.handle(E.OPERATION_ANSWERED, OPENED_AT)
 
@@ -108,7 +108,7 @@ def test_an_answer_never_opens() -> None:
 def test_other_thresholds(
     volume: float, percentage: float, answered: int, timed_out: int, expected: couchbase.BreakerState
 ) -> None:
-    """The numbers can be chosen."""
+    """The breaker uses the thresholds of its options."""
     breaker = breaker_with(answered, timed_out, volume_threshold=volume, error_threshold_percentage=percentage)
 
     assert expected is breaker.state
@@ -116,7 +116,7 @@ def test_other_thresholds(
 
 @rows(("later", "counted"), [(59.999, 20), (60.0, 1), (1000.0, 1)])
 def test_the_window_is_fixed(later: float, counted: int) -> None:
-    """What was counted is forgotten 60 s after the first operation of the window, not earlier."""
+    """The counts are reset 60 s after the first operation of the window."""
     breaker = breaker_with(10, 9)
     breaker.handle(E.OPERATION_TIMED_OUT, OPENED_AT + later)
 
@@ -125,7 +125,7 @@ def test_the_window_is_fixed(later: float, counted: int) -> None:
 
 
 def test_the_window_does_not_slide() -> None:
-    """It starts with its first operation and is not prolonged by later ones."""
+    """Later operations do not prolong the window."""
     breaker = breaker_with(1, 0)
     for later in (59.0, 61.0, 120.0):
         breaker.handle(E.OPERATION_ANSWERED, OPENED_AT + later)
@@ -134,7 +134,7 @@ def test_the_window_does_not_slide() -> None:
 
 
 def test_the_canary() -> None:
-    """After 5 s one canary is sent; until it is settled no operation passes; an answer closes."""
+    """After 5 s one canary is sent; no operation passes until a response to it closes the breaker."""
     breaker = in_state(S.OPEN)
 
     assert not breaker.handle(E.TIME_PASSED, OPENED_AT + 4.999)
@@ -150,7 +150,7 @@ def test_the_canary() -> None:
 
 
 def test_a_silent_canary() -> None:
-    """It opens again, for another 5 s from then."""
+    """A canary that times out opens the breaker again for 5 s."""
     breaker = in_state(S.HALF_OPEN)
 
     assert not breaker.handle(E.CANARY_TIMED_OUT, OPENED_AT + 10.0)
@@ -166,8 +166,8 @@ def test_a_silent_canary() -> None:
         *itertools.product((S.CLOSED, S.OPEN), (E.CANARY_ANSWERED, E.CANARY_TIMED_OUT)),
     ],
 )
-def test_stragglers_are_not_counted(state: couchbase.BreakerState, event: couchbase.BreakerEvent) -> None:
-    """Operations from before it opened, and canaries that nobody waits for any more, change nothing."""
+def test_late_events_are_not_counted(state: couchbase.BreakerState, event: couchbase.BreakerEvent) -> None:
+    """Late events of operations and canaries from an earlier state change nothing."""
     breaker = in_state(state)
     before = (breaker.statistics(), breaker.wakeup)
 
@@ -177,7 +177,7 @@ def test_stragglers_are_not_counted(state: couchbase.BreakerState, event: couchb
 
 @rows("state", couchbase.BreakerState)
 def test_a_reconnect_resets(state: couchbase.BreakerState) -> None:
-    """A new connection starts with nothing counted."""
+    """A new connection closes the breaker and resets its counts."""
     breaker = in_state(state)
 
     assert not breaker.handle(E.RECONNECTED, OPENED_AT + 1.0)
@@ -187,7 +187,7 @@ def test_a_reconnect_resets(state: couchbase.BreakerState) -> None:
 
 @rows(("state", "event"), list(itertools.product(couchbase.BreakerState, couchbase.BreakerEvent)))
 def test_all_pairs(state: couchbase.BreakerState, event: couchbase.BreakerEvent) -> None:
-    """Every event in every state leads to the state that the table names, or changes none."""
+    """Every event in every state leads to the state of the table, or changes nothing."""
     reached: set[couchbase.BreakerState] = set()
     for counted, later in itertools.product((0, 18, 19), (0.0, 5.0)):
         breaker = in_state(state)
@@ -201,7 +201,7 @@ def test_all_pairs(state: couchbase.BreakerState, event: couchbase.BreakerEvent)
 
 
 def test_disabled() -> None:
-    """A breaker that is switched off hears everything and does nothing."""
+    """A disabled breaker ignores all events."""
     breaker = CircuitBreaker(CircuitBreakerOptions(enabled=False, volume_threshold=1, sleep_window=0.0))
     canaries = [breaker.handle(event, 0.0) for event in itertools.chain(*[couchbase.BreakerEvent] * 30)]
 
@@ -221,7 +221,7 @@ def test_disabled() -> None:
     ],
 )
 def test_options_out_of_range(name: str, values: list[Any]) -> None:
-    """The text names the option and the value; a volume of none would open on nothing."""
+    """An invalid option raises an error with its name and value."""
     for value in values:
         with pytest.raises(errors.InvalidArgumentException, match=f"^{name}={value!r} ") as caught:
             CircuitBreakerOptions(**{name: value})
@@ -229,8 +229,8 @@ def test_options_out_of_range(name: str, values: list[Any]) -> None:
         assert name == caught.value.parameter
 
 
-def test_the_least_options() -> None:
-    """Every number may be the least of its range."""
+def test_the_minimum_options() -> None:
+    """Every option may be the minimum of its range."""
     options = CircuitBreakerOptions(
         volume_threshold=1, error_threshold_percentage=0, sleep_window=0, rolling_window=0, canary_timeout=0
     )
@@ -252,7 +252,7 @@ steps = st.lists(
 
 @given(steps, st.integers(1, 4), st.sampled_from([0.0, 50.0, 100.0]))
 def test_any_history(history: list[tuple[couchbase.BreakerEvent, float]], volume: int, percentage: float) -> None:
-    """One canary for each time it is half open; closed is the only state that lets operations pass; nothing is stuck."""
+    """Each half-open phase has one canary, operations pass only if closed, and the breaker can always close again."""
     breaker = CircuitBreaker(CircuitBreakerOptions(volume_threshold=volume, error_threshold_percentage=percentage))
     now = 0.0
     for event, step in history:

@@ -1,4 +1,4 @@
-"""The exceptions that end a request: their class, their words, and what they know."""
+"""The exceptions that end a request: their class, their text, and their context."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ RETRIED = ErrorContext(
 
 
 STORY = ["upsert 'airline_10': ", "[retried 3 times: FIRST, SECOND; ", "10.0.0.1:11210: reset]"]
-"""With what every message begins, and ends."""
+"""Beginning and end of every message."""
 
 
 def missing(facts: list[str], message: object) -> list[str]:
-    """Return the facts that a message does not tell."""
+    """Return the facts that the message lacks."""
     return [fact for fact in facts if fact not in str(message)]
 
 
@@ -44,12 +44,12 @@ def missing(facts: list[str], message: object) -> list[str]:
     ],
 )
 def test_subject(context: ErrorContext, expected: str) -> None:
-    """Every message begins with the operation and its key, the key quoted so that it stays one line."""
+    """Every message starts with the operation and its key, quoted so that it stays on one line."""
     assert expected == subject(context)
 
 
-def test_hints_are_for_what_has_a_next_step() -> None:
-    """Every reason, and every final answer, that the user can do something about has its hint."""
+def test_reasons_with_a_next_step_have_hints() -> None:
+    """Every reason and every final response on which the user can act has a hint."""
     assert {
         *(R.AUTHENTICATION_ERROR, R.TLS_ERROR, R.BUCKET_ACCESS_ERROR, R.SCOPE_NOT_FOUND, R.COLLECTION_NOT_FOUND),
         *(R.KV_LOCKED, R.SOCKET_CLOSED_WHILE_IN_FLIGHT, R.NODE_NOT_AVAILABLE, R.SERVICE_NOT_AVAILABLE),
@@ -73,7 +73,7 @@ def test_hints_are_for_what_has_a_next_step() -> None:
     ],
 )
 def test_timeout(ambiguous: bool, last_reason: RetryReason | None, facts: list[str]) -> None:
-    """What it was, whether it may have been applied, and the next step; a reason explains what was not applied only."""
+    """A timeout states its ambiguity and the next step; an unambiguous one states the last reason as well."""
     error = failures.timeout(RETRIED, ambiguous=ambiguous, last_reason=last_reason)
 
     assert (errors.AmbiguousTimeoutException if ambiguous else errors.UnambiguousTimeoutException) is type(error)
@@ -84,13 +84,13 @@ def test_timeout(ambiguous: bool, last_reason: RetryReason | None, facts: list[s
 
 @rows(("seconds", "words"), [(0.001, "0.001 s"), (75.0, "75 s"), (None, "its deadline")])
 def test_the_timeout_is_named(seconds: float | None, words: str) -> None:
-    """The seconds that were given, where they were limited."""
+    """The message has the timeout in seconds, if it is known."""
     assert words in str(failures.timeout(replace(RETRIED, timeout=seconds), ambiguous=False, last_reason=None))
 
 
 @rows("reason", RetryReason)
 def test_refused(reason: RetryReason) -> None:
-    """The words name what happened, the reason, and the next step where we know one; the context names the reason."""
+    """The message has the reason and the next step, and the context has the reason."""
     error = refused(None, reason, RETRIED)
 
     assert errors.RequestCanceledException is type(error)
@@ -99,8 +99,8 @@ def test_refused(reason: RetryReason) -> None:
     assert Refusal is type(refused(Refusal, reason, RETRIED))
 
 
-def test_a_read_is_not_told_to_look_after_its_write() -> None:
-    """A socket that closed under a read leaves no doubt, and "certainly not applied" is not contradicted."""
+def test_a_lost_read_has_no_write_hint() -> None:
+    """A read whose socket closed has no hint about a write."""
     read = replace(RETRIED, operation="get", idempotent=True)
     lost = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
 
@@ -109,7 +109,7 @@ def test_a_read_is_not_told_to_look_after_its_write() -> None:
 
 
 def test_refused_because_the_strategy_raised() -> None:
-    """The request fails with that exception as the cause, and says which reason was in question (decision C28)."""
+    """If the strategy raises, the request fails with the exception as cause, and states the reason (decision C28)."""
     cause = ZeroDivisionError("mine")
     error = refused(None, R.KV_LOCKED, RETRIED, cause)
 
@@ -136,8 +136,8 @@ def test_refused_because_the_strategy_raised() -> None:
         (ErrorContext(operation="get", last_dispatch_error="reset"), "[last dispatch error: reset]"),
     ],
 )
-def test_parts_of_the_story(context: ErrorContext, ending: str) -> None:
-    """What is not known is not told."""
+def test_unknown_facts_are_left_out(context: ErrorContext, ending: str) -> None:
+    """The message leaves out facts that the context does not have."""
     words = str(refused(None, R.UNKNOWN, context))
 
     assert words.endswith(ending)
@@ -162,7 +162,7 @@ KV_ANSWER = ErrorContext(operation="get", key="airline_10", status=0x01, status_
     ],
 )
 def test_surfaced(context: ErrorContext, facts: list[str]) -> None:
-    """A final answer is told by name and number, with what the map and the server say of it."""
+    """The message of a final response has the status's name and number, and the texts of map and server."""
     error = failures.surfaced(errors.DocumentNotFoundException, context)
 
     assert (errors.DocumentNotFoundException, context) == (type(error), error.context)
@@ -195,8 +195,8 @@ QUERY = ErrorContext(
         (replace(QUERY, service="views", operation="view_query", design_document="dd", view="v"), ["'dd/v': "]),
     ],
 )
-def test_what_a_service_said(context: ErrorContext, facts: list[str]) -> None:
-    """Operation, endpoint, code, text and the rest of what is known of the answer; the statement is the context's."""
+def test_the_message_of_a_service_error(context: ErrorContext, facts: list[str]) -> None:
+    """The message has the operation, endpoint, code and text, but not the statement."""
     reason = R.QUERY_PREPARED_STATEMENT_FAILURE
     for error in (
         failures.surfaced(errors.ParsingFailureException, context),
@@ -207,8 +207,8 @@ def test_what_a_service_said(context: ErrorContext, facts: list[str]) -> None:
         assert "secret" not in str(error)
 
 
-def test_what_the_server_permits() -> None:
-    """That a statement may be sent again is told to whoever may want to."""
+def test_the_server_permits_a_retry() -> None:
+    """The message states that the server permits a retry, if it does."""
     error = failures.surfaced(errors.DmlFailureException, replace(QUERY, server_permits_retry=True))
 
     assert [] == missing(["may be sent again", failures.HINTS_OF_SERVICES[errors.DmlFailureException]], error)
@@ -216,8 +216,8 @@ def test_what_the_server_permits() -> None:
 
 
 @rows("service", SERVICE_ERRORS)
-def test_every_answer_of_a_service_has_a_next_step(service: Service) -> None:
-    """Whatever a row of the tables raises tells what to do about it; the tables' timeout is one of the two that have words."""
+def test_every_service_error_has_a_hint(service: Service) -> None:
+    """Every exception of the service tables has a hint, including the two kinds of timeouts."""
     raised = {
         type(failures.surfaced(row.error, replace(QUERY, idempotent=idempotent)))
         for row in SERVICE_ERRORS[service]
@@ -239,10 +239,8 @@ def test_every_answer_of_a_service_has_a_next_step(service: Service) -> None:
         (410, None, None, None),
     ],
 )
-def test_what_to_do_about_an_answer_in_no_table(
-    status: int, body: str | None, text: str | None, step: str | None
-) -> None:
-    """A redirect is not followed, and that is said; what the service did not write is somebody else's."""
+def test_hints_for_responses_without_a_row(status: int, body: str | None, text: str | None, step: str | None) -> None:
+    """A redirect has the hint that it is not followed, and a foreign response that it is from another server."""
     context = replace(QUERY, error_code=None, http_status=status, body_start=body, error_message=text)
     said = str(failures.surfaced(errors.CouchbaseException, context))
 
@@ -252,7 +250,7 @@ def test_what_to_do_about_an_answer_in_no_table(
 
 
 def test_a_statement_that_ended_early_without_an_error() -> None:
-    """The service wrote the answer, so the next step is not to look for another server at the address."""
+    """A statement that ended without a reason has its own hint, and not the one for a foreign server."""
     context = replace(QUERY, error_code=None, http_status=200, error_message='{"status":"fatal"}')
     said = str(failures.surfaced(errors.DecodingFailureException, context))
 
@@ -267,13 +265,13 @@ ANSWERED = [
     (ErrorContext(status=0x86, status_name="TEMPORARY_FAILURE", status_text="busy"), ["[0x86]", "busy"]),
     (ErrorContext(status=0x86, server_context="out of memory"), ["[0x86]", "out of memory"]),
 ]
-"""Contexts of requests that were answered, and the facts of the newest answer."""
+"""Contexts of requests with a response, and the facts of the newest response."""
 
 
 @rows("ambiguous", [False, True])
 @rows(("context", "facts"), ANSWERED)
-def test_the_newest_answer_before_a_deadline(context: ErrorContext, facts: list[str], ambiguous: bool) -> None:
-    """A timeout after retries gives the newest answer and the number of retries, also if a later attempt is in flight."""
+def test_a_timeout_has_the_newest_response(context: ErrorContext, facts: list[str], ambiguous: bool) -> None:
+    """A timeout has the newest response and the number of retries, even with an attempt in flight."""
     context = replace(context, retry_attempts=7, retry_reasons=frozenset({"SEARCH_TOO_MANY_REQUESTS"}))
     said = failures.timeout(context, ambiguous=ambiguous, last_reason=R.SEARCH_TOO_MANY_REQUESTS)
 
@@ -281,16 +279,16 @@ def test_the_newest_answer_before_a_deadline(context: ErrorContext, facts: list[
 
 
 @rows(("status", "step"), failures.HINTS_OF_STATUSES.items())
-def test_the_same_answer_until_the_deadline(status: int, step: str) -> None:
-    """Views retry 401, as the RFC has it; whoever waits in vain is told what to do about the answer."""
+def test_a_timeout_has_the_hint_of_its_status(status: int, step: str) -> None:
+    """A timeout of views after repeated 401 responses has the hint of that status."""
     context = replace(QUERY, service="views", error_code=None, http_status=status)
 
     assert [] == missing([step], failures.timeout(context, ambiguous=False, last_reason=R.VIEWS_TEMPORARY_FAILURE))
     assert step not in str(failures.timeout(replace(context, http_status=500), ambiguous=False, last_reason=None))
 
 
-def test_a_read_that_was_lost_may_be_sent_again() -> None:
-    """It changed nothing, so there is nothing to look after."""
+def test_a_lost_read_may_be_sent_again() -> None:
+    """A lost read has the hint to send it again, and no warning that it may have been applied."""
     for context in (QUERY, UPSERT):
         text = str(refused(None, R.SOCKET_CLOSED_WHILE_IN_FLIGHT, replace(context, idempotent=True)))
         assert failures.ASK_AGAIN in text
@@ -298,15 +296,15 @@ def test_a_read_that_was_lost_may_be_sent_again() -> None:
 
 
 @rows("error", failures.HINTS_OF_SERVICES)
-def test_what_to_do_about_an_answer_of_a_service(error: type[errors.CouchbaseException]) -> None:
-    """The next step stands in the message, of a refused retry too."""
+def test_service_errors_have_their_hints(error: type[errors.CouchbaseException]) -> None:
+    """The message of a final error or of a refused retry has the hint of the error."""
     context = replace(QUERY, body_start="<html>") if error is errors.DecodingFailureException else QUERY
     for raised in (failures.surfaced(error, context), refused(error, R.ANALYTICS_TEMPORARY_FAILURE, context)):
         assert (error, []) == (type(raised), missing([failures.HINTS_OF_SERVICES[error]], raised))
 
 
-def test_an_answer_of_somebody_else_leaves_a_doubt() -> None:
-    """Whether the service was ever reached nobody knows, so a write is looked after; a read is not."""
+def test_a_foreign_response_to_a_write() -> None:
+    """A foreign response to a write has the hint to check its effect; for a read it does not."""
     write = failures.surfaced(errors.DecodingFailureException, QUERY)
     read = failures.surfaced(errors.DecodingFailureException, replace(QUERY, idempotent=True))
 
@@ -314,8 +312,8 @@ def test_an_answer_of_somebody_else_leaves_a_doubt() -> None:
     assert failures.LOOK_AT_THE_SERVICE not in str(read)
 
 
-def test_nobody_reads_a_document_after_a_query() -> None:
-    """What may have been applied is looked at in other ways than a document."""
+def test_a_query_has_no_document_hint() -> None:
+    """A query that may have been applied has the hint for services, not the one to read a document."""
     lost = R.SOCKET_CLOSED_WHILE_IN_FLIGHT
     for error in (failures.timeout(QUERY, ambiguous=True, last_reason=None), refused(None, lost, QUERY)):
         assert [failures.HINTS[lost]] == missing([failures.HINTS[lost], failures.LOOK_AT_THE_SERVICE], error)
@@ -329,8 +327,8 @@ def test_nobody_reads_a_document_after_a_query() -> None:
         (None, errors.AmbiguousTimeoutException),
     ],
 )
-def test_a_service_that_gave_up(idempotent: bool | None, expected: type[errors.CouchbaseException]) -> None:
-    """Nobody knows what it has changed, unless it could change nothing."""
+def test_a_service_timeout(idempotent: bool | None, expected: type[errors.CouchbaseException]) -> None:
+    """A service timeout is ambiguous, unless the request is idempotent."""
     error = failures.surfaced(errors.TimeoutException, replace(QUERY, idempotent=idempotent))
 
     assert expected is type(error)
@@ -338,16 +336,16 @@ def test_a_service_that_gave_up(idempotent: bool | None, expected: type[errors.C
 
 
 @rows("error", failures.HINTS_OF_ANSWERS)
-def test_what_to_do_about_an_answer(error: type[errors.CouchbaseException]) -> None:
-    """The next step stands before what happened earlier."""
+def test_hints_precede_the_history(error: type[errors.CouchbaseException]) -> None:
+    """The hint of a final response precedes the history of the retries."""
     text = str(failures.surfaced(error, RETRIED))
 
     assert [] == missing([*STORY, failures.HINTS_OF_ANSWERS[error]], text)
     assert text.index(failures.HINTS_OF_ANSWERS[error]) < text.index("[retried")
 
 
-def test_all_survive_pickling() -> None:
-    """What the caller gets may cross a process boundary, context and all; Python leaves the cause behind."""
+def test_exceptions_survive_pickling() -> None:
+    """A pickled exception keeps its class, text and context."""
     for error in (
         failures.timeout(RETRIED, ambiguous=True, last_reason=None),
         failures.timeout(RETRIED, ambiguous=False, last_reason=R.KV_LOCKED),

@@ -1,4 +1,4 @@
-"""A request that runs out of time ends with a timeout, which is ambiguous if the request may have been applied."""
+"""A request that reaches its deadline ends with a timeout, which is ambiguous if it may have been applied."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from triclinium_core.retry import couchbase
 DISPATCHED = couchbase.Dispatched("10.0.0.1:11210", 17)
 LOCKED_ANSWER = couchbase.ResponseReceived(couchbase.KvResponse(0x09))
 STALE_PLAN = b'{"errors": [{"code": 4040, "msg": "no such plan"}]}'
-"""An answer of the query service for which a statement is prepared and sent again."""
+"""Response of the query service that requires a new preparation of the statement."""
 
 
-def test_an_answer_after_the_deadline() -> None:
+def test_a_response_after_the_deadline() -> None:
     """A response after the deadline completes the request if the timeout event has not arrived yet."""
     machine = request_cases.machine_of(request_cases.annotation())
     machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(0x00)), 103.0)
@@ -28,7 +28,7 @@ def test_an_answer_after_the_deadline() -> None:
 
 
 def test_the_example_of_the_rfc() -> None:
-    """2 s into a life of 2.5 s, a strategy asks for 1 s: it waits 500 ms, then times out and is not sent."""
+    """2 s into a timeout of 2.5 s, a retry after 1 s waits 0.5 s, and then times out without being sent."""
     machine = request_cases.machine_of(
         request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(1.0)), submitted_at=0.0, timeout=2.5)
     )
@@ -47,7 +47,7 @@ def test_the_example_of_the_rfc() -> None:
 
 
 def test_a_retry_counts_when_its_delay_is_over() -> None:
-    """A request that is abandoned while it waits for its retry has not been retried yet."""
+    """A retry is not counted until its delay is over."""
     machine = request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.25))))
     request_cases.hear(machine, request_cases.answer(LOCKED), 100.5)
     waiting = machine.error_context(100.6).retry_attempts
@@ -60,15 +60,15 @@ def test_a_retry_counts_when_its_delay_is_over() -> None:
 @rows("now", [100.5, 102.5])
 @rows("strategy", [couchbase.BestEffortRetryStrategy(), couchbase.FailFastRetryStrategy()])
 def test_the_context_has_the_reason_of_every_failure(strategy: couchbase.AnyRetryStrategy, now: float) -> None:
-    """A failure that is refused, that comes at the deadline or that waits for its retry has its reason in the context."""
+    """The context has the reason of a failure that is refused, at the deadline, or waiting for its retry."""
     machine = request_cases.machine_of(request_cases.annotation(strategy))
     request_cases.hear(machine, request_cases.answer(TEMPORARY), now)
 
     assert frozenset({"KV_TEMPORARY_FAILURE"}) == machine.error_context(now).retry_reasons
 
 
-def test_the_strategy_sees_which_strategy_decides() -> None:
-    """The request that a strategy gets has the strategy that the request was submitted with (RFC 0049)."""
+def test_the_request_has_its_strategy() -> None:
+    """The request that a strategy gets has the strategy with which it was submitted (RFC 0049)."""
     strategy = request_cases.Says(couchbase.RetryAction.no_retry())
     request_cases.hear(request_cases.machine_of(request_cases.annotation(strategy)), request_cases.answer(LOCKED))
 
@@ -92,12 +92,12 @@ def test_the_strategy_sees_which_strategy_decides() -> None:
         ),
     ],
 )
-def test_a_failure_after_rows_is_reported_as_a_refusal(
+def test_a_failure_after_rows_is_refused(
     event: couchbase.SocketClosed | couchbase.ResponseReceived,
     error: type[errors.CouchbaseException],
     reason: couchbase.RetryReason,
 ) -> None:
-    """An idempotent request whose rows were handed out is not retried; the report and the context give the reason."""
+    """An idempotent request that has delivered rows is not retried; the report and the context have the reason."""
     machine = request_cases.machine_of(
         request_cases.annotation(idempotent=True, service=couchbase.Service.QUERY, operation="query")
     )
@@ -111,8 +111,8 @@ def test_a_failure_after_rows_is_reported_as_a_refusal(
 
 
 @rows("handed_over", list(couchbase.HandedOver))
-def test_rows_count_more_than_what_was_handed_over(handed_over: couchbase.HandedOver) -> None:
-    """A stream that is lost after rows were handed out refuses the retry, whatever the driver says it handed over."""
+def test_delivered_rows_prevent_a_retry(handed_over: couchbase.HandedOver) -> None:
+    """A stream that closes after rows were delivered is not retried, for any number of bytes handed over."""
     machine = request_cases.machine_of(
         request_cases.annotation(idempotent=True, service=couchbase.Service.QUERY, operation="query")
     )
@@ -126,8 +126,8 @@ def test_rows_count_more_than_what_was_handed_over(handed_over: couchbase.Handed
     assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
 
 
-def test_a_driver_that_oversleeps() -> None:
-    """A retry that is due is sent as long as there is time, and not when the deadline has passed already."""
+def test_a_late_wakeup() -> None:
+    """After a late wakeup, a due retry is sent before the deadline, and not after it."""
     late, too_late = (
         request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.1))))
         for _ in range(2)
@@ -139,8 +139,8 @@ def test_a_driver_that_oversleeps() -> None:
     assert [couchbase.Fail] == [type(action) for action in too_late.handle(couchbase.WakeupReached(), 102.5)]
 
 
-def test_large_instants() -> None:
-    """A clock that has run for thirty years moves in larger steps; retries and deadlines still come to an end."""
+def test_large_clock_values() -> None:
+    """Retries and deadlines work with a large clock value, at which floats have a coarse resolution."""
     start = 1e9
     machine = request_cases.machine_of(
         request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.1)), submitted_at=start, timeout=0.35)
@@ -159,8 +159,8 @@ def test_large_instants() -> None:
     assert start + 0.35 == now
 
 
-def test_the_timeout_of_the_owner_does_not_count() -> None:
-    """The machine's own operation, times and service replace those in the owner's error context."""
+def test_the_machine_overrides_the_owners_context() -> None:
+    """The machine's operation, times and service replace those in the owner's error context."""
     request = couchbase.RequestAnnotation(
         operation="get",
         idempotent=True,
@@ -180,8 +180,8 @@ def test_the_timeout_of_the_owner_does_not_count() -> None:
     )
 
 
-def test_an_endless_request() -> None:
-    """Without a deadline, only retries wake the machine, and the error context has no timeout."""
+def test_a_request_without_a_deadline() -> None:
+    """Without a deadline only retries wake the machine, and the error context has no timeout."""
     machine = request_cases.machine_of(request_cases.annotation(timeout=math.inf))
 
     assert math.inf == machine.wakeup
@@ -194,8 +194,8 @@ def test_an_endless_request() -> None:
     assert math.inf == machine.wakeup
 
 
-def test_time_that_passes_early_while_waiting() -> None:
-    """A delay is waited for to its end, whatever wakes the driver in between."""
+def test_an_early_wakeup() -> None:
+    """A wakeup before the end of a delay does not send the retry."""
     machine = request_cases.machine_of(request_cases.annotation())
     machine.handle(LOCKED_ANSWER, 100.0)
 
@@ -222,8 +222,8 @@ def test_a_socket_that_closed_under_a_write(handed_over: couchbase.HandedOver) -
 
 
 @rows("asked", [0.0, 0.0005])
-def test_time_passes_between_two_attempts(asked: float) -> None:
-    """A strategy that wants no delay gets a millisecond."""
+def test_the_minimum_delay(asked: float) -> None:
+    """A retry without a delay is delayed by a millisecond."""
     machine = request_cases.machine_of(request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(asked))))
     *_, order = machine.handle(LOCKED_ANSWER, 100.0)
 

@@ -1,4 +1,4 @@
-"""What holds for every history of a request: never a wrong order (safety), and always an end (liveness)."""
+"""Properties of every history of a request: no wrong action (safety), and always an end (liveness)."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ answers: st.SearchStrategy[Any] = st.one_of(
 
 
 class Whims:
-    """A strategy that answers something else each time, or raises it."""
+    """Strategy that returns a new drawn value each time, or raises it."""
 
     def __init__(self, data: st.DataObject) -> None:
         self._data = data
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> couchbase.RetryAction:
-        """Return, or raise, what is drawn."""
+        """Return or raise the drawn value."""
         answer: Any = self._data.draw(answers, label="the strategy's answer")
         if isinstance(answer, Exception):
             raise answer
@@ -68,7 +68,7 @@ RETRYABLE = [0x07, 0x09, 0x86, 0x88, 0xA2, 0xA4, SCHEDULED, SCHEDULED, 0x07, 0x0
 statuses = st.sampled_from([*RETRYABLE, *RETRYABLE, 0x00, 0x01, 0x24, 0x25, 0x7FF1, 0x7FF2])
 kv_answers = st.builds(couchbase.KvResponse, statuses, st.sampled_from([NODE, NODE, "10.0.0.2:11210", None]))
 GAVE_UP = 1080
-"""What the query service says when it has run out of time itself."""
+"""Error code of a timeout in the query service."""
 
 http_answers = st.builds(
     couchbase.ServiceResponse,
@@ -103,14 +103,14 @@ EVENTS: dict[type[couchbase.RequestEvent], st.SearchStrategy[couchbase.RequestEv
 
 @dataclass
 class Witness:
-    """Follows one machine from outside and holds it to its promises, knowing only events and orders."""
+    """Witness that follows one machine by its events and actions, and checks each action."""
 
     machine: couchbase.RetryMachine
     now: float
     unanswered: bool = False
-    """Whether an attempt may have been applied and nobody knows."""
+    """Whether the current attempt may have been applied."""
     blind: bool = False
-    """Whether an attempt was handed over, at least in part, and lost."""
+    """Whether an attempt was handed over, at least in part, and its socket closed."""
     settled: list[couchbase.RequestAction] = field(default_factory=list)
     delays: list[couchbase.RetryAfter] = field(default_factory=list)
     reasons: set[couchbase.RetryReason] = field(default_factory=set)
@@ -120,7 +120,7 @@ class Witness:
     dispatches: int = 0
 
     def feed(self, event: couchbase.RequestEvent) -> None:
-        """Feed one event and judge what is ordered."""
+        """Pass one event to the machine and check its actions."""
         machine, before = self.machine, self.machine.state
         actions = list(machine.handle(event, self.now))
         if before.is_final:
@@ -245,7 +245,7 @@ def witness_of(data: st.DataObject) -> Witness:
 
 
 def next_event(data: st.DataObject, state: couchbase.RetryState) -> couchbase.RequestEvent:
-    """Return an event that can happen in ``state``, more often than not one that moves the request on."""
+    """Return an event that is possible in ``state``, usually one that advances the request."""
     row = couchbase.events_heard(state)
     news = [
         kind
@@ -266,7 +266,7 @@ def next_event(data: st.DataObject, state: couchbase.RetryState) -> couchbase.Re
 
 @given(st.data())
 def test_any_history(data: st.DataObject) -> None:
-    """Whatever happens in whatever order at whatever time, no promise is broken; left alone, the request ends in time."""
+    """Every history keeps all rules, and without further events the request ends by its deadline."""
     witness = witness_of(data)
     machine = witness.machine
     for _ in range(data.draw(st.integers(1, 40), label="events")):
@@ -293,8 +293,8 @@ def test_any_history(data: st.DataObject) -> None:
 
 
 @given(st.data(), st.booleans())
-def test_left_alone_it_ends_by_the_deadline(data: st.DataObject, server_answers: bool) -> None:
-    """A driver that does as ordered, on time, sees the end by the deadline, whether the server answers or is silent."""
+def test_a_request_ends_by_its_deadline(data: st.DataObject, server_answers: bool) -> None:
+    """If the driver executes all actions on time, the request ends by its deadline, with or without responses."""
     witness = witness_of(data)
     machine, deadline = witness.machine, witness.machine.annotation.deadline
     steps = 0

@@ -1,4 +1,4 @@
-"""The schedules of an error map under the machine: restarts, ends, and the total count beside them."""
+"""The schedules of an error map in the machine: restarts, ends, and the total count of retries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOT_MY_VBUCKET, LOCKED, OUTDATED = 0x07, 0x09, 0x88
 
 
 def store() -> couchbase.ErrorMapStore:
-    """Return the map of a node with the schedules of RFC 0013, a short one, and a malformed one."""
+    """Return the error map of a node with the schedules of RFC 0013, a short one, and invalid ones."""
     attributes = ("auto-retry", "temp")
     return map_store(
         {
@@ -44,13 +44,13 @@ def store() -> couchbase.ErrorMapStore:
 def machine(
     strategy: couchbase.AnyRetryStrategy | None = None, *, idempotent: bool = False, timeout: float = 75.0
 ) -> couchbase.RetryMachine:
-    """Return a machine in flight that knows the map."""
+    """Return a machine in flight with the error map."""
     chosen = strategy if strategy is not None else couchbase.ErrorMapRetryStrategy()
     return machine_of(annotation(chosen, idempotent=idempotent, submitted_at=0.0, timeout=timeout), error_maps=store())
 
 
 class Run:
-    """Answers a machine's attempts one after the other, on its own clock."""
+    """Sends responses to the attempts of a machine, with its own clock."""
 
     def __init__(self, retried: couchbase.RetryMachine, now: float = 0.0) -> None:
         self.machine = retried
@@ -58,12 +58,12 @@ class Run:
         self.delays_ms: list[float] = []
 
     def answer(self, *statuses: int) -> None:
-        """Answer an attempt with each status, wait as ordered, and dispatch again."""
+        """Pass a response with each status, wait for the delay, and dispatch again."""
         for status in statuses:
             self._resume(self.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(status, NODE)), self.now))
 
     def close(self) -> None:
-        """Close the socket under the attempt, wait as ordered, and dispatch again."""
+        """Close the socket of the attempt, wait for the delay, and dispatch again."""
         self._resume(self.machine.handle(couchbase.SocketClosed(couchbase.HandedOver.ALL), self.now))
 
     def _resume(self, actions: object) -> None:
@@ -85,7 +85,7 @@ class Run:
     ],
 )
 def test_schedules(status: int, delays_ms: list[float]) -> None:
-    """First ``after``, then as the algorithm says; best effort where the entry has no schedule (decision C16)."""
+    """The delays follow the entry's schedule; without a schedule they are those of best effort (decision C16)."""
     run = Run(machine())
     run.answer(*[status] * len(delays_ms))
 
@@ -94,7 +94,7 @@ def test_schedules(status: int, delays_ms: list[float]) -> None:
 
 
 def test_another_status_restarts_the_schedule() -> None:
-    """The retry count of the schedule begins anew, the request's own goes on (decision C17)."""
+    """Another status restarts the schedule, but not the request's retry count (decision C17)."""
     run = Run(machine())
     run.answer(LINEAR, LINEAR, LINEAR, CONSTANT, CONSTANT, LINEAR, LINEAR, LINEAR)
 
@@ -103,7 +103,7 @@ def test_another_status_restarts_the_schedule() -> None:
 
 
 def test_a_known_status_in_between_restarts_too() -> None:
-    """Any other status is another status; what is known follows the total count."""
+    """A known status also restarts the schedule; its own delays follow the total count."""
     run = Run(machine())
     run.answer(LINEAR, LINEAR, LINEAR, LOCKED, LOCKED, LINEAR)
 
@@ -111,7 +111,7 @@ def test_a_known_status_in_between_restarts_too() -> None:
 
 
 def test_a_lost_socket_in_between_does_not_restart() -> None:
-    """No status is not another status."""
+    """A closed socket does not restart the schedule."""
     run = Run(machine(idempotent=True))
     run.answer(LINEAR, LINEAR)
     run.close()
@@ -121,7 +121,7 @@ def test_a_lost_socket_in_between_does_not_restart() -> None:
 
 
 def test_http_statuses_count_too() -> None:
-    """A strategy of the user's own may have schedules for the HTTP services: their statuses restart the count as well."""
+    """An HTTP status has its own retry count, which another status restarts."""
     request = annotation(couchbase.BestEffortRetryStrategy(), submitted_at=0.0, service=couchbase.Service.VIEWS)
     retried, now, counted = machine_of(request), 0.0, []
     for http_status in (503, 503, 503, 504, 504, 503):
@@ -139,7 +139,7 @@ def test_http_statuses_count_too() -> None:
 
 
 def test_retries_before_the_first_status_do_not_count() -> None:
-    """A schedule begins with ``after`` also where the request had to wait for a connection before (decision C17)."""
+    """Retries for a missing connection do not advance the schedule of a later status (decision C17)."""
     retried = machine_of(
         annotation(couchbase.ErrorMapRetryStrategy(), submitted_at=0.0), state=S.PENDING, error_maps=store()
     )
@@ -157,7 +157,7 @@ def test_retries_before_the_first_status_do_not_count() -> None:
 
 
 def test_max_duration_cuts_the_last_delay() -> None:
-    """A delay that would reach ``max-duration`` is cut to it, nothing is sent, and the entry's own error surfaces."""
+    """A delay that reaches ``max-duration`` is cut to it; then the request fails with the entry's error."""
     run = Run(machine())
     run.answer(SHORT, SHORT, SHORT)
     report, order = run.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(SHORT, NODE)), run.now)
@@ -179,8 +179,8 @@ def test_max_duration_cuts_the_last_delay() -> None:
     assert S.FAILED is run.machine.state
 
 
-def test_max_duration_counts_from_the_first_answer_with_the_status() -> None:
-    """Failures with another status take nothing from ``max-duration``, whether they come before or between (C15)."""
+def test_max_duration_starts_with_the_status() -> None:
+    """``max-duration`` starts with the first response of the current run of the status (decision C15)."""
     run = Run(machine())
     run.answer(LOCKED)
     run.now = 0.2
@@ -198,8 +198,8 @@ def test_max_duration_counts_from_the_first_answer_with_the_status() -> None:
     assert isinstance(fail, couchbase.Fail)
 
 
-def test_a_lost_connection_takes_nothing_from_max_duration_before_the_first_answer() -> None:
-    """A request that waited for a connection for longer than ``max-duration`` begins the schedule with its first answer."""
+def test_max_duration_excludes_waiting_for_a_connection() -> None:
+    """A long wait for a connection before the first response does not count toward ``max-duration``."""
     retried = machine_of(
         annotation(couchbase.ErrorMapRetryStrategy(), submitted_at=0.0, timeout=75.0),
         state=S.PENDING,
@@ -218,7 +218,7 @@ def test_a_lost_connection_takes_nothing_from_max_duration_before_the_first_answ
     [couchbase.ErrorMapRetryStrategy(), couchbase.ErrorMapRetryStrategy(couchbase.BestEffortRetryStrategy())],
 )
 def test_an_unknown_algorithm_fails_the_request(strategy: couchbase.ErrorMapRetryStrategy) -> None:
-    """Under the strategy that follows the map, a schedule that it does not know gives the caller the status's error."""
+    """With ErrorMapRetryStrategy, an unknown algorithm in a schedule fails the request with the entry's error."""
     report, fail = machine(strategy).handle(couchbase.ResponseReceived(couchbase.KvResponse(UNKNOWN, NODE)), 0.0)
 
     assert isinstance(report, couchbase.ReportRefusal)
@@ -229,15 +229,15 @@ def test_an_unknown_algorithm_fails_the_request(strategy: couchbase.ErrorMapRetr
 
 
 def test_an_unknown_algorithm_under_the_default_strategy() -> None:
-    """Strategies that do not read the schedule retry the status (decision C14)."""
+    """Strategies that ignore schedules retry an entry with an unknown algorithm (decision C14)."""
     run = Run(machine(couchbase.FastFailOnTerminalErrorRetryStrategy()))
     run.answer(UNKNOWN, UNKNOWN)
 
     assert [1, 2] == run.delays_ms
 
 
-def test_max_duration_with_a_driver_that_oversleeps() -> None:
-    """The schedule had ended before the deadline came, so the entry's own error surfaces."""
+def test_max_duration_with_a_late_wakeup() -> None:
+    """A wakeup after both limits fails the request with the entry's error if ``max-duration`` ended first."""
     run = Run(machine(timeout=2.5))
     run.answer(SHORT, SHORT, SHORT)
     run.machine.handle(couchbase.ResponseReceived(couchbase.KvResponse(SHORT, NODE)), run.now)
@@ -248,7 +248,7 @@ def test_max_duration_with_a_driver_that_oversleeps() -> None:
 
 
 def test_one_counter_for_both_backoffs() -> None:
-    """The controlled backoff and the strategy's go on from the same count (decision C3)."""
+    """The controlled backoff and the strategy's backoff share one retry count (decision C3)."""
     run = Run(machine(couchbase.BestEffortRetryStrategy()))
     run.answer(NOT_MY_VBUCKET, LOCKED, NOT_MY_VBUCKET, LOCKED, OUTDATED, NOT_MY_VBUCKET, LOCKED)
 

@@ -1,4 +1,4 @@
-"""Strategies of all kinds under the machine: hostile ones, broken ones, and those that have to be awaited."""
+"""Strategies of all kinds in the machine: hostile, broken and asynchronous ones."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ NOT_MY_VBUCKET = couchbase.ResponseReceived(couchbase.KvResponse(0x07, request_c
 
 
 class Computes:
-    """A strategy that answers what a function returns."""
+    """Strategy that returns the result of a function."""
 
     def __init__(self, compute: Callable[[], object]) -> None:
         self._compute = compute
 
     def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> RetryAction:
-        """Return whatever the function returns."""
+        """Return the function's result."""
         answer: Any = self._compute()
         return answer  # type: ignore[no-any-return]
 
 
 class Hides:
-    """A thing whose ``retry_after`` cannot even be looked at."""
+    """Object whose attribute ``retry_after`` raises."""
 
     @property
     def retry_after(self) -> Callable[[couchbase.RetryRequest, couchbase.RetryReason], RetryAction]:
-        """Raise, though it is only asked for."""
+        """Raise OSError on access."""
         raise OSError("hidden")
 
 
 class Generates:
-    """A strategy whose method is an asynchronous generator by mistake."""
+    """Strategy whose method is an asynchronous generator by mistake."""
 
     async def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason, /) -> Any:
         """Yield instead of returning."""
@@ -53,7 +53,7 @@ class Generates:
 
 
 class Needs:
-    """A strategy whose method takes other arguments."""
+    """Strategy whose method takes no arguments."""
 
     def retry_after(self) -> RetryAction:
         """Return a retry."""
@@ -61,12 +61,12 @@ class Needs:
 
 
 async def answer_later() -> RetryAction:
-    """Return a retry, to whoever awaits it."""
+    """Return a retry, asynchronously."""
     return RetryAction.after(0.0)
 
 
 def backoff_of(delay: object) -> Callable[[int, Random], float]:
-    """Return a calculator that always says ``delay``."""
+    """Return a backoff that always returns ``delay``."""
     answer: Any = delay
     return lambda retry_attempts, rng: answer
 
@@ -109,7 +109,7 @@ BROKEN: list[tuple[str, Any, type[BaseException]]] = [
 
 @rows(("what", "strategy", "cause"), BROKEN)
 def test_a_broken_strategy_fails_the_request(what: str, strategy: Any, cause: type[BaseException]) -> None:
-    """Whatever goes wrong in it ends the request, with that as the cause and a report; nothing hangs (decision C28)."""
+    """A strategy that raises or returns nonsense fails the request, with a report and the cause (decision C28)."""
     request = request_cases.annotation()
     object.__setattr__(request, "strategy", strategy)
     machine = request_cases.machine_of(request)
@@ -126,8 +126,8 @@ def test_a_broken_strategy_fails_the_request(what: str, strategy: Any, cause: ty
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
-def test_what_ends_the_process_passes(error: BaseException) -> None:
-    """Whoever wants to stop the program is not stopped by a retry; the request stays where it was."""
+def test_interrupts_pass(error: BaseException) -> None:
+    """KeyboardInterrupt, SystemExit and GeneratorExit of a strategy propagate, and the state does not change."""
     machine = request_cases.machine_of(request_cases.annotation(request_cases.Raises(error)))
     with pytest.raises(type(error)):
         machine.handle(LOCKED, 100.5)
@@ -136,8 +136,8 @@ def test_what_ends_the_process_passes(error: BaseException) -> None:
 
 
 @rows("asked", [request_cases.Refusal, errors.CouchbaseException, errors.DocumentLockedException])
-def test_the_error_that_a_strategy_asks_for(asked: type[errors.CouchbaseException]) -> None:
-    """It comes before the status's own, with the same context, and by its name in the report."""
+def test_the_strategy_selects_the_error(asked: type[errors.CouchbaseException]) -> None:
+    """The strategy's error class replaces that of the status, in the error and in the report."""
     actions = request_cases.machine_of(
         request_cases.annotation(request_cases.Says(RetryAction.no_retry(asked)))
     ).handle(LOCKED, 100.5)
@@ -149,7 +149,7 @@ def test_the_error_that_a_strategy_asks_for(asked: type[errors.CouchbaseExceptio
 
 
 def consulting(*, idempotent: bool = False) -> tuple[couchbase.RetryMachine, request_cases.Awaits]:
-    """Return a machine that consults about a locked document since 100.5, and its strategy."""
+    """Return a machine that awaits its strategy's decision on a locked document since 100.5, and the strategy."""
     strategy = request_cases.Awaits()
     machine = request_cases.machine_of(request_cases.annotation(strategy, idempotent=idempotent), state=S.PENDING)
     machine.handle(couchbase.Dispatched(request_cases.NODE, 17), 100.0)
@@ -158,7 +158,7 @@ def consulting(*, idempotent: bool = False) -> tuple[couchbase.RetryMachine, req
 
 
 def test_an_asynchronous_strategy_is_consulted() -> None:
-    """The driver is told whom to await, with which request and reason; until then only the deadline is awaited."""
+    """The machine orders a call of the asynchronous strategy, and meanwhile waits for the deadline only."""
     strategy = request_cases.Awaits()
     machine = request_cases.machine_of(request_cases.annotation(strategy))
     seen = machine.snapshot(100.5)
@@ -169,7 +169,7 @@ def test_an_asynchronous_strategy_is_consulted() -> None:
 
 
 def test_an_asynchronous_retry() -> None:
-    """The delay counts from the answer, and the report shows the request of then."""
+    """The delay of an asynchronous retry starts with the decision, and the report has the request of that time."""
     machine, _ = consulting()
     report, order = machine.handle(couchbase.StrategyAnswered(RetryAction.after(0.25)), 101.0)
 
@@ -197,7 +197,7 @@ def test_an_asynchronous_retry() -> None:
     ],
 )
 def test_an_asynchronous_failure(event: couchbase.StrategyAnswered, cause: type[BaseException]) -> None:
-    """What it raised, or what is no answer, fails the request as the cause (decision C28)."""
+    """An exception or an invalid result of an asynchronous strategy fails the request as its cause (decision C28)."""
     machine, _ = consulting()
     actions = machine.handle(event, 101.0)
 
@@ -208,8 +208,8 @@ def test_an_asynchronous_failure(event: couchbase.StrategyAnswered, cause: type[
 
 @rows("answer", [RetryAction.after(0.0), RetryAction.after(9.0), RetryAction.no_retry(request_cases.Refusal)])
 @rows("now", [102.5, 102.6])
-def test_an_answer_at_the_deadline(answer: RetryAction, now: float) -> None:
-    """A strategy that took until the deadline or longer is too late, even if nobody told the machine the time (C23)."""
+def test_a_decision_at_the_deadline(answer: RetryAction, now: float) -> None:
+    """A decision at or after the deadline is ignored and the request times out (decision C23)."""
     machine, _ = consulting()
     actions = machine.handle(couchbase.StrategyAnswered(answer), now)
 
@@ -220,8 +220,8 @@ def test_an_answer_at_the_deadline(answer: RetryAction, now: float) -> None:
 
 @rows("late", [couchbase.StrategyAnswered(RetryAction.after(0.0)), couchbase.StrategyAnswered(None, OSError())])
 @rows("closed", [True, False])
-def test_the_deadline_before_the_answer(late: couchbase.StrategyAnswered, closed: bool) -> None:
-    """A request times out while the strategy thinks, ambiguously where its write was in flight; the failure is reported."""
+def test_the_deadline_before_the_decision(late: couchbase.StrategyAnswered, closed: bool) -> None:
+    """A request that times out before the decision reports its failure; a lost write is ambiguous."""
     machine = request_cases.machine_of(request_cases.annotation(request_cases.Awaits()))
     machine.handle(couchbase.SocketClosed(couchbase.HandedOver.ALL) if closed else LOCKED, 100.5)
     actions = machine.handle(couchbase.WakeupReached(), 102.5)
@@ -238,8 +238,8 @@ def test_the_deadline_before_the_answer(late: couchbase.StrategyAnswered, closed
     assert [couchbase.Ignore()] == list(machine.handle(late, 102.6))
 
 
-def test_an_asynchronous_strategy_is_not_asked_what_nobody_is_asked() -> None:
-    """What is always retried, and what comes too late, needs no answer."""
+def test_some_failures_bypass_an_asynchronous_strategy() -> None:
+    """A reason that is always retried, or a failure at the deadline, does not call the strategy."""
     always, late = (
         request_cases.machine_of(request_cases.annotation(request_cases.Awaits())),
         request_cases.machine_of(request_cases.annotation(request_cases.Awaits())),
@@ -252,7 +252,7 @@ def test_an_asynchronous_strategy_is_not_asked_what_nobody_is_asked() -> None:
 
 
 def test_an_asynchronous_strategy_sees_the_entry() -> None:
-    """What the node's map says is there when it is asked and when it has answered; the connection is closed meanwhile."""
+    """The request has the error map's entry before and after the decision, and the connection closes in between."""
     entry = request_cases.map_entry("retry-now", "conn-state-invalidated", "temp")
     machine = request_cases.machine_of(
         request_cases.annotation(request_cases.Awaits()), error_maps=request_cases.map_store({0x7FF0: entry})
@@ -269,8 +269,8 @@ def test_an_asynchronous_strategy_sees_the_entry() -> None:
     assert entry is report.request.error_map_entry
 
 
-def test_both_kinds_lead_to_the_same() -> None:
-    """The same answer gives the same orders, whether it was awaited or not."""
+def test_both_kinds_have_equal_results() -> None:
+    """Synchronous and asynchronous strategies with the same decision cause the same actions."""
     answers = [
         RetryAction.after(0.1),
         RetryAction.after(99.0),

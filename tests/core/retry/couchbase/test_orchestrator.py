@@ -1,4 +1,4 @@
-"""From a strategy's answer to what happens: the rules that no strategy can bend."""
+"""The rules that apply to every decision of a strategy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ each_kind = rows("idempotent", [True, False])
 
 
 def decide(request: RetryRequest, reason: RetryReason, strategy: RetryStrategy) -> Verdict:
-    """Return the verdict as a machine comes to it, asking the strategy where one has to be asked."""
+    """Return the verdict as the machine determines it, with a call of the strategy if necessary."""
     verdict = decide_without_strategy(request, reason)
     return verdict if verdict is not None else judge(request, reason, strategy.retry_after(request, reason))
 
@@ -34,7 +34,7 @@ def decide(request: RetryRequest, reason: RetryReason, strategy: RetryStrategy) 
 @each_kind
 @rows(("retry_attempts", "delay"), [(0, 0.001), (3, 0.1), (99, 1.0)])
 def test_always_retried(reason: RetryReason, idempotent: bool, retry_attempts: int, delay: float) -> None:
-    """The controlled backoff, whatever the strategy would have said: it is not asked."""
+    """A reason that is always retried uses the controlled backoff, without a call of the strategy."""
     request = retry_request(idempotent=idempotent, retry_attempts=retry_attempts)
     strategy = Raises(AssertionError("asked"))
 
@@ -43,8 +43,8 @@ def test_always_retried(reason: RetryReason, idempotent: bool, retry_attempts: i
 
 
 @rows("reason", SOMETIMES)
-def test_the_strategy_has_to_be_asked(reason: RetryReason) -> None:
-    """Every other reason is the strategy's affair, and it sees request and reason."""
+def test_the_strategy_decides_on_other_reasons(reason: RetryReason) -> None:
+    """The strategy decides on every other reason, and gets the request and the reason."""
     request = retry_request(idempotent=True)
     strategy = Says(RetryAction.after(0.3))
 
@@ -56,7 +56,7 @@ def test_the_strategy_has_to_be_asked(reason: RetryReason) -> None:
 @rows("reason", RetryReason)
 @rows("remaining", [0.0, -1.0, RESOLUTION, RESOLUTION / 2, -math.inf])
 def test_the_deadline_has_passed(reason: RetryReason, remaining: float) -> None:
-    """Nobody is asked any more, and what is always retried is not retried either."""
+    """After the deadline every reason times out, without a call of the strategy."""
     request = retry_request(idempotent=True, remaining=remaining)
 
     assert TimeOut() == decide(request, reason, Raises(AssertionError("asked")))
@@ -64,8 +64,8 @@ def test_the_deadline_has_passed(reason: RetryReason, remaining: float) -> None:
 
 
 @rows("answer", [RetryAction.after(0.0), RetryAction.no_retry(Refusal)])
-def test_an_answer_after_the_deadline(answer: RetryAction) -> None:
-    """An answer that had to be awaited may come too late, and then is not followed (decision C23)."""
+def test_a_decision_after_the_deadline(answer: RetryAction) -> None:
+    """A decision after the deadline is ignored and the request times out (decision C23)."""
     assert TimeOut() != judge(retry_request(remaining=2 * RESOLUTION), R.KV_LOCKED, answer)
     assert TimeOut() == judge(retry_request(remaining=RESOLUTION), R.KV_LOCKED, answer)
     assert TimeOut() == judge(retry_request(remaining=-1.0), R.UNKNOWN, answer)
@@ -74,7 +74,7 @@ def test_an_answer_after_the_deadline(answer: RetryAction) -> None:
 @rows("reason", RetryReason)
 @each_kind
 def test_no_write_is_repeated_blindly(reason: RetryReason, idempotent: bool) -> None:
-    """A hostile strategy may ask for a retry of anything; the request is retried only where that is safe."""
+    """A retry of a non-idempotent request is refused for a reason that may follow a sent request."""
     request = retry_request(idempotent=idempotent)
     safe = idempotent or reason not in UNSAFE
     expected = Retry(0.0, dispatches=True) if safe else Refuse()
@@ -83,8 +83,8 @@ def test_no_write_is_repeated_blindly(reason: RetryReason, idempotent: bool) -> 
     assert {R.UNKNOWN, R.SOCKET_CLOSED_WHILE_IN_FLIGHT} == set(UNSAFE)
 
 
-def test_refusals_carry_the_error() -> None:
-    """What the strategy asks the caller to get is passed on, or nothing; also where its retry is overruled."""
+def test_refusals_have_the_strategys_error() -> None:
+    """A refusal has the strategy's error class or none, even if its retry is overruled."""
     assert Refuse(Refusal) == judge(retry_request(), R.KV_LOCKED, RetryAction.no_retry(Refusal))
     assert Refuse(None) == judge(retry_request(), R.KV_LOCKED, RetryAction.no_retry())
     assert Refuse(Refusal) == judge(retry_request(), R.UNKNOWN, RetryAction(0.1, Refusal))
@@ -109,7 +109,7 @@ def test_refusals_carry_the_error() -> None:
     ],
 )
 def test_the_smaller_limit_cuts(delay: float, within: float | None, remaining: float, expected: Retry) -> None:
-    """Cut to the deadline, a request times out; cut to the strategy's own limit, it fails with its own error (C15, C23)."""
+    """A delay cut to the deadline times out; a delay cut to the strategy's limit fails with its error (C15, C23)."""
     action = RetryAction.after(delay, within=within)
 
     assert expected == judge(retry_request(remaining=remaining), R.KV_LOCKED, action)
@@ -123,7 +123,7 @@ retries = st.builds(RetryAction.after, st.floats(0, 1e6), within=st.none() | st.
 
 @given(requests, st.sampled_from(RetryReason), retries)
 def test_no_verdict_outlives_a_limit(request: RetryRequest, reason: RetryReason, answer: RetryAction) -> None:
-    """Whatever is asked for, no delay passes the deadline, and a retry that is sent is sent before it."""
+    """No decision of a strategy leads to a delay past the deadline, or to a retry at the deadline."""
     verdict = decide(request, reason, Says(answer))
 
     if isinstance(verdict, Retry):
@@ -137,8 +137,8 @@ def test_no_verdict_outlives_a_limit(request: RetryRequest, reason: RetryReason,
 
 
 @rows("answer", [None, 0.1, True, "retry", (0.1, None), RetryAction, object])
-def test_answers_of_the_wrong_type(answer: object) -> None:
-    """What is no RetryAction is shown, with what it must be."""
+def test_results_of_the_wrong_type(answer: object) -> None:
+    """A result that is not a RetryAction raises TypeError with the value and the expected type."""
     with pytest.raises(TypeError, match="must answer a RetryAction") as asked:
         decide(retry_request(), R.KV_LOCKED, Says(answer))
     with pytest.raises(TypeError, match="must answer a RetryAction") as judged:
@@ -148,19 +148,19 @@ def test_answers_of_the_wrong_type(answer: object) -> None:
     assert repr(answer) in str(judged.value)
 
 
-def test_an_answer_that_cannot_be_written_out() -> None:
-    """It is refused like any other: the machine judges what an asynchronous strategy answered, and must not fail."""
+def test_a_result_without_a_repr() -> None:
+    """A result whose ``repr`` raises is refused in the same way."""
     with pytest.raises(TypeError, match="must answer a RetryAction"):
         judge(retry_request(), R.KV_LOCKED, 10**5000)
 
 
 async def answer_later() -> RetryAction:
-    """Return a retry, to whoever awaits it."""
+    """Return a retry, asynchronously."""
     return RetryAction.after(0.1)
 
 
 def test_a_coroutine_from_a_plain_method() -> None:
-    """It is told how to become asynchronous, and the coroutine does not linger to warn that nobody awaited it."""
+    """A coroutine as result raises TypeError with the next step, and is closed without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         answer = answer_later()

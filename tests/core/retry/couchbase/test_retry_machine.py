@@ -30,7 +30,7 @@ START = 100.0
     ],
 )
 def test_success(operation: str, response: couchbase.KvResponse | couchbase.ServiceResponse) -> None:
-    """An answer that is no failure completes the request with it, and nothing is awaited any more."""
+    """A successful response completes the request and removes its deadline."""
     machine = request_cases.machine_of(replace(request_cases.annotation(), operation=operation), state=S.PENDING)
 
     assert [] == request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
@@ -41,8 +41,8 @@ def test_success(operation: str, response: couchbase.KvResponse | couchbase.Serv
 
 @rows("status", [0xA6, 0xA7, 0xCC, 0xCD, 0xD3])
 @rows("idempotent", [True, False])
-def test_an_answer_that_cannot_be(status: int, idempotent: bool) -> None:
-    """A success of another operation tells nothing of this one, which fails with it; nothing else is concerned."""
+def test_an_impossible_response(status: int, idempotent: bool) -> None:
+    """A success status of another operation fails the request with DecodingFailureException."""
     machine = request_cases.machine_of(request_cases.annotation(idempotent=idempotent), state=S.PENDING)
     request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
     (action,) = request_cases.hear(
@@ -53,8 +53,8 @@ def test_an_answer_that_cannot_be(status: int, idempotent: bool) -> None:
     assert (errors.DecodingFailureException, status) == (type(error), error.context.status)
 
 
-def test_a_final_answer() -> None:
-    """A known status that is not in the list surfaces at once, with everything that is known of the request."""
+def test_a_final_response() -> None:
+    """A known status that is not listed fails the request immediately, with the complete error context."""
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
     response = couchbase.KvResponse(0x01, request_cases.NODE, server_context="gone", server_ref="4f-1")
@@ -82,7 +82,7 @@ def test_a_final_answer() -> None:
     assert (S.FAILED, math.inf) == (machine.state, machine.wakeup)
 
 
-def test_an_error_tells_what_was_learnt_last() -> None:
+def test_the_error_context_has_the_latest_facts() -> None:
     """The error context has the latest dispatch error, even if empty, and the status of the latest response only."""
     known = replace(request_cases.annotation(), error_context=ErrorContext(last_dispatch_error="an older one"))
     machine, now = request_cases.machine_of(known, state=couchbase.RetryState.PENDING), START
@@ -103,7 +103,7 @@ def test_an_error_tells_what_was_learnt_last() -> None:
         assert statuses == (context.status, context.http_status)
 
 
-def test_a_retry_writes_no_record_for_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_creates_no_error_context(monkeypatch: pytest.MonkeyPatch) -> None:
     """A retry creates no error context: only an error needs one, and thousands of requests may be retried together."""
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     written = []
@@ -122,7 +122,7 @@ def test_a_retry_writes_no_record_for_an_error(monkeypatch: pytest.MonkeyPatch) 
     ("status", "refresh"), [(NOT_MY_VBUCKET, couchbase.RefreshTopology()), (OUTDATED, couchbase.RefreshCollection())]
 )
 def test_always_retried(status: int, refresh: couchbase.RequestAction) -> None:
-    """Even under fail-fast, after a refresh, and with a report for the log."""
+    """Some statuses are retried even with fail-fast, after a refresh and with a report."""
     machine = request_cases.machine_of(request_cases.annotation(couchbase.FailFastRetryStrategy()))
     hear_of = machine.snapshot(START)
     actions = request_cases.hear(machine, request_cases.answer(status))
@@ -138,7 +138,7 @@ def test_always_retried(status: int, refresh: couchbase.RequestAction) -> None:
 
 
 def test_a_retry_is_reported() -> None:
-    """The log learns of request, reason, delay and node; the request is what the strategy saw."""
+    """The report of a retry has the strategy's request, the reason, the delay and the node."""
     strategy = request_cases.Says(couchbase.RetryAction.after(0.25))
     machine = request_cases.machine_of(request_cases.annotation(strategy), state=S.PENDING)
     request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
@@ -153,7 +153,7 @@ def test_a_retry_is_reported() -> None:
 
 
 def test_a_refusal_is_reported() -> None:
-    """The log learns of request, reason, node and the error's name, before the caller does."""
+    """The report of a refusal has the request, the reason, the error's name and the node, and precedes the failure."""
     strategy = request_cases.Says(couchbase.RetryAction.no_retry())
     machine = request_cases.machine_of(request_cases.annotation(strategy), state=S.PENDING)
     request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
@@ -169,8 +169,8 @@ def test_a_refusal_is_reported() -> None:
     )
 
 
-def test_what_a_strategy_sees() -> None:
-    """Key, times, attempts, earlier reasons and the application's own context, and no more than that."""
+def test_the_request_that_a_strategy_gets() -> None:
+    """The strategy gets the key, times, attempts, earlier reasons and the application's context."""
     strategy = request_cases.Says(couchbase.RetryAction.after(0.25))
     machine = request_cases.machine_of(
         request_cases.annotation(strategy, client_context={"robot": True}), state=S.PENDING
@@ -211,7 +211,7 @@ def test_what_a_strategy_sees() -> None:
 @rows("idempotent", [True, False])
 @rows("reason", [R.SOCKET_NOT_AVAILABLE, R.NODE_NOT_AVAILABLE, R.AUTHENTICATION_ERROR])
 def test_a_socket_that_closed_before_the_frame(idempotent: bool, reason: couchbase.RetryReason) -> None:
-    """A frame that was never begun is as a failed dispatch, for the reason given."""
+    """A request of which no byte was handed over is retried for the reason of the event, and is not ambiguous."""
     machine = request_cases.machine_of(request_cases.annotation(idempotent=idempotent))
     actions = request_cases.hear(machine, couchbase.SocketClosed(couchbase.HandedOver.NOTHING, "reset", reason))
 
@@ -222,7 +222,7 @@ def test_a_socket_that_closed_before_the_frame(idempotent: bool, reason: couchba
 
 
 def test_services() -> None:
-    """Answers of the HTTP services take the same way, with their own lists and texts."""
+    """Responses of the HTTP services use their own lists and texts."""
     body = b'{"errors":[{"code":4040,"msg":"stale plan"}]}'
     request = request_cases.annotation(
         couchbase.FailFastRetryStrategy(), service=couchbase.Service.QUERY, operation="query"
@@ -252,8 +252,8 @@ def test_services() -> None:
     assert {R.QUERY_PREPARED_STATEMENT_FAILURE} == retried.retry_reasons
 
 
-def test_taken_over_at_the_first_failure() -> None:
-    """A machine may be made when the first attempt has failed, with what is known from before."""
+def test_a_machine_created_after_the_first_failure() -> None:
+    """A machine created after the first failure continues with the known attempts and times."""
     machine = couchbase.RetryMachine(
         request_cases.annotation(request_cases.Says(couchbase.RetryAction.after(0.25))),
         rng=request_cases.machine_of(request_cases.annotation()).snapshot(START).rng,
@@ -274,7 +274,7 @@ def test_taken_over_at_the_first_failure() -> None:
     assert 2.0 == machine.snapshot(101.0).since_first_failure
 
 
-def test_a_request_that_is_over_leaves_nothing() -> None:
+def test_a_machine_is_freed() -> None:
     """The machine of a request is freed with its last reference, without garbage collection."""
     machine = request_cases.machine_of(request_cases.annotation())
     request_cases.hear(machine, request_cases.answer(TEMPORARY))
@@ -288,11 +288,11 @@ def test_a_request_that_is_over_leaves_nothing() -> None:
         gc.enable()
 
 
-# -- Answers: the class that the tables and the node's error map ask for.
+# -- Responses: the error class from the tables and the node's error map.
 
 
 def test_the_error_map_of_the_node_decides() -> None:
-    """An unknown status is looked up in the map of the node that sent it, and of no other."""
+    """An unknown status is looked up in the error map of its own node only."""
     store = request_cases.map_store({UNKNOWN: request_cases.map_entry("retry-later", "temp")})
     mapped = request_cases.machine_of(request_cases.annotation(), error_maps=store)
     elsewhere = request_cases.machine_of(request_cases.annotation(), error_maps=store)
@@ -308,8 +308,8 @@ def test_the_error_map_of_the_node_decides() -> None:
     )
 
 
-def test_an_error_map_that_comes_later() -> None:
-    """A map that is loaded while the request is under way counts from then on, for all who share the store."""
+def test_a_later_error_map() -> None:
+    """An error map that is loaded during the request takes effect for all machines with the same store."""
     store = couchbase.ErrorMapStore()
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING, error_maps=store)
     loaded = couchbase.ErrorMap(2, 1, {UNKNOWN: request_cases.map_entry("retry-now")})
@@ -322,8 +322,8 @@ def test_an_error_map_that_comes_later() -> None:
     assert couchbase.RetryAfter(0.001, True) == request_cases.hear(machine, request_cases.answer(UNKNOWN))[-1]
 
 
-def test_without_a_store_a_machine_has_its_own() -> None:
-    """Two machines without a shared store do not see each other's maps."""
+def test_machines_have_separate_stores_by_default() -> None:
+    """Machines without a shared store do not share error maps."""
     first, second = (
         request_cases.machine_of(request_cases.annotation()),
         request_cases.machine_of(request_cases.annotation()),
@@ -340,7 +340,7 @@ def test_without_a_store_a_machine_has_its_own() -> None:
 
 
 def test_an_entry_without_a_retry_attribute() -> None:
-    """The request ends without asking the strategy; the map's name and text go into the context (decision C31)."""
+    """An entry without a retry attribute fails the request; its texts are in the context (decision C31)."""
     strategy = request_cases.Says(couchbase.RetryAction.after(0.0))
     machine = request_cases.machine_of(
         request_cases.annotation(strategy),
@@ -354,7 +354,7 @@ def test_an_entry_without_a_retry_attribute() -> None:
 
 
 def test_a_failed_dispatch_is_safe() -> None:
-    """Nothing was sent, so a write is sent again, and what was wrong is remembered."""
+    """A failed dispatch is retried even for a write, and the context keeps its error."""
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     actions = request_cases.hear(machine, couchbase.DispatchFailed(R.SOCKET_NOT_AVAILABLE, "refused"))
 
@@ -367,7 +367,7 @@ def test_a_failed_dispatch_is_safe() -> None:
     assert "refused" == machine.error_context(START).last_dispatch_error
 
 
-def test_every_attempt_is_its_own() -> None:
+def test_the_context_describes_the_latest_attempt() -> None:
     """The error context describes the latest attempt: its node, its opaque, its response."""
     machine = request_cases.machine_of(request_cases.annotation(), state=S.PENDING)
     request_cases.hear(machine, couchbase.Dispatched(request_cases.NODE, 17))
@@ -392,7 +392,7 @@ def test_every_attempt_is_its_own() -> None:
 
 
 def test_the_connection_is_closed_last() -> None:
-    """The request is settled, or waits for its retry, before its connection goes (decision C31)."""
+    """The request ends, or waits for its retry, before its connection is closed (decision C31)."""
     attributes = ["fetch-config", "conn-state-invalidated", "retry-now"]
     store = request_cases.map_store(
         {UNKNOWN: request_cases.map_entry(*attributes), UNKNOWN + 1: request_cases.map_entry(*attributes[:2])}
@@ -413,7 +413,7 @@ def test_the_connection_is_closed_last() -> None:
 
 
 def test_a_known_status_that_invalidates_the_connection() -> None:
-    """A few known statuses do so too."""
+    """A known status that invalidates the connection closes it after the failure."""
     actions = request_cases.hear(request_cases.machine_of(request_cases.annotation()), request_cases.answer(0x25))
 
     assert [couchbase.Fail, couchbase.CloseConnection] == [type(action) for action in actions]

@@ -1,4 +1,4 @@
-"""The table of a request's states: whole, and true of the machine in every pair of state and event."""
+"""The state table of a request: complete, and valid for the machine in every pair of state and event."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ LEADS_TO: dict[type[couchbase.RequestAction], couchbase.RetryState] = {
     couchbase.Complete: S.COMPLETED,
     couchbase.Fail: S.FAILED,
 }
-"""Where a request stands once this was ordered; a delay leads to one of two states."""
+"""State after each action; a delay has two possible states."""
 
 PAIRS = list(itertools.product(couchbase.RetryState, EVENTS))
 
@@ -70,7 +70,7 @@ PAIRS = list(itertools.product(couchbase.RetryState, EVENTS))
 def machine_in(
     state: couchbase.RetryState, strategy: couchbase.AnyRetryStrategy, *, idempotent: bool
 ) -> couchbase.RetryMachine:
-    """Return a machine that was brought to ``state`` at ``START`` by events alone."""
+    """Return a machine that events have brought to ``state`` at ``START``."""
     request = annotation(strategy, idempotent=idempotent, timeout=DEADLINE - START)
     if state is S.EXPIRING:
         request = annotation(strategy, idempotent=idempotent, timeout=0.0005)
@@ -93,15 +93,15 @@ def machine_in(
 
 
 def strategies_for(state: couchbase.RetryState) -> list[couchbase.AnyRetryStrategy]:
-    """Return the strategies under which ``state`` can be reached."""
+    """Return the strategies with which a request can reach ``state``."""
     return [Awaits()] if state is S.CONSULTING else STRATEGIES
 
 
 @rows(("state", "kind"), PAIRS)
 def test_all_pairs(state: couchbase.RetryState, kind: type[couchbase.RequestEvent]) -> None:
-    """A pair of the table leads to the states it names and no other, as what is ordered wants it; a missing one raises."""
+    """An event of the table leads to exactly the table's states, which fit the actions; any other event raises."""
     allowed = couchbase.events_heard(state).get(kind)
-    # Nobody is asked where nothing is decided: one strategy, of one request, will do.
+    # Without a decision, one strategy and one request are enough.
     sorts = slice(None if allowed is not None and not state.is_final else 1)
     reached: set[couchbase.RetryState] = set()
     for event, strategy, idempotent, now in itertools.product(
@@ -131,15 +131,15 @@ def test_all_pairs(state: couchbase.RetryState, kind: type[couchbase.RequestEven
     assert set((allowed or {}).values()) == reached
 
 
-def test_what_is_no_event_raises() -> None:
-    """A thing of another kind is a mistake of the caller."""
+def test_an_invalid_event_raises() -> None:
+    """An object that is not an event raises InvalidEvent."""
     machine = machine_in(S.PENDING, Says(None), idempotent=True)
     with pytest.raises(InvalidEvent, match="^str cannot happen to a request that is pending$"):
         machine.handle("dispatched", START)  # type: ignore[arg-type]
 
 
-def test_the_table_is_whole() -> None:
-    """Every state has its row of events that exist; three are final, and the caller and the clock are heard in all."""
+def test_the_table_is_complete() -> None:
+    """Every state has a row; three states are final, and all accept abandonment, wakeups and error maps."""
     assert set(get_args(couchbase.RequestEvent)) == set(EVENTS)
     assert set(couchbase.RetryState) == set(REQUEST_TRANSITIONS)
     for state, row in ((state, couchbase.events_heard(state)) for state in couchbase.RetryState):

@@ -1,4 +1,4 @@
-"""The strategies beyond the laid-down decisions, which ask them about every reason; and what a strategy may answer."""
+"""The shipped strategies, and valid decisions of a strategy."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ TERMINAL_TABLE_OF_THE_RFC = {
     "SCOPE_NOT_FOUND": ("ScopeNotFoundException", "ScopeNotFoundException"),
     "COLLECTION_NOT_FOUND": ("CollectionNotFoundException", "CollectionNotFoundException"),
 }
-"""SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)"; where it has the base, a class that can be caught (C32)."""
+"""SDK-RFC 0049 rev 16 "Fail Fast (Terminal Errors)": the RFC's class and triclinium's, which is more specific (C32)."""
 
 
 def test_the_terminal_errors_are_those_of_the_rfc() -> None:
-    """Five reasons with their classes, and none besides; the strategy answers them."""
+    """The terminal errors are the RFC's five reasons with their classes, and the strategy returns them."""
     assert TERMINAL_TABLE_OF_THE_RFC == {
         reason.name: (error.rfc_class.__name__, error.__name__) for reason, error in couchbase.TERMINAL_ERRORS.items()
     }
@@ -40,7 +40,7 @@ def test_the_terminal_errors_are_those_of_the_rfc() -> None:
 
 
 def constant(retry_attempts: int, rng: Random, /) -> float:
-    """Return 70 ms and the attempts as seconds."""
+    """Return 70 ms plus one second per attempt."""
     return 0.07 + retry_attempts
 
 
@@ -48,13 +48,13 @@ def constant(retry_attempts: int, rng: Random, /) -> float:
     "strategy", [couchbase.BestEffortRetryStrategy(constant), couchbase.FastFailOnTerminalErrorRetryStrategy(constant)]
 )
 def test_the_backoff_can_be_replaced(strategy: couchbase.BestEffortRetryStrategy) -> None:
-    """A calculator of the user's own replaces the delays, and nothing else."""
+    """A custom backoff replaces the delays but not the refusals."""
     assert couchbase.RetryAction(2.07) == strategy.retry_after(retry_request(retry_attempts=2), R.KV_LOCKED)
     assert couchbase.RetryAction(None) == strategy.retry_after(retry_request(retry_attempts=2), R.UNKNOWN)
 
 
 def test_jitter_comes_from_the_request() -> None:
-    """The randomness of a jittered backoff is the request's own, so a run can be repeated."""
+    """A jittered backoff draws from the request's random source, so a run is repeatable."""
     strategy = couchbase.BestEffortRetryStrategy(exponential(jitter=1.0))
     request = retry_request(retry_attempts=4, rng=Fixed(0.75))
 
@@ -82,14 +82,14 @@ ASKED = R.KV_ERROR_MAP_RETRY_INDICATED
     ],
 )
 def test_error_map_ends_with_max_duration(since_first_failure: float, expected: couchbase.RetryAction) -> None:
-    """Once ``max-duration`` has passed since the first failure, nothing is retried (decision C15)."""
+    """After ``max-duration`` since the first failure, nothing is retried (decision C15)."""
     request = retry_request(retry_attempts=1, since_first_failure=since_first_failure, entry=LINEAR)
 
     assert expected == couchbase.ErrorMapRetryStrategy().retry_after(request, ASKED)
 
 
-def test_the_time_since_the_status_counts_where_it_is_known() -> None:
-    """``max-duration`` limits the time since the first answer with this status, not since the first failure."""
+def test_max_duration_counts_from_the_status() -> None:
+    """The time since the status, if known, counts for ``max-duration``, and not that since the first failure."""
     early = replace(retry_request(since_first_failure=99.0, entry=LINEAR), since_this_status=0.25)
     late = replace(early, since_this_status=1.5)
 
@@ -98,7 +98,7 @@ def test_the_time_since_the_status_counts_where_it_is_known() -> None:
 
 
 def test_an_unknown_algorithm_is_refused() -> None:
-    """The strategy that follows the map neither retries nor asks the strategy it wraps (RFC 0013 "Questions")."""
+    """An unknown algorithm is refused without a call of the wrapped strategy (RFC 0013 "Questions")."""
     otherwise = Says(couchbase.RetryAction.after(0.0))
     entry = map_entry("auto-retry", retry={"strategy": "fibonacci", "interval": 1, "after": 1})
     action = couchbase.ErrorMapRetryStrategy(otherwise).retry_after(retry_request(entry=entry), ASKED)
@@ -109,14 +109,14 @@ def test_an_unknown_algorithm_is_refused() -> None:
 
 @rows("entry", [None, WITHOUT_SCHEDULE])
 def test_error_map_without_a_schedule(entry: couchbase.ErrorMapEntry | None) -> None:
-    """Where the map has no usable schedule, the default strategy decides (decision C16)."""
+    """Without a usable schedule, the default strategy decides (decision C16)."""
     request = retry_request(retry_attempts=3, entry=entry)
 
     assert couchbase.RetryAction(0.008) == couchbase.ErrorMapRetryStrategy().retry_after(request, ASKED)
 
 
-def test_error_map_asks_the_strategy_it_wraps() -> None:
-    """Another strategy may be given for everything else."""
+def test_the_wrapped_strategy_decides_otherwise() -> None:
+    """The wrapped strategy decides on every reason other than the error map's."""
     otherwise = Says(couchbase.RetryAction.no_retry(Refusal))
     request = retry_request(entry=LINEAR)
 
@@ -140,7 +140,7 @@ def test_error_map_asks_the_strategy_it_wraps() -> None:
 def test_shipped_strategies_ignore_the_schedule(
     strategy: couchbase.BestEffortRetryStrategy | couchbase.FailFastRetryStrategy,
 ) -> None:
-    """``interval``, ``ceil`` and ``max-duration`` must not be used by them (RFC 0049 "KV Error Map Handling")."""
+    """Other shipped strategies ignore the schedule (RFC 0049 "KV Error Map Handling")."""
     plain = strategy.retry_after(retry_request(retry_attempts=3, since_first_failure=99.0), ASKED)
     mapped = strategy.retry_after(retry_request(retry_attempts=3, since_first_failure=99.0, entry=LINEAR), ASKED)
 
@@ -164,10 +164,10 @@ NO_BACKOFF = [0.5, "exponential", (0.001, 0.5)]
         (couchbase.FastFailOnTerminalErrorRetryStrategy, "backoff", NO_BACKOFF),
     ],
 )
-def test_nonsense_is_refused_where_it_is_made(
+def test_invalid_values_are_refused_at_creation(
     build: Callable[[Any], object], parameter: str, values: list[Any]
 ) -> None:
-    """Not at the first failure in production; a calculator that forgot its return is not taken for a refusal."""
+    """Invalid delays, errors and backoffs are refused at creation, not at the first failure."""
     for value in values:
         with pytest.raises(errors.InvalidArgumentException) as caught:
             build(value)
@@ -177,7 +177,7 @@ def test_nonsense_is_refused_where_it_is_made(
 
 
 class Partial:
-    """A strategy whose method is an ``async def`` with an argument filled in."""
+    """Strategy whose method is a partial of an ``async def``."""
 
     def __init__(self) -> None:
         self.retry_after = functools.partial(self._retry_after, None)
@@ -209,8 +209,8 @@ class _Asks:
 
 
 @rows("otherwise", [42, object(), _Asks()])
-def test_error_map_strategy_wraps_a_strategy_that_answers_at_once(otherwise: object) -> None:
-    """What cannot answer for the other reasons is refused when the strategy is made, not at the first failure."""
+def test_error_map_strategy_wraps_synchronous_strategies_only(otherwise: object) -> None:
+    """ErrorMapRetryStrategy refuses to wrap an invalid or asynchronous strategy."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         couchbase.ErrorMapRetryStrategy(otherwise)  # type: ignore[arg-type]
 

@@ -19,12 +19,12 @@ def reason(
     scope: str | None = "inventory",
     collection: str | None = "airline",
 ) -> RetryReason | None:
-    """Return the reason that a request for one document meets."""
+    """Return the reason for a request on one document."""
     return states.reason_for(service, bucket=bucket, scope=scope, collection=collection)
 
 
 def all_bad() -> TerminalStates:
-    """Return a state in which everything is wrong at once."""
+    """Return a state with all five problems."""
     states = TerminalStates()
     states.sasl_answered("a", Status.AUTH_ERROR)
     states.tls_failed("b")
@@ -35,7 +35,7 @@ def all_bad() -> TerminalStates:
 
 
 def test_the_order_is_that_of_the_rfc() -> None:
-    """Credentials, TLS, bucket, scope, collection: each shows when those before it are cleared; the last three are KV's."""
+    """The reasons apply in the RFC's order: credentials, TLS, bucket, scope, collection; the last three only to KV."""
     states = all_bad()
     clear: list[Callable[[], None]] = [
         lambda: None,
@@ -63,7 +63,7 @@ def test_the_order_is_that_of_the_rfc() -> None:
 
 @rows("status", [status for status in Status if status not in {0x00, 0x20}])
 def test_other_sasl_failures_do_not_count(status: Status) -> None:
-    """Only 0x20 says that the credentials are wrong; 0x02, which the RFC prints, does not (decision C6)."""
+    """Only status 0x20 means wrong credentials; 0x02, which the RFC lists, does not (decision C6)."""
     states = TerminalStates()
     states.sasl_answered("a", status)
 
@@ -75,8 +75,8 @@ def test_other_sasl_failures_do_not_count(status: Status) -> None:
     assert R.AUTHENTICATION_ERROR is reason(states)
 
 
-def test_somebody_else() -> None:
-    """Who the client was is no matter any more to what it may open and see; TLS has nothing to do with it."""
+def test_new_credentials_clear_the_states() -> None:
+    """New credentials clear all states except that of TLS."""
     states = TerminalStates()
     states.sasl_answered("a", Status.AUTH_ERROR)
     states.bucket_selected("beer", Status.NO_ACCESS)
@@ -93,8 +93,8 @@ def test_somebody_else() -> None:
         assert None is states.reason_for(Service.KV, bucket=bucket, scope=scope, collection=collection)
 
 
-def test_good_news_of_any_connection() -> None:
-    """A connection that stopped tracking the topology is still cleared, and one that is gone counts no more."""
+def test_a_success_of_any_connection_clears() -> None:
+    """Success clears a connection even if it does not track the topology, and a removed connection does not count."""
     states = TerminalStates()
     states.sasl_answered("a", Status.AUTH_ERROR)
     states.tls_failed("b")
@@ -109,8 +109,8 @@ def test_good_news_of_any_connection() -> None:
 
 
 @rows("status", [status for status in Status if status not in {0x00, 0x24}])
-def test_other_answers_to_select_bucket(status: Status) -> None:
-    """Only 0x24 denies access; 0x01 means not on this node yet; neither that nor another one clears (decision C7)."""
+def test_other_responses_to_select_bucket(status: Status) -> None:
+    """Only status 0x24 denies access; any other failure neither denies nor clears it (decision C7)."""
     states = TerminalStates()
     states.bucket_selected("travel", status)
 
@@ -142,7 +142,7 @@ def test_scopes_and_collections_are_kept_by_name(
     of_scope: RetryReason | None,
     of_collection: RetryReason | None,
 ) -> None:
-    """Others, the same name elsewhere, and requests without one are not concerned."""
+    """A missing scope or collection affects only requests with the same bucket and names."""
     states, others = TerminalStates(), TerminalStates()
     states.scope_missing("travel", "inventory")
     others.collection_missing("travel", "inventory", "airline")
@@ -155,7 +155,7 @@ def test_scopes_and_collections_are_kept_by_name(
 
 
 def test_a_missing_collection_proves_its_scope() -> None:
-    """The map that lacks the collection has the scope, so the scope is missing no more."""
+    """A missing collection implies that its scope exists."""
     states = TerminalStates()
     states.scope_missing("travel", "inventory")
     states.collection_missing("travel", "inventory", "airline")
@@ -164,8 +164,8 @@ def test_a_missing_collection_proves_its_scope() -> None:
     assert reason(states, collection="hotel") is None
 
 
-def test_missing_names_without_end() -> None:
-    """Those that were missed last are remembered, and no more of them than there can be."""
+def test_missing_names_are_limited() -> None:
+    """Only the last ``MISSING_MAX`` missing names are stored."""
     states = TerminalStates()
     for number in (0, 1, *range(2, MISSING_MAX + 1), 1, MISSING_MAX + 1):
         states.scope_missing("travel", f"s{number}")

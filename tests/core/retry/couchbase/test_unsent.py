@@ -1,4 +1,4 @@
-"""Why nothing of a request is sent: no reason is named that a client never gives, and none is missing."""
+"""Reasons for an unsent request: exactly those that the client can report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVENTS = (couchbase.SocketClosed, couchbase.DispatchFailed)
 
 
 def terminal_reasons(service: couchbase.Service) -> set[couchbase.RetryReason]:
-    """Return which terminal reasons the client's own states can give to a request of a service."""
+    """Return the terminal reasons that the client's states can have for a service."""
     refused, untrusted, closed, scopeless, missing = all_states = [couchbase.TerminalStates() for _ in range(5)]
     refused.sasl_answered("connection", couchbase.Status.AUTH_ERROR)
     untrusted.tls_failed("connection")
@@ -30,12 +30,12 @@ def terminal_reasons(service: couchbase.Service) -> set[couchbase.RetryReason]:
 def test_terminal_reasons(
     service: couchbase.Service, event: type[couchbase.SocketClosed | couchbase.DispatchFailed]
 ) -> None:
-    """Those that the client's states can give to the service, and no others."""
+    """The terminal reasons of a service are exactly those of the client's states."""
     assert terminal_reasons(service) == couchbase.TERMINAL_ERRORS.keys() & couchbase.unsent_reasons(service, event)
 
 
 def test_all_reasons() -> None:
-    """What is left is what a connection, a dispatch and a lookup can meet."""
+    """The other reasons are those of a connection, a dispatch and a collection lookup."""
     socket = {R.SOCKET_NOT_AVAILABLE}
     dispatch = socket | {R.NODE_NOT_AVAILABLE, R.SERVICE_NOT_AVAILABLE, R.CIRCUIT_BREAKER_OPEN, R.UNKNOWN}
 
@@ -51,8 +51,8 @@ def test_all_reasons() -> None:
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_no_reason_stands_twice(event: type[couchbase.SocketClosed | couchbase.DispatchFailed]) -> None:
-    """Nor does one that needs an answer to a request that was sent."""
+def test_each_reason_is_listed_once(event: type[couchbase.SocketClosed | couchbase.DispatchFailed]) -> None:
+    """Each reason is listed once, and none requires a response to the request."""
     reasons = couchbase.unsent_reasons(couchbase.Service.KV, event)
 
     assert len(set(reasons)) == len(reasons)
@@ -60,8 +60,8 @@ def test_no_reason_stands_twice(event: type[couchbase.SocketClosed | couchbase.D
     assert R.KV_LOCKED not in reasons
 
 
-def test_a_lookup_can_be_answered_so() -> None:
-    """Each of its reasons is one that the client reads out of an answer to GET_COLLECTION_ID."""
+def test_a_lookup_reason_has_an_error() -> None:
+    """Each reason of a collection lookup has an error, as in a response to GET_COLLECTION_ID."""
     busy = classify("get_collection_id", couchbase.Status.TEMPORARY_FAILURE, None)
 
     assert (R.KV_TEMPORARY_FAILURE, errors.TemporaryFailureException) == (
@@ -73,6 +73,6 @@ def test_a_lookup_can_be_answered_so() -> None:
 
 
 @pytest.mark.parametrize("reason", [R.KV_COLLECTION_OUTDATED, R.SCOPE_NOT_FOUND, R.NODE_NOT_AVAILABLE])
-def test_what_no_answer_to_a_lookup_asks_for(reason: couchbase.RetryReason) -> None:
-    """It has no error of its own there."""
+def test_other_reasons_of_a_lookup(reason: couchbase.RetryReason) -> None:
+    """A reason that does not occur in lookup responses has no lookup error."""
     assert couchbase.error_of_lookup(reason) is None

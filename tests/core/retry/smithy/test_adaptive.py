@@ -1,4 +1,4 @@
-"""The adaptive strategy: the standard one, and a rate that all sends keep to once the service has throttled."""
+"""The adaptive strategy: the standard one with a rate limit for all sends after the service has throttled."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from triclinium_core.retry.smithy.rate_limiter import WAIT_MAX
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """Clock that the test sets."""
 
     def __init__(self) -> None:
         self.now: Any = 0.0
 
     def __call__(self) -> float:
-        """Return the present."""
+        """Return the current time."""
         return self.now  # type: ignore[no-any-return]
 
 
 @pytest.fixture
 def clock() -> Clock:
-    """A clock that stands still."""
+    """Return a clock at 0."""
     return Clock()
 
 
 def adaptive(clock: Clock, **options: Any) -> AdaptiveRetryStrategy:
-    """Return a strategy whose backoffs are 0, so that only the rate has anybody wait."""
+    """Return a strategy whose backoffs are 0, so that only the rate limit causes delays."""
     return AdaptiveRetryStrategy(rng=Fixed(0.0), clock=clock, **options)
 
 
 def throttle(strategy: AdaptiveRetryStrategy) -> None:
-    """Let one request be throttled, without a retry."""
+    """Throttle one request, without a retry."""
     token = strategy.acquire_initial_retry_token()
     strategy.abandon(token=strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERRORS["T"]))
 
 
 def first_delays(strategy: AdaptiveRetryStrategy, requests: int) -> list[float]:
-    """Begin requests, and return what each first attempt waits for."""
+    """Start requests, and return the delays of their first attempts."""
     return [strategy.acquire_initial_retry_token().retry_delay for _ in range(requests)]
 
 
 def test_like_the_standard_strategy_until_it_throttles(clock: Clock) -> None:
-    """Attempts, delays and quota are the same, and nobody waits for a rate."""
+    """Before throttling, attempts, delays and quota are those of the standard strategy."""
     strategy = AdaptiveRetryStrategy(rng=Fixed(1.0), clock=clock)
 
     assert ("ok", [0.05, 0.1]) == delays_of(strategy, ["E", "E", "ok"])
@@ -58,7 +58,7 @@ def test_like_the_standard_strategy_until_it_throttles(clock: Clock) -> None:
 
 
 def test_first_attempts_wait_after_throttling(clock: Clock) -> None:
-    """Each for a place of its own: the service bears one request in two seconds."""
+    """After throttling, first attempts are spaced at the allowed rate of one request per two seconds."""
     strategy = adaptive(clock)
     throttle(strategy)
 
@@ -69,7 +69,7 @@ def test_first_attempts_wait_after_throttling(clock: Clock) -> None:
 
 
 def test_retries_wait_as_well(clock: Clock) -> None:
-    """For the backoff or the rate, whichever is longer."""
+    """A retry waits for its backoff or for the rate, whichever is longer."""
     strategy = adaptive(clock)
     throttle(strategy)
     token = strategy.acquire_initial_retry_token()
@@ -80,8 +80,8 @@ def test_retries_wait_as_well(clock: Clock) -> None:
     assert [2.0, 4.0, 60.0] == [token.retry_delay, second.retry_delay, third.retry_delay]
 
 
-def test_a_refused_retry_is_an_answer(clock: Clock) -> None:
-    """A throttling error lowers the rate although no attempt is left; nobody waits for the retry that is not made."""
+def test_a_refused_retry_still_lowers_the_rate(clock: Clock) -> None:
+    """A throttling error lowers the rate even if the retry is refused; that retry reserves nothing."""
     strategy = adaptive(clock, max_attempts=1)
     token = strategy.acquire_initial_retry_token()
 
@@ -93,7 +93,7 @@ def test_a_refused_retry_is_an_answer(clock: Clock) -> None:
 
 
 def test_successes_raise_the_rate(clock: Clock) -> None:
-    """The longer ago it throttled, up to twice what is measured."""
+    """The rate rises with the time since throttling, up to twice the measured rate."""
     strategy = adaptive(clock)
     throttle(strategy)
 
@@ -107,8 +107,8 @@ def test_successes_raise_the_rate(clock: Clock) -> None:
     assert 2.0 == pytest.approx(rates[-1])
 
 
-def test_abandoned(clock: Clock) -> None:
-    """The place of a request that gave up is free for the next one, and its token is used up."""
+def test_abandon_frees_the_slot(clock: Clock) -> None:
+    """Abandoning a token frees its slot for the next request, and uses up the token."""
     strategy = adaptive(clock)
     throttle(strategy)
     tokens = [strategy.acquire_initial_retry_token() for _ in range(3)]
@@ -122,8 +122,8 @@ def test_abandoned(clock: Clock) -> None:
     assert [8.0] == first_delays(strategy, 1)
 
 
-def test_abandoned_without_a_place(clock: Clock) -> None:
-    """Who was told to wait for the longest time has reserved nothing, and gives nothing back."""
+def test_abandon_without_a_slot(clock: Clock) -> None:
+    """A token with the maximum delay holds no slot, and abandoning it frees none."""
     strategy = adaptive(clock)
     early = strategy.acquire_initial_retry_token()
     throttle(strategy)
@@ -137,7 +137,7 @@ def test_abandoned_without_a_place(clock: Clock) -> None:
 
 
 def test_scopes_share_a_rate(clock: Clock) -> None:
-    """But not a quota."""
+    """Requests of different scopes share one rate."""
     strategy = adaptive(clock)
     throttle(strategy)
 
@@ -147,7 +147,7 @@ def test_scopes_share_a_rate(clock: Clock) -> None:
 
 @rows("now", [-1.0, math.nan, "soon"])
 def test_a_clock_that_goes_back(clock: Clock, now: Any) -> None:
-    """An error, and neither token nor quota have changed."""
+    """A clock that goes back or returns no time raises an error, and leaves token and quota unchanged."""
     strategy = adaptive(clock)
     token = strategy.acquire_initial_retry_token()
     token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERRORS["E"])
@@ -164,8 +164,8 @@ def test_a_clock_that_goes_back(clock: Clock, now: Any) -> None:
     strategy.record_success(token=token)
 
 
-def test_a_token_of_somebody_else(clock: Clock) -> None:
-    """It changes neither the rate nor the quota."""
+def test_a_token_of_another_strategy(clock: Clock) -> None:
+    """A token of another strategy is refused and does not change the rate."""
     strategy, token = adaptive(clock), adaptive(clock).acquire_initial_retry_token()
 
     with pytest.raises(ArgumentError, match="comes from another strategy"):
@@ -177,8 +177,8 @@ def test_a_token_of_somebody_else(clock: Clock) -> None:
     assert strategy.allowed_rate is None
 
 
-def test_arguments_that_make_no_sense(clock: Clock) -> None:
-    """A clock is called; everything else is as for the standard strategy."""
+def test_invalid_arguments(clock: Clock) -> None:
+    """A clock that is not callable, or an invalid argument of the standard strategy, is refused."""
     nothing: Any = 12.5
 
     with pytest.raises(ArgumentError, match="clock=12.5") as caught:

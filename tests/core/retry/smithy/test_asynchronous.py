@@ -1,4 +1,4 @@
-"""The shape that is awaited: the same answers, and nothing to wait for."""
+"""The asynchronous form of a strategy: it has the same results and never suspends."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from triclinium_core.retry.smithy.asynchronous import AsyncShape
 
 
 def answer(question: Coroutine[Any, Any, Any]) -> Any:
-    """Return what a coroutine returns that waits for nothing."""
+    """Return the result of a coroutine that never suspends."""
     with pytest.raises(StopIteration) as ended:
         question.send(None)
     return ended.value.value
 
 
-def test_the_same_answers() -> None:
+def test_the_same_results() -> None:
     """Tokens, delays and quota are those of the strategy, and no event loop is needed."""
     strategy = smithy.StandardRetryStrategy(rng=Fixed(1.0))
     shape = smithy.as_async(strategy)
@@ -36,8 +36,8 @@ def test_the_same_answers() -> None:
     assert 500 == strategy.available_quota("s3")
 
 
-def test_refusals_come_out() -> None:
-    """They are raised where the answer is awaited."""
+def test_a_refusal_is_raised_when_awaited() -> None:
+    """A refused retry raises its error when the coroutine runs."""
     shape = smithy.as_async(smithy.SimpleRetryStrategy(rng=Fixed(), max_attempts=1))
     token = answer(shape.acquire_initial_retry_token())
 
@@ -45,8 +45,8 @@ def test_refusals_come_out() -> None:
         shape.refresh_retry_token_for_retry(token_to_renew=token, error=Failure()).send(None)
 
 
-def test_the_shapes() -> None:
-    """A strategy that is awaited already stays as it is."""
+def test_an_asynchronous_strategy_stays_as_it_is() -> None:
+    """``as_async`` returns an asynchronous strategy unchanged."""
     strategy = smithy.SimpleRetryStrategy(rng=Fixed())
     shape = AsyncShape(strategy)
 
@@ -56,7 +56,7 @@ def test_the_shapes() -> None:
 
 
 def test_the_attributes_of_the_design() -> None:
-    """The awaited shape has the limit and the delays of its strategy, and neither where its strategy has none."""
+    """The asynchronous form has the limit and backoff of its strategy, or lacks both if its strategy does."""
     strategy = smithy.StandardRetryStrategy(rng=Fixed(), max_attempts=7)
     full, bare = smithy.as_async(strategy), smithy.as_async(Plain())
 
@@ -64,8 +64,8 @@ def test_the_attributes_of_the_design() -> None:
     assert [False, False] == [hasattr(bare, name) for name in ("max_attempts", "backoff_strategy")]
 
 
-def test_no_shape_of_a_shape() -> None:
-    """It would await nothing but itself."""
+def test_an_asynchronous_form_is_not_wrapped_again() -> None:
+    """``AsyncShape`` refuses a strategy that is already asynchronous."""
     shape: Any = AsyncShape(smithy.SimpleRetryStrategy(rng=Fixed()))
 
     with pytest.raises(ArgumentError, match="has to be awaited already"):
@@ -73,7 +73,7 @@ def test_no_shape_of_a_shape() -> None:
 
 
 def test_a_token_is_abandoned_without_waiting() -> None:
-    """As far as the strategy takes tokens back."""
+    """``abandon`` is synchronous, and does nothing if the strategy has no ``abandon``."""
     strategy = smithy.StandardRetryStrategy(rng=Fixed())
     token = strategy.refresh_retry_token_for_retry(
         token_to_renew=strategy.acquire_initial_retry_token(), error=Failure(safe=True)
@@ -86,32 +86,32 @@ def test_a_token_is_abandoned_without_waiting() -> None:
 
 
 class Plain:
-    """Takes no tokens back."""
+    """Strategy without ``abandon``."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:
-        """Never asked: a test that gets here fails."""
+        """Raise NotImplementedError: no test calls this."""
         raise NotImplementedError
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:
-        """Never asked: a test that gets here fails."""
+        """Raise NotImplementedError: no test calls this."""
         raise NotImplementedError
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Never asked."""
+        """Do nothing: no test calls this."""
 
 
 class Mixed(Plain):
-    """Answers at once, and has one method that does not."""
+    """Synchronous strategy with one asynchronous method."""
 
     async def record_success(self, *, token: RetryToken) -> None:  # type: ignore[override]
-        """Never asked."""
+        """Do nothing: no test calls this."""
 
 
 class Half:
-    """Has one method of three."""
+    """Object with one of the three methods."""
 
     def record_success(self) -> None:
-        """Never asked."""
+        """Do nothing: no test calls this."""
 
 
 @rows("make", [AsyncShape, smithy.as_async])
@@ -123,8 +123,8 @@ class Half:
         (Mixed(), "has record_success to be awaited"),
     ],
 )
-def test_what_is_no_strategy(make: Any, given: Any, hint: str) -> None:
-    """It lacks methods; a class has them, but they lack their object; a mixture cannot be asked in one way."""
+def test_an_invalid_strategy_is_refused(make: Any, given: Any, hint: str) -> None:
+    """An object that lacks methods, a class, and a mixture of sync and async methods are refused."""
     with pytest.raises(ArgumentError, match=hint) as caught:
         make(given)
 

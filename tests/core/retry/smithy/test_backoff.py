@@ -1,4 +1,4 @@
-"""Backoffs: the formulas of the four jitters, their bounds for any attempt, and that nothing is kept."""
+"""Backoffs: the formulas of the four jitters, their bounds for any attempt, and their lack of state."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ draws = st.floats(0.0, 1.0)
     ],
 )
 def test_formulas(jitter: Jitter, draw: float, delays: list[float]) -> None:
-    """From 1 s to 10 s, the longest ones that are drawn and the shortest."""
+    """Each jitter follows its formula from 1 s to 10 s, for the lowest, the middle and the highest draw."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(draw), base=1.0, max=10.0, jitter=jitter)
 
     assert delays == [backoff.compute_next_backoff_delay(attempt) for attempt in range(7)]
 
 
 def test_defaults() -> None:
-    """25 ms to 20 s, half of it random, as the library has it."""
+    """The default delays are 25 ms to 20 s with equal jitter, as in the library."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(0.5))
 
     assert (0.025, 20.0, Jitter.EQUAL) == (backoff.base, backoff.max, backoff.jitter)
@@ -52,7 +52,7 @@ def test_defaults() -> None:
 
 @given(seconds, seconds, st.sampled_from(Jitter), attempts, draws)
 def test_any_attempt(base: float, most: float, jitter: Jitter, attempt: int, draw: float) -> None:
-    """No attempt overflows, and no delay is negative, exceeds the ceiling, or lies outside what its jitter allows."""
+    """No attempt overflows; every delay is between 0 and the ceiling and within the bounds of its jitter."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(draw), base=base, max=most, jitter=jitter)
     plain = ExponentialRetryBackoffStrategy(base=base, max=most, jitter=Jitter.NONE).compute_next_backoff_delay(attempt)
 
@@ -72,7 +72,7 @@ def test_any_attempt(base: float, most: float, jitter: Jitter, attempt: int, dra
 
 @given(seconds, seconds, attempts)
 def test_grows(base: float, most: float, attempt: int) -> None:
-    """Without jitter each delay is twice the one before, until the ceiling is reached, which it is in the end."""
+    """Without jitter each delay is twice the one before, up to the ceiling."""
     backoff = ExponentialRetryBackoffStrategy(base=base, max=most, jitter=Jitter.NONE)
 
     before, after = (backoff.compute_next_backoff_delay(number) for number in (attempt, attempt + 1))
@@ -82,8 +82,8 @@ def test_grows(base: float, most: float, attempt: int) -> None:
 
 
 @rows("jitter", list(Jitter))
-def test_it_keeps_nothing(jitter: Jitter) -> None:
-    """What others asked in between makes no difference (decision S7)."""
+def test_a_backoff_has_no_state(jitter: Jitter) -> None:
+    """Earlier delays of other attempts do not change a delay (decision S7)."""
     rng = random.Random(7)
     backoff = ExponentialRetryBackoffStrategy(rng=rng, base=1.0, max=1e6, jitter=jitter)
     alone = backoff.compute_next_backoff_delay(6)
@@ -96,7 +96,7 @@ def test_it_keeps_nothing(jitter: Jitter) -> None:
 
 
 def test_decorrelated_delays_are_walked() -> None:
-    """A draw for each step, and for a walk that has forgotten where it began no more."""
+    """A decorrelated delay draws one number per attempt, and at most ``WALK_MAX``."""
     rng = Fixed(0.5)
     backoff = ExponentialRetryBackoffStrategy(rng=rng, jitter=Jitter.DECORRELATED)
 
@@ -116,8 +116,8 @@ def test_decorrelated_delays_are_walked() -> None:
         ("rng", None),
     ],
 )
-def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
-    """The error names the argument."""
+def test_invalid_arguments(parameter: str, value: Any) -> None:
+    """An invalid argument raises an error that names it."""
     with pytest.raises(ArgumentError) as caught:
         ExponentialRetryBackoffStrategy(**{"rng": Fixed(), parameter: value})
 
@@ -126,8 +126,8 @@ def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
 
 
 @rows("attempt", [-1, 1.0, math.nan, True, None])
-def test_attempts_that_are_none(attempt: Any) -> None:
-    """An attempt is a count."""
+def test_invalid_attempts(attempt: Any) -> None:
+    """A number of attempts that is not a non-negative integer is refused."""
     with pytest.raises(ArgumentError, match="retry_attempt=") as caught:
         ExponentialRetryBackoffStrategy(rng=Fixed()).compute_next_backoff_delay(attempt)
 
@@ -136,8 +136,8 @@ def test_attempts_that_are_none(attempt: Any) -> None:
 
 @rows("draw", [-0.1, 1.1, math.nan, math.inf, None, "0.5"])
 @rows("jitter", [Jitter.EQUAL, Jitter.FULL, Jitter.DECORRELATED])
-def test_randomness_that_makes_no_sense(jitter: Jitter, draw: Any) -> None:
-    """What is drawn lies between 0 and 1, or the error says what was drawn."""
+def test_invalid_draws(jitter: Jitter, draw: Any) -> None:
+    """A drawn number outside 0 to 1 raises an error that names the random source."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(draw), jitter=jitter)
 
     with pytest.raises(ArgumentError, match="rng drew") as caught:
@@ -147,21 +147,21 @@ def test_randomness_that_makes_no_sense(jitter: Jitter, draw: Any) -> None:
 
 
 class Unshowable:
-    """Something that cannot be shown."""
+    """Object whose ``repr`` raises."""
 
     def __repr__(self) -> str:
         raise OSError("not to be shown")
 
 
 @rows("part", [None, 0.5, Unshowable()])
-def test_no_backoff(part: Any) -> None:
-    """What lacks the method is named, with the method."""
+def test_an_object_without_the_method_is_refused(part: Any) -> None:
+    """An object without ``compute_next_backoff_delay`` is refused, and the error names the method."""
     with pytest.raises(ArgumentError, match="must be an object with a method compute_next_backoff_delay"):
         check_backoff(part, "backoff")
 
 
-def test_a_backoff_is_asked() -> None:
-    """It is known by its method, and answers seconds."""
+def test_a_backoff_is_accepted() -> None:
+    """An object with ``compute_next_backoff_delay`` is accepted, and returns the delay in seconds."""
     backoff = ExponentialRetryBackoffStrategy(rng=Fixed(1.0))
 
     assert backoff is check_backoff(backoff, "backoff")
@@ -169,7 +169,7 @@ def test_a_backoff_is_asked() -> None:
 
 
 def test_a_decorrelated_delay_follows_the_one_before() -> None:
-    """Between the base and three times that delay, which is the base before the first retry; up to the ceiling."""
+    """A decorrelated delay is between the base and three times the previous delay, up to the ceiling."""
     shortest, longest = (
         DecorrelatedRetryBackoffStrategy(rng=Fixed(share), base=0.005, max=2.0) for share in (0.0, 1.0)
     )
@@ -183,8 +183,8 @@ def test_a_decorrelated_delay_follows_the_one_before() -> None:
     ]
 
 
-def test_a_strategy_tells_a_decorrelated_backoff_the_delay_before() -> None:
-    """So that the delays of a request grow from each other; without a strategy, those before are drawn anew."""
+def test_a_decorrelated_backoff_gets_the_previous_delay() -> None:
+    """A strategy passes the previous delay; without a strategy the backoff draws the earlier delays again."""
     backoff = DecorrelatedRetryBackoffStrategy(rng=Fixed(1.0), base=0.005, max=2.0)
 
     assert 0.3 == pytest.approx(backoff_delay(backoff, 9, 0.1))

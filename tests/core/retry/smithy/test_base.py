@@ -1,4 +1,4 @@
-"""When a retry is out of the question, and how long a server's wish makes it wait."""
+"""Conditions under which no retry is possible, and the effect of a server's ``retry_after``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from triclinium_core.retry.smithy.base import at_least_retry_after
     ],
 )
 def test_hopeless(safe: bool | None, retries: int, reason: str) -> None:
-    """The error comes before the number of attempts; a refusal uses up the token."""
+    """An unsafe error or the last attempt refuses the retry with its reason, and uses up the token."""
     strategy, error = SimpleRetryStrategy(rng=Fixed(), max_attempts=3), Failure(safe)
     token = SingleUseToken(strategy, None, retries)
 
@@ -50,13 +50,13 @@ def test_hopeless(safe: bool | None, retries: int, reason: str) -> None:
     ],
 )
 def test_retry_after(delay: float, retry_after: float | None, clamped: bool, expected: float) -> None:
-    """Never less than the backoff, never less than the wish unless that is clamped."""
+    """The delay is at least the backoff and at least ``retry_after``, which clamping may limit."""
     assert expected == at_least_retry_after(delay, retry_after, clamped=clamped)
 
 
 @rows("error", [None, "it failed", Failure, object()])
-def test_what_is_no_error(error: Any) -> None:
-    """What an attempt failed with is an exception, and no class of them; nothing has changed then."""
+def test_an_error_must_be_an_exception(error: Any) -> None:
+    """An error that is not an exception instance is refused, and the token stays usable."""
     strategy = SimpleRetryStrategy(rng=Fixed())
     token = strategy.acquire_initial_retry_token()
 

@@ -19,13 +19,13 @@ def breaker(failure_share: float = 0.25) -> BreakerRetryStrategy:
 
 
 def succeed(strategy: BreakerRetryStrategy, times: int, scope: str | None = None) -> None:
-    """Make requests that succeed at once."""
+    """Run requests that succeed."""
     for _ in range(times):
         strategy.record_success(token=strategy.acquire_initial_retry_token(token_scope=scope))
 
 
 def test_it_trips_above_its_share() -> None:
-    """At exactly a quarter there is still a retry; failed retries count as first attempts do."""
+    """The breaker permits a retry at exactly its share of failures, and refuses above it."""
     strategy = breaker()
     succeed(strategy, 7)
 
@@ -35,7 +35,7 @@ def test_it_trips_above_its_share() -> None:
 
 
 def test_successes_close_it() -> None:
-    """When there were enough of them; and no first attempt was refused meanwhile."""
+    """Enough successful requests permit retries again."""
     strategy = breaker()
     assert 0 == retries_of(strategy)
     succeed(strategy, 99)
@@ -44,7 +44,7 @@ def test_successes_close_it() -> None:
 
 
 def test_scopes_are_counted_apart() -> None:
-    """Of very many the oldest are forgotten, and begin anew, also with a request that is under way."""
+    """Each scope has its own counts; if there are too many scopes, the oldest starts again from zero."""
     strategy = breaker(failure_share=1.0)
     token = strategy.acquire_initial_retry_token(token_scope="old")
     retries_of(strategy, "a")
@@ -57,7 +57,7 @@ def test_scopes_are_counted_apart() -> None:
 
 
 def test_failures_of_forgotten_scopes_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scope that comes back with a failure takes the place of another one, as a new one does."""
+    """A failure of a dropped scope takes the place of another scope, as a new scope does."""
     monkeypatch.setattr("triclinium_core.retry.smithy.breaker.SCOPES_MAX", 2)
     strategy = breaker(failure_share=1.0)
     tokens = [strategy.acquire_initial_retry_token(token_scope=str(number)) for number in range(5)]
@@ -67,8 +67,8 @@ def test_failures_of_forgotten_scopes_do_not_pile_up(monkeypatch: pytest.MonkeyP
     assert [0.0, 0.0, 0.0, 1.0, 1.0] == [strategy.failure_share(str(number)) for number in range(5)]
 
 
-def test_a_refusal_says_why() -> None:
-    """With the share that it goes by."""
+def test_a_refusal_states_its_reason() -> None:
+    """The error of a refused retry has the number of attempts and the share."""
     strategy = breaker()
     token = strategy.acquire_initial_retry_token()
     with pytest.raises(RetryError, match="1 attempts.*0.25"):
@@ -78,8 +78,8 @@ def test_a_refusal_says_why() -> None:
     assert "BreakerRetryStrategy(max_attempts=4, failure_share=0.25)" == repr(strategy)
 
 
-def test_nonsense_is_refused() -> None:
-    """A share below zero would never permit anything."""
+def test_a_negative_share_is_refused() -> None:
+    """A failure share below zero is refused."""
     with pytest.raises(ArgumentError) as caught:
         breaker(failure_share=-0.1)
 

@@ -1,4 +1,4 @@
-"""The budget strategy: first attempts feed retries, and nothing else does."""
+"""The budget strategy: only first attempts fill the budget for retries."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def budget(capacity: float = 5.0, deposit: float = 0.25, max_attempts: int = 1_0
     return BudgetRetryStrategy(rng=ConstantRandom(0.0), capacity=capacity, deposit=deposit, max_attempts=max_attempts)
 
 
-def test_a_retry_is_made_while_more_than_one_is_left() -> None:
-    """So four of a budget of five, and another one as soon as first attempts have added what is missing."""
+def test_a_retry_needs_more_than_one_unit() -> None:
+    """A budget of five permits four retries, and one more after enough first attempts."""
     strategy = budget()
 
     assert 4 == retries_of(strategy)
@@ -29,8 +29,8 @@ def test_a_retry_is_made_while_more_than_one_is_left() -> None:
     assert 0.25 == strategy.available_budget()
 
 
-def test_a_success_gives_nothing_back() -> None:
-    """Only requests do."""
+def test_a_success_restores_nothing() -> None:
+    """A success does not fill the budget; a first attempt does."""
     strategy = budget()
     token = strategy.acquire_initial_retry_token()
     token = strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERROR)
@@ -42,7 +42,7 @@ def test_a_success_gives_nothing_back() -> None:
 
 
 def test_it_never_holds_more_than_its_capacity() -> None:
-    """However many requests need no retry, and also after one that needed some."""
+    """The budget never exceeds its capacity, with or without retries."""
     strategy, short = budget(), budget(deposit=0.75)
     retries_of(short)
     for _ in range(100):
@@ -53,8 +53,8 @@ def test_it_never_holds_more_than_its_capacity() -> None:
     assert 4 == retries_of(strategy) == retries_of(short)
 
 
-def test_an_attempt_that_is_not_made_costs_nothing() -> None:
-    """What it took is back."""
+def test_an_abandoned_retry_costs_nothing() -> None:
+    """Abandoning the token of a retry restores its cost."""
     strategy = budget()
     token = strategy.acquire_initial_retry_token()
     strategy.abandon(token=strategy.refresh_retry_token_for_retry(token_to_renew=token, error=ERROR))
@@ -63,8 +63,8 @@ def test_an_attempt_that_is_not_made_costs_nothing() -> None:
     assert 5.0 == strategy.available_budget()
 
 
-def test_a_first_attempt_that_is_not_made_feeds_nothing() -> None:
-    """Whoever leaves before anything is sent neither fills an empty budget nor empties a full one."""
+def test_an_abandoned_first_attempt_feeds_nothing() -> None:
+    """Abandoned first attempts do not change the budget, full or empty."""
     strategy = budget()
     assert 4 == retries_of(strategy)
     for _ in range(100):
@@ -74,8 +74,8 @@ def test_a_first_attempt_that_is_not_made_feeds_nothing() -> None:
     assert 1 == retries_of(strategy)
 
 
-def test_scopes_have_budgets_of_their_own() -> None:
-    """And so many that are short are remembered; the one that took a retry longest ago counts as full again."""
+def test_each_scope_has_its_own_budget() -> None:
+    """Each scope has its own budget; with more than ``SCOPES_MAX``, the one retried longest ago is full again."""
     strategy = budget()
     first = retries_of(strategy, "a"), retries_of(strategy, "b")
     for number in range(SCOPES_MAX):
@@ -85,8 +85,8 @@ def test_scopes_have_budgets_of_their_own() -> None:
     assert 5.0 == strategy.available_budget("a")
 
 
-def test_a_refusal_says_why() -> None:
-    """With what is left, and the delay that there would have been; a limit of attempts ends a request as well."""
+def test_a_refusal_states_its_reason() -> None:
+    """The error of a refused retry has the scope, the remaining budget and the delay."""
     strategy = budget(capacity=1.0)
     token = strategy.acquire_initial_retry_token(token_scope="orders")
     with pytest.raises(RetryError, match="'orders'.*1 of 1") as caught:
@@ -100,8 +100,8 @@ def test_a_refusal_says_why() -> None:
 @pytest.mark.parametrize(
     ("build", "parameter"), [(lambda: budget(capacity=-1.0), "capacity"), (lambda: budget(deposit=-1.0), "deposit")]
 )
-def test_nonsense_is_refused(build: Callable[[], BudgetRetryStrategy], parameter: str) -> None:
-    """By the name of what is wrong."""
+def test_negative_arguments_are_refused(build: Callable[[], BudgetRetryStrategy], parameter: str) -> None:
+    """A negative capacity or deposit raises an error that names the argument."""
     with pytest.raises(ArgumentError) as caught:
         build()
 

@@ -1,4 +1,4 @@
-"""What is read off an error: three attributes are enough, and nothing that it carries raises."""
+"""Classification of errors: three attributes are enough, and no attribute makes it raise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def carrying(**attributes: Any) -> Exception:
 
 
 def test_missing_attributes_have_defaults() -> None:
-    """An error that says nothing is one of which nobody knows whether a retry is safe."""
+    """An error without the attributes has the defaults: whether a retry is safe is unknown."""
     expected = ErrorInfo(
         is_retry_safe=None, retry_after=None, is_throttling_error=False, is_timeout_error=False, fault=None
     )
@@ -29,7 +29,7 @@ def test_missing_attributes_have_defaults() -> None:
 
 
 def test_the_three_attributes_of_the_page() -> None:
-    """They are enough (decision S2), although the library wants a fourth."""
+    """Three attributes are enough (decision S2), although the library requires a fourth."""
     error = carrying(is_retry_safe=True, retry_after=2, is_throttling_error=True)
 
     assert isinstance(error, ErrorRetryInfo)
@@ -38,12 +38,12 @@ def test_the_three_attributes_of_the_page() -> None:
 
 
 class Busy(Exception, ErrorRetryInfo):
-    """An error that inherits the protocol, and says one thing."""
+    """Error that inherits the protocol and sets one attribute."""
 
     is_retry_safe: bool | None = True
 
 
-def test_an_error_that_inherits_the_protocol_has_its_defaults() -> None:
+def test_an_error_inherits_the_defaults() -> None:
     """Attributes that the class does not set have the defaults of the design."""
     error = Busy("busy")
 
@@ -52,8 +52,8 @@ def test_an_error_that_inherits_the_protocol_has_its_defaults() -> None:
     assert ("busy", True) == (str(error), isinstance(error, ErrorRetryInfo))
 
 
-def test_the_other_two() -> None:
-    """A timeout, and who is at fault."""
+def test_timeout_and_fault_are_optional() -> None:
+    """Timeout and fault are read if the error has them."""
     error = carrying(is_timeout_error=True, fault="server")
 
     assert isinstance(error, HasFault)
@@ -71,7 +71,7 @@ class Seconds(float):
 
 
 class Pretender:
-    """Not even what it is can be asked."""
+    """Object whose ``__class__`` raises."""
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -80,7 +80,7 @@ class Pretender:
 
 
 class Text(str):
-    """Text of somebody's own making."""
+    """Subclass of ``str`` whose hash raises."""
 
     __slots__ = ()
 
@@ -111,16 +111,16 @@ class Text(str):
         ("fault", Pretender),
     ],
 )
-def test_nonsense_has_the_default(attribute: str, value: Any) -> None:
-    """Whatever a peer made of an attribute, the others count."""
+def test_an_invalid_attribute_has_the_default(attribute: str, value: Any) -> None:
+    """An invalid value of one attribute counts as its default, and the other attributes count."""
     others: dict[str, Any] = {name: True for name in ("is_retry_safe", "is_throttling_error") if name != attribute}
     nonsense = Pretender() if value is Pretender else value
 
     assert ErrorInfo(**others) == classify(carrying(**others, **{attribute: nonsense}))
 
 
-def test_a_number_of_somebodys_own_making() -> None:
-    """It counts as what it is, a float."""
+def test_a_subclass_of_float_counts_as_float() -> None:
+    """A subclass of ``float`` counts as a plain float, even if it cannot be compared."""
     seconds = classify(carrying(retry_after=Seconds(2.5))).retry_after
 
     assert (float, 2.5) == (type(seconds), seconds)
@@ -128,7 +128,7 @@ def test_a_number_of_somebodys_own_making() -> None:
 
 @rows("attribute", ["is_retry_safe", "retry_after", "is_throttling_error", "is_timeout_error", "fault"])
 def test_attributes_that_raise(attribute: str) -> None:
-    """One that is computed, and cannot be, is missing; the others count."""
+    """An attribute that raises counts as missing, and the other attributes count."""
 
     class Computed(Exception):
         def __getattr__(self, name: str) -> object:
@@ -144,7 +144,7 @@ def test_attributes_that_raise(attribute: str) -> None:
 
 
 def test_interrupts_pass() -> None:
-    """What is no mere error is nobody's to keep."""
+    """KeyboardInterrupt from an attribute is not suppressed."""
 
     class Interrupting(Exception):
         @property
@@ -156,7 +156,7 @@ def test_interrupts_pass() -> None:
 
 
 def test_classified_error() -> None:
-    """It says what a caller says of an error, and has that as its cause."""
+    """A classified error has the caller's information, and the original error as its cause."""
     error = OSError("down")
     info = ErrorInfo(
         is_retry_safe=True, retry_after=1.0, is_throttling_error=True, is_timeout_error=True, fault="server"
@@ -169,8 +169,8 @@ def test_classified_error() -> None:
     assert ("down", "down") == (str(classified), classified.message)
 
 
-def test_an_error_that_cannot_say_what_it_is() -> None:
-    """Its class stands for that."""
+def test_an_error_without_text() -> None:
+    """The text of a classified error is the class name if ``str`` of the original raises."""
 
     class Mute(Exception):
         def __str__(self) -> str:

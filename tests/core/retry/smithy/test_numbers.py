@@ -1,4 +1,4 @@
-"""The numbers of AWS, and that each of them has to be one."""
+"""The numbers of AWS and their validation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium_core.retry.smithy import AwsRetryNumbers
     ],
 )
 def test_the_numbers(numbers: AwsRetryNumbers, expected: tuple[float | None, ...]) -> None:
-    """Those of the AWS SDKs before and after November 2026, and of DynamoDB after it."""
+    """The presets have the numbers of the AWS SDKs before and after November 2026, and of DynamoDB after it."""
     assert expected == dataclasses.astuple(numbers)
 
 
@@ -39,8 +39,8 @@ def test_the_numbers(numbers: AwsRetryNumbers, expected: tuple[float | None, ...
         ("backoff_max", math.inf),
     ],
 )
-def test_numbers_that_are_none(field: str, value: Any) -> None:
-    """The error names the field and its value."""
+def test_invalid_numbers(field: str, value: Any) -> None:
+    """An invalid number raises an error with the field and the value."""
     with pytest.raises(ArgumentError, match=f"{field}={value!r}") as caught:
         dataclasses.replace(AwsRetryNumbers.OF_2026, **{field: value})
 

@@ -1,4 +1,4 @@
-"""The quota: within its bounds in each scope, and no larger than what is owed."""
+"""The quota: its bounds in each scope, and its limited memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.retry.smithy import quota
 
 
 def test_full_buckets_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scopes that owe nothing do not count against the number that is remembered."""
+    """Scopes with a full bucket do not count against the limit of stored scopes."""
     monkeypatch.setattr(quota, "SCOPES_MAX", 2)
     bucket = quota.RetryQuota(20)
     bucket.acquire(5, "owes")
@@ -27,7 +27,7 @@ def test_full_buckets_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_oldest_shortage_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When too many scopes owe something, that whose last retry was longest ago is full again."""
+    """If too many scopes have missing units, the one retried longest ago is full again."""
     monkeypatch.setattr(quota, "SCOPES_MAX", 2)
     bucket = quota.RetryQuota(20)
     for scope in ("a", "b", "a", "c"):
@@ -37,8 +37,8 @@ def test_the_oldest_shortage_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @rows("capacity", [-1, 1.5, math.nan, True, None, "500"])
-def test_a_capacity_that_is_none(capacity: Any) -> None:
-    """The error names it."""
+def test_an_invalid_capacity(capacity: Any) -> None:
+    """An invalid capacity raises an error that names it."""
     with pytest.raises(ArgumentError, match="quota_capacity=") as caught:
         quota.RetryQuota(capacity)
 

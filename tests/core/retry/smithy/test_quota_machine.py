@@ -1,4 +1,4 @@
-"""Many requests at once over one strategy: what they share never goes wrong (safety), and recovers (liveness)."""
+"""Concurrent requests that share one strategy: the quota is always correct (safety) and recovers (liveness)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ errors = st.builds(
 
 @dataclass
 class Request:
-    """What the model knows of an attempt that is under way."""
+    """One attempt of the model, in flight."""
 
     token: smithy.SingleUseToken
     scope: str | None
@@ -39,7 +39,7 @@ class Request:
 
 
 class SharedStrategy(RuleBasedStateMachine):
-    """Holds a strategy against a quota that is kept as plainly as can be."""
+    """State machine that compares a strategy with a simple model of its quota."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class SharedStrategy(RuleBasedStateMachine):
     def choose(
         self, *, kind: str, numbers: smithy.AwsRetryNumbers, capacity: int, max_attempts: int, clamps: bool, seed: int
     ) -> None:
-        """Make a strategy."""
+        """Create a strategy."""
         options: dict[str, Any] = {
             "rng": random.Random(seed),
             "numbers": numbers,
@@ -77,12 +77,12 @@ class SharedStrategy(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.0, 0.001, 0.4, 5.0, 1e5]))
     def wait(self, seconds: float) -> None:
-        """Time refills no quota."""
+        """Advance the clock, which refills no quota."""
         self.now += seconds
 
     @rule(scope=st.sampled_from(SCOPES))
     def begin(self, scope: str | None) -> None:
-        """The first attempt of a request takes nothing."""
+        """Start a request; its first attempt takes nothing from the quota."""
         token = self.strategy.acquire_initial_retry_token(token_scope=scope)
         assert 0.0 <= token.retry_delay <= WAIT_MAX
         self.open.append(Request(token, scope))
@@ -90,7 +90,7 @@ class SharedStrategy(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(data=st.data(), error=errors)
     def fail(self, data: st.DataObject, error: Failure) -> None:
-        """A retry is permitted exactly when error, attempts and quota permit it."""
+        """Fail an attempt; a retry is permitted exactly if error, attempts and quota permit it."""
         request = self.take(data)
         cost = self.cost(error)
         permitted = (
@@ -114,7 +114,7 @@ class SharedStrategy(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(data=st.data())
     def succeed(self, data: st.DataObject) -> None:
-        """What the attempt took comes back; of a first attempt, 1."""
+        """Complete an attempt; success returns the units the attempt took, or 1 for a first attempt."""
         request = self.take(data)
         self.strategy.record_success(token=request.token)
         self.give_back(request.scope, request.cost or 1)
@@ -122,7 +122,7 @@ class SharedStrategy(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(data=st.data())
     def abandon(self, data: st.DataObject) -> None:
-        """What the attempt took comes back, and nothing else."""
+        """Abandon an attempt, which returns exactly the units it took."""
         request = self.take(data)
         self.strategy.abandon(token=request.token)
         self.give_back(request.scope, request.cost)
@@ -130,7 +130,7 @@ class SharedStrategy(RuleBasedStateMachine):
     @precondition(lambda self: self.used)
     @rule(data=st.data(), error=errors, way=st.sampled_from(["succeed", "fail", "abandon"]))
     def use_again(self, data: st.DataObject, error: Failure, way: str) -> None:
-        """A token that was used is refused, whatever became of it."""
+        """Check that a used token is refused, however it was used."""
         token = data.draw(st.sampled_from(self.used), label="used token")
         uses: dict[str, Callable[[], object]] = {
             "succeed": lambda: self.strategy.record_success(token=token),
@@ -142,7 +142,7 @@ class SharedStrategy(RuleBasedStateMachine):
 
     @invariant()
     def the_quota_is_that_of_the_model(self) -> None:
-        """In every scope, and so never negative nor above its capacity."""
+        """Check that the quota of each scope equals the model's, and is within its bounds."""
         if not hasattr(self, "strategy"):
             return
         actual = {scope: self.strategy.available_quota(scope) for scope in SCOPES}
@@ -150,7 +150,7 @@ class SharedStrategy(RuleBasedStateMachine):
         assert all(0 <= left <= self.capacity for left in actual.values())
 
     def teardown(self) -> None:
-        """Once the service answers, the quota fills up and retries are permitted again."""
+        """Check that successes fill the quota and permit retries again."""
         if not hasattr(self, "strategy"):
             return
         for scope in SCOPES:
@@ -162,19 +162,19 @@ class SharedStrategy(RuleBasedStateMachine):
                 self.strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
 
     def take(self, data: st.DataObject) -> Request:
-        """Remove one open request, whose token is used up from now on."""
+        """Remove one open request, and record its token as used."""
         request = self.open.pop(data.draw(st.integers(0, len(self.open) - 1), label="request"))
         self.used.append(request.token)
         return request
 
     def cost(self, error: Failure) -> int:
-        """Return what a retry after ``error`` costs."""
+        """Return the cost of a retry after ``error``."""
         if self.numbers is smithy.AwsRetryNumbers.OF_2020:
             return 10 if error.is_timeout_error else 5
         return 5 if error.is_throttling_error else 14
 
     def give_back(self, scope: str | None, amount: int) -> None:
-        """Fill the model's bucket."""
+        """Refill the model's bucket."""
         self.available[scope] = min(self.capacity, self.available[scope] + amount)
 
 

@@ -1,4 +1,4 @@
-"""The rate limiter: the figures of botocore's own tests, the bucket, and a clock that goes back."""
+"""The rate limiter: the numbers of botocore's tests, the bucket, and a clock that goes back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.retry.smithy.rate_limiter import RATE_LEAST, WAIT_MAX, Rate
 
 
 def throttled_at_ten() -> tuple[RateLimiter, float]:
-    """Return a limiter that measured 10 answers a second when it was throttled, and when that was."""
+    """Return a limiter that measured 10 responses per second when throttled, and the time of the throttling."""
     limiter = RateLimiter()
     limiter.advance(0.0)
     for answer in range(1, 400):
@@ -26,7 +26,7 @@ def throttled_at_ten() -> tuple[RateLimiter, float]:
 
 
 def measured(*instants: float) -> float:
-    """Return the rate that answers at these instants amount to."""
+    """Return the measured rate after responses at these times."""
     limiter = RateLimiter()
     limiter.advance(0.0)
     for now in instants:
@@ -46,20 +46,20 @@ def measured(*instants: float) -> float:
     ],
 )
 def test_measured_rate(instants: tuple[float, ...], rate: float) -> None:
-    """Answers are counted by half seconds, the newest of which weighs four fifths."""
+    """Responses are counted in windows of half a second; the newest window weighs four fifths."""
     assert rate == pytest.approx(measured(*instants))
 
 
-def test_recent_answers_weigh_more() -> None:
-    """After ten quiet seconds little is left of two a second."""
+def test_recent_responses_weigh_more() -> None:
+    """Ten seconds without responses reduce the measured rate from two per second to almost none."""
     busy = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0)
 
     assert 1.99 <= measured(*busy) <= 2.0
     assert 0.8 * 0.1 + 0.2 * measured(*busy) == pytest.approx(measured(*busy, 14.0))
 
 
-def test_nobody_waits_before_it_throttles() -> None:
-    """However many send at once."""
+def test_no_delay_before_throttling() -> None:
+    """Before throttling, no send is delayed, however many are sent at the same time."""
     limiter = RateLimiter()
 
     assert [0.0] * 100 == [limiter.acquire(0.0) for _ in range(100)]
@@ -67,15 +67,15 @@ def test_nobody_waits_before_it_throttles() -> None:
 
 
 def test_throttling_takes_three_tenths() -> None:
-    """The first time of what is measured."""
+    """Throttling lowers the rate to seven tenths of the measured rate."""
     limiter, _ = throttled_at_ten()
 
     assert limiter.is_enabled
     assert 7.0 == pytest.approx(limiter.rate)
 
 
-def test_throttled_soon() -> None:
-    """The first time what is allowed means nothing yet: it has only begun to climb."""
+def test_the_first_throttling_uses_the_measured_rate() -> None:
+    """The first throttling ignores the allowed rate, which has only started to rise."""
     limiter = RateLimiter()
     for number in range(20):
         limiter.on_success(number / 10)
@@ -85,8 +85,8 @@ def test_throttled_soon() -> None:
     assert limiter.measured_rate > 8.0
 
 
-def test_throttled_again() -> None:
-    """From then on of the least of what is measured and what is allowed."""
+def test_the_next_throttling_uses_the_lower_rate() -> None:
+    """Later throttling takes seven tenths of the measured or the allowed rate, whichever is lower."""
     limiter, now = throttled_at_ten()
 
     limiter.on_throttle(now + 0.1)
@@ -96,23 +96,23 @@ def test_throttled_again() -> None:
 
 @rows(("highest", "seconds"), [(10.0, 1.9574338205844317), (8.0, 1.8171205928321397), (0.0, 0.0)])
 def test_climbing_time(highest: float, seconds: float) -> None:
-    """The figures of botocore's tests."""
+    """The climbing times are those of botocore's tests."""
     assert seconds == pytest.approx(climbing_time(highest))
 
 
 @rows(("share", "rate"), [(0.0, 7.0), (0.5, 9.625), (1.0, 10.0), (1.5, 10.375), (2.0, 13.0), (3.0, 34.0)])
 def test_the_curve(share: float, rate: float) -> None:
-    """It begins with seven tenths, is flat where it throttled, and goes on as steeply as it came."""
+    """The curve starts at seven tenths, is flat at the throttled rate, and then rises symmetrically."""
     assert rate == pytest.approx(cubic_rate(10.0, share * climbing_time(10.0)))
 
 
 def test_a_curve_without_an_end() -> None:
-    """A very long time allows any rate; it raises nothing."""
+    """The curve returns infinity, and raises no error, for a very long time."""
     assert math.inf == cubic_rate(10.0, 1e308)
 
 
 def test_the_limiter_follows_the_curve() -> None:
-    """As long as the answers come fast enough."""
+    """The allowed rate follows the curve while responses arrive fast enough."""
     limiter, throttled_at = throttled_at_ten()
 
     for answer in range(1, 25):
@@ -122,7 +122,7 @@ def test_the_limiter_follows_the_curve() -> None:
 
 
 def test_twice_the_measured_rate_at_most() -> None:
-    """What was never tried is not allowed, however long ago it throttled."""
+    """The allowed rate never exceeds twice the measured rate, however long ago the service throttled."""
     limiter, now = throttled_at_ten()
 
     limiter.on_success(now + 1000.0)
@@ -131,8 +131,8 @@ def test_twice_the_measured_rate_at_most() -> None:
     assert limiter.rate < 5.0
 
 
-def test_a_rate_of_nothing() -> None:
-    """A service that throttles the very first request is still asked every two seconds."""
+def test_the_minimum_rate() -> None:
+    """A service that throttles the very first request still gets one request every two seconds."""
     limiter = RateLimiter()
     limiter.on_throttle(0.0)
 
@@ -141,7 +141,7 @@ def test_a_rate_of_nothing() -> None:
 
 
 def test_waiting_for_tokens() -> None:
-    """Each send waits for a token of its own; time refills the bucket, up to what fits."""
+    """Each send waits for its own token; time refills the bucket, up to its capacity."""
     limiter, now = throttled_at_ten()
     while not limiter.acquire(now):
         pass
@@ -153,8 +153,8 @@ def test_waiting_for_tokens() -> None:
     assert 6.0 == pytest.approx(limiter.level)
 
 
-def test_reservations_end_somewhere() -> None:
-    """Nobody is told to wait for longer than 20 s, and who is told that reserves nothing."""
+def test_the_maximum_delay_reserves_nothing() -> None:
+    """No send waits for more than 20 s, and a send with that delay reserves no token."""
     limiter = RateLimiter()
     limiter.on_throttle(0.0)
 
@@ -165,8 +165,8 @@ def test_reservations_end_somewhere() -> None:
     assert -9.0 == limiter.level
 
 
-def test_what_was_reserved_at_a_higher_rate_keeps_nobody_waiting() -> None:
-    """It is sent in the time that it was told; at a lower rate the rest would wait for minutes."""
+def test_early_reservations_do_not_delay_later_sends() -> None:
+    """Reservations at a higher rate do not delay later sends after the rate has dropped."""
     limiter, now = throttled_at_ten()
     while limiter.acquire(now) < WAIT_MAX:
         pass
@@ -178,8 +178,8 @@ def test_what_was_reserved_at_a_higher_rate_keeps_nobody_waiting() -> None:
     assert WAIT_MAX > limiter.acquire(now + 22.0)
 
 
-def test_given_back() -> None:
-    """The place of a send that does not take place is free for the next, and the bucket does not overflow."""
+def test_a_returned_token_is_free_again() -> None:
+    """A returned token is free for the next send, and the bucket does not overflow."""
     limiter = RateLimiter()
     limiter.on_throttle(0.0)
     limiter.acquire(0.0)
@@ -196,7 +196,7 @@ def test_given_back() -> None:
 @rows("now", [-1.0, math.nan, math.inf, -math.inf, 10**400, 10**5000, "1", None, True])
 @rows("method", ["advance", "acquire", "on_success", "on_throttle"])
 def test_a_clock_that_goes_back(method: str, now: Any) -> None:
-    """Or tells no time: an error that names it, and nothing has changed."""
+    """An invalid time raises an error that names it, and leaves the limiter unchanged."""
     limiter, other = throttled_at_ten()[0], throttled_at_ten()[0]
 
     with pytest.raises(ArgumentError, match="now=") as caught:
@@ -207,8 +207,8 @@ def test_a_clock_that_goes_back(method: str, now: Any) -> None:
     assert other.acquire(50.0) == limiter.acquire(50.0)
 
 
-def test_a_clock_that_tells_nonsense_first() -> None:
-    """The limiter begins with the first instant that is one, wherever that lies."""
+def test_an_invalid_first_time() -> None:
+    """The limiter starts with the first valid time, after an invalid one was refused."""
     limiter = RateLimiter()
     with pytest.raises(ArgumentError):
         limiter.advance(math.nan)
@@ -225,8 +225,8 @@ steps = st.tuples(
 
 
 @given(st.lists(steps, max_size=60), st.sampled_from([0.0, -5.0, 1e6]))
-def test_whatever_happens(history: list[tuple[str, float]], now: float) -> None:
-    """Rate, bucket and waits stay within their bounds; left alone for 22 s, the limiter lets the next one send."""
+def test_any_history_stays_within_bounds(history: list[tuple[str, float]], now: float) -> None:
+    """Rate, bucket and delays stay within their bounds; after 22 s without sends, the next one is not delayed."""
     limiter = RateLimiter()
     for method, elapsed in history:
         now += elapsed

@@ -1,4 +1,4 @@
-"""The resolver: the same options, the same strategy, and so the same quota."""
+"""The resolver: equal options give the same strategy, and so share one quota."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def resolver(**options: Any) -> smithy.RetryStrategyResolver:
     ],
 )
 def test_modes(mode: Any, kind: type, attempts: int) -> None:
-    """Each mode is a class, with its own default of attempts."""
+    """Each mode creates its class of strategy, with its own default number of attempts."""
     strategies = resolver()
 
     made: Any = strategies.resolve(smithy.RetryStrategyOptions(retry_mode=mode))
@@ -37,7 +37,7 @@ def test_modes(mode: Any, kind: type, attempts: int) -> None:
 
 
 def test_one_strategy_for_the_same_options() -> None:
-    """Also where they say in other words what the default is."""
+    """Equal options give the same strategy, even if one of them states the defaults explicitly."""
     strategies = resolver()
     standard = strategies.resolve()
 
@@ -50,14 +50,14 @@ def test_one_strategy_for_the_same_options() -> None:
 
 
 def test_other_numbers() -> None:
-    """The default of attempts is that of the numbers."""
+    """The default number of attempts is that of the numbers."""
     strategies = resolver(numbers=smithy.AwsRetryNumbers.OF_2026_DYNAMODB)
 
     assert strategies.resolve() is strategies.resolve(smithy.RetryStrategyOptions(max_attempts=4))
 
 
-def test_strategies_of_ones_own() -> None:
-    """They are returned as they are, of either shape."""
+def test_a_given_strategy_is_returned() -> None:
+    """A strategy passed in is returned unchanged, synchronous or not."""
     strategies = resolver()
     mine = smithy.SimpleRetryStrategy(rng=Fixed())
     shape = smithy.as_async(mine)
@@ -67,8 +67,8 @@ def test_strategies_of_ones_own() -> None:
 
 
 @rows("strategy", ["standard", 3, object(), smithy.SimpleRetryStrategy])
-def test_what_is_no_strategy(strategy: Any) -> None:
-    """The error names it."""
+def test_an_invalid_strategy_is_refused(strategy: Any) -> None:
+    """An object that is neither a strategy nor options raises an error that names the parameter."""
     with pytest.raises(ArgumentError, match=r"^strategy=.* must be an object such as"):
         resolver().resolve(strategy)
 
@@ -77,8 +77,8 @@ def test_what_is_no_strategy(strategy: Any) -> None:
     ("parameter", "value"),
     [("retry_mode", "legacy"), ("retry_mode", None), ("retry_mode", []), ("max_attempts", -1), ("max_attempts", 2.0)],
 )
-def test_options_that_make_no_sense(parameter: str, value: Any) -> None:
-    """The error names the option and its value."""
+def test_invalid_options(parameter: str, value: Any) -> None:
+    """An invalid option raises an error that names it and its value."""
     with pytest.raises(ArgumentError) as caught:
         smithy.RetryStrategyOptions(**{parameter: value})
 
@@ -86,8 +86,8 @@ def test_options_that_make_no_sense(parameter: str, value: Any) -> None:
     assert f"{parameter}={value!r}" in str(caught.value)
 
 
-def test_a_mode_that_cannot_be_written_out() -> None:
-    """It is a wrong argument as any other."""
+def test_a_mode_without_a_repr() -> None:
+    """A mode whose ``repr`` raises is refused as any other invalid mode is."""
     with pytest.raises(ArgumentError) as caught:
         smithy.RetryStrategyOptions(retry_mode=10**5000)  # type: ignore[arg-type]
 
@@ -95,7 +95,7 @@ def test_a_mode_that_cannot_be_written_out() -> None:
 
 
 def test_adaptive_needs_a_clock() -> None:
-    """The others do without."""
+    """A resolver without a clock refuses the adaptive mode."""
     strategies = smithy.RetryStrategyResolver(rng=Fixed())
 
     with pytest.raises(ArgumentError, match="needs a clock") as caught:
@@ -105,8 +105,8 @@ def test_adaptive_needs_a_clock() -> None:
 
 
 @rows(("parameter", "value"), [("rng", None), ("numbers", 2026)])
-def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
-    """They are refused before anything is asked for."""
+def test_invalid_arguments(parameter: str, value: Any) -> None:
+    """Invalid arguments are refused when the resolver is created."""
     with pytest.raises(ArgumentError) as caught:
         smithy.RetryStrategyResolver(**{"rng": Fixed(), parameter: value})
 

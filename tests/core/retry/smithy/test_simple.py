@@ -1,4 +1,4 @@
-"""The simple strategy: it counts attempts, and nothing else."""
+"""The simple strategy: it counts attempts, and has no quota."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.retry.smithy import ExponentialRetryBackoffStrategy, Jitter
 
 
 def delays_until_refused(strategy: SimpleRetryStrategy, error: Exception) -> tuple[list[float], RetryError]:
-    """Let one request fail until no retry is permitted."""
+    """Fail one request until no retry is permitted. Return its delays and the refusal."""
     token = strategy.acquire_initial_retry_token()
     delays: list[float] = []
     while True:
@@ -28,7 +28,7 @@ def delays_until_refused(strategy: SimpleRetryStrategy, error: Exception) -> tup
 
 
 def test_delays() -> None:
-    """Four retries, from 25 ms on, half of each delay random."""
+    """The default strategy permits four retries, with delays from 25 ms upwards and equal jitter."""
     delays, refusal = delays_until_refused(SimpleRetryStrategy(rng=Fixed(0.5)), Failure())
 
     assert [0.01875, 0.0375, 0.075, 0.15] == pytest.approx(delays)
@@ -37,7 +37,7 @@ def test_delays() -> None:
 
 @rows(("max_attempts", "retries"), [(0, 0), (1, 0), (2, 1), (9, 8)])
 def test_attempts(max_attempts: int, retries: int) -> None:
-    """The first attempt counts, and is made whatever the limit."""
+    """The first attempt counts, and is permitted for any limit."""
     strategy = SimpleRetryStrategy(rng=Fixed(), max_attempts=max_attempts)
 
     assert max_attempts == strategy.max_attempts
@@ -45,7 +45,7 @@ def test_attempts(max_attempts: int, retries: int) -> None:
 
 
 def test_retry_after() -> None:
-    """It waits for as long as the server asks (decision S3), and ignores what kind of error it was."""
+    """A retry waits for at least ``retry_after`` (decision S3), whether the error throttles or not."""
     error = Failure(retry_after=0.1, throttling=True)
 
     delays, _ = delays_until_refused(SimpleRetryStrategy(rng=Fixed(0.0), max_attempts=6), error)
@@ -53,15 +53,15 @@ def test_retry_after() -> None:
     assert [0.1, 0.1, 0.1, 0.1, 0.2] == pytest.approx(delays)
 
 
-def test_nothing_is_shared() -> None:
-    """However many requests fail, the next one is retried."""
+def test_requests_share_no_quota() -> None:
+    """Failed requests do not limit the retries of later requests."""
     strategy = SimpleRetryStrategy(rng=Fixed())
 
     assert {4} == {len(delays_until_refused(strategy, Failure())[0]) for _ in range(50)}
 
 
 def test_a_token_is_used_once() -> None:
-    """The second use is an error that names the token (decision S6), also of one whose attempt is not made."""
+    """A second use of a token, even after ``abandon``, raises an error that names it (decision S6)."""
     for use in ("record_success", "abandon"):
         strategy = SimpleRetryStrategy(rng=Fixed())
         token = strategy.acquire_initial_retry_token(token_scope="s3")
@@ -75,8 +75,8 @@ def test_a_token_is_used_once() -> None:
             strategy.refresh_retry_token_for_retry(token_to_renew=token, error=Failure())
 
 
-def test_a_backoff_of_ones_own() -> None:
-    """It replaces the delays, and can be seen."""
+def test_a_custom_backoff() -> None:
+    """A custom backoff replaces the delays and is readable as ``backoff_strategy``."""
     backoff = ExponentialRetryBackoffStrategy(base=1.0, jitter=Jitter.NONE)
     strategy = SimpleRetryStrategy(rng=Fixed(), backoff=backoff)
 
@@ -85,15 +85,15 @@ def test_a_backoff_of_ones_own() -> None:
 
 
 def test_a_copy_of_the_settings_shares_the_strategy() -> None:
-    """Its tokens are good for it where settings are copied for a call."""
+    """A deep copy of a strategy is the strategy itself, so tokens stay valid."""
     strategy = SimpleRetryStrategy(rng=Fixed())
 
     assert strategy is copy.deepcopy(strategy)
 
 
 @rows(("parameter", "value"), [("max_attempts", -1), ("max_attempts", None), ("backoff", 0.5), ("rng", None)])
-def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
-    """The error names the argument and its value."""
+def test_invalid_arguments(parameter: str, value: Any) -> None:
+    """An invalid argument raises an error that names it."""
     with pytest.raises(ArgumentError) as caught:
         SimpleRetryStrategy(**{"rng": Fixed(), parameter: value})
 

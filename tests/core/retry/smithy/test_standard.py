@@ -1,4 +1,4 @@
-"""The standard strategy: the order of its rules, its two backoffs, and what the quota pays for."""
+"""The standard strategy: the order of its rules, its two backoffs, and its quota."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from triclinium_core.retry.smithy import AwsRetryNumbers, RetryError, SingleUseT
 
 
 def standard(**options: Any) -> StandardRetryStrategy:
-    """Return a strategy whose delays are as long as they get."""
+    """Return a strategy with the longest possible delays."""
     return StandardRetryStrategy(rng=Fixed(1.0), **options)
 
 
 def refused(strategy: StandardRetryStrategy, token: SingleUseToken, error: Exception) -> RetryError:
-    """Return how the strategy refuses a retry."""
+    """Return the error with which the strategy refuses a retry."""
     with pytest.raises(RetryError) as caught:
         strategy.refresh_retry_token_for_retry(token_to_renew=token, error=error)
     return caught.value
 
 
 def test_first_token() -> None:
-    """The first attempt waits for nothing, and takes nothing from the quota."""
+    """The first attempt has no delay, and takes nothing from the quota."""
     strategy = standard()
 
     token = strategy.acquire_initial_retry_token(token_scope="s3")
@@ -53,7 +53,9 @@ def test_first_token() -> None:
         (AwsRetryNumbers.OF_2026, "TO", [486, 472], [0.05, 0.1]),
     ],
 )
-def test_what_a_retry_costs(numbers: AwsRetryNumbers, response: str, available: list[int], delays: list[float]) -> None:
+def test_the_cost_of_a_retry(
+    numbers: AwsRetryNumbers, response: str, available: list[int], delays: list[float]
+) -> None:
     """Each set of numbers has its own costs and backoffs (decision S4)."""
     for retries in (1, 2):
         strategy = standard(numbers=numbers)
@@ -64,7 +66,7 @@ def test_what_a_retry_costs(numbers: AwsRetryNumbers, response: str, available: 
 
 @rows(("numbers", "cost"), [(AwsRetryNumbers.OF_2020, 10), (AwsRetryNumbers.OF_2026, 5)])
 def test_a_timeout_that_throttles(numbers: AwsRetryNumbers, cost: int) -> None:
-    """It costs what a timeout costs, where that is a case of its own."""
+    """A throttling timeout costs as much as a timeout if the numbers have a timeout cost."""
     strategy = standard(numbers=numbers)
     token = strategy.refresh_retry_token_for_retry(
         token_to_renew=strategy.acquire_initial_retry_token(), error=Failure(throttling=True, timeout=True)
@@ -85,8 +87,8 @@ def test_a_timeout_that_throttles(numbers: AwsRetryNumbers, cost: int) -> None:
         (["E", "E", "E"], 472),
     ],
 )
-def test_what_is_given_back(responses: list[str], available: int) -> None:
-    """A success gives back what its own attempt took, and nothing of what went before; a failure gives nothing back."""
+def test_a_success_restores_its_last_retry(responses: list[str], available: int) -> None:
+    """A success restores the cost of its own attempt, and of no earlier one; a failure restores nothing."""
     strategy = standard()
 
     delays_of(strategy, responses)
@@ -108,7 +110,7 @@ def test_what_is_given_back(responses: list[str], available: int) -> None:
     ],
 )
 def test_retry_after(error: Failure, clamped: bool, delay: float) -> None:
-    """A retry waits for as long as the server asks, or for 5 s more than the backoff where that is chosen (S3)."""
+    """A retry waits for ``retry_after``, or with clamping for at most 5 s more than the backoff (S3)."""
     strategy = standard(clamp_retry_after=clamped)
     token = strategy.acquire_initial_retry_token()
 
@@ -117,7 +119,7 @@ def test_retry_after(error: Failure, clamped: bool, delay: float) -> None:
 
 @rows("safe", [False, None])
 def test_not_safe_to_retry(safe: bool | None) -> None:
-    """The attempts do not count, nor does the quota change (decision S2)."""
+    """An error that is not retry-safe is refused without a change of the quota (decision S2)."""
     strategy, error = standard(), Failure(safe)
 
     refusal = refused(strategy, strategy.acquire_initial_retry_token(), error)
@@ -130,7 +132,7 @@ def test_not_safe_to_retry(safe: bool | None) -> None:
 
 @rows(("max_attempts", "retries"), [(0, 0), (1, 0), (2, 1), (3, 2), (None, 2)])
 def test_attempts(max_attempts: int | None, retries: int) -> None:
-    """The first attempt counts, and is made whatever the limit."""
+    """The first attempt counts, and is permitted for any limit."""
     strategy = standard(max_attempts=max_attempts)
 
     ended, delays = delays_of(strategy, ["E"] * 5)
@@ -141,7 +143,7 @@ def test_attempts(max_attempts: int | None, retries: int) -> None:
 
 
 def test_quota_that_is_used_up() -> None:
-    """The refusal tells the delay that there would have been, and the quota keeps what it has."""
+    """A refusal by quota states the delay of the refused retry, and takes nothing from the quota."""
     strategy = standard(quota_capacity=20)
     delays_of(strategy, ["E"])
 
@@ -155,8 +157,8 @@ def test_quota_that_is_used_up() -> None:
     assert ("open", [1.0]) == delays_of(strategy, ["T"])
 
 
-def test_scopes_have_quotas_of_their_own() -> None:
-    """A service that is down takes nothing from the others (decision S5)."""
+def test_each_scope_has_its_own_quota() -> None:
+    """Each scope has its own quota, so a failing service does not block the others (decision S5)."""
     strategy = standard(quota_capacity=14)
 
     delays_of(strategy, ["E"], "a")
@@ -167,7 +169,7 @@ def test_scopes_have_quotas_of_their_own() -> None:
 
 
 def test_a_copy_of_the_settings_shares_the_strategy() -> None:
-    """There is one quota, also where settings are copied for a call."""
+    """A deep copy of settings shares the strategy, and so its quota."""
     strategy = standard()
 
     assert strategy is copy.deepcopy({"retry": strategy})["retry"]
@@ -175,7 +177,7 @@ def test_a_copy_of_the_settings_shares_the_strategy() -> None:
 
 @rows("use", ["refreshed", "succeeded", "refused"])
 def test_a_token_is_used_once(use: str) -> None:
-    """The second use is an error that names the token, and the quota does not change (decision S6)."""
+    """A second use of a token raises an error that names it, and the quota does not change (decision S6)."""
     strategy = standard()
     token = strategy.acquire_initial_retry_token()
     if use == "refreshed":
@@ -197,21 +199,21 @@ def test_a_token_is_used_once(use: str) -> None:
 
 
 class Whimsical:
-    """A backoff that computes whatever it was given, or raises it."""
+    """Backoff that returns the given delay, or raises it."""
 
     def __init__(self, delay: Any) -> None:
         self.delay = delay
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        """Return it, or raise it."""
+        """Return the delay, or raise it."""
         if isinstance(self.delay, Exception):
             raise self.delay
         return self.delay  # type: ignore[no-any-return]
 
 
 @rows("delay", [math.nan, math.inf, -0.1, None, "1", True, 10**400, ZeroDivisionError("no delay")])
-def test_a_backoff_that_computes_nonsense(delay: Any) -> None:
-    """The error names it, or is its own; the quota is untouched, and the token can still be used."""
+def test_an_invalid_backoff_delay(delay: Any) -> None:
+    """An invalid delay or an error of the backoff raises, and leaves the quota and the token unchanged."""
     for options, error in (("backoff", Failure()), ("throttling_backoff", Failure(throttling=True))):
         strategy = standard(**{options: Whimsical(delay)})
         token = strategy.acquire_initial_retry_token()
@@ -235,8 +237,8 @@ def test_a_backoff_that_computes_nonsense(delay: Any) -> None:
         ("rng", None),
     ],
 )
-def test_arguments_that_make_no_sense(parameter: str, value: Any) -> None:
-    """The error names the argument and its value."""
+def test_invalid_arguments(parameter: str, value: Any) -> None:
+    """An invalid argument raises an error that names it."""
     with pytest.raises(ArgumentError) as caught:
         StandardRetryStrategy(**{"rng": Fixed(), parameter: value})
 

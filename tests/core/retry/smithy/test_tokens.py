@@ -1,4 +1,4 @@
-"""A token: what it tells, and who may take it back."""
+"""A token: its attributes, and its single use by its own strategy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from triclinium_core.retry.smithy.tokens import require_token
 OWNER = object()
 
 
-def test_what_it_tells() -> None:
-    """All of it can be read."""
+def test_attributes() -> None:
+    """A token has its attempt, delay, scope and quota cost as attributes."""
     token: Any = SingleUseToken(OWNER, "s3", 2, 0.5, 14)
 
     assert (2, 3, 0.5, 14, "s3", False, False) == (
@@ -30,8 +30,8 @@ def test_what_it_tells() -> None:
     assert "SingleUseToken(token_scope='s3', retry_count=2, retry_delay=0.5)" == repr(token)
 
 
-def test_its_owner_takes_it_once() -> None:
-    """Then the error says that it was used."""
+def test_a_token_is_accepted_once() -> None:
+    """A strategy accepts its own token once; after that an error states that it has been used."""
     token = SingleUseToken(OWNER)
     assert token is require_token(token, OWNER, "token")
 
@@ -43,7 +43,7 @@ def test_its_owner_takes_it_once() -> None:
 
 
 class Stranger:
-    """A token of another library, which cannot be shown."""
+    """Token of another library, whose ``repr`` raises."""
 
     retry_count = 0
     retry_delay = 0.0
@@ -60,8 +60,8 @@ class Stranger:
         (None, "^token is a NoneType; it must be the token that"),
     ],
 )
-def test_tokens_of_others(token: Any, message: str) -> None:
-    """Each error says what to do."""
+def test_foreign_tokens(token: Any, message: str) -> None:
+    """A token of another strategy, and any other object, raises an error with the next step."""
     with pytest.raises(ArgumentError, match=message) as caught:
         require_token(token, OWNER, "token")
 
@@ -69,8 +69,8 @@ def test_tokens_of_others(token: Any, message: str) -> None:
 
 
 @rows("scope", [0, b"s3", ["s3"]])
-def test_what_is_no_scope(scope: Any) -> None:
-    """The error names it."""
+def test_an_invalid_scope(scope: Any) -> None:
+    """A scope that is not a string or None raises an error that names it."""
     with pytest.raises(ArgumentError, match="token_scope=") as caught:
         require_scope(scope)
 

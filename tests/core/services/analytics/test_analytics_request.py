@@ -1,4 +1,4 @@
-"""What travels for an analytics query, line by line of SDK-RFC 0057 "ICluster#AnalyticsQuery"."""
+"""Requests for analytics queries, according to SDK-RFC 0057 "ICluster#AnalyticsQuery"."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATEMENT = "SELECT COUNT(*) AS n FROM people"
 
 
 def members(remaining: float = math.inf, **options: Any) -> dict[str, object]:
-    """Return the object that travels for a query with these options."""
+    """Return the members of the request body of a query with these options."""
     sent = AnalyticsRequest(statement=STATEMENT, **options).encode(remaining)
     decoded: dict[str, object] = msgspec.json.decode(sent.body)
     return decoded
@@ -41,13 +41,13 @@ def members(remaining: float = math.inf, **options: Any) -> dict[str, object]:
     ],
 )
 def test_members(options: dict[str, Any], expected: dict[str, object]) -> None:
-    """Each under the name that the RFC has for it; what is not set is not sent."""
+    """Each option has the RFC's member in the body; an option that is not set has none."""
     assert {"statement": STATEMENT, **expected} == members(**options)
 
 
 @rows(("priority", "headers"), [(False, ()), (True, (("Analytics-Priority", "-1"),))])
 def test_priority(priority: bool, headers: tuple[tuple[str, str], ...]) -> None:
-    """It is a header, and in no body (SDK-RFC 0057 "Priority")."""
+    """The priority is a header, and not in the body (SDK-RFC 0057 "Priority")."""
     sent = AnalyticsRequest(statement=STATEMENT, priority=priority).encode(1.0)
 
     assert headers == sent.headers
@@ -55,8 +55,8 @@ def test_priority(priority: bool, headers: tuple[tuple[str, str], ...]) -> None:
     assert b"riority" not in sent.body
 
 
-def test_kind() -> None:
-    """It is for analytics, its rows leave one by one, and only a readonly one goes again."""
+def test_service_and_context() -> None:
+    """The request is for the analytics service, streams its rows, and is idempotent only if it is readonly."""
     request = AnalyticsRequest(statement=STATEMENT)
     context = AnalyticsRequest(statement=STATEMENT, client_context_id="c1", readonly=True).error_context()
 
@@ -81,8 +81,8 @@ def test_kind() -> None:
         ({"raw": RawOptions({"$age": 1})}, "raw"),
     ],
 )
-def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
-    """They are refused by name when the request is made."""
+def test_invalid_arguments(options: dict[str, Any], parameter: str) -> None:
+    """An invalid argument raises an error with its name when the request is created."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         AnalyticsRequest(**{"statement": STATEMENT, **options})
 

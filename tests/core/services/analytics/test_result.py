@@ -1,4 +1,4 @@
-"""What the analytics service tells beside the rows, line by line of SDK-RFC 0057 "AnalyticsResult"."""
+"""Metadata of analytics responses, according to SDK-RFC 0057 "AnalyticsResult"."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ ANSWER = {
 
 
 def told(**changes: object) -> result.AnalyticsMetaData:
-    """Return what the answer tells with these members instead."""
+    """Return the metadata of the response with changed members."""
     return AnalyticsRequest(statement="SELECT 1").decode(HttpResponse(200, json.dumps(ANSWER | changes).encode()))
 
 
-def test_all_of_it() -> None:
-    """Every field, with times in seconds; what is not known is passed over."""
+def test_metadata() -> None:
+    """All fields are parsed, with times in seconds; unknown members are ignored."""
     expected = result.AnalyticsMetaData(
         request_id="a1c4115c",
         client_context_id="c1",
@@ -69,19 +69,19 @@ def test_all_of_it() -> None:
     ],
 )
 def test_status(word: str, status: result.AnalyticsStatus) -> None:
-    """By its word in lower case; another word is unknown."""
+    """The status is that of its lowercase word; any other word is UNKNOWN."""
     assert status is told(status=word).status
 
 
 @rows("changes", [{"status": "timeout"}, {"status": "failed"}, {"status": "fatal"}, {"status": 5}, {"status": None}])
-def test_what_is_no_answer(changes: dict[str, object]) -> None:
-    """A query that ended early without naming an error is no success; nor is an answer of another form."""
+def test_an_invalid_status(changes: dict[str, object]) -> None:
+    """A status of an early end, or of another type, raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
         told(**changes)
 
 
 def test_every_status() -> None:
-    """The enum has the six of the RFC."""
+    """The enum has the six statuses of the RFC."""
     assert ["running", "success", "timeout", "failed", "fatal", "unknown"] == [
         each.value for each in result.AnalyticsStatus
     ]

@@ -50,7 +50,7 @@ def test_own_ids(ours: str, theirs: str) -> None:
 
 
 def test_an_id_with_half_a_character() -> None:
-    """An id that the service cut within a character, which leaves invalid UTF-8, is not foreign."""
+    """An id that the service cut within a character, so that it is invalid UTF-8, is not foreign."""
     assert foreign_id(LONG + "é", b'"' + (LONG + "é").encode()[:64] + b'"') is None
 
 
@@ -58,8 +58,8 @@ def test_an_id_with_half_a_character() -> None:
     ("theirs", "shown"),
     [
         ('"0b1e-2"', "0b1e-2"),  # another one
-        ('"0b1e-"', "0b1e-"),  # the beginning of ours
-        ('"0b1e-11"', "0b1e-11"),  # longer than ours
+        ('"0b1e-"', "0b1e-"),  # a prefix of the id
+        ('"0b1e-11"', "0b1e-11"),  # longer than the id
         ("5", "5"),  # a number
         ('{"id":1}', '{"id":1}'),  # an object
         ('"\\ud800"', "\\ud800"),  # a lone surrogate
@@ -74,7 +74,7 @@ def test_foreign_ids(theirs: str, shown: str) -> None:
 @rows(
     ("body", "shown"),
     [
-        (b'{"clientContextID":"0b1e-1","results":[]}', None),  # ours
+        (b'{"clientContextID":"0b1e-1","results":[]}', None),  # the same
         (b'{"results":[],"clientContextID":"0b1e-2"}', "0b1e-2"),  # another one
         (b'{"results":[]}', None),  # none
         (b"<html>", None),  # a page of a proxy
@@ -83,6 +83,6 @@ def test_foreign_ids(theirs: str, shown: str) -> None:
         (b"[" * 100_000, None),  # nested too deeply
     ],
 )
-def test_whole_answers(body: bytes, shown: str | None) -> None:
-    """A whole answer is foreign only if it is an object whose id names another request."""
+def test_complete_responses(body: bytes, shown: str | None) -> None:
+    """A complete response is foreign only if it is an object with the id of another request."""
     assert shown == foreign_id_in(OURS, body)

@@ -1,4 +1,4 @@
-"""What has come of an answer: the rows, who waits for them, and when reading pauses."""
+"""An incoming response: its rows, their reader, and the pauses of reading."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROW = b'"%s"' % (b"x" * 1000)
 
 
 def begun(status: int = incoming_answer.HTTP_OK, rows_of: str | None = "results") -> incoming_answer.IncomingAnswer:
-    """Return an answer of which the body begins."""
+    """Return a response whose body has started."""
     answer = incoming_answer.IncomingAnswer()
     answer.begin(status, rows_of=rows_of)
     answer.receive(b'{"results":[' if rows_of is not None else b"")
@@ -21,19 +21,19 @@ def begun(status: int = incoming_answer.HTTP_OK, rows_of: str | None = "results"
 
 
 def read(answer: incoming_answer.IncomingAnswer) -> incoming_answer.IncomingAnswer:
-    """Return an answer whose reader has had the first row, and has not asked for more."""
+    """Return a response whose reader has got the first row, and has not requested more."""
     answer.receive(b"1,")
     assert [b"1"] == answer.take()
     return answer
 
 
 def hold(answer: incoming_answer.IncomingAnswer, size: int) -> None:
-    """Have so many bytes of rows come that nobody takes."""
+    """Receive more than ``size`` bytes of rows that the reader does not take."""
     answer.receive((ROW + b",") * (size // len(ROW) + 1))
 
 
-def test_rows_are_handed_out_once_and_the_end_behind_them() -> None:
-    """Whoever waits gets what has come; whoever reads gets nothing until more is wanted."""
+def test_rows_are_delivered_once_before_the_end() -> None:
+    """A waiting reader gets the received rows, and nothing more until it wants more; the end follows the rows."""
     answer = begun()
     answer.receive(b"1,2,")
 
@@ -48,7 +48,7 @@ def test_rows_are_handed_out_once_and_the_end_behind_them() -> None:
 
 
 def test_many_rows_are_handed_out_in_parts() -> None:
-    """More rows than a reader gets together are handed out in parts, in order, and the end follows them."""
+    """More rows than the maximum are delivered in parts, in order, and the end follows them."""
     answer = begun()
     answer.receive(b",".join(b"%d" % number for number in range(2 * incoming_answer.ROWS_AT_ONCE_MAX + 1)) + b"]}")
     answer.outcome = Acknowledged()
@@ -65,8 +65,8 @@ def test_many_rows_are_handed_out_in_parts() -> None:
     assert not answer.pauses()
 
 
-def test_nothing_is_retried_once_rows_were_handed_out() -> None:
-    """An error without rows before it is handed out at once."""
+def test_delivered_rows_are_recorded() -> None:
+    """The response records whether rows were delivered; an error before any row is delivered immediately."""
     fresh, taken = begun(), read(begun())
     fresh.outcome = error = errors.CouchbaseException("no")
 
@@ -74,8 +74,8 @@ def test_nothing_is_retried_once_rows_were_handed_out() -> None:
     assert error is fresh.take()
 
 
-def test_reading_pauses_and_goes_on() -> None:
-    """Once each: when too much is held, and when that was taken."""
+def test_reading_pauses_and_resumes() -> None:
+    """Reading pauses once if too much is held, and resumes once after the reader has taken it."""
     answer = read(begun())
     hold(answer, incoming_answer.HELD_SIZE_BYTES)
 
@@ -85,8 +85,8 @@ def test_reading_pauses_and_goes_on() -> None:
     assert [True, False] == [answer.resumes(), answer.resumes()]
 
 
-def test_the_next_answer_on_the_stream_is_read() -> None:
-    """Whatever is held of one that has ended."""
+def test_reading_resumes_at_the_end() -> None:
+    """Reading resumes once when the response is complete, even if rows are still held."""
     answer = read(begun())
     hold(answer, incoming_answer.HELD_SIZE_BYTES)
     answer.pauses()
@@ -94,8 +94,8 @@ def test_the_next_answer_on_the_stream_is_read() -> None:
     assert [True, False] == [answer.resumes(is_whole=True), answer.resumes(is_whole=True)]
 
 
-def test_what_comes_all_the_same_is_bounded() -> None:
-    """A driver that does not pause, and a body without an end."""
+def test_sizes_are_limited() -> None:
+    """A driver that does not pause, and a body that is too large, raise UnreadableAnswer."""
     paused = read(begun())
     hold(paused, incoming_answer.HELD_SIZE_BYTES)
     paused.pauses()
@@ -108,7 +108,7 @@ def test_what_comes_all_the_same_is_bounded() -> None:
 
 
 def test_the_rows_of_an_error_are_not_held() -> None:
-    """Nobody takes them."""
+    """The rows of an error response are dropped, so reading does not pause."""
     answer = begun(status=400)
     hold(answer, 2 * incoming_answer.HELD_SIZE_BYTES)
 
@@ -118,7 +118,7 @@ def test_the_rows_of_an_error_are_not_held() -> None:
 
 @pytest.mark.parametrize(("rows_of", "end"), [(None, b"whole"), ("results", b"]}")])
 def test_the_body_without_its_rows(rows_of: str | None, end: bytes) -> None:
-    """An answer without rows is kept as it came; in place of rows stands an empty array."""
+    """A response without rows is kept unchanged; otherwise an empty array replaces the rows."""
     answer = begun(rows_of=rows_of)
     answer.receive(end)
 
@@ -126,7 +126,7 @@ def test_the_body_without_its_rows(rows_of: str | None, end: bytes) -> None:
 
 
 def test_another_attempt_begins_with_nothing() -> None:
-    """What came of the answer before it is forgotten."""
+    """A new attempt starts without the data of the previous response."""
     answer = begun(rows_of=None)
     answer.receive(b"first")
     answer.begin(incoming_answer.HTTP_OK, rows_of=None)
@@ -135,8 +135,8 @@ def test_another_attempt_begins_with_nothing() -> None:
     assert b"second" == answer.whole()
 
 
-def test_every_state_of_a_reader_hears_one_event() -> None:
-    """Whoever waits is given rows, and whoever reads wants them."""
+def test_each_reader_state_accepts_one_event() -> None:
+    """A waiting reader gets rows, and a reading one wants rows."""
     heard = {state: set(following) for state, following in incoming_answer.READER_TRANSITIONS.items()}
 
     given, wanted = {incoming_answer.ReaderEvent.ROWS_GIVEN}, {incoming_answer.ReaderEvent.ROWS_WANTED}
@@ -150,7 +150,7 @@ def test_every_state_of_a_reader_hears_one_event() -> None:
 def identified(
     rows_of: str | None, context_id: str = "ours", status: int = incoming_answer.HTTP_OK
 ) -> incoming_answer.IncomingAnswer:
-    """Return an answer without any bytes yet, to a request with a client context id."""
+    """Return a response without data, to a request with a client context id."""
     answer = incoming_answer.IncomingAnswer()
     answer.context_id = context_id
     answer.begin(status, rows_of=rows_of)
@@ -158,7 +158,7 @@ def identified(
 
 
 def receive_in_two(answer: incoming_answer.IncomingAnswer, body: bytes, cut: int) -> None:
-    """Feed an answer in two pieces."""
+    """Receive the body in two pieces."""
     answer.receive(body[:cut])
     answer.receive(body[cut:])
 
@@ -166,15 +166,15 @@ def receive_in_two(answer: incoming_answer.IncomingAnswer, body: bytes, cut: int
 @rows(
     ("body", "status"),
     [
-        (b'{"clientContextID":"theirs","results":[1,2]}', 200),  # in front of the rows
+        (b'{"clientContextID":"theirs","results":[1,2]}', 200),  # before the rows
         (b'{"client\\u0043ontextID":"their\\u0073","results":[1,2]}', 200),  # escaped
-        (b'{"results":[1,2],"clientContextID":"theirs"}', 200),  # behind the rows
-        (b'{"clientContextID":"theirs","errors":[{"code":3000}],"status":"fatal"}', 400),  # of an error
-        (b'{"clientContextID":"theirs","results":[1,,', 200),  # of no list of rows
+        (b'{"results":[1,2],"clientContextID":"theirs"}', 200),  # after the rows
+        (b'{"clientContextID":"theirs","errors":[{"code":3000}],"status":"fatal"}', 400),  # an error
+        (b'{"clientContextID":"theirs","results":[1,,', 200),  # an invalid list of rows
     ],
 )
-def test_rows_of_another_request_are_never_handed_out(body: bytes, status: int) -> None:
-    """An answer with the id of another request is refused however it is split, and its rows are dropped."""
+def test_rows_of_another_request_are_refused(body: bytes, status: int) -> None:
+    """A response with the id of another request is refused however it is split, and its rows are dropped."""
     for cut in range(len(body) + 1):
         answer = identified("results", status=status)
         with pytest.raises(incoming_answer.ForeignAnswer, match="theirs"):
@@ -183,8 +183,8 @@ def test_rows_of_another_request_are_never_handed_out(body: bytes, status: int) 
         assert answer.take() is None
 
 
-def test_an_id_behind_rows_that_were_handed_out() -> None:
-    """If rows were handed out before the id of another request arrives, the answer is refused from the id on."""
+def test_a_foreign_id_after_delivered_rows() -> None:
+    """If rows were delivered before the id of another request arrives, the response is refused from the id on."""
     answer = identified("results")
     answer.receive(b'{"results":[1,')
     assert [b"1"] == answer.take()
@@ -197,15 +197,15 @@ def test_an_id_behind_rows_that_were_handed_out() -> None:
 @rows(
     "body",
     [
-        b'{"clientContextID":"ours","results":[1]}',  # ours
+        b'{"clientContextID":"ours","results":[1]}',  # the same
         b'{"clientContextID":"\\u006furs","results":[1]}',  # escaped
         b'{"results":[1]}',  # none
         b'{"clientContextID":null,"results":[1]}',  # null
-        b'{"a":{"clientContextID":"theirs"},"results":[1]}',  # deeper within
+        b'{"a":{"clientContextID":"theirs"},"results":[1]}',  # in a nested object
     ],
 )
-def test_rows_of_our_request(body: bytes) -> None:
-    """An answer with the id of the request, or without an id, hands out its rows however it is split."""
+def test_rows_of_the_own_request(body: bytes) -> None:
+    """A response with the id of the request, or without an id, delivers its rows however it is split."""
     for cut in range(len(body) + 1):
         answer = identified("results")
         receive_in_two(answer, body, cut)
@@ -213,8 +213,8 @@ def test_rows_of_our_request(body: bytes) -> None:
         assert [b"1"] == answer.take()
 
 
-def test_a_whole_answer_to_another_request() -> None:
-    """The id of an answer that is read whole is checked when the answer has ended."""
+def test_a_complete_response_to_another_request() -> None:
+    """The id of a response without rows is checked when the response is complete."""
     for body, is_foreign in (
         (b'{"clientContextID":"theirs"}', True),
         (b'{"clientContextID":"ours"}', False),
@@ -230,8 +230,8 @@ def test_a_whole_answer_to_another_request() -> None:
             assert not is_foreign
 
 
-def test_a_retry_is_answered_under_its_own_id() -> None:
-    """The answer to the next attempt is compared with the id of that attempt."""
+def test_a_retry_has_its_own_id() -> None:
+    """The response to the next attempt is compared with the id of that attempt."""
     answer = identified("results", "first")
     answer.context_id = "second"
     answer.begin(incoming_answer.HTTP_OK, rows_of="results")

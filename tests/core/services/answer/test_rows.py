@@ -1,4 +1,4 @@
-"""Rows out of a streamed document: what ``json.loads`` sees of the whole, in any cut, and in bounded work and memory."""
+"""Rows of a streamed document: those of ``json.loads`` for any split, with bounded work and memory."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ SPELLINGS = ('"results"', '"re\\u0073ults"', '"\\u0072\\u0065sults"')
 
 
 class Cut(NamedTuple):
-    """What became of a body."""
+    """Result of a split body."""
 
     rows: Sequence[bytes]
     rest: bytes
 
 
 def in_pieces(body: bytes, size: int) -> list[bytes]:
-    """Return the body, cut into pieces of a size."""
+    """Return the body in pieces of ``size`` bytes."""
     return [body[start : start + size] for start in range(0, len(body), size)]
 
 
 def at(body: bytes, cuts: Sequence[int]) -> list[bytes]:
-    """Return the body, cut there; modulo its size."""
+    """Return the body, split at offsets modulo its size."""
     bounds = sorted({0, len(body), *(cut % (len(body) + 1) for cut in cuts)})
     return [body[start:end] for start, end in pairwise(bounds)]
 
 
 def split(pieces: Sequence[bytes | bytearray], **bounds: int) -> Cut:
-    """Return what a splitter makes of the pieces."""
+    """Return the rows and the rest of the pieces."""
     splitter = RowSplitter(KEY, **bounds)
     found = [row for piece in pieces for row in splitter.feed(piece)]
     return Cut(found, splitter.finish())
@@ -57,7 +57,7 @@ CUTS = st.lists(st.integers(0, 2000), max_size=20)
 
 
 def written(value: object, spaces: Iterator[str], spelling: str, *, ascii_only: bool) -> str:
-    """Return a value as JSON, with whitespace wherever there can be some."""
+    """Return a value as JSON, with whitespace at every possible position."""
 
     def text_of(part: object, key: str | None = None) -> str:
         match part:
@@ -79,13 +79,13 @@ def written(value: object, spaces: Iterator[str], spelling: str, *, ascii_only: 
     writing=st.tuples(SPACES, st.sampled_from(SPELLINGS), st.booleans()),
     cuts=CUTS,
 )
-def test_any_document_in_any_cut(
+def test_any_document_in_any_split(
     members: tuple[dict[str, object], dict[str, object]],
     elements: list[object],
     writing: tuple[list[str], str, bool],
     cuts: list[int],
 ) -> None:
-    """Rows and rest are what a parser of the whole document sees, and a row is what stood there, to the byte."""
+    """Rows and rest are those of a parser of the complete document, and each row has its exact bytes."""
     before, after = members
     after = {name: value for name, value in after.items() if name not in before}
     spaces, spelling, ascii_only = writing
@@ -123,7 +123,7 @@ IN_ARRAY = SOUP.map(lambda soup: b'{"results":[{"a":0},{"a":0},' + soup + b"]}")
 
 @given(body=st.binary() | SOUP | SOUP.map(lambda soup: b"{" + soup) | IN_ARRAY, cuts=CUTS)
 def test_any_bytes(body: bytes, cuts: list[int]) -> None:
-    """What a parser of the whole takes is taken, what it refuses is refused with one error only; in any cut."""
+    """The splitter accepts the same bodies as a parser of the complete body, and refuses others, for any split."""
     if not body.lstrip(b" \t\r\n").startswith(b"{"):
         assert Cut([], body) == split(at(body, cuts))
     elif is_json(body) and [name for name, _ in json.loads(body, object_pairs_hook=list)].count(KEY) < 2:
@@ -139,7 +139,7 @@ def test_any_bytes(body: bytes, cuts: list[int]) -> None:
 
 
 def is_json(body: bytes) -> bool:
-    """Tell whether msgspec takes the body, and its strings are UTF-8."""
+    """Return whether msgspec decodes the body, and its strings are UTF-8."""
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
         body.decode()
@@ -171,8 +171,8 @@ def is_json(body: bytes) -> bool:
         (b"", [], b""),
     ],
 )
-def test_what_is_a_row(body: bytes, found: list[bytes], rest: bytes) -> None:
-    """Elements of the document's own array are rows, to the byte; all else is kept as it came."""
+def test_rows_and_rest(body: bytes, found: list[bytes], rest: bytes) -> None:
+    """Elements of the document's own array are rows, byte for byte; the rest is kept unchanged."""
     assert Cut(found, rest) == split([body])
     assert Cut(found, rest) == split(in_pieces(body, 1))
     assert Cut(found, rest) == split([bytearray(body)])
@@ -185,8 +185,8 @@ WHOLE = st.sampled_from([rb'{"a":"\\ud800"}', rb'{"a":"\ud83d\ude00"}', b'{"a":"
 
 
 @given(found=st.lists(LONE | WHOLE, max_size=8), separator=st.sampled_from([b",", b" ,\n"]), cuts=CUTS)
-def test_lone_surrogates_are_left_to_who_decodes_them(found: list[bytes], separator: bytes, cuts: list[int]) -> None:
-    """By the grammar of JSON they are strings, so their rows leave as they came, like all others; in any cut."""
+def test_lone_surrogates_stay_in_rows(found: list[bytes], separator: bytes, cuts: list[int]) -> None:
+    """Rows with lone surrogates, which JSON's grammar permits, are returned unchanged for any split."""
     body = b'{"results":[' + separator.join(found) + b"]}"
 
     for pieces in ([body], at(body, cuts), in_pieces(body, 1)):
@@ -222,8 +222,8 @@ def test_lone_surrogates_are_left_to_who_decodes_them(found: list[bytes], separa
         (b'{"results":[1,2],"a":"\xe9"}', 22),
     ],
 )
-def test_where_a_document_is_refused(body: bytes, offset: int) -> None:
-    """What is not JSON, is cut short or ambiguous is refused, with its place."""
+def test_invalid_documents(body: bytes, offset: int) -> None:
+    """An invalid, truncated or ambiguous document raises MalformedRows with the byte offset."""
     for size in (len(body), 1):
         with pytest.raises(MalformedRows, match=rf"^byte {offset} of the body: "):
             split(in_pieces(body, size))
@@ -242,14 +242,14 @@ DEEP = b"[" * 200_000 + b"]" * 200_000
     ],
 )
 def test_deep_nesting(body: bytes) -> None:
-    """What is nested deeper than the decoder goes is refused like anything else; WebAssembly's goes deeper than that."""
+    """A document above the decoder's nesting limit raises MalformedRows; WebAssembly has a higher limit."""
     for size in (len(body), 1_000):
         with pytest.raises(MalformedRows, match=r"^byte \d+ of the body: .*too deep"):
             split(in_pieces(body, size))
 
 
-def test_refused_for_good() -> None:
-    """What was refused is refused again, whatever comes, and nothing of it is held."""
+def test_a_refused_document_stays_refused() -> None:
+    """After a refusal, every call raises the same error, and no data is held."""
     splitter = RowSplitter(KEY)
     with pytest.raises(MalformedRows) as refused:
         splitter.feed(b'{"a":"b","results":[{"c":1},{"d"]')
@@ -261,8 +261,8 @@ def test_refused_for_good() -> None:
     assert 0 == splitter.held
 
 
-def test_a_row_leaves_with_its_last_byte() -> None:
-    """A row leaves with the piece in which it ends, a number with the byte behind it, before a boundary is known or after."""
+def test_a_row_is_returned_with_its_last_byte() -> None:
+    """A row is returned with the piece that has its last byte; a number with the byte after it."""
     body = b'{"results":[{"a":1},{"a":2}, {"a":[{"a":3}]},"x\\"",17 ,[]],"z":0}'
     ends = [
         body.index(row) + len(row) for row in (b'{"a":1}', b'{"a":2}', b'{"a":[{"a":3}]}', b'"x\\""', b"17 ", b"[]")
@@ -276,8 +276,8 @@ def test_a_row_leaves_with_its_last_byte() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1_000])
-def test_bounds(size: int) -> None:
-    """A row or a rest of just its bound is taken, one byte more is refused; whitespace between rows counts for nothing."""
+def test_size_limits(size: int) -> None:
+    """A row or a rest of the maximum size is accepted, and a larger one refused; whitespace between rows is ignored."""
     row, bounds = b'{"a":"%b"}' % (b"x" * 92), {"row_size_bytes_max": 100, "rest_size_bytes_max": 40}
     body = b'{"results":[1,2,%b,%b %b],"b":"%b"}'
     fits = body % (row, b" " * 500, row, b"y" * 19)
@@ -294,8 +294,8 @@ def test_bounds(size: int) -> None:
 
 
 @rows("begin", [b'{"results":["', b'{"results":[{"a":1},{"a":1},{"', b'{"a":"', b'{"', b'{"a":[', b" "])
-def test_endless_bodies_end(begin: bytes) -> None:
-    """A row, a member or a name without end is refused at its bound; until then no more is held, and nothing after."""
+def test_endless_bodies_are_refused(begin: bytes) -> None:
+    """A row, member or name without an end is refused at its limit, and then no data is held."""
     splitter = RowSplitter(KEY, row_size_bytes_max=1_000, rest_size_bytes_max=1_000)
     splitter.feed(begin)
     held = [splitter.held]
@@ -308,7 +308,7 @@ def test_endless_bodies_end(begin: bytes) -> None:
 
 
 def test_whitespace_between_rows_is_not_held() -> None:
-    """However much whitespace a server writes between rows, to keep the connection busy, none is held."""
+    """Whitespace between rows, which a server may send as keep-alive, is not held."""
     splitter = RowSplitter(KEY, rest_size_bytes_max=1_000)
     splitter.feed(b'{"results":[1,')
     held = splitter.held
@@ -319,8 +319,8 @@ def test_whitespace_between_rows_is_not_held() -> None:
     assert [b"2"] == splitter.feed(b"2]}")
 
 
-def test_a_text_is_cut_at_its_bound() -> None:
-    """Of a body that is no JSON object, so much is kept as can be shown."""
+def test_a_foreign_body_is_cut() -> None:
+    """Only the first bytes of a body that is not a JSON object are kept."""
     splitter = RowSplitter(KEY, rest_size_bytes_max=1_000)
     for _ in range(100):
         assert [] == splitter.feed(b"<p>Bad Gateway</p>" * 10)
@@ -331,7 +331,7 @@ def test_a_text_is_cut_at_its_bound() -> None:
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the sizes of what the decoder is given, of all calls to come."""
+    """Return the list of sizes that the decoder gets from now on."""
     sizes: list[int] = []
     decode = rows_module._decode_rows
 
@@ -353,13 +353,13 @@ HOSTILE = {
     "one long text": [b'"a"', b'"b"', b'"%b"' % (b'\\"' * 50_000)],
     "numbers": [b"%d" % number for number in range(20_000)],
 }
-"""Rows that deceive, as far as rows can."""
+"""Rows that resemble boundaries."""
 
 
 @pytest.mark.parametrize("size", [64, 1_000, 16_384])
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_work_is_linear(kind: str, size: int, decoded: list[int]) -> None:
-    """However rows deceive, the decoder is given each byte of them three times at most: twice in vain, once for good."""
+    """The decoder gets each byte of hostile rows at most three times."""
     body = b'{"results":[%b]}' % b",".join(HOSTILE[kind])
 
     assert Cut(HOSTILE[kind], b'{"results":[]}') == split(in_pieces(body, size))
@@ -368,8 +368,10 @@ def test_work_is_linear(kind: str, size: int, decoded: list[int]) -> None:
 
 @pytest.mark.parametrize("separator", [b",", b",\n", b"\n, ", b",\r\n"], ids=repr)
 @pytest.mark.parametrize("row", [ROW, b'{"b":{"a":1}}', b"[1,[2]]", b'"text"', b"17"], ids=bytes.decode)
-def test_the_short_way(row: bytes, separator: bytes, decoded: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of rows alike, a piece is decoded in one call, and but for what stands at its end no row is stepped through."""
+def test_similar_rows_are_decoded_together(
+    row: bytes, separator: bytes, decoded: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Similar rows of a piece are decoded in one call, and only rows at its ends are scanned."""
     stepped = 0
     go_on = ValueEnd.go_on
 
@@ -394,7 +396,7 @@ VALUES = st.recursive(
 
 
 def value_end(text: bytes, cuts: list[int]) -> int | None:
-    """Return where the value ends that the text begins with, in all of the text; None where it has no end."""
+    """Return the offset of the end of the text's first value; None if it has no end."""
     value, bounds = ValueEnd(), sorted({1, len(text), *(1 + cut % len(text) for cut in cuts)})
     value.begin(text[0])
     for start, stop in pairwise(bounds):
@@ -406,7 +408,7 @@ def value_end(text: bytes, cuts: list[int]) -> int | None:
 
 @given(value=VALUES, ascii_only=st.booleans(), behind=st.sampled_from([b",", b" ,", b"]", b"\n}"]), data=st.data())
 def test_any_value(value: object, ascii_only: bool, behind: bytes, data: st.DataObject) -> None:
-    """The end of any value in any cut is found, and not before it has arrived."""
+    """The end of any value is found for any split, and not before it has arrived."""
     text = json.dumps(value, ensure_ascii=ascii_only).encode()
     cuts = data.draw(st.lists(st.integers(0, len(text))))
 
@@ -428,7 +430,7 @@ def test_any_value(value: object, ascii_only: bool, behind: bytes, data: st.Data
     ],
 )
 def test_escapes(text: bytes) -> None:
-    """A quote ends a string unless an odd number of backslashes stands in front of it, wherever the pieces are cut."""
+    """A quote ends a string unless an odd number of backslashes precedes it, for any split."""
     body = text + b',"'
 
     assert len(text) == value_end(body, [])
@@ -447,8 +449,8 @@ def test_any_depth(levels: int) -> None:
     assert len(text) == value_end(text + b"]", list(range(0, len(text), 7)))
 
 
-def test_each_byte_is_stepped_over_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However small the pieces of a value are, no byte of it is stepped over again."""
+def test_each_byte_is_scanned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte of a value is scanned once, however small the pieces are."""
     stepped_over = 0
     match = rows_module._match_balanced
 

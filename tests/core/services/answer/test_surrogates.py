@@ -1,4 +1,4 @@
-r"""Which escapes are lone surrogates: those that ``json.loads`` makes one of."""
+r"""Lone surrogates in JSON escapes, compared with ``json.loads``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTS = st.sampled_from(
 
 @given(st.lists(PARTS, max_size=8))
 def test_any_string(parts: list[bytes]) -> None:
-    """The first is found where it stands, and without them all else is the same."""
+    """The first lone surrogate is found at its offset, and their replacement changes nothing else."""
     text = b'"' + b"".join(parts) + b'"'
     seen: str = json.loads(text)
     expected = ["\ufffd" if "\ud800" <= each <= "\udfff" else each for each in seen]
@@ -40,8 +40,8 @@ def test_backslashes_in_front_of_an_escape(count: int) -> None:
 
 
 @pytest.mark.parametrize("escape", [rb"\ud83d\ude00", rb"\\ud800"], ids=["pairs", "escaped"])
-def test_more_escapes_than_are_looked_at(escape: bytes) -> None:
-    """The search ends at the bound, and does not find a lone surrogate after more surrogates than that."""
+def test_the_search_is_limited(escape: bytes) -> None:
+    """The search ends at its limit, and does not find a lone surrogate after more surrogates than that."""
     near, far = escape * (HALVES_MAX - 1) + rb"\ud800", escape * 20 * HALVES_MAX + rb"\ud800"
     with counted() as calls:
         found = first_lone_surrogate(far)

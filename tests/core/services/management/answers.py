@@ -1,4 +1,4 @@
-"""Answers that no service should give, and arguments that no caller should, for the tests of all requests."""
+"""Invalid responses, and arguments of invalid types, for the tests of all requests."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NONSENSE: tuple[bytes, ...] = (
     b"[" * 100_000,
     b'{"a":' * 100_000,
 )
-"""Neither the object nor the list that any request asks for. The empty list is one."""
+"""Bodies that are neither the object nor the list of any request. The empty list is not among them: it is valid."""
 
 
 def refuses_nonsense(request: ManagementRequest) -> None:
-    """Check that a request makes a ``MalformedAnswer`` of what it cannot read."""
+    """Check that a request raises ``MalformedAnswer`` for an invalid response."""
     for body in NONSENSE:
         with pytest.raises(MalformedAnswer):
             request.decode(HttpResponse(200, body))
@@ -41,7 +41,7 @@ JSON = st.recursive(
 
 
 def survives(request: ManagementRequest, body: bytes) -> None:
-    """Check that a request reads an answer, or makes a ``MalformedAnswer`` of it, and raises nothing else."""
+    """Check that a request decodes a response or raises ``MalformedAnswer``, and nothing else."""
     try:
         request.decode(HttpResponse(200, body))
     except MalformedAnswer as error:
@@ -49,5 +49,5 @@ def survives(request: ManagementRequest, body: bytes) -> None:
 
 
 def anything(value: object) -> Any:
-    """Return a value as type checkers would not let a caller pass it."""
+    """Return a value as type Any, to bypass the type checker."""
     return value

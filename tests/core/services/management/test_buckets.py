@@ -1,4 +1,4 @@
-"""Requests about buckets, as RFC 0054 has them."""
+"""Requests about buckets, according to RFC 0054."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ MOST = buckets.CreateBucketSettings(
         ),
     ],
 )
-def test_what_travels(request: buckets.GetBucket, expected: HttpRequest) -> None:
-    """Method, path and form; what is not set is left to the server."""
+def test_requests(request: buckets.GetBucket, expected: HttpRequest) -> None:
+    """Each request has its method, path and form; settings that are not set are not sent."""
     assert expected == request.encode(75.0)
     assert bool(expected.body) == request.has_body
 
@@ -89,11 +89,11 @@ ALL_FIELDS = {
     "historyRetentionSeconds": "91",
 }
 SETTLED = {"name", "bucketType", "replicaIndex", "conflictResolutionType", "numVBuckets"}
-"""What no update may send."""
+"""Settings that an update does not send."""
 
 
-def test_all_settings_travel() -> None:
-    """Each under the name and in the words of the service; what was settled is sent once."""
+def test_all_settings_are_sent() -> None:
+    """Each setting is sent with the service's name and word; an update omits settings fixed at creation."""
     created = dict(parse_qsl(buckets.CreateBucket(MOST).encode(1.0).body.decode()))
     updated = dict(parse_qsl(buckets.UpdateBucket(MOST).encode(1.0).body.decode()))
 
@@ -158,8 +158,8 @@ def test_all_settings_travel() -> None:
         ),
     ],
 )
-def test_words(setting: str, key: str, words: Mapping[Any, str]) -> None:
-    """Every member of every enum, in the words of the RFC."""
+def test_words_of_settings(setting: str, key: str, words: Mapping[Any, str]) -> None:
+    """Every member of every enum is sent as the RFC's word."""
     kind: type[Enum] = type(next(iter(words)))
 
     assert set(kind) == set(words)
@@ -204,8 +204,8 @@ def test_words(setting: str, key: str, words: Mapping[Any, str]) -> None:
         ("conflict_resolution_type", "lww"),
     ],
 )
-def test_settings_that_cannot_be(setting: str, value: Any) -> None:
-    """Each is refused when the settings are made, and is named."""
+def test_invalid_settings(setting: str, value: Any) -> None:
+    """An invalid setting raises an error with its name when the settings are created."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         replace(MOST, **{setting: value})
 
@@ -213,15 +213,15 @@ def test_settings_that_cannot_be(setting: str, value: Any) -> None:
 
 
 @rows("make", [buckets.CreateBucket, buckets.UpdateBucket])
-def test_settings_are_settings(make: Callable[[object], object]) -> None:
-    """A name or a mapping is refused."""
+def test_other_types_are_refused(make: Callable[[object], object]) -> None:
+    """A name or a mapping in place of settings is refused."""
     for wrong in ("travel", {"name": "travel"}, None, buckets.BucketSettings):
         with pytest.raises(errors.InvalidArgumentException):
             make(wrong)
 
 
 def bucket(**changes: object) -> dict[str, object]:
-    """Return a bucket in the words of the service, with changes; None leaves a member out."""
+    """Return a bucket in the service's format, with changes; None omits a member."""
     whole: dict[str, object] = {
         "name": "travel",
         "bucketType": "membase",
@@ -247,12 +247,12 @@ def bucket(**changes: object) -> dict[str, object]:
 
 
 def answered(body: object) -> HttpResponse:
-    """Return an answer with this JSON."""
+    """Return a response with this JSON."""
     return HttpResponse(200, json.dumps(body).encode())
 
 
 def test_a_bucket_is_read() -> None:
-    """Its quota in mebibytes; whether it can be flushed by where that would be done."""
+    """The quota is in mebibytes; a bucket with a flush controller has flush enabled."""
     found = buckets.GetBucket("travel").decode(answered(bucket()))
     expected = {field: getattr(MOST, field) for field in buckets.BucketSettings.__dataclass_fields__}
 
@@ -261,8 +261,8 @@ def test_a_bucket_is_read() -> None:
     assert frozenset({"collections", "nonDedupedHistory"}) == found.capabilities
 
 
-def test_what_was_read_can_be_written() -> None:
-    """A caller changes one setting of what the service answered."""
+def test_received_settings_can_be_updated() -> None:
+    """A caller can change one setting of a received bucket and send the result."""
     found = buckets.GetBucket("travel").decode(answered(bucket())).settings
     sent = dict(parse_qsl(buckets.UpdateBucket(replace(found, ram_quota_mb=512)).encode(1.0).body.decode()))
 
@@ -270,7 +270,7 @@ def test_what_was_read_can_be_written() -> None:
 
 
 def test_a_bucket_of_an_old_server() -> None:
-    """What it does not tell is None; no way to flush means that it cannot be."""
+    """A missing member is read as None, and a bucket without a flush controller has flush disabled."""
     found = buckets.GetBucket("old").decode(
         answered({"name": "old", "quota": {"rawRAM": 104857600}, "controllers": {}})
     )
@@ -280,7 +280,7 @@ def test_a_bucket_of_an_old_server() -> None:
 
 
 def test_an_ephemeral_bucket() -> None:
-    """There is no word for its storage."""
+    """An ephemeral bucket has no storage backend."""
     body = bucket(bucketType="ephemeral", storageBackend="undefined", evictionPolicy="noEviction", replicaIndex=None)
     found = buckets.GetBucket("travel").decode(answered(body)).settings
 
@@ -293,14 +293,14 @@ def test_an_ephemeral_bucket() -> None:
 
 @rows("states", [[], ["warmup"], ["healthy", "warmup"], ["unhealthy", "healthy"], [""]])
 def test_a_bucket_that_is_not_ready(states: list[str]) -> None:
-    """As long as one node is not healthy, or there is none."""
+    """A bucket is not healthy without nodes, or while any node is not healthy."""
     body = bucket(nodes=[{"status": state} for state in states])
 
     assert not buckets.GetBucket("travel").decode(answered(body)).is_healthy
 
 
 def test_all_buckets_are_read() -> None:
-    """In the order of the service; there may be none."""
+    """Buckets are returned in the service's order; the list may be empty."""
     found = buckets.GetAllBuckets().decode(answered([bucket(), bucket(name="other")]))
 
     assert ["travel", "other"] == [each.settings.name for each in found.buckets]
@@ -381,7 +381,7 @@ def test_an_unknown_value_is_only_accepted_as_received() -> None:
 
 
 def test_nodes_of_an_unknown_form() -> None:
-    """A node without a readable state is not healthy."""
+    """A node without a readable status is not healthy."""
     found = buckets.GetBucket("travel").decode(
         answered(bucket(nodes=[{"status": "healthy"}, 7], bucketCapabilities=["a", 7]))
     )
@@ -391,8 +391,8 @@ def test_nodes_of_an_unknown_form() -> None:
     assert frozenset({"a"}) == found.capabilities
 
 
-def test_nonsense() -> None:
-    """Whatever is answered raises MalformedAnswer at worst."""
+def test_invalid_responses() -> None:
+    """An invalid response raises MalformedAnswer."""
     refuses_nonsense(buckets.GetBucket("b"))
     refuses_nonsense(buckets.GetAllBuckets())
 
@@ -400,14 +400,14 @@ def test_nonsense() -> None:
 @hypothesis_settings(max_examples=50)
 @given(JSON, JSON)
 def test_any_json(whole: object, part: object) -> None:
-    """Nothing else is raised."""
+    """Any JSON is decoded or raises MalformedAnswer."""
     survives(buckets.GetBucket("b"), json.dumps(whole).encode())
     for key in bucket():
         survives(buckets.GetBucket("b"), json.dumps(bucket() | {key: part}).encode())
 
 
-def test_what_is_done_is_done() -> None:
-    """A bucket was made, whatever the service says about it."""
+def test_acknowledgements() -> None:
+    """A successful response acknowledges a change, with any body."""
     for request in (
         buckets.CreateBucket(LEAST),
         buckets.UpdateBucket(LEAST),

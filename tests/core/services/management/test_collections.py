@@ -1,4 +1,4 @@
-"""Requests about scopes and collections, as RFC 0054 has them."""
+"""Requests about scopes and collections, according to RFC 0054."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ SCOPES = "/pools/default/buckets/travel/scopes"
         ),
     ],
 )
-def test_what_travels(request: ManagementRequest, method: str, target: str, body: bytes) -> None:
-    """Method, path and form; what is not set is left out."""
+def test_requests(request: ManagementRequest, method: str, target: str, body: bytes) -> None:
+    """Each request has its method, path and form; settings that are not set are not sent."""
     sent = request.encode(75.0)
 
     assert (method, target, body) == (sent.method, sent.target, sent.body)
@@ -91,15 +91,15 @@ def test_what_travels(request: ManagementRequest, method: str, target: str, body
 
 
 def test_percent_signs_in_names() -> None:
-    """They are legal, and each name stays one segment."""
+    """Percent signs in names are valid and encoded, so each name stays one path segment."""
     target = collections.DropCollection("a%2Fb", "c%2Fd", "e%2Ff").target
 
     assert "/pools/default/buckets/a%252Fb/scopes/c%252Fd/collections/e%252Ff" == target
 
 
 @rows("name", ["", ".", "a/b", "a b", "ü", "x" * 252, None, 7, "a\n", "a&b=c"])
-def test_names_that_cannot_be(name: str) -> None:
-    """Scopes and collections have names of few characters."""
+def test_invalid_names(name: str) -> None:
+    """A name with characters that scopes and collections do not permit is refused."""
     for make in (
         lambda: collections.CreateScope("b", name),
         lambda: collections.DropScope("b", name),
@@ -125,8 +125,8 @@ def test_names_that_cannot_be(name: str) -> None:
         {"history": "true"},
     ],
 )
-def test_settings_that_cannot_be(options: dict[str, Any]) -> None:
-    """Each is refused when the settings are made."""
+def test_invalid_settings(options: dict[str, Any]) -> None:
+    """An invalid setting raises an error with its name when the settings are created."""
     for kind in (collections.CreateCollectionSettings, collections.UpdateCollectionSettings):
         with pytest.raises(errors.InvalidArgumentException) as caught:
             kind(**options)
@@ -134,8 +134,8 @@ def test_settings_that_cannot_be(options: dict[str, Any]) -> None:
         assert next(iter(options)) == caught.value.parameter
 
 
-def test_an_update_of_nothing() -> None:
-    """It would be a request without a meaning."""
+def test_an_empty_update_is_refused() -> None:
+    """An update without settings, or with settings of another type, is refused."""
     with pytest.raises(errors.InvalidArgumentException):
         collections.UpdateCollectionSettings()
     with pytest.raises(errors.InvalidArgumentException):
@@ -144,15 +144,15 @@ def test_an_update_of_nothing() -> None:
         collections.CreateCollection("b", "s", "c", anything({"max_expiry": 1}))
 
 
-def test_errors_tell_the_collection() -> None:
-    """With its scope and its bucket."""
+def test_the_context_has_the_collection() -> None:
+    """The error context has the bucket, the scope and the collection."""
     context = collections.DropCollection("travel", "inventory", "hotel").error_context()
 
     assert ("travel", "inventory", "hotel") == (context.bucket, context.scope, context.collection)
 
 
 def test_a_change_has_a_manifest() -> None:
-    """Its number travels in hexadecimal."""
+    """The response to a change has the manifest's id in hexadecimal."""
     for request in (
         collections.CreateScope("b", "s"),
         collections.DropScope("b", "s"),
@@ -173,14 +173,14 @@ def test_a_change_has_a_manifest() -> None:
         b'{"uid":"ffffffffffffffff"}',
     ],
 )
-def test_manifests_that_cannot_be(body: bytes) -> None:
-    """A number that is missing, none or too long."""
+def test_invalid_manifests(body: bytes) -> None:
+    """A missing or invalid manifest id raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
         collections.CreateScope("b", "s").decode(HttpResponse(200, body))
 
 
 def test_scopes_are_read() -> None:
-    """With what the service tells of each collection."""
+    """The manifest has all scopes and collections with their settings."""
     body = {
         "uid": "2a",
         "scopes": [
@@ -205,8 +205,8 @@ def test_scopes_are_read() -> None:
     )
 
 
-def test_nonsense() -> None:
-    """Whatever is answered raises MalformedAnswer at worst."""
+def test_invalid_responses() -> None:
+    """An invalid response raises MalformedAnswer."""
     change: collections.ManifestChange = collections.CreateScope("b", "s")
     refuses_nonsense(change)
     refuses_nonsense(collections.GetAllScopes("b"))
@@ -215,7 +215,7 @@ def test_nonsense() -> None:
 @hypothesis_settings(max_examples=50)
 @given(JSON)
 def test_any_json(whole: object) -> None:
-    """Nothing else is raised."""
+    """Any JSON is decoded or raises MalformedAnswer."""
     for body in (whole, {"uid": whole}, {"uid": "1", "scopes": whole}, {"uid": "1", "scopes": [whole]}):
         survives(collections.GetAllScopes("b"), json.dumps(body).encode())
         survives(collections.CreateScope("b", "s"), json.dumps(body).encode())

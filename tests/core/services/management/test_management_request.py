@@ -1,4 +1,4 @@
-"""What all management requests have in common."""
+"""Common properties of all management requests."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ ONE_OF_EACH: tuple[ManagementRequest, ...] = (
 )
 
 
-def test_only_what_reads_is_idempotent() -> None:
-    """A GET may be sent again at any stage, nothing else."""
+def test_only_reads_are_idempotent() -> None:
+    """A request is idempotent if and only if it is a GET."""
     assert {request.name for request in ONE_OF_EACH if request.name.startswith("get_")} == {
         request.name for request in ONE_OF_EACH if request.idempotent
     }
@@ -54,8 +54,8 @@ def test_only_what_reads_is_idempotent() -> None:
         assert request.idempotent == (request.encode(1.0).method == "GET")
 
 
-def test_errors_tell_what_was_asked() -> None:
-    """By name, method and path; each request has a name of its own."""
+def test_the_context_has_the_request() -> None:
+    """The error context has the name, method and path, and each request has its own name."""
     assert len(ONE_OF_EACH) == len({request.name for request in ONE_OF_EACH})
 
     for request in ONE_OF_EACH:
@@ -89,7 +89,7 @@ HOSTILE = (
 
 @rows("name", HOSTILE)
 def test_a_name_is_one_segment(name: str) -> None:
-    """Whatever it is made of, and the server reads it as it was."""
+    """A name of any characters is one segment of the path, which the server decodes to the same name."""
     target = users.DropUser(name).target
 
     assert target.isascii()
@@ -99,7 +99,7 @@ def test_a_name_is_one_segment(name: str) -> None:
 
 @given(st.text(min_size=1, max_size=20))
 def test_any_name_is_refused_or_one_segment(name: str) -> None:
-    """Nothing leaves its place in the path."""
+    """Any name is refused, or is one segment of the path."""
     try:
         target = search_indexes.GetSearchIndex(name).target
     except errors.InvalidArgumentException:
@@ -116,8 +116,8 @@ def test_any_name_is_refused_or_one_segment(name: str) -> None:
         *("x" * (NAME_BYTES_MAX + 1), "ü" * NAME_BYTES_MAX),
     ],
 )
-def test_names_that_cannot_be(name: str) -> None:
-    """They are refused before anything is sent."""
+def test_invalid_names(name: str) -> None:
+    """An invalid name is refused when the request is created."""
     for make in (
         users.GetUser,
         users.DropGroup,
@@ -130,21 +130,21 @@ def test_names_that_cannot_be(name: str) -> None:
 
 
 @rows("name", ["a/b", "a b", "ü", "`", ".", "..", "x" * 101, "%2F/"])
-def test_buckets_have_names_of_their_own(name: str) -> None:
-    """Of few characters, as key-value has them."""
+def test_invalid_bucket_names(name: str) -> None:
+    """A bucket name with characters that key-value does not permit is refused."""
     for make in (buckets.GetBucket, buckets.DropBucket, buckets.FlushBucket, collections.GetAllScopes):
         with pytest.raises(errors.InvalidArgumentException):
             make(name)
 
 
-def test_a_percent_sign_in_the_name_of_a_bucket() -> None:
-    """It is legal, and encoded: the server reads no slash."""
+def test_a_percent_sign_in_a_bucket_name() -> None:
+    """A percent sign in a bucket name is valid and encoded, so the server decodes no slash."""
     assert "/pools/default/buckets/a%252Fb" == buckets.GetBucket("a%2Fb").target
     assert "/pools/default/buckets/a.b-c_d" == buckets.GetBucket("a.b-c_d").target
 
 
 def test_a_form_holds_any_text() -> None:
-    """Ampersands, equals signs and Unicode arrive as they were."""
+    """A form encodes ampersands, equals signs and Unicode without loss."""
     password = "a&b=c%41+ü 名"
     sent = users.ChangePassword(password).encode(1.0)
 
@@ -154,7 +154,7 @@ def test_a_form_holds_any_text() -> None:
 
 @rows("password", ["", None, b"geheim", "geheim\ud800", 7])
 def test_no_message_shows_a_password(password: str) -> None:
-    """Not when it is refused, and not in what led to that."""
+    """The error for an invalid password shows it neither in its text nor in its cause."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         users.ChangePassword(password)
 
@@ -164,7 +164,7 @@ def test_no_message_shows_a_password(password: str) -> None:
 
 
 def test_no_repr_shows_a_password() -> None:
-    """Neither of a user, nor of a request, nor of what travels, nor the context of errors."""
+    """The ``repr`` of a user or a request, and the error context, do not show the password."""
     role = users.Role("admin")
     for request in (
         users.ChangePassword("geheim"),

@@ -1,4 +1,4 @@
-"""Statements about query indexes, as RFC 0054 has them."""
+"""Statements about query indexes, according to RFC 0054."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ IN_DEFAULT = {"$bucketName": "travel", "$scopeName": "_default", "$collectionNam
     ],
 )
 def test_statements(request: query_indexes.IndexStatement, statement: str, parameters: dict[str, str]) -> None:
-    """Each in SQL++; what is about a collection runs in its scope, and only what reads is readonly."""
+    """Each request has its statement and parameters; a collection needs a query context, and reads are readonly."""
     sent = request.encode(1.0)
     members = json.loads(sent.body)
 
@@ -105,7 +105,7 @@ def about(names: list[str]) -> list[query_indexes.IndexStatement]:
 
 @given(st.lists(NAMES, min_size=1, max_size=4))
 def test_a_name_ends_no_identifier(names: list[str]) -> None:
-    """The service reads statements with hostile names as the same statements with other names."""
+    """A hostile name is one identifier of the statement and changes no other token."""
     plain = [f"n{number}" for number in range(len(names))]
     meant = dict(zip(plain, names, strict=True))
     for hostile, honest in zip(about(names), about(plain), strict=True):
@@ -144,14 +144,14 @@ def test_a_name_ends_no_identifier(names: list[str]) -> None:
         lambda: query_indexes.build_indexes(BUCKET, [""]),
     ],
 )
-def test_what_cannot_be(make: Callable[[], object]) -> None:
-    """It raises before there is a statement."""
+def test_invalid_arguments(make: Callable[[], object]) -> None:
+    """An invalid argument raises before a statement is built."""
     with pytest.raises(errors.InvalidArgumentException):
         make()
 
 
 def answered(*results: object) -> HttpResponse:
-    """Return an answer of the query service with these rows."""
+    """Return a response of the query service with these rows."""
     body = {"requestID": "r", "signature": {"*": "*"}, "results": results, "status": "success"}
     return HttpResponse(200, json.dumps(body).encode())
 
@@ -181,7 +181,7 @@ NEW = {
 
 
 def test_indexes_are_read() -> None:
-    """The bucket has one name, whatever the server calls it; without collections there is no scope."""
+    """The bucket name is read from both formats of the server; an index without collections has no scope."""
     assert (
         query_indexes.QueryIndex(
             name="by_a",
@@ -212,8 +212,8 @@ def test_indexes_are_read() -> None:
     ) == query_indexes.all_indexes(BUCKET).decode(answered(OLD, NEW)).indexes
 
 
-def test_names_are_read() -> None:
-    """And what changes something is done when it is answered."""
+def test_names_and_acknowledgements() -> None:
+    """Names of deferred indexes are read, and a successful change is acknowledged."""
     assert ("a", "b") == query_indexes.deferred_indexes(BUCKET).decode(answered("a", "b")).names
     assert Acknowledged() == query_indexes.drop_index(BUCKET, "i").decode(answered())
 
@@ -229,7 +229,7 @@ def test_an_index_without_a_name(row: object) -> None:
     assert (["by_a"], 1) == ([index.name for index in found.indexes], found.unread)
 
 
-def test_a_name_that_is_none() -> None:
+def test_invalid_names_are_left_out() -> None:
     """A list of names leaves out rows that are not names, and raises MalformedAnswer if no row is a name."""
     found = query_indexes.deferred_indexes(BUCKET).decode(answered("a", None, "", {}))
 
@@ -266,8 +266,8 @@ def test_an_unknown_value(member: str, value: object, field: str, expected: obje
     assert expected == getattr(found[0], field)
 
 
-def test_nonsense() -> None:
-    """Whatever is answered raises MalformedAnswer at worst."""
+def test_invalid_responses() -> None:
+    """An invalid response raises MalformedAnswer."""
     for request in (
         query_indexes.all_indexes(BUCKET),
         query_indexes.deferred_indexes(BUCKET),
@@ -281,7 +281,7 @@ def test_nonsense() -> None:
 @hypothesis_settings(max_examples=50)
 @given(JSON)
 def test_any_json(row: object) -> None:
-    """Nothing else is raised."""
+    """Any JSON is decoded or raises MalformedAnswer."""
     for request in (query_indexes.all_indexes(BUCKET), query_indexes.deferred_indexes(BUCKET)):
         for each in (row, *(OLD | {key: row} for key in OLD)):
             try:

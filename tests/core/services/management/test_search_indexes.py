@@ -1,4 +1,4 @@
-"""Requests about search indexes, as RFC 0054 has them."""
+"""Requests about search indexes, according to RFC 0054."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ HOTELS = search_indexes.SearchIndex(name="hotels", source_name="travel")
         (lambda scope: search_indexes.GetSearchIndex("a/b%2F", scope=scope), "GET", "/a%2Fb%252F", b""),
     ],
 )
-def test_what_travels(
+def test_requests(
     make: Callable[[search_indexes.SearchScope | None], ManagementRequest], method: str, path: str, body: bytes
 ) -> None:
-    """Method, path and body, for the cluster and for a scope, to the nodes with the search service."""
+    """Each request has its method, path and body, for the cluster and for a scope, and goes to the search service."""
     for scope, root in ((None, "/api/index"), (SCOPE, IN_SCOPE)):
         request = make(scope)
         sent = request.encode(75.0)
@@ -83,12 +83,12 @@ def test_what_travels(
 
 
 def test_an_upsert_is_not_cached() -> None:
-    """Its header says so."""
+    """An upsert has a header that disables caching."""
     assert (("cache-control", "no-cache"),) == search_indexes.UpsertSearchIndex(HOTELS).encode(1.0).headers
 
 
-def test_a_whole_definition_travels() -> None:
-    """Under the names of the service."""
+def test_a_complete_definition_is_sent() -> None:
+    """All fields of a definition are sent with the service's names."""
     whole = search_indexes.SearchIndex(
         name="hotels",
         source_name="travel",
@@ -114,8 +114,8 @@ def test_a_whole_definition_travels() -> None:
     } == json.loads(search_indexes.UpsertSearchIndex(whole).encode(1.0).body)
 
 
-def test_what_is_sent_is_what_was_asked_for() -> None:
-    """A caller that changes the parameters afterwards changes no later attempt."""
+def test_later_changes_of_parameters_are_not_sent() -> None:
+    """A change of the parameters after the creation of the request does not change the request."""
     params: dict[str, object] = {"a": 1}
     request = search_indexes.UpsertSearchIndex(replace(HOTELS, params=params))
     before = request.encode(1.0)
@@ -142,8 +142,8 @@ def test_what_is_sent_is_what_was_asked_for() -> None:
         ("plan_params", 7),
     ],
 )
-def test_definitions_that_cannot_be(field: str, value: Any) -> None:
-    """Each is refused when the definition is made, and is named."""
+def test_invalid_definitions(field: str, value: Any) -> None:
+    """An invalid field raises an error with its name when the definition is created."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         replace(HOTELS, **{field: value})
 
@@ -151,8 +151,8 @@ def test_definitions_that_cannot_be(field: str, value: Any) -> None:
 
 
 @rows("value", [object(), float("nan"), {"a": float("inf")}, b"bytes"])
-def test_what_json_cannot_say(value: object) -> None:
-    """It raises when the request is made."""
+def test_values_that_json_cannot_represent(value: object) -> None:
+    """A value that JSON cannot represent raises when the request is created."""
     with pytest.raises(errors.EncodingFailureException):
         search_indexes.AnalyzeDocument("hotels", value)
     if not isinstance(value, bytes):
@@ -171,14 +171,14 @@ def test_what_json_cannot_say(value: object) -> None:
         lambda: search_indexes.SearchScope("..", "inventory"),
     ],
 )
-def test_requests_that_cannot_be(make: Callable[[], object]) -> None:
-    """Scopes and definitions are of their types."""
+def test_invalid_requests(make: Callable[[], object]) -> None:
+    """A scope or a definition of another type, or with invalid names, is refused."""
     with pytest.raises(errors.InvalidArgumentException):
         make()
 
 
-def test_errors_tell_the_index() -> None:
-    """With its scope, where it has one."""
+def test_the_context_has_the_index() -> None:
+    """The error context has the index, and its bucket and scope if it has a scope."""
     for request in (
         search_indexes.GetSearchIndex("hotels", scope=SCOPE),
         search_indexes.UpsertSearchIndex(HOTELS, scope=SCOPE),
@@ -190,7 +190,7 @@ def test_errors_tell_the_index() -> None:
 
 
 def mapping(field: object) -> dict[str, object]:
-    """Return parameters with this among the fields of a type."""
+    """Return parameters with ``field`` among the fields of a type."""
     return {"mapping": {"types": {"inventory.hotel": {"properties": {"v": {"fields": [{"type": "text"}, field]}}}}}}
 
 
@@ -209,7 +209,7 @@ def mapping(field: object) -> dict[str, object]:
     ],
 )
 def test_vectors(params: dict[str, object], expected: bool) -> None:
-    """They are found where the RFC looks for them; an index of a scope with some needs a cluster that knows them."""
+    """Vector fields are found at the RFC's positions; a scoped index with them requires vector search."""
     index = replace(HOTELS, params=params)
     needed = {ClusterCapability.SCOPED_SEARCH_INDEX} | ({ClusterCapability.VECTOR_SEARCH} if expected else set())
 
@@ -218,8 +218,8 @@ def test_vectors(params: dict[str, object], expected: bool) -> None:
     assert frozenset() == search_indexes.UpsertSearchIndex(index).required_capabilities
 
 
-def test_scopes_need_a_cluster_that_knows_them() -> None:
-    """For all requests alike."""
+def test_scopes_require_a_capability() -> None:
+    """Every request with a scope requires a cluster that supports scoped indexes."""
     for request in (
         search_indexes.GetAllSearchIndexes(scope=SCOPE),
         search_indexes.PauseIngest("i", scope=SCOPE),
@@ -229,7 +229,7 @@ def test_scopes_need_a_cluster_that_knows_them() -> None:
 
 
 def answered(body: object) -> HttpResponse:
-    """Return an answer with this JSON."""
+    """Return a response with this JSON."""
     return HttpResponse(200, json.dumps(body).encode())
 
 
@@ -247,7 +247,7 @@ DEFINITION = {
 
 
 def test_an_index_is_read() -> None:
-    """And can be written back."""
+    """A received index can be written back unchanged."""
     found = (
         search_indexes.GetSearchIndex("hotels")
         .decode(answered({"status": "ok", "indexDef": DEFINITION, "planPIndexes": []}))
@@ -259,7 +259,7 @@ def test_an_index_is_read() -> None:
 
 
 def test_an_index_of_a_scope_is_read() -> None:
-    """The server puts bucket and scope before its name; the user never does, and writes it back under the short one."""
+    """The prefix of bucket and scope in a received name is removed, and the short name is written back."""
     body = {"indexDef": DEFINITION | {"name": "travel.inventory.hotels"}}
     found = search_indexes.GetSearchIndex("hotels", scope=SCOPE).decode(answered(body)).index
     every = search_indexes.GetAllSearchIndexes(scope=SCOPE).decode(
@@ -273,7 +273,7 @@ def test_an_index_of_a_scope_is_read() -> None:
 
 
 def test_all_indexes_are_read() -> None:
-    """There may be none: the service says null."""
+    """All indexes are read; null is read as an empty list."""
     body = {
         "status": "ok",
         "indexDefs": {"uuid": "x", "indexDefs": {"hotels": DEFINITION, "b": DEFINITION | {"name": "b"}}},
@@ -287,7 +287,7 @@ def test_all_indexes_are_read() -> None:
 
 
 def test_an_alias_is_read() -> None:
-    """It has no source."""
+    """An alias has no source."""
     body = {"indexDef": {"type": "fulltext-alias", "name": "a", "sourceType": "", "params": None}}
 
     assert (
@@ -296,8 +296,8 @@ def test_an_alias_is_read() -> None:
     )
 
 
-def test_the_rest_is_read() -> None:
-    """A number of documents; what a document was taken apart into."""
+def test_counts_and_analyzed_documents() -> None:
+    """The number of documents, and the parts of an analyzed document, are read."""
     assert search_indexes.DocumentCount(7) == search_indexes.GetIndexedDocumentsCount("i").decode(
         answered({"status": "ok", "count": 7})
     )
@@ -355,7 +355,7 @@ def test_an_unknown_value(member: str, value: object, field: str, expected: obje
 
 
 def object_of(values: int) -> bytes:
-    """Return an object with a list of so many long values, so that its parts are counted."""
+    """Return an object with a list of ``values`` long values, so that its parts are counted."""
     value = b'"%b"' % (b"x" * (UNCOUNTED_SIZE_BYTES_MAX // values + 1))
     return b'{"list":[%b]}' % b",".join([value] * values)
 
@@ -382,8 +382,8 @@ def test_an_analyzed_document_with_many_parts() -> None:
     assert ({}, {"term": "a"}) == search_indexes.AnalyzeDocument("i", {}).decode(HttpResponse(200, body)).analyzed
 
 
-def test_nonsense() -> None:
-    """Whatever is answered raises MalformedAnswer at worst."""
+def test_invalid_responses() -> None:
+    """An invalid response raises MalformedAnswer."""
     for request in (
         search_indexes.GetSearchIndex("i"),
         search_indexes.GetIndexedDocumentsCount("i"),
@@ -396,7 +396,7 @@ def test_nonsense() -> None:
 @hypothesis_settings(max_examples=50)
 @given(JSON)
 def test_any_json(part: object) -> None:
-    """Nothing else is raised."""
+    """Any JSON is decoded or raises MalformedAnswer."""
     for request in (
         search_indexes.GetSearchIndex("i"),
         search_indexes.GetAllSearchIndexes(),

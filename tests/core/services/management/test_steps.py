@@ -1,4 +1,4 @@
-"""Calls of several requests, driven by hand: what is asked in which order, and what ends them."""
+"""Calls of several requests, driven by hand: the order of their requests, and their ends."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ HOTELS = query_indexes.IndexKeyspace("travel", "inventory", "hotel")
 
 
 class Driven:
-    """A call, driven by a table of answers: each is returned, or raised, whenever such a request is made."""
+    """A call, driven by a table of responses to return or exceptions to raise for each kind of request."""
 
     def __init__(self, call: steps.Steps[object]) -> None:
         self._call: Generator[steps.Step, object, object] = call
         self.asked: list[str] = []
-        """The names of the requests, and ``pause``."""
+        """Names of the requests, and ``pause``."""
         self.requests: list[steps.Step] = []
         self.pauses: list[float] = []
 
     def run(self, answers: dict[type, Sequence[object]]) -> object:
-        """Drive the call to its end; the last answer of a kind of request is given again and again.
+        """Drive the call to its end; the last response of each kind of request is repeated.
 
         Returns:
-            What the call returns.
+            The result of the call.
         """
         left = {kind: list(each) for kind, each in answers.items()}
         step = next(self._call)
@@ -57,7 +57,7 @@ class Driven:
 
 
 def bucket(*states: str, capabilities: frozenset[str] = frozenset()) -> buckets.BucketResult:
-    """Return a bucket whose nodes are in these states."""
+    """Return a bucket whose nodes have these statuses."""
     return buckets.BucketResult(
         SETTINGS, tuple((f"node{place}:8091", state) for place, state in enumerate(states)), capabilities
     )
@@ -66,8 +66,8 @@ def bucket(*states: str, capabilities: frozenset[str] = frozenset()) -> buckets.
 SERVED = NodesServe(("127.0.0.1:11210",))
 
 
-def test_a_bucket_is_made() -> None:
-    """It can be used when all its nodes are healthy and key-value has selected it on each."""
+def test_create_bucket() -> None:
+    """``create_bucket`` waits until all nodes are healthy and key-value has selected the bucket on each."""
     driven = Driven(steps.create_bucket(SETTINGS))
     driven.run(
         {
@@ -84,8 +84,8 @@ def test_a_bucket_is_made() -> None:
     ] == driven.requests
 
 
-def test_a_bucket_takes_its_time() -> None:
-    """It is asked for less and less often, until no node warms up."""
+def test_create_bucket_polls_with_growing_pauses() -> None:
+    """``create_bucket`` polls the bucket with growing pauses until no node warms up."""
     states = [
         errors.BucketNotFoundException(),
         bucket(),
@@ -101,8 +101,8 @@ def test_a_bucket_takes_its_time() -> None:
     assert 0 < driven.pauses[0] < driven.pauses[-1] <= CONTROLLED_DELAY_MAX
 
 
-def test_key_value_is_slow() -> None:
-    """A bucket that it refuses is tried again."""
+def test_create_bucket_retries_key_value() -> None:
+    """``create_bucket`` waits for the nodes again while key-value refuses access to the bucket."""
     driven = Driven(steps.create_bucket(SETTINGS))
     refusals = [errors.BucketAccessException(), errors.BucketAccessException(), SERVED]
     driven.run({buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: [bucket("healthy")], WaitForNodes: refusals})
@@ -110,8 +110,8 @@ def test_key_value_is_slow() -> None:
     assert ["wait_for_nodes", "pause", "wait_for_nodes", "pause", "wait_for_nodes"] == driven.asked[2:]
 
 
-def test_a_bucket_for_others() -> None:
-    """Who may make a bucket and not use it is not kept waiting for ever."""
+def test_create_bucket_without_access() -> None:
+    """``create_bucket`` ends after ``REFUSALS_MAX`` refusals, for users who may not access the bucket."""
     driven = Driven(steps.create_bucket(SETTINGS))
     driven.run(
         {
@@ -125,7 +125,7 @@ def test_a_bucket_for_others() -> None:
 
 
 def test_a_bucket_that_stays_unhealthy() -> None:
-    """Key-value decides whether it can be used, after a while; where that is not open to the user, the service does."""
+    """After a time with an unhealthy node, key-value decides; without access to it, polling continues."""
     for outcome, asks_on in ((SERVED, False), (errors.BucketAccessException(), True)):
         driven = Driven(steps.create_bucket(SETTINGS))
         states = [*[bucket("healthy", "unhealthy")] * 20, bucket("healthy")]
@@ -138,7 +138,7 @@ def test_a_bucket_that_stays_unhealthy() -> None:
 
 
 def test_a_memcached_bucket() -> None:
-    """Key-value of ours cannot use it, so it is ready when its nodes are."""
+    """A memcached bucket is ready when its nodes are, because the client's key-value does not support it."""
     settings = buckets.BucketSettings(name="cache", ram_quota_mb=100, bucket_type=buckets.BucketType.MEMCACHED)
     driven = Driven(steps.create_bucket(settings))
     driven.run({buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: [bucket("healthy")]})
@@ -146,8 +146,8 @@ def test_a_memcached_bucket() -> None:
     assert ["create_bucket", "get_bucket"] == driven.asked
 
 
-def test_a_bucket_that_is_not_made() -> None:
-    """Nothing is waited for."""
+def test_create_bucket_fails() -> None:
+    """``create_bucket`` raises the error of its request without waiting."""
     driven = Driven(steps.create_bucket(SETTINGS))
     with pytest.raises(errors.BucketExistsException):
         driven.run({buckets.CreateBucket: [errors.BucketExistsException()]})
@@ -156,8 +156,8 @@ def test_a_bucket_that_is_not_made() -> None:
 
 
 @rows("error", [errors.AuthenticationFailureException("no"), errors.CouchbaseException("no")])
-def test_a_wait_that_fails(error: errors.CouchbaseException) -> None:
-    """What a question fails with ends the call."""
+def test_a_failed_poll_ends_the_call(error: errors.CouchbaseException) -> None:
+    """An error of a poll ends the call."""
     for call, first in (
         (steps.create_bucket(SETTINGS), buckets.CreateBucket),
         (steps.drop_bucket("travel"), buckets.DropBucket),
@@ -168,8 +168,8 @@ def test_a_wait_that_fails(error: errors.CouchbaseException) -> None:
         assert caught.value is error
 
 
-def test_a_bucket_is_dropped() -> None:
-    """It is gone when the service does not know it."""
+def test_drop_bucket() -> None:
+    """``drop_bucket`` waits until the service does not find the bucket."""
     driven = Driven(steps.drop_bucket("travel"))
     driven.run(
         {
@@ -181,14 +181,14 @@ def test_a_bucket_is_dropped() -> None:
     assert ["drop_bucket", "get_bucket", "pause", "get_bucket", "pause", "get_bucket"] == driven.asked
 
 
-def test_a_bucket_that_was_never_there() -> None:
-    """The drop itself says so."""
+def test_drop_bucket_fails() -> None:
+    """``drop_bucket`` raises the error of its request."""
     with pytest.raises(errors.BucketNotFoundException):
         Driven(steps.drop_bucket("travel")).run({buckets.DropBucket: [errors.BucketNotFoundException()]})
 
 
-def test_key_value_learns_of_a_scope() -> None:
-    """The call is over when every node has the manifest with the change, or a later one."""
+def test_change_manifest() -> None:
+    """``change_manifest`` waits until every node has the changed manifest or a later one."""
     change = collections.CreateScope("travel", "inventory")
     driven = Driven(steps.change_manifest(change))
     driven.run({collections.CreateScope: [collections.ManifestChanged(5)], WaitForNodes: [SERVED]})
@@ -211,10 +211,10 @@ def test_key_value_learns_of_a_scope() -> None:
         ),
     ],
 )
-def test_a_node_that_stays_behind(
+def test_a_timeout_while_waiting_for_nodes(
     call: steps.Steps[None], done: dict[type, Sequence[object]], known: tuple[str | None, ...]
 ) -> None:
-    """The error is that of the call which the user knows, and says how each of the nodes stands."""
+    """A timeout while waiting for nodes has the operation of the user's call, and the state of each connection."""
     late = ErrorContext(
         operation="wait_for_nodes", bucket="travel", timeout=75.0, elapsed=75.0, connections=("b: down",)
     )
@@ -227,8 +227,8 @@ def test_a_node_that_stays_behind(
     assert "wait_for_nodes" not in caught.value.message
 
 
-def test_collections_of_others() -> None:
-    """Who may change them and not use the bucket waits for nothing."""
+def test_change_manifest_without_access() -> None:
+    """``change_manifest`` does not wait for users who may not access the bucket."""
     change = collections.DropCollection("travel", "inventory", "hotel")
     driven = Driven(steps.change_manifest(change))
     driven.run(
@@ -245,8 +245,8 @@ HISTORY: Sequence[collections.ManifestChange] = (
 
 
 @rows("change", HISTORY)
-def test_history_needs_a_bucket_that_has_it(change: collections.ManifestChange) -> None:
-    """The bucket is asked first, and nothing is changed where it has none."""
+def test_history_requires_a_capability(change: collections.ManifestChange) -> None:
+    """A change of history first checks the bucket's capability, and fails without any change if it is missing."""
     able = bucket("healthy", capabilities=frozenset({"nonDedupedHistory"}))
     driven = Driven(steps.change_manifest(change))
     driven.run({buckets.GetBucket: [able], type(change): [collections.ManifestChanged(1)], WaitForNodes: [SERVED]})
@@ -261,8 +261,8 @@ def test_history_needs_a_bucket_that_has_it(change: collections.ManifestChange) 
     assert ["get_bucket"] == unable.asked
 
 
-def test_no_history_is_asked_for() -> None:
-    """Then nobody asks the bucket."""
+def test_no_capability_check_without_history() -> None:
+    """A change without history does not request the bucket."""
     change = collections.UpdateCollection(
         "travel", "inventory", "hotel", collections.UpdateCollectionSettings(max_expiry=1)
     )
@@ -272,8 +272,8 @@ def test_no_history_is_asked_for() -> None:
     assert ["update_collection", "wait_for_nodes"] == driven.asked
 
 
-def test_an_index_that_is_there() -> None:
-    """To make it again is a failure, unless the caller does not mind."""
+def test_creating_an_existing_index() -> None:
+    """Creating an existing index fails unless ``ignore_if_exists`` is set; other errors always do."""
     for statement in (query_indexes.create_index(HOTELS, "i", ["a"]), query_indexes.create_primary_index(HOTELS)):
         there: dict[type, Sequence[object]] = {type(statement): [errors.IndexExistsException()]}
         Driven(steps.create_index(statement, ignore_if_exists=True)).run(there)
@@ -287,8 +287,8 @@ def test_an_index_that_is_there() -> None:
             )
 
 
-def test_an_index_that_is_not_there() -> None:
-    """To drop it is a failure, unless the caller does not mind."""
+def test_dropping_a_missing_index() -> None:
+    """Dropping a missing index fails unless ``ignore_if_not_exists`` is set; other errors always do."""
     for statement in (query_indexes.drop_index(HOTELS, "i"), query_indexes.drop_primary_index(HOTELS)):
         gone: dict[type, Sequence[object]] = {type(statement): [errors.IndexNotFoundException()]}
         Driven(steps.drop_index(statement, ignore_if_not_exists=True)).run(gone)
@@ -305,7 +305,7 @@ def test_an_index_that_is_not_there() -> None:
 def index(
     name: str, state: str = "online", *, is_primary: bool = False, scope: str | None = "inventory"
 ) -> query_indexes.QueryIndex:
-    """Return an index on a collection, or on a bucket without any."""
+    """Return an index on a collection, or on a bucket without collections."""
     return query_indexes.QueryIndex(
         name=name,
         is_primary=is_primary,
@@ -322,15 +322,15 @@ def index(
 
 
 def found(*indexes: query_indexes.QueryIndex) -> query_indexes.QueryIndexesResult:
-    """Return an answer with these indexes."""
+    """Return a result with these indexes."""
     return query_indexes.QueryIndexesResult(indexes)
 
 
 ASKED = type(query_indexes.all_indexes(HOTELS))
 
 
-def test_indexes_are_watched() -> None:
-    """Until those that were named are online; others do not matter."""
+def test_watch_indexes() -> None:
+    """``watch_indexes`` polls until all named indexes are online, and ignores others."""
     driven = Driven(steps.watch_indexes(HOTELS, ["a", "b"], watch_primary=False))
     late = index("c", "deferred")
     driven.run(
@@ -346,8 +346,8 @@ def test_indexes_are_watched() -> None:
     assert ["get_all_query_indexes", "pause"] * 2 + ["get_all_query_indexes"] == driven.asked
 
 
-def test_the_primary_index_is_watched() -> None:
-    """Under any name, with no other or beside others."""
+def test_watch_indexes_with_the_primary_index() -> None:
+    """The primary index is watched under any name, alone or together with others."""
     for names in ([], ["a"]):
         driven = Driven(steps.watch_indexes(HOTELS, names, watch_primary=True))
         driven.run(
@@ -372,10 +372,8 @@ def test_the_primary_index_is_watched() -> None:
         (["a"], False, [index("A")]),
     ],
 )
-def test_indexes_that_are_not_there(
-    names: list[str], watch_primary: bool, there: list[query_indexes.QueryIndex]
-) -> None:
-    """Nobody waits for what does not exist."""
+def test_watching_missing_indexes(names: list[str], watch_primary: bool, there: list[query_indexes.QueryIndex]) -> None:
+    """``watch_indexes`` raises IndexNotFoundException immediately if an index is missing."""
     driven = Driven(steps.watch_indexes(HOTELS, names, watch_primary=watch_primary))
     with pytest.raises(errors.IndexNotFoundException):
         driven.run({ASKED: [found(*there)]})
@@ -383,8 +381,8 @@ def test_indexes_that_are_not_there(
     assert not driven.pauses
 
 
-def test_an_index_that_goes() -> None:
-    """One that is dropped while it is watched ends the wait."""
+def test_watching_a_dropped_index() -> None:
+    """``watch_indexes`` raises IndexNotFoundException if an index is dropped meanwhile."""
     driven = Driven(steps.watch_indexes(HOTELS, ["a"], watch_primary=False))
     with pytest.raises(errors.IndexNotFoundException) as caught:
         driven.run({ASKED: [found(index("a", "building")), found()]})
@@ -392,8 +390,8 @@ def test_an_index_that_goes() -> None:
     assert "a" == caught.value.context.index
 
 
-def test_indexes_of_a_bucket() -> None:
-    """They are those of its default collection, whatever the server calls that."""
+def test_watching_indexes_of_a_bucket() -> None:
+    """The indexes of a bucket are those of its default collection, in both formats of the server."""
     bucket_alone = query_indexes.IndexKeyspace("travel")
     for scope in (None, "_default"):
         Driven(steps.watch_indexes(bucket_alone, ["a"], watch_primary=False)).run(
@@ -417,14 +415,14 @@ def test_indexes_of_a_bucket() -> None:
         lambda: steps.drop_bucket(".."),
     ],
 )
-def test_what_cannot_be(call: Callable[[], steps.Steps[object]]) -> None:
-    """It raises instead of a first request."""
+def test_invalid_arguments(call: Callable[[], steps.Steps[object]]) -> None:
+    """An invalid argument raises before the first request."""
     with pytest.raises(errors.InvalidArgumentException):
         next(call())
 
 
-def test_deferred_indexes_are_built() -> None:
-    """All of them at once; where there are none, nothing is."""
+def test_build_deferred_indexes() -> None:
+    """All deferred indexes are built in one request, and without deferred indexes nothing is sent after the query."""
     asked, built = type(query_indexes.deferred_indexes(HOTELS)), type(query_indexes.build_indexes(HOTELS, ["a"]))
     driven = Driven(steps.build_deferred_indexes(HOTELS))
 
@@ -446,7 +444,7 @@ HISTORIC = bucket("healthy", capabilities=frozenset({"nonDedupedHistory"}))
 def stopped(
     call: steps.Steps[object], answers: dict[type, Sequence[object]], at: int, up: TimeIsUp
 ) -> errors.TimeoutException | None:
-    """Return what a call says whose time is up at a step."""
+    """Return the error of a call whose time is up at step ``at``."""
     left = {kind: list(each) for kind, each in answers.items()}
     step = next(call)
     for _ in range(at):
@@ -511,14 +509,14 @@ def stopped(
         ),
     ],
 )
-def test_time_is_up(
+def test_timeouts_between_steps(
     call: steps.Steps[object],
     answers: dict[type, Sequence[object]],
     at: int,
     ambiguous: bool,
     known: tuple[str, str, tuple[str, ...]],
 ) -> None:
-    """The error is that of the call which the user knows; it says whether anything was done, and what is waited for."""
+    """A timeout has the user's operation, its ambiguity, and the awaited conditions."""
     error = stopped(call, answers, at, TimeIsUp(5.5, 5.0))
 
     assert error is not None
@@ -530,8 +528,8 @@ def test_time_is_up(
     assert all(awaited in error.message for awaited in context.awaited)
 
 
-def test_time_is_up_amid_a_step() -> None:
-    """What the step has met is told: how often it was retried, and which nodes it waits for."""
+def test_a_timeout_during_a_step() -> None:
+    """A timeout during a step has the step's retries and connections."""
     step = ErrorContext(operation="wait_for_nodes", retry_attempts=3, state="in_flight", connections=("b: down",))
     answers: dict[type, Sequence[object]] = {
         buckets.GetBucket: [HISTORIC],
@@ -550,8 +548,8 @@ def test_time_is_up_amid_a_step() -> None:
 
 
 @rows("is_ambiguous", [False, True])
-def test_time_is_up_amid_a_change(is_ambiguous: bool) -> None:
-    """Where nobody knows whether it was applied, the error says so."""
+def test_a_timeout_during_a_change(is_ambiguous: bool) -> None:
+    """A timeout during a change is ambiguous if the change may have been applied."""
     step = ErrorContext(operation="create_collection")
     up = TimeIsUp(5.0, None, step, is_ambiguous=is_ambiguous)
     error = stopped(steps.change_manifest(CHANGE), {buckets.GetBucket: [HISTORIC]}, 1, up)
@@ -560,8 +558,8 @@ def test_time_is_up_amid_a_change(is_ambiguous: bool) -> None:
     assert is_ambiguous is ("may have been applied" in str(error))
 
 
-def test_time_is_up_in_a_call_of_one_step() -> None:
-    """The step alone says all that there is to say."""
+def test_a_timeout_during_the_first_step() -> None:
+    """A timeout of the request that makes the change is used unchanged if no other step precedes it."""
     for call in (
         steps.create_bucket(SETTINGS),
         steps.create_index(query_indexes.create_index(HOTELS, "i", ["a"]), ignore_if_exists=True),

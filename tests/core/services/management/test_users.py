@@ -1,4 +1,4 @@
-"""Requests about users, groups and roles, as RFC 0054 has them."""
+"""Requests about users, groups and roles, according to RFC 0054."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ADA = users.User(
                 "password": "geheim",
             },
         ),
-        # RFC 0054 "UpsertUser": no password unless there is a new one, no groups unless there are some.
+        # RFC 0054 "UpsertUser": the password is sent only if it is set, and groups only if there are any.
         (
             users.UpsertUser(users.User(username="bob"), EXTERNAL),
             "PUT",
@@ -87,8 +87,8 @@ ADA = users.User(
         (users.ChangePassword("geheim"), "POST", "/controller/changePassword", {"password": "geheim"}),
     ],
 )
-def test_what_travels(request: ManagementRequest, method: str, target: str, form: dict[str, str]) -> None:
-    """Method, path and form."""
+def test_requests(request: ManagementRequest, method: str, target: str, form: dict[str, str]) -> None:
+    """Each request has its method, path and form."""
     sent = request.encode(75.0)
 
     assert (method, target) == (sent.method, sent.target)
@@ -110,7 +110,7 @@ def test_what_travels(request: ManagementRequest, method: str, target: str, form
     ],
 )
 def test_roles(role: users.Role, expected: str) -> None:
-    """They travel in the words of the service; a star for scope or collection says what nothing says."""
+    """A role is sent in the service's format; a star as scope or collection is the same as none."""
     assert expected == str(role)
     assert "*" not in (role.scope, role.collection)
 
@@ -134,8 +134,8 @@ def test_roles(role: users.Role, expected: str) -> None:
         ("data_reader", 7),
     ],
 )
-def test_roles_that_cannot_be(parts: tuple[str, ...]) -> None:
-    """No role smuggles in another one, and none has a collection of no scope."""
+def test_invalid_roles(parts: tuple[str, ...]) -> None:
+    """A role with separators in its names, or with a collection but no scope, is refused."""
     with pytest.raises(errors.InvalidArgumentException):
         users.Role(*parts)
 
@@ -160,8 +160,8 @@ def test_roles_that_cannot_be(parts: tuple[str, ...]) -> None:
         ("password", b"geheim"),
     ],
 )
-def test_users_that_cannot_be(field: str, value: Any) -> None:
-    """Each is refused when the user is made, and is named."""
+def test_invalid_users(field: str, value: Any) -> None:
+    """An invalid field raises an error with its name when the user is created, without the password."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         replace(ADA, **{field: value})
 
@@ -181,8 +181,8 @@ def test_users_that_cannot_be(field: str, value: Any) -> None:
         ("ldap_group_reference", 7),
     ],
 )
-def test_groups_that_cannot_be(field: str, value: Any) -> None:
-    """Each is refused when the group is made."""
+def test_invalid_groups(field: str, value: Any) -> None:
+    """An invalid field raises an error with its name when the group is created."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         replace(users.Group(name="makers"), **{field: value})
 
@@ -203,8 +203,8 @@ def test_groups_that_cannot_be(field: str, value: Any) -> None:
         lambda: users.DropGroup(""),
     ],
 )
-def test_requests_that_cannot_be(make: Callable[[], object]) -> None:
-    """Domains and values are of their types; a user from elsewhere has no password here."""
+def test_invalid_requests(make: Callable[[], object]) -> None:
+    """A domain or a value of another type is refused, and so is an external user with a password."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
@@ -212,7 +212,7 @@ def test_requests_that_cannot_be(make: Callable[[], object]) -> None:
 
 
 def answered(body: object) -> HttpResponse:
-    """Return an answer with this JSON."""
+    """Return a response with this JSON."""
     return HttpResponse(200, json.dumps(body).encode())
 
 
@@ -239,7 +239,7 @@ USER = {
 
 
 def test_a_user_is_read() -> None:
-    """Roles of the user's own apart from those of groups."""
+    """A user's own roles are separated from those of groups."""
     reader, writer = users.Role("data_reader", "travel"), users.Role("data_writer", "*")
     expected = users.UserAndMetadata(
         domain=users.AuthDomain.LOCAL,
@@ -263,7 +263,7 @@ def test_a_user_is_read() -> None:
 
 
 def test_a_user_of_an_old_server() -> None:
-    """Before 6.5 no origins are told: every role is the user's own. So it can be written back."""
+    """Without origins (before 6.5) every role is the user's own, so the user can be written back."""
     body = {"id": "ada", "domain": "external", "roles": [{"role": "bucket_admin", "bucket_name": "travel"}]}
     found = users.GetUser("ada", EXTERNAL).decode(answered(body)).user
 
@@ -275,7 +275,7 @@ def test_a_user_of_an_old_server() -> None:
 
 
 def test_roles_are_read() -> None:
-    """With what the service says about each."""
+    """Roles are read with their names and descriptions."""
     body = [
         {"role": "admin", "name": "Full Admin", "desc": "Can do all", "ce": True},
         {"role": "data_reader", "bucket_name": "*", "scope_name": "*", "collection_name": "*", "name": "Reader"},
@@ -288,7 +288,7 @@ def test_roles_are_read() -> None:
 
 
 def test_groups_are_read() -> None:
-    """A group without a reference has None."""
+    """A group without an LDAP reference has None."""
     makers = {
         "id": "makers",
         "description": "They make",
@@ -425,8 +425,8 @@ def test_a_role_that_cannot_be_listed() -> None:
     assert ((users.RoleAndDescription(users.Role("admin"), "", ""),), 1) == (found.roles, found.unread)
 
 
-def test_nonsense() -> None:
-    """Whatever is answered raises MalformedAnswer at worst."""
+def test_invalid_responses() -> None:
+    """An invalid response raises MalformedAnswer."""
     for request in (
         users.GetUser("u"),
         users.GetAllUsers(),
@@ -440,7 +440,7 @@ def test_nonsense() -> None:
 @hypothesis_settings(max_examples=50)
 @given(JSON)
 def test_any_json(part: object) -> None:
-    """Nothing else is raised."""
+    """Any JSON is decoded or raises MalformedAnswer."""
     for request in (users.GetUser("u"), users.GetGroup("g")):
         survives(request, json.dumps(part).encode())
         for key in (*USER, "description", "ldap_group_ref"):

@@ -1,4 +1,4 @@
-"""What travels for a query, line by line of SDK-RFC 0056 "ICluster#Query"."""
+"""Requests for queries, according to SDK-RFC 0056 "ICluster#Query"."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATEMENT = "SELECT p.* FROM people p WHERE p.age > $age"
 
 
 def members(request: ServiceRequest, remaining: float = math.inf) -> dict[str, object]:
-    """Return the object that travels."""
+    """Return the members of the request body."""
     decoded: dict[str, object] = msgspec.json.decode(request.encode(remaining).body)
     return decoded
 
@@ -39,8 +39,8 @@ def added(**options: Any) -> dict[str, object]:
     return {name: value for name, value in members(query(**options)).items() if (name, value) not in plain.items()}
 
 
-def test_plain() -> None:
-    """One POST of a JSON object; metrics are off unless asked for, and nothing else is said that is not set."""
+def test_default_request() -> None:
+    """The default request is a POST of a JSON object, with metrics off and without members for other options."""
     sent = query(client_context_id="c1").encode(math.inf)
 
     assert ("POST", "/query/service", "application/json", ()) == (
@@ -84,12 +84,12 @@ def test_plain() -> None:
     ],
 )
 def test_options(options: dict[str, object], expected: dict[str, object]) -> None:
-    """Each under the name, and in the type, that the RFC has for it."""
+    """Each option has the RFC's member and type in the body."""
     assert expected == added(**options)
 
 
 def test_consistent_with() -> None:
-    """A vector of sequence numbers as numbers, and of vbuckets and their UUIDs as texts (SDK-RFC 0004)."""
+    """Sequence numbers are sent as numbers, vbuckets and their UUIDs as strings (SDK-RFC 0004)."""
     tokens = (MutationToken("default", 1, 2**64 - 1, 2**63), MutationToken("beer-sample", 25, 5678, 10))
 
     assert {
@@ -103,12 +103,12 @@ def test_consistent_with() -> None:
     [(75.0, "75000ms"), (0.0123, "13ms"), (0.0, "1ms"), (-1.0, "1ms"), (math.inf, None), (1e300, None)],
 )
 def test_timeout(remaining: float, timeout: str | None) -> None:
-    """What is left of the request, for the server to give up when the client does; nothing for a request without end."""
+    """The timeout is the remaining time of the request; a request without a deadline has none."""
     assert timeout == members(query(), remaining).get("timeout")
 
 
-def test_row() -> None:
-    """It is a query, whose rows leave one by one, and that goes again only where it changes nothing."""
+def test_service_and_idempotence() -> None:
+    """The request is for the query service, streams its rows, and is idempotent only if it is readonly."""
     assert (Service.QUERY, "query", "results", False) == (
         query_request.QueryRequest.service,
         query_request.QueryRequest.name,
@@ -124,12 +124,12 @@ def test_row() -> None:
     [(None, set()), (True, {ClusterCapability.READ_FROM_REPLICA}), (False, {ClusterCapability.READ_FROM_REPLICA})],
 )
 def test_required_capabilities(use_replica: bool | None, needed: set[ClusterCapability]) -> None:
-    """Who says anything of replicas needs a cluster that knows of them."""
+    """A request with ``use_replica`` requires a cluster that supports reads from replicas."""
     assert needed == query(use_replica=use_replica).required_capabilities
 
 
 def test_error_context() -> None:
-    """Errors tell of a query what its log lines on the server do; of its parameters only the names."""
+    """The error context has the statement and the parameters' names, but not their values."""
     request = query(
         client_context_id="c1",
         parameters=Parameters(["s3cret"], {"age": "s3cret"}),
@@ -184,8 +184,8 @@ def test_error_context() -> None:
         *(({number: wrong}, number) for number in query_request.NUMBERS for wrong in (-1, 2**32, True, "1", 1.5)),
     ],
 )
-def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
-    """They are refused by name when the request is made."""
+def test_invalid_arguments(options: dict[str, Any], parameter: str) -> None:
+    """An invalid argument raises an error with its name when the request is created."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         query_request.QueryRequest(**{"statement": STATEMENT, **options})
 
@@ -193,14 +193,14 @@ def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
 
 
 @rows("names", [("", "inventory"), ("travel", "a`b"), ("tra`vel", "inventory"), (None, "inventory")])
-def test_wrong_scopes(names: tuple[str, str]) -> None:
-    """A name that could end its quotes is refused."""
+def test_invalid_query_contexts(names: tuple[str, str]) -> None:
+    """A query context with a missing name, or with a backtick, is refused."""
     with pytest.raises(errors.InvalidArgumentException):
         QueryContext(*names)
 
 
-def test_what_raw_may_not_say() -> None:
-    """Whatever triclinium writes into requests itself has one place where it is said."""
+def test_raw_options_do_not_override_members() -> None:
+    """A raw option with the name of a member that triclinium sends is refused."""
     everything = query(
         client_context_id="c1",
         readonly=True,
@@ -251,7 +251,7 @@ ALWAYS = {
 
 
 def test_enhanced_preparation() -> None:
-    """Where the cluster can, the statement is prepared and executed at once, and the rows come with the plan's name."""
+    """An enhanced PREPARE also executes the statement and streams its rows."""
     preparation = PREPARABLE.preparation(enhanced=True)
 
     assert {"statement": f"PREPARE {STATEMENT}", "auto_execute": True, **ALWAYS} == members(preparation, 75.0)
@@ -272,18 +272,18 @@ def test_enhanced_preparation() -> None:
     ],
 )
 def test_plan_of_enhanced_preparation(body: object, plan: query_request.PreparedPlan | None) -> None:
-    """Only a name; where there is none, nothing is remembered."""
+    """The plan of an enhanced PREPARE is its name; without a name there is no plan."""
     assert plan == PREPARABLE.plan_of(HttpResponse(200, json.dumps(body).encode()))
 
 
 def test_malformed_plan_of_enhanced_preparation() -> None:
-    """An answer that is not an object raises MalformedAnswer."""
+    """A response that is not an object raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
         PREPARABLE.plan_of(HttpResponse(200, b"[]"))
 
 
 def test_plain_preparation() -> None:
-    """Elsewhere a request of its own brings name and plan; it is safe at any stage, and is read whole."""
+    """A plain PREPARE is a separate idempotent request, whose response has the name and the plan."""
     preparation = PREPARABLE.preparation(enhanced=False)
     answer = {"results": [{"name": "p1", "encoded_plan": "H4sI", "operator": {}}], "status": "success"}
 
@@ -309,7 +309,7 @@ def test_plain_preparation() -> None:
     ],
 )
 def test_malformed_plan(body: bytes) -> None:
-    """What is not one plan with a name is no answer to PREPARE."""
+    """A response without exactly one named plan raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
         PREPARABLE.preparation(enhanced=False).decode(HttpResponse(200, body))
 
@@ -322,12 +322,12 @@ def test_malformed_plan(body: bytes) -> None:
     ],
 )
 def test_with_plan(plan: query_request.PreparedPlan, said: dict[str, object]) -> None:
-    """The plan is executed with the options and parameters of the query, and the statement does not travel."""
+    """A plan is executed with the query's options and parameters, and without its statement."""
     assert {**said, **ALWAYS} == members(PREPARABLE.with_plan(plan), 75.0)
 
 
 def test_plan_key() -> None:
-    """Plans are kept apart by statement, scope and kind of index, and by nothing else."""
+    """The key of a plan is its statement, query context and kind of index."""
     other = msgspec.structs.replace(PREPARABLE, parameters=Parameters(), readonly=False, client_context_id="c2")
     kinds = {
         request.plan_key

@@ -1,4 +1,4 @@
-"""What the query service tells beside the rows, line by line of SDK-RFC 0056 "QueryResult"."""
+"""Metadata of query responses, according to SDK-RFC 0056 "QueryResult"."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ ANSWER = {
 
 
 def told(**changes: object) -> QueryMetaData:
-    """Return what the answer tells with these members instead."""
+    """Return the metadata of the response with changed members."""
     return QUERY.decode(HttpResponse(200, json.dumps(ANSWER | changes).encode()))
 
 
-def test_all_of_it() -> None:
-    """Every field, with times in seconds; what is not known is passed over."""
+def test_metadata() -> None:
+    """All fields are parsed, with times in seconds; unknown members are ignored."""
     expected = QueryMetaData(
         request_id="922edd9f-23d7-4053-8d60-91f7cbc22c83",
         client_context_id="20165766-8ab7-4c1a-8ad6-5b58e2c2c6a0",
@@ -65,8 +65,8 @@ def test_all_of_it() -> None:
     assert expected == told()
 
 
-def test_what_may_be_missing() -> None:
-    """Metrics are 0, and signature and profile None, where the service was not asked for them."""
+def test_missing_members() -> None:
+    """Missing metrics are read as 0, and a missing signature or profile as None."""
     metadata = QUERY.decode(HttpResponse(200, b'{"results":[],"status":"success"}'))
 
     assert QueryMetaData(request_id="", client_context_id="", status=QueryStatus.SUCCESS) == metadata
@@ -81,7 +81,7 @@ def test_what_may_be_missing() -> None:
 
 @rows("signature", ["json", {"one": "number"}, ["a"], 5, True])
 def test_signatures(signature: object) -> None:
-    """A value of any type in JSON."""
+    """A signature may be any JSON value."""
     assert signature == told(signature=signature).signature
 
 
@@ -97,19 +97,19 @@ def test_signatures(signature: object) -> None:
     ],
 )
 def test_status(word: str, status: QueryStatus) -> None:
-    """By its word in lower case; another word is unknown."""
+    """The status is that of its word in any case; any other word is UNKNOWN."""
     assert status is told(status=word).status
 
 
 @rows("word", ["errors", "stopped", "timeout", "closed", "fatal", "aborted"])
-def test_broken_off(word: str) -> None:
-    """A query that ended early and names no error is no success."""
+def test_a_status_of_an_early_end(word: str) -> None:
+    """A status of an early end without an error raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer, match=word):
         told(status=word)
 
 
 def test_every_status() -> None:
-    """The enum has the ten of the RFC."""
+    """The enum has the ten statuses of the RFC."""
     words = ["running", "success", "errors", "completed", "stopped", "timeout", "closed", "fatal", "aborted", "unknown"]
 
     assert words == [status.value for status in QueryStatus]
@@ -129,8 +129,8 @@ def test_every_status() -> None:
         b"\xff",
     ],
 )
-def test_what_is_no_answer(body: bytes) -> None:
-    """It raises what says so, and nothing else."""
+def test_invalid_responses(body: bytes) -> None:
+    """An invalid response raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
         QUERY.decode(HttpResponse(200, body))
 
@@ -147,7 +147,7 @@ def test_what_is_no_answer(body: bytes) -> None:
     ],
 )
 def test_an_unknown_value(changes: dict[str, object]) -> None:
-    """A part of an unknown form becomes empty, and the rest of the answer is read."""
+    """A part of an unknown form becomes empty, and the rest of the response is read."""
     found = QUERY.decode(HttpResponse(200, json.dumps({"status": "success"} | changes).encode()))
 
     assert QueryMetaData(request_id="", client_context_id="", status=QueryStatus.SUCCESS) == found
@@ -175,7 +175,7 @@ def test_a_warning_of_an_unknown_form() -> None:
     )
 )
 def test_any_json(value: object) -> None:
-    """Whatever a service answers is understood, or malformed."""
+    """Any JSON is decoded or raises MalformedAnswer."""
     for body in (value, ANSWER | value if isinstance(value, dict) else [value]):
         try:
             QUERY.decode(HttpResponse(200, json.dumps(body).encode()))

@@ -1,7 +1,7 @@
-"""What the search service takes for a query, told independently of what makes queries.
+"""Grammar of the search service's queries, independent of the code that creates them.
 
-The service looks at the members of a query to see which kind it is, in this order, and refuses it where a member is of
-the wrong type. Source: bleve ``search/query/query.go``, ``ParseQuery``, and the structs beside it.
+The service determines the kind of a query by its members, in this order, and refuses a query if a member has
+the wrong type. Source: bleve ``search/query/query.go``, ``ParseQuery``, and its structs.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from triclinium_core.services.search.vectors import VectorQuery, VectorQueryComb
 Rule = Callable[[object], bool]
 
 OFFSETS = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
-"""Zones that need no database, which is not everywhere."""
+"""Time zones that need no database, because not every platform has one."""
 
 
 def is_text(value: object) -> bool:
-    """Text."""
+    """Return whether the value is a string."""
     return isinstance(value, str)
 
 
 def is_number(value: object) -> bool:
-    """A number of JSON."""
+    """Return whether the value is a JSON number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_count(value: object) -> bool:
-    """A whole number, not negative."""
+    """Return whether the value is a non-negative integer."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def is_flag(value: object) -> bool:
-    """True or false."""
+    """Return whether the value is True or False."""
     return isinstance(value, bool)
 
 
 def is_point(value: object) -> bool:
-    """Longitude and latitude."""
+    """Return whether the value is a longitude and a latitude."""
     return isinstance(value, list) and len(value) == 2 and is_number(value[0]) and is_number(value[1])
 
 
 def several(rule: Rule) -> Rule:
-    """Return the rule for an array of what ``rule`` takes, with one element at least."""
+    """Return the rule for a non-empty array of elements that match ``rule``."""
     return lambda value: isinstance(value, list) and bool(value) and all(map(rule, value))
 
 
 def is_query(value: object) -> bool:
-    """Whether the service takes it for a query, all the way down."""
+    """Return whether the service accepts the value as a query, with all nested queries."""
     if not isinstance(value, dict):
         return False
     for kind, members in KINDS.items():
@@ -91,13 +91,13 @@ KINDS: Mapping[str, Mapping[str, Rule]] = {
     "distance": {**FIELD, "distance": is_text, "location": is_point},
     "polygon_points": {**FIELD, "polygon_points": several(is_point)},
 }
-"""By the member that tells the kind: all members that the kind may have."""
+"""Permitted members of each kind of query, by the member that determines the kind."""
 
 RANGES = ("min", "max", "start", "end")
 
 
 def is_range(value: Mapping[str, object]) -> bool:
-    """A range of numbers, terms or dates, with one end at least."""
+    """Return whether the value is a range of numbers, terms or dates, with at least one end."""
     ends = [value[name] for name in ("min", "max") if name in value]
     dates = [value[name] for name in ("start", "end") if name in value]
     flags = [value[name] for name in value if name.startswith("inclusive_")]
@@ -112,7 +112,7 @@ def is_range(value: Mapping[str, object]) -> bool:
 
 
 def is_boolean(value: Mapping[str, object]) -> bool:
-    """Conjuncts that must hold, disjuncts that should, disjuncts that must not."""
+    """Return whether the value has conjuncts for ``must``, and disjuncts for ``should`` and ``must_not``."""
     kinds = {"must": "conjuncts", "should": "disjuncts", "must_not": "disjuncts"}
     parts = {name: part for name, part in value.items() if name != "boost"}
     return bool(parts) and all(
@@ -122,7 +122,7 @@ def is_boolean(value: Mapping[str, object]) -> bool:
 
 
 def is_vector_query(value: object) -> bool:
-    """A query by a vector."""
+    """Return whether the value is a query with a vector."""
     if not isinstance(value, dict) or ("vector" in value) == ("vector_base64" in value):
         return False
     rules: Mapping[str, Rule] = {
@@ -149,7 +149,7 @@ FLAGS = st.none() | st.booleans()
 def _with_field(
     kind: Callable[..., q.SearchQuery], *arguments: st.SearchStrategy[Any], **options: st.SearchStrategy[Any]
 ) -> st.SearchStrategy[q.SearchQuery]:
-    """Return queries about a field, or the default one."""
+    """Return queries with or without a field and a boost."""
 
     def make(given: tuple[Any, ...], own: Mapping[str, Any], common: Mapping[str, Any]) -> q.SearchQuery:
         return kind(*given, **own, **common)
@@ -202,7 +202,7 @@ def _compound(parts: st.SearchStrategy[q.SearchQuery]) -> st.SearchStrategy[q.Se
 
 
 QUERIES: st.SearchStrategy[q.SearchQuery] = st.recursive(SIMPLE, _compound, max_leaves=8)
-"""Queries of all kinds, in each other."""
+"""Queries of all kinds, nested or not."""
 
 VECTORS: st.SearchStrategy[VectorSearch] = st.builds(
     VectorSearch,
@@ -220,4 +220,4 @@ VECTORS: st.SearchStrategy[VectorSearch] = st.builds(
     ),
     vector_query_combination=st.none() | st.sampled_from(VectorQueryCombination),
 )
-"""Vector searches of one query or more."""
+"""Vector searches with one or more queries."""

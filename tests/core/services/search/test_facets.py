@@ -1,4 +1,4 @@
-"""Facets as the JSON of the service, and each wrong argument by its name."""
+"""Facets: their JSON, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ OLD, NEW = DateRange("old", end="2020-01-01"), DateRange("new", datetime(2020, 1
             },
         ),
     ])  # fmt: skip
-def test_json(facet: Facet, expected: object) -> None:
-    """As SDK-RFC 0052 has it."""
+def test_json_of_facets(facet: Facet, expected: object) -> None:
+    """Each facet has the JSON of SDK-RFC 0052."""
     assert expected == json.loads(msgspec.json.encode(facet.members()))
 
 
@@ -55,7 +55,7 @@ def test_json(facet: Facet, expected: object) -> None:
         ("ranges", lambda value: NumericFacet("f", value), (None, [], [OLD], "ab", CHEAP, [CHEAP, NumericRange("cheap", 7)])),
         ("ranges", lambda value: DateFacet("f", value), (None, [], [CHEAP], "ab", OLD, [OLD, OLD])),
     ])  # fmt: skip
-def test_wrong_arguments(parameter: str, make: Callable[..., object], values: tuple[object, ...]) -> None:
-    """Nothing is made of them."""
+def test_invalid_arguments(parameter: str, make: Callable[..., object], values: tuple[object, ...]) -> None:
+    """An invalid argument raises an error that names it."""
     for value in values:
         refused(parameter, make, value)

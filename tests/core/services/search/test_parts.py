@@ -1,4 +1,4 @@
-"""What all parts of a search have in common, seen at two of a test's own."""
+"""Common properties of all parts of a search, tested with two example parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from triclinium_core.services.search.search_request import SearchOptions
 
 @dataclass(frozen=True, slots=True)
 class Inner(parts.SearchPart):
-    """A part with fields that ``READERS`` knows."""
+    """A part with fields of ``READERS``."""
 
     min: float | None = None
     max: float | None = None
@@ -26,7 +26,7 @@ class Inner(parts.SearchPart):
 
 @dataclass(frozen=True, slots=True)
 class Outer(parts.SearchPart):
-    """A part with others in it."""
+    """A part with other parts in it."""
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
         "inner": parts.read_part(Inner),
@@ -46,14 +46,14 @@ class Outer(parts.SearchPart):
 
 
 def kinds_of(kind: type[parts.SearchPart]) -> Iterator[type[parts.SearchPart]]:
-    """Return a class and all below it."""
+    """Yield a class and all its subclasses."""
     yield kind
     for below in kind.__subclasses__():
         yield from kinds_of(below)
 
 
-def test_every_field_is_read() -> None:
-    """No field of any part is without a rule, so that nothing unchecked travels."""
+def test_every_field_has_a_reader() -> None:
+    """Every field of every part has a reader, so nothing unchecked is sent."""
     unread = {
         f"{kind.__name__}.{spec.name}"
         for kind in kinds_of(parts.SearchPart)
@@ -66,7 +66,7 @@ def test_every_field_is_read() -> None:
 
 
 def test_members() -> None:
-    """Parts become objects, enums their values, names those of JSON; what is None is not there, but for constants."""
+    """Parts become objects, enums their values, and fields their JSON names; None is omitted, except constants."""
     outer = Outer(Inner(1), (Inner(2), Inner(max=3)), 4, MatchOperator.AND, "a")
 
     assert outer.members() == {
@@ -81,7 +81,7 @@ def test_members() -> None:
 
 
 def test_fill() -> None:
-    """A part whose arguments are no list of its fields is checked as well."""
+    """``fill`` also checks a part whose arguments are not its fields."""
     part = Inner()
     parts.fill(part, min=1, max=2)
 
@@ -98,20 +98,20 @@ def test_fill() -> None:
         ("operator", {"inner": Inner(), "operator": "and"}),
         ("word", {"inner": Inner(), "word": "c"}),
     ])  # fmt: skip
-def test_own_readers(parameter: str, options: Mapping[str, object]) -> None:
-    """What a class says of its fields goes before what is said of their names."""
+def test_own_readers_take_precedence(parameter: str, options: Mapping[str, object]) -> None:
+    """A reader of the class takes precedence over the reader of the field's name."""
     refused(parameter, Outer, **options)
 
 
 def test_require_one() -> None:
-    """Any of them will do; the error names all."""
+    """One of the fields is enough; the error names all of them."""
     parts.require_one(Inner(max=1), "min", "max")
     with pytest.raises(errors.InvalidArgumentException, match="min or max"):
         parts.require_one(Inner(), "min", "max")
 
 
 def test_objects() -> None:
-    """They are of JSON's own kinds afterwards, and belong to nobody else."""
+    """A JSON object is copied as JSON types; anything else is refused."""
     given = {"a": (1, 2), "b": {"c": None}}
 
     assert {"a": [1, 2], "b": {"c": None}} == parts.read_json_object(given, "raw")

@@ -1,4 +1,4 @@
-"""Each kind of query as the JSON of the service, and each wrong argument by its name."""
+"""Queries: the JSON of each kind, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ IN_PARIS = datetime(2026, 1, 2, 12, 0, 0, 500, tzinfo=timezone(timedelta(hours=1
         (RawQuery({"cidr": "10.0.0.0/8", "field": "f"}, boost=2), {"cidr": "10.0.0.0/8", "field": "f", "boost": 2}),
         (RawQuery({}), {}),
     ])  # fmt: skip
-def test_json(query: SearchQuery, expected: object) -> None:
-    """As SDK-RFC 0052 has it; what was not given is not sent."""
+def test_json_of_queries(query: SearchQuery, expected: object) -> None:
+    """Each query has the JSON of SDK-RFC 0052; arguments that are not passed are omitted."""
     assert expected == json.loads(msgspec.json.encode(query.members()))
 
 
@@ -143,7 +143,7 @@ OTHERS: tuple[Make, ...] = (
 
 @rows("make", WITH_FIELD + OTHERS)
 def test_boosts(make: Make) -> None:
-    """Every query has a weight, and none below 0."""
+    """Every query accepts a boost of at least 0."""
     assert 0.5 == make(boost=0.5).members()["boost"]
     for boost in (-1, math.nan, math.inf, True, "2", 10**400):
         refused("boost", make, boost=boost)
@@ -151,15 +151,15 @@ def test_boosts(make: Make) -> None:
 
 @rows("make", WITH_FIELD)
 def test_fields(make: Make) -> None:
-    """Those about one field take its name."""
+    """Queries about one field accept its name."""
     assert "a.b" == make(field="a.b").members()["field"]
     for field in ("", 5, b"f", "\ud800"):
         refused("field", make, field=field)
 
 
 @rows("make", WITH_FIELD + OTHERS)
-def test_values(make: Make) -> None:
-    """A query is a value: equal to another one like it, as good after pickling, and for ever what it is."""
+def test_queries_are_values(make: Make) -> None:
+    """A query is immutable, equal to another with the same arguments, and picklable."""
     query = make()
 
     assert query == make() == pickle.loads(pickle.dumps(query))  # noqa: S301  # our own bytes
@@ -168,8 +168,8 @@ def test_values(make: Make) -> None:
         query.boost = 1
 
 
-def test_lists_are_kept_apart() -> None:
-    """What becomes of a caller's list afterwards changes nothing."""
+def test_lists_are_copied() -> None:
+    """A later change of the caller's list does not change the query."""
     ids, raw = ["a"], {"ids": ["a"]}
     queries = (DocIdQuery(ids), RawQuery(raw))
     ids.append("b")
@@ -239,8 +239,8 @@ POINT = (
         ("must_not", lambda value: BooleanQuery(must_not=value), ([], "a", ConjunctionQuery)),
         ("query", RawQuery, (None, [], "a", 5)),
     ])  # fmt: skip
-def test_wrong_arguments(parameter: str, make: Make, values: tuple[object, ...]) -> None:
-    """Nothing is made of them."""
+def test_invalid_arguments(parameter: str, make: Make, values: tuple[object, ...]) -> None:
+    """An invalid argument raises an error that names it."""
     for value in values:
         refused(parameter, make, value)
 
@@ -249,8 +249,8 @@ def test_wrong_arguments(parameter: str, make: Make, values: tuple[object, ...])
         ("terms", PhraseQuery), ("conjuncts", ConjunctionQuery), ("disjuncts", DisjunctionQuery), ("must", BooleanQuery),
         ("min", NumericRangeQuery), ("min", TermRangeQuery), ("start", DateRangeQuery),
     ])  # fmt: skip
-def test_nothing_given(parameter: str, make: Make) -> None:
-    """What searches for nothing fails fast (SDK-RFC 0052)."""
+def test_missing_arguments(parameter: str, make: Make) -> None:
+    """A query without search terms or limits is refused (SDK-RFC 0052)."""
     refused(parameter, make)
 
 
@@ -262,18 +262,18 @@ UNITS = (
 
 @rows("unit", UNITS)
 def test_units_of_distances(unit: str) -> None:
-    """All that the service knows; without one it takes meters."""
+    """All units of the service are accepted, and a distance without a unit."""
     for distance in (f"11{unit}", f"0.5{unit}", "19"):
         assert distance == GeoDistanceQuery(distance, (0, 0)).distance
 
 
-def test_json_that_cannot_be() -> None:
-    """A query in JSON has to be JSON."""
+def test_a_raw_query_must_be_json() -> None:
+    """A raw query that JSON cannot represent is refused."""
     with pytest.raises(errors.EncodingFailureException):
         RawQuery({"boost": math.nan})
 
 
 @given(query=QUERIES)
-def test_the_service_takes_all_queries(query: SearchQuery) -> None:
-    """Whatever can be made is JSON of the service's grammar."""
+def test_queries_match_the_grammar(query: SearchQuery) -> None:
+    """Every query that can be created matches the service's grammar."""
     assert is_query(json.loads(msgspec.json.encode(query.members())))

@@ -1,4 +1,4 @@
-"""What a search finds, read from the JSON of the service."""
+"""Results of a search, read from the JSON of the service."""
 
 from __future__ import annotations
 
@@ -57,30 +57,30 @@ ANSWER: dict[str, object] = {
 
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What a row of another form raises."""
+"""Exceptions for a row of another form."""
 
 
 def hit(**members: object) -> result.SearchRow:
-    """Return the hit with other members; one that is ... is left out."""
+    """Return the hit with changed members; ``...`` omits a member."""
     changed = {name: value for name, value in {**HIT, **members}.items() if value is not ...}
     return result.decode_row(json.dumps(changed).encode())
 
 
 def meta_data(**members: object) -> result.SearchMetaData:
-    """Return what an answer with other members tells; one that is ... is left out."""
+    """Return the metadata of a response with changed members; ``...`` omits a member."""
     changed = {name: value for name, value in {**ANSWER, **members}.items() if value is not ...}
     return result.decode_meta_data(HttpResponse(200, json.dumps(changed).encode()))
 
 
 class Hotel(msgspec.Struct):
-    """Fields of a hit as a type of the user's."""
+    """Example type for the fields of a hit."""
 
     name: str
     stars: int
 
 
 def test_a_hit() -> None:
-    """All that the service tells of one."""
+    """All parts of a hit are read."""
     row = hit()
 
     assert ("hotels_4c1c5584", "hotel_1", 1.25) == (row.index, row.id, row.score)
@@ -91,8 +91,8 @@ def test_a_hit() -> None:
     assert Hotel("The Inn", 4) == row.fields_as(Hotel)
 
 
-def test_the_least_of_a_hit() -> None:
-    """What was not asked for is not there."""
+def test_a_minimal_hit() -> None:
+    """Members that were not requested are empty or None."""
     expected = result.SearchRow("i", "a")
 
     assert expected == result.decode_row(b'{"index":"i","id":"a"}')
@@ -103,20 +103,20 @@ def test_the_least_of_a_hit() -> None:
 
 @rows("as_type", [list[int], Hotel, int, type("Own", (), {})])
 def test_fields_that_do_not_fit(as_type: type[Any]) -> None:
-    """The error names the document."""
+    """Fields that do not match the requested type raise an error that names the document."""
     with pytest.raises(errors.DecodingFailureException, match="hotel_1"):
         hit(fields={"name": 5}).fields_as(as_type)
 
 
 def test_no_fields_as_a_type() -> None:
-    """A type without members that must be there can be made of nothing."""
+    """Missing fields can be converted only to a type without required members."""
     assert {} == hit(fields=...).fields_as(dict[str, int])
     with pytest.raises(errors.DecodingFailureException):
         hit(fields=...).fields_as(Hotel)
 
 
 def test_locations() -> None:
-    """They can be had by field and by term (SDK-RFC 0052 "SearchRowLocations")."""
+    """Locations are available by field and by term (SDK-RFC 0052 "SearchRowLocations")."""
     locations = hit().locations
     assert locations is not None
     in_name = result.SearchRowLocation("name", "inn", 2, 4, 7)
@@ -136,8 +136,8 @@ def test_locations() -> None:
 @rows("data", [
         b"", b"{", b"null", b"[]", b"5", b"{}", b'{"index":"i"}', b'{"index":"i","id":5}', b"\xff", b"[" * 100_000,
     ])  # fmt: skip
-def test_what_is_no_hit(data: bytes) -> None:
-    """It is told as such."""
+def test_invalid_hits(data: bytes) -> None:
+    """An invalid hit raises an error."""
     with pytest.raises(UNREADABLE):
         result.decode_row(data)
 
@@ -160,7 +160,7 @@ def test_a_part_of_an_unknown_form(members: dict[str, object], expected: result.
 
 OBJECTS_MAX, PARTS_MAX = result.UNKNOWN_FORM_LIMITS.objects_max, result.UNKNOWN_FORM_LIMITS.parts_max
 FULL: list[tuple[bytes, int]] = [(b"{}", OBJECTS_MAX - 1), (b"0", PARTS_MAX - 3)]
-"""An item of a list, and the number of items up to which a hit of an unknown form is within the limits."""
+"""Items of a list, each with the number of items up to which a hit of an unknown form is within the limits."""
 
 
 def hit_with(item: bytes, count: int, index: bytes) -> bytes:
@@ -169,13 +169,13 @@ def hit_with(item: bytes, count: int, index: bytes) -> bytes:
 
 
 def answer_with(item: bytes, count: int, took: bytes) -> HttpResponse:
-    """Return an answer with a list of items that no version knows."""
+    """Return a response with a list of items in an unknown member."""
     listed = b",".join([item] * count)
     return HttpResponse(200, b'{"status":{},"took":%b,"more":[%b],"hits":[]}' % (took, listed))
 
 
 @rows(("item", "count"), FULL)
-def test_a_hit_of_an_unknown_form_with_many_parts(item: bytes, count: int) -> None:
+def test_unknown_hits_are_limited(item: bytes, count: int) -> None:
     """A hit of an unknown form is refused above the limits, and a hit of the known form has no such limits."""
     assert "a" == result.decode_row(hit_with(item, count, b"7")).id
     assert "a" == result.decode_row(hit_with(item, count + 1, b'"i"')).id
@@ -184,8 +184,8 @@ def test_a_hit_of_an_unknown_form_with_many_parts(item: bytes, count: int) -> No
 
 
 @rows(("item", "count"), [(b"{}", OBJECTS_MAX - 2), (b"0", PARTS_MAX - 6)])
-def test_an_answer_of_an_unknown_form_with_many_parts(item: bytes, count: int) -> None:
-    """An answer of an unknown form is refused above the limits, and an answer of the known form is not."""
+def test_unknown_responses_are_limited(item: bytes, count: int) -> None:
+    """A response of an unknown form is refused above the limits, and a response of the known form is not."""
     assert 0.0 == result.decode_meta_data(answer_with(item, count, b'"x"')).metrics.took
     assert 0.0 == result.decode_meta_data(answer_with(item, count + 1, b"0")).metrics.took
     with pytest.raises(MalformedAnswer):
@@ -229,7 +229,7 @@ def test_an_unknown_facet() -> None:
 
 
 def test_meta_data() -> None:
-    """Times are seconds, and counts by facets have the names that they were asked for with."""
+    """Times are in seconds, and facets have the names of the request."""
     told = meta_data()
 
     assert result.SearchMetrics(0.00025, 17, 1.25, 5, 1) == told.metrics
@@ -248,7 +248,7 @@ def test_meta_data() -> None:
 
 @rows("members", [{"facets": ...}, {"facets": None}, {"facets": {}, "cost": ...}])
 def test_no_facets(members: dict[str, object]) -> None:
-    """None were asked for."""
+    """A response without facets gives an empty mapping."""
     assert {} == meta_data(**members).facets
 
 
@@ -256,8 +256,8 @@ def test_no_facets(members: dict[str, object]) -> None:
         {"status": ...}, {"status": "fail"}, {"status": None}, {"status": {"failed": "1"}}, {"status": {"failed": -1}},
         {"status": {"failed": 2**64}},
     ])  # fmt: skip
-def test_what_is_no_answer(members: dict[str, object]) -> None:
-    """It is told as such."""
+def test_invalid_statuses(members: dict[str, object]) -> None:
+    """A response without a valid status raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
         meta_data(**members)
 
@@ -270,8 +270,8 @@ JSON = st.recursive(
 
 
 @given(data=st.binary(max_size=64), member=JSON, name=st.sampled_from([*HIT, *ANSWER]))
-def test_whatever_the_service_says(data: bytes, member: object, name: str) -> None:
-    """It is read, or told to be something else; nothing else ever comes of it."""
+def test_any_response(data: bytes, member: object, name: str) -> None:
+    """Any response is read or raises one of the documented errors."""
     for read in (lambda: result.decode_row(data), lambda: hit(**{name: member}), lambda: meta_data(**{name: member})):
         try:
             assert isinstance(read(), result.SearchRow | result.SearchMetaData)

@@ -1,4 +1,4 @@
-"""The request of a search: where it goes, what it says, and what it does not take."""
+"""Requests for a search: their target, their body, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ TOKENS = (
 
 
 def body_of(request: SearchQueryRequest, remaining: float = math.inf) -> Mapping[str, object]:
-    """Return the JSON that travels."""
+    """Return the JSON body of the request."""
     assert request.has_body
     body: Mapping[str, object] = json.loads(request.encode(remaining).body)
     return body
 
 
 def members_of(**options: object) -> Mapping[str, object]:
-    """Return what options add to a request."""
+    """Return the members that options add to a request."""
     plain = body_of(SearchQueryRequest(index="i", search=ALL))
     body = body_of(SearchQueryRequest(index="i", search=ALL, options=SearchOptions(**options)))  # type: ignore[arg-type]
     return {name: value for name, value in body.items() if name not in plain or value != plain[name]}
 
 
-def test_the_least() -> None:
-    """The query, no limit of time where there is none, and no request in the answer."""
+def test_default_request() -> None:
+    """The default request has the query, no timeout without a deadline, and no echo of the request."""
     request = SearchQueryRequest(index="i", search=ALL)
 
     assert {"query": {"match_all": None}, "ctl": {}, "showrequest": False} == body_of(request)
@@ -66,7 +66,7 @@ def test_the_least() -> None:
         ("h%2f", "a.b%", "s%", "/api/bucket/a.b%25/scope/s%25/index/h%252f/query"),
     ])  # fmt: skip
 def test_paths(index: str, bucket: str | None, scope: str | None, path: str) -> None:
-    """An index of the cluster, or of a scope; a percent sign in a name stays one."""
+    """The path has the index of the cluster, or of a scope; percent signs in names are encoded."""
     request = SearchQueryRequest(index=index, search=ALL, bucket_name=bucket, scope_name=scope)
 
     assert path == request.encode(1).target
@@ -99,13 +99,13 @@ def test_paths(index: str, bucket: str | None, scope: str | None, path: str) -> 
         ({"raw": {"search_after": ["a"], "score_": None}}, {"search_after": ["a"], "score_": None}),
     ])  # fmt: skip
 def test_options(options: Mapping[str, object], expected: Mapping[str, object]) -> None:
-    """As SDK-RFC 0052 has them; of the mutations of one vbucket the newest."""
+    """Each option has the RFC's members; of several mutations in one vbucket the newest is sent."""
     assert expected == members_of(**options)
 
 
 @rows(("remaining", "timeout"), [(75.0, 75_000), (0.0004, 1), (0.0, 1), (-1.0, 1), (1.0001, 1001), (1e9, 10**12)])
 def test_the_timeout_of_the_service(remaining: float, timeout: int) -> None:
-    """Each attempt says what is left, in whole milliseconds; never 0, which would be no limit."""
+    """The timeout is the remaining time in whole milliseconds, and never 0, which would mean no limit."""
     assert {"timeout": timeout} == body_of(SearchQueryRequest(index="i", search=ALL), remaining)["ctl"]
 
 
@@ -117,7 +117,7 @@ def test_the_timeout_of_the_service(remaining: float, timeout: int) -> None:
         (SearchRequest(TermQuery("x"), NEAR), {"query": {"term": "x"}, **KNN}),
     ])  # fmt: skip
 def test_search_requests(search: SearchRequest, expected: Mapping[str, object]) -> None:
-    """A query, vectors, or both; without a query one that finds nothing goes with the vectors."""
+    """A search has a query, vectors, or both; vectors without a query get one that matches nothing."""
     assert expected == search.members()
 
 
@@ -131,8 +131,8 @@ def test_search_requests(search: SearchRequest, expected: Mapping[str, object]) 
         ("search_query", lambda: SearchRequest.create(NEAR).with_search_query(NEAR)),  # type: ignore[arg-type]
         ("vector_search", lambda: ALL.with_vector_search(TermQuery("x"))),  # type: ignore[arg-type]
     ])  # fmt: skip
-def test_wrong_search_requests(parameter: str, make: Callable[[], object]) -> None:
-    """Nothing to search for, something else, or a second of what there can be one of."""
+def test_invalid_search_requests(parameter: str, make: Callable[[], object]) -> None:
+    """An empty search, a part of another type, and a second query or vector search are refused."""
     refused(parameter, make)
 
 
@@ -156,14 +156,14 @@ NOT_NAMES = ("ab", 5, [1], [""], {"a": 1})
         ("consistent_with", (None, 5, "a", [1], {TOKENS[0]}, TOKENS[0])),
         ("raw", ([], "a", 5, {"size": 5}, {"ctl": {}})),
     ])  # fmt: skip
-def test_wrong_options(parameter: str, values: tuple[object, ...]) -> None:
-    """Nothing is made of them, nor of what an option stands for under its other name."""
+def test_invalid_options(parameter: str, values: tuple[object, ...]) -> None:
+    """An invalid option, or a raw option with the name of a known one, raises an error that names it."""
     for value in values:
         refused(parameter, SearchOptions, **{parameter: value})
 
 
-def test_what_excludes_each_other() -> None:
-    """How new the index has to be is said once (SDK-RFC 0052)."""
+def test_consistency_is_set_once() -> None:
+    """``scan_consistency`` and ``consistent_with`` together are refused (SDK-RFC 0052)."""
     refused(
         "scan_consistency",
         SearchOptions,
@@ -172,8 +172,8 @@ def test_what_excludes_each_other() -> None:
     )
 
 
-def test_raw_options_that_cannot_be() -> None:
-    """They have to be JSON."""
+def test_raw_options_must_be_json() -> None:
+    """Raw options that JSON cannot represent are refused."""
     with pytest.raises(errors.EncodingFailureException):
         SearchOptions(raw={"a": math.nan})
 
@@ -189,13 +189,13 @@ def test_raw_options_that_cannot_be() -> None:
         ("scope", {"bucket_name": "b", "scope_name": "s/../.."}),
         ("client_context_id", {"client_context_id": None}),
     ])  # fmt: skip
-def test_wrong_requests(parameter: str, options: Mapping[str, object]) -> None:
-    """What would lead elsewhere, and what is no request."""
+def test_invalid_requests(parameter: str, options: Mapping[str, object]) -> None:
+    """An invalid argument, or a name that would change the path, raises an error that names it."""
     refused(parameter, SearchQueryRequest, **{"index": "i", "search": ALL, **options})
 
 
 def test_capabilities() -> None:
-    """Indexes of scopes and vectors need nodes that know them (SDK-RFC 0052 "FeatureNotAvailable handling")."""
+    """Scoped indexes and vectors require cluster capabilities (SDK-RFC 0052 "FeatureNotAvailable handling")."""
     vectors = SearchRequest.create(NEAR)
     scoped, near = ClusterCapability.SCOPED_SEARCH_INDEX, ClusterCapability.VECTOR_SEARCH
 
@@ -205,8 +205,8 @@ def test_capabilities() -> None:
     ]
 
 
-def test_what_is_told() -> None:
-    """Errors name the index and where it is; neither they nor ``repr`` tell what was searched for."""
+def test_error_context() -> None:
+    """The error context has the index and its scope; neither it nor ``repr`` has the query."""
     search = SearchRequest.create(TermQuery("secret"))
     request = SearchQueryRequest(
         index="i", search=search, bucket_name="b", scope_name="s", options=SearchOptions(raw={"a": "secret"})
@@ -228,7 +228,7 @@ def test_what_is_told() -> None:
 
 
 def test_decode() -> None:
-    """An answer becomes what the result of a search tells."""
+    """A response is decoded to the metadata of the search."""
     answer = HttpResponse(200, b'{"status":{"total":2,"failed":0,"successful":2},"total_hits":7,"hits":[]}')
 
     assert 7 == SearchQueryRequest(index="i", search=ALL).decode(answer).metrics.total_rows
@@ -249,10 +249,10 @@ def test_decode() -> None:
     ),
     remaining=st.floats(0, 1e9) | st.just(math.inf),
 )
-def test_the_service_takes_all_requests(
+def test_requests_match_the_grammar(
     query: SearchQuery | None, vectors: VectorSearch, options: Mapping[str, object], remaining: float
 ) -> None:
-    """Whatever can be made is an object whose members have the types of the service."""
+    """Every request that can be created matches the service's grammar."""
     request = SearchQueryRequest(
         index="i",
         search=SearchRequest(query, vectors),

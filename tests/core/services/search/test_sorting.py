@@ -1,4 +1,4 @@
-"""Orders as the JSON of the service, and each wrong argument by its name."""
+"""Sort orders: their JSON, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from triclinium_core.services.search import sorting
             {"by": "geo_distance", "location": [0, 0], "field": "geo", "unit": "nauticalmiles", "desc": True},
         ),
     ])  # fmt: skip
-def test_json(order: sorting.Sort, expected: object) -> None:
-    """As SDK-RFC 0052 has it."""
+def test_json_of_orders(order: sorting.Sort, expected: object) -> None:
+    """Each order has the JSON of SDK-RFC 0052."""
     assert expected == json.loads(msgspec.json.encode(order.members()))
 
 
 def test_units() -> None:
-    """Those of the RFC."""
+    """The units of distances are those of the RFC."""
     units = ["meters", "miles", "centimeters", "millimeters", "nauticalmiles", "kilometers", "feet", "yards", "inch"]
 
     assert units == [unit.value for unit in sorting.SearchGeoDistanceUnits]
@@ -50,7 +50,7 @@ def test_units() -> None:
         ("field", lambda value: sorting.SortGeoDistance((0, 0), value), (None, "", 5)),
         ("unit", lambda value: sorting.SortGeoDistance((0, 0), "f", unit=value), ("miles", 5)),
     ])  # fmt: skip
-def test_wrong_arguments(parameter: str, make: Callable[..., object], values: tuple[object, ...]) -> None:
-    """Nothing is made of them."""
+def test_invalid_arguments(parameter: str, make: Callable[..., object], values: tuple[object, ...]) -> None:
+    """An invalid argument raises an error that names it."""
     for value in values:
         refused(parameter, make, value)

@@ -1,4 +1,4 @@
-"""Vector searches as the JSON of the service, and each wrong argument by its name."""
+"""Vector searches: their JSON, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ NEAR = VectorQuery("v", [0.5])
             {"knn": [{"field": "v", "vector": [0.5], "k": 3}], "knn_operator": "or"},
         ),
     ])  # fmt: skip
-def test_json(part: VectorQuery | VectorSearch, expected: object) -> None:
-    """As SDK-RFC 0052 has it: of both forms of a vector only the one that was given."""
+def test_json_of_vector_searches(part: VectorQuery | VectorSearch, expected: object) -> None:
+    """Each vector search has the JSON of SDK-RFC 0052, with the vector in the given form."""
     assert expected == json.loads(msgspec.json.encode(part.members()))
 
 
 @rows("vector", [[0.5, 2], (0.5, 2.0), array("f", [0.5, 2]), iter([Fraction(1, 2), Decimal(2)]), range(1, 3)])
-def test_rows_of_numbers(vector: Any) -> None:
-    """Whatever gives numbers one by one is a vector, and what becomes of it afterwards changes nothing."""
+def test_iterables_of_numbers(vector: Any) -> None:
+    """Any iterable of numbers is a vector, and is copied."""
     query = VectorQuery("v", vector)
 
     assert query.vector in ((0.5, 2.0), (1.0, 2.0))
@@ -73,20 +73,20 @@ def test_rows_of_numbers(vector: Any) -> None:
         ("queries", VectorSearch, (None, [], "a", [1], MatchAllQuery(), [NEAR, None])),
         ("vector_query_combination", lambda value: VectorSearch(NEAR, vector_query_combination=value), ("and", 1)),
     ])  # fmt: skip
-def test_wrong_arguments(parameter: str, make: Callable[..., object], values: tuple[object, ...]) -> None:
-    """Nothing is made of them."""
+def test_invalid_arguments(parameter: str, make: Callable[..., object], values: tuple[object, ...]) -> None:
+    """An invalid argument raises an error that names it."""
     for value in values:
         refused(parameter, make, value)
 
 
-def test_what_a_float_of_32_bits_can_hold() -> None:
-    """Up to its largest number, of either sign."""
+def test_the_largest_32_bit_floats() -> None:
+    """A vector may have the largest 32-bit floats of both signs."""
     assert (FLOAT32_MAX, -FLOAT32_MAX) == VectorQuery("v", [FLOAT32_MAX, -FLOAT32_MAX]).vector
 
 
 @given(search=VECTORS)
-def test_the_service_takes_all_vector_searches(search: VectorSearch) -> None:
-    """Whatever can be made is JSON of the service's grammar."""
+def test_vector_searches_match_the_grammar(search: VectorSearch) -> None:
+    """Every vector search that can be created matches the service's grammar."""
     members = json.loads(msgspec.json.encode(search.members()))
 
     assert members.pop("knn_operator", "or") in ("and", "or")

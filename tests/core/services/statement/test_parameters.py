@@ -1,4 +1,4 @@
-"""Parameters and raw options, encoded when they are given."""
+"""Parameters and raw options, which are encoded when they are created."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.services.statement.parameters import Parameters, RawOptions
 
 
 def test_members() -> None:
-    """Positional ones under ``args``, named ones with a dollar sign, each as JSON; both at once."""
+    """Positional parameters are in ``args``, and named ones have a dollar sign; both may be combined."""
     parameters = Parameters([1, "é", None], {"age": [30], "$name": {"first": "ada"}})
 
     assert {
@@ -25,8 +25,8 @@ def test_members() -> None:
     assert {} == Parameters().members()
 
 
-def test_what_changes_afterwards() -> None:
-    """The value travels as it was given."""
+def test_values_are_copied() -> None:
+    """A later change of a value does not change the parameters."""
     value = [1]
     parameters = Parameters(value, {"of": value})
     value.append(2)
@@ -34,8 +34,8 @@ def test_what_changes_afterwards() -> None:
     assert Parameters([1], {"of": [1]}) == parameters
 
 
-def test_what_is_shown() -> None:
-    """Names; never a value."""
+def test_repr_shows_names_only() -> None:
+    """The ``repr`` of parameters and raw options has their names but no value."""
     parameters = Parameters(["s3cret"], {"password": "s3cret"})
 
     assert "Parameters($1, $password)" == repr(parameters)
@@ -62,8 +62,8 @@ def test_what_is_shown() -> None:
         (lambda: RawOptions(["a"]), InvalidArgumentException, "raw"),  # type: ignore[arg-type]
     ],
 )
-def test_wrong_ones(make: Callable[[], object], error: type[CouchbaseException], named: str) -> None:
-    """They are refused by the name of the parameter."""
+def test_invalid_arguments(make: Callable[[], object], error: type[CouchbaseException], named: str) -> None:
+    """An invalid parameter or raw option raises an error that names it."""
     with pytest.raises(error, match=named):
         make()
 
@@ -82,7 +82,7 @@ OPTIONS = ("readonly", "metrics")
     ],
 )
 def test_keywords_that_are_parameters(statement: object, keyword: str) -> None:
-    """A keyword that occurs in the statement is its parameter; the check of the statement refuses anything but a text."""
+    """A keyword that occurs in the statement is accepted as its parameter, and any keyword if it is not a string."""
     check_keywords(statement, [keyword], OPTIONS)
 
 
@@ -97,7 +97,7 @@ def test_keywords_that_are_parameters(statement: object, keyword: str) -> None:
     ],
 )
 def test_keywords_that_are_slips(statement: str, keyword: str, hint: str) -> None:
-    """A keyword that does not occur in the statement is refused, with the option that may have been meant."""
+    """A keyword that is not in the statement is refused, with a hint to a similar option or to named parameters."""
     with pytest.raises(InvalidArgumentException, match=hint) as caught:
         check_keywords(statement, [keyword], OPTIONS)
 

@@ -1,4 +1,4 @@
-"""Options of a question to a view: what travels for each, and what they do not take."""
+"""Options of a view query: their parameters, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from triclinium_core.services.views.options import (
         ({"raw": {"x": ""}}, {"x": ""}),
     ])  # fmt: skip
 def test_parameters(options: Mapping[str, object], expected: Mapping[str, str]) -> None:
-    """As SDK-RFC 0051 has them; what was not given is not sent."""
+    """Each option has the parameter of SDK-RFC 0051; options that are not set are omitted."""
     made = ViewOptions(**options)  # type: ignore[arg-type]
 
     assert expected == dict(made.parameters)
@@ -51,15 +51,15 @@ def test_parameters(options: Mapping[str, object], expected: Mapping[str, str]) 
 
 @rows(("keys", "expected"), [([], b"[]"), (["a", 5, None], b'["a",5,null]'), ((["a"], {}), b'[["a"],{}]')])
 def test_keys(keys: list[object], expected: bytes) -> None:
-    """Several keys do not go into the query string."""
+    """Several keys are separate from the query string."""
     options = ViewOptions(keys=keys)
 
     assert expected == options.keys
     assert () == options.parameters
 
 
-def test_what_becomes_of_a_list_afterwards() -> None:
-    """It changes nothing."""
+def test_lists_are_copied() -> None:
+    """A later change of the caller's list does not change the options."""
     keys, key = ["a"], ["b"]
     options = ViewOptions(keys=keys, key=key)
     keys.append("c")
@@ -88,14 +88,14 @@ FLAG = (1, "true")
         ("keys", ("ab", b"ab", 5, {"a": 1}, {1})),
         ("raw", ([], "a", 5)),
     ])  # fmt: skip
-def test_wrong_arguments(parameter: str, values: tuple[object, ...]) -> None:
-    """Nothing is made of them."""
+def test_invalid_arguments(parameter: str, values: tuple[object, ...]) -> None:
+    """An invalid argument raises an error that names it."""
     for value in values:
         refused(parameter, ViewOptions, **{parameter: value})
 
 
-def test_wrong_raw_options() -> None:
-    """Names and values are text, and none is said twice."""
+def test_invalid_raw_options() -> None:
+    """A raw option that is not text, or duplicates an option, is refused."""
     refused("a name in raw", ViewOptions, raw={"": "x"})
     refused("raw['x']", ViewOptions, raw={"x": 5})
     refused("raw", ViewOptions, limit=5, raw={"limit": "6"})
@@ -103,18 +103,18 @@ def test_wrong_raw_options() -> None:
 
 
 @rows("parameter", ["key", "startkey", "endkey", "keys"])
-def test_keys_that_cannot_be(parameter: str) -> None:
-    """Keys have to be JSON."""
+def test_keys_must_be_json(parameter: str) -> None:
+    """Keys that JSON cannot represent are refused."""
     for value in ([math.nan], [object()], ["\ud800"]):
         with pytest.raises(errors.EncodingFailureException):
             ViewOptions(**{parameter: value})  # type: ignore[arg-type]
 
 
 def test_repr() -> None:
-    """Keys may be about people, so only names are told."""
+    """The ``repr`` has only names, because keys may be personal data."""
     assert "ViewOptions(limit, key, keys)" == repr(ViewOptions(limit=5, key="ada", keys=["ada"]))
 
 
 def test_namespaces() -> None:
-    """What the names of design documents begin with."""
+    """The namespaces are the prefixes of the names of design documents."""
     assert ["", "dev_"] == [namespace.value for namespace in DesignDocumentNamespace]

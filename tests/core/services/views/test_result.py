@@ -1,4 +1,4 @@
-"""What a view answers, read from the JSON of the service."""
+"""Results of a view query, read from the JSON of the service."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from triclinium_core.services.views.result import ViewError, ViewMetaData, ViewR
 from triclinium_core.shown import SERVER_TEXT_MAX
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What a row of another form raises."""
+"""Exceptions for a row of another form."""
 
 
 def meta_data(body: bytes) -> ViewMetaData:
-    """Return what an answer tells beside the rows."""
+    """Return the metadata of a response."""
     return decode_meta_data(HttpResponse(200, body))
 
 
 def test_a_row() -> None:
-    """Key and value are what the view emitted, or of the type that is asked for."""
+    """Key and value of a row are those the view emitted, or converted to a requested type."""
     row = decode_row(b'{"id":"ada","key":["uk",1815],"value":{"name":"Ada"}}')
 
     assert ("ada", ["uk", 1815], {"name": "Ada"}) == (row.id, row.key, row.value)
@@ -34,15 +34,15 @@ def test_a_row() -> None:
 
 
 def test_rows_of_nulls() -> None:
-    """A view may emit nothing, and a reduction has no document."""
+    """Key and value may be null, and a row of a reduction has no document id."""
     row = decode_row(b'{"key":null,"value":null}')
 
     assert (None, None, None) == (row.id, row.key, row.value)
 
 
 @rows("as_type", [int, dict[str, int], type("Own", (), {})])
-def test_what_does_not_fit(as_type: type[Any]) -> None:
-    """The error says which of the two."""
+def test_values_of_another_type(as_type: type[Any]) -> None:
+    """A key or value that does not match the requested type raises an error with its name."""
     row = ViewRow(b'"a"', b"[1]")
 
     with pytest.raises(errors.DecodingFailureException, match="key"):
@@ -55,8 +55,8 @@ def test_what_does_not_fit(as_type: type[Any]) -> None:
     "data",
     [b"", b"{", b"null", b"[]", b"5", b"{}", b'{"id":"a"}'],
 )
-def test_what_is_no_row(data: bytes) -> None:
-    """It is told as such."""
+def test_invalid_rows(data: bytes) -> None:
+    """An invalid row raises an error."""
     with pytest.raises(UNREADABLE):
         decode_row(data)
 
@@ -70,7 +70,7 @@ def test_what_is_no_row(data: bytes) -> None:
     ],
 )
 def test_a_row_of_an_unknown_form(data: bytes, expected: ViewRow) -> None:
-    """In a row of an unknown form, a missing key or value is null, and an id of another type becomes None."""
+    """A missing key or value of a row is null, and an id of another type becomes None."""
     assert expected == decode_row(data)
 
 
@@ -87,7 +87,7 @@ FROM = "http://10.0.0.5:8092/_view_merge/?stale=ok"
         ),
     ])  # fmt: skip
 def test_meta_data(body: bytes, expected: ViewMetaData) -> None:
-    """What is told beside the rows, and nodes that failed, for their rows are missing."""
+    """The metadata has the number of rows, debug information, and the errors of nodes whose rows are missing."""
     assert expected == meta_data(body)
 
 
@@ -103,7 +103,7 @@ def test_an_unknown_value(body: bytes, expected: ViewMetaData) -> None:
 
 
 def test_long_errors() -> None:
-    """What a node says is cut."""
+    """The texts of a node's error are shortened."""
     told = meta_data(json.dumps({"errors": [{"from": "x" * 5000, "reason": "y" * 5000}]}).encode()).errors[0]
 
     assert (SERVER_TEXT_MAX, SERVER_TEXT_MAX) == (len(told.source), len(told.reason))
@@ -113,15 +113,15 @@ def test_long_errors() -> None:
     "body",
     [b"", b"{", b"[]", b"null", b"<html>", b"[" * 99_999],
 )
-def test_what_is_no_answer(body: bytes) -> None:
-    """It is told as such."""
+def test_invalid_responses(body: bytes) -> None:
+    """An invalid response raises MalformedAnswer."""
     with pytest.raises(MalformedAnswer):
         meta_data(body)
 
 
 @given(data=st.binary(max_size=64))
-def test_whatever_the_service_says(data: bytes) -> None:
-    """It is read, or told to be something else; nothing else ever comes of it."""
+def test_any_response(data: bytes) -> None:
+    """Any response is read or raises one of the documented errors."""
     for read in (decode_row, meta_data):
         try:
             assert isinstance(read(data), ViewRow | ViewMetaData)

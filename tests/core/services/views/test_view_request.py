@@ -1,4 +1,4 @@
-"""The request to a view: where it goes, how names travel, and what it does not take."""
+"""Requests for a view query: their target, the encoding of names, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ VIEW = ViewRequest(bucket_name="travel", design_document="people", view_name="by
 
 
 def request(**options: object) -> ViewRequest:
-    """Return a request with other options than the least."""
+    """Return a request with changed arguments."""
     least = {"bucket_name": "travel", "design_document": "people", "view_name": "by_name"}
     return ViewRequest(**{**least, **options})  # type: ignore[arg-type]
 
 
-def test_the_least() -> None:
-    """A GET without options, whatever time is left: the service knows no timeout."""
+def test_default_request() -> None:
+    """The default request is a GET without parameters; the service has no timeout."""
     assert HttpRequest("GET", "/travel/_design/people/_view/by_name") == VIEW.encode(1)
 
 
@@ -35,19 +35,19 @@ def test_the_least() -> None:
         ({"design_document": "a/b?c", "view_name": "é #"}, "/travel/_design/a%2Fb%3Fc/_view/%C3%A9%20%23"),
     ])  # fmt: skip
 def test_paths(options: Mapping[str, object], expected: str) -> None:
-    """No name leads elsewhere, whatever it is made of."""
+    """Names of any characters stay single segments of the path."""
     assert expected == request(**options).encode(1).target
 
 
 def test_query_strings() -> None:
-    """Nothing of a key is taken for what separates options, and a space is no plus sign."""
+    """Separators in a key are encoded, and a space is not a plus sign."""
     options = ViewOptions(limit=5, key="a&b=c d+é/")
 
     assert "limit=5&key=%22a%26b%3Dc%20d%2B%C3%A9%2F%22" == request(options=options).encode(1).target.partition("?")[2]
 
 
 def test_several_keys() -> None:
-    """They travel in the body of a POST, and the other options as ever."""
+    """Several keys are sent in the body of a POST, and other options in the query string."""
     asked = request(options=ViewOptions(keys=["a", 5], limit=2))
     sent = asked.encode(1)
 
@@ -66,13 +66,13 @@ def test_several_keys() -> None:
         ("options", {"options": {}}),
         ("client_context_id", {"client_context_id": None}),
     ])  # fmt: skip
-def test_wrong_requests(parameter: str, options: Mapping[str, object]) -> None:
-    """What would lead elsewhere, and what is no request."""
+def test_invalid_requests(parameter: str, options: Mapping[str, object]) -> None:
+    """An invalid argument, or a name that would change the path, raises an error that names it."""
     refused(parameter, request, **options)
 
 
-def test_what_is_told() -> None:
-    """Errors name the view and no key, and only nodes of the bucket are asked."""
+def test_error_context() -> None:
+    """The error context has the view but no key, and the request goes only to nodes of its bucket."""
     asked = request(options=ViewOptions(keys=["secret"]), client_context_id="x")
 
     assert asked.error_context() == ErrorContext(
@@ -93,7 +93,7 @@ def test_what_is_told() -> None:
 
 
 def test_decode() -> None:
-    """An answer becomes what the result of a question tells."""
+    """A response is decoded to the metadata of the view query."""
     assert 7 == VIEW.decode(HttpResponse(200, b'{"total_rows":7,"rows":[]}')).total_rows
 
 
@@ -104,8 +104,8 @@ JSON = st.recursive(
 
 
 @given(document=TEXTS, view=TEXTS, key=JSON, name=TEXTS, value=TEXTS)
-def test_names_and_values_arrive(document: str, view: str, key: object, name: str, value: str) -> None:
-    """Whatever they are made of, the server reads from the target what was given, and it is a target of ASCII."""
+def test_names_and_values_are_encoded(document: str, view: str, key: object, name: str, value: str) -> None:
+    """The server decodes the names and values from an ASCII target without loss."""
     assume(not {document, view} & {".", ".."} and name != "key")
     asked = request(design_document=document, view_name=view, options=ViewOptions(key=key, raw={name: value}))
     target = urlsplit(asked.encode(1).target)

@@ -1,4 +1,4 @@
-"""Retry policies of an embedder's own, as profiles name them."""
+"""Custom retry policies for the tests of profiles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triclinium_core.retry.cassandra import RETHROW
 
 
 class Custom(Always):
-    """A policy of an embedder's own, which notes its options."""
+    """Custom policy that records its options."""
 
     def __init__(self, **options: object) -> None:
         super().__init__(RETHROW)
@@ -17,7 +17,7 @@ class Custom(Always):
 
 
 class Other(Custom):
-    """Another one."""
+    """Another custom policy."""
 
 
 def own(limit: int) -> Custom:
@@ -26,7 +26,7 @@ def own(limit: int) -> Custom:
 
 
 def raises(**options: object) -> Custom:
-    """Raise, as a class may whose options do not fit each other."""
+    """Raise, as a class may do for options that contradict each other."""
     raise ZeroDivisionError("no")
 
 

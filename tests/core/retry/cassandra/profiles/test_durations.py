@@ -20,12 +20,12 @@ NAMES = {
     3600.0: "h hour hours",
     86400.0: "d day days",
 }
-"""Units of HOCON by their seconds."""
+"""Names of HOCON's units, by seconds."""
 
 
 @rows(("seconds", "names"), list(NAMES.items()))
 def test_each_unit(seconds: float, names: str) -> None:
-    """Every name of a unit stands for its seconds, with and without whitespace, as a whole number and as a fraction."""
+    """Every name of a unit has its seconds, with and without whitespace, for integers and fractions."""
     for name in names.split():
         assert seconds == read_duration(f"1{name}", "x", needs_unit=True)
         assert seconds == read_duration(f" 1  {name}\n", "x", needs_unit=True)
@@ -57,8 +57,8 @@ def test_no_other_units() -> None:
         "\u0661 s",
     ],
 )
-def test_a_text_that_is_no_duration(text: str) -> None:
-    """A text without a number, or with another unit, is refused under its place in the document."""
+def test_an_invalid_duration(text: str) -> None:
+    """A text without a number, or with another unit, is refused with its path in the document."""
     with pytest.raises(ArgumentError) as caught:
         read_duration(text, "a.b", needs_unit=False)
 
@@ -67,25 +67,25 @@ def test_a_text_that_is_no_duration(text: str) -> None:
 
 @rows(("value", "needs_unit"), [("30", False), ("30", True), ("1.5", False), (30, True), (0.5, True)])
 def test_a_duration_without_its_unit(value: object, needs_unit: bool) -> None:
-    """A text without a unit is refused everywhere, and a number where the driver would read milliseconds."""
+    """A text without a unit is always refused, and a number if a unit is required."""
     with pytest.raises(ArgumentError, match="has no unit"):
         read_duration(value, "a.b", needs_unit=needs_unit)
 
 
 @rows("value", [30, 0.5, math.inf, 0, timedelta(seconds=1), None, True, [1]])
 def test_other_values_stay_as_they_are(value: object) -> None:
-    """Anything but a text is left to the check of its option."""
+    """Values other than text are returned unchanged."""
     assert value is read_duration(value, "a.b", needs_unit=False)
 
 
 @rows("value", [math.inf, 0, timedelta(seconds=1), True])
 def test_values_that_need_no_unit(value: object) -> None:
-    """No limit, zero and a timedelta mean the same in every unit."""
+    """Infinity, zero and a timedelta need no unit."""
     assert value is read_duration(value, "a.b", needs_unit=True)
 
 
 def test_the_longest_text() -> None:
-    """A text of the maximum length is read, and a longer one is refused unread."""
+    """A text of the maximum length is read, and a longer one is refused."""
     longest = f"{'9' * (TEXT_LENGTH_MAX - 1)}s"
 
     assert 1e63 == read_duration(longest, "a", needs_unit=True)

@@ -1,4 +1,4 @@
-"""Which profiles share a policy, and when one is made."""
+"""Sharing and creation of the policies of profiles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.retry.cassandra import ConsistencyDowngradingRetryPolicy, E
 
 
 class Text(str):
-    """A string that is not quite one."""
+    """Subclass of ``str``."""
 
     __slots__ = ()
 
@@ -42,7 +42,7 @@ SHARED: list[tuple[dict[str, object], dict[str, object], bool]] = [
 
 @rows(("first", "second", "shared"), SHARED)
 def test_one_policy_for_one_configuration(first: dict[str, object], second: dict[str, object], shared: bool) -> None:
-    """Profiles share a policy exactly where class and options come to the same; siblings too."""
+    """Profiles share a policy exactly if class and options are equal."""
     profiles = ExecutionProfiles.from_mapping(
         {"profiles": {"first": {"retry_policy": first}, "second": {"retry_policy": second}}},
         policies={"Own": Custom, "Other": Other},
@@ -52,7 +52,7 @@ def test_one_policy_for_one_configuration(first: dict[str, object], second: dict
 
 
 def test_speculative_policies_are_shared_as_well() -> None:
-    """Each kind of policy has its own configuration; a difference in one does not split the other."""
+    """Each kind of policy is shared separately; a difference in one kind does not split the other."""
     profiles = ExecutionProfiles.from_toml(
         """
         profiles.a.speculative_execution_policy = { class = "constant", max_executions = 2, delay = 0.5 }
@@ -68,7 +68,7 @@ def test_speculative_policies_are_shared_as_well() -> None:
 
 
 def test_options_go_with_their_class() -> None:
-    """A profile that names another class does not inherit options that the class would not know (decision A11)."""
+    """A profile with another policy class does not inherit the options of the first class (decision A11)."""
     profiles = ExecutionProfiles.from_toml(
         """
         retry_policy = { class = "default", rethrow_cas_write_unknown = true }
@@ -86,8 +86,8 @@ def test_options_go_with_their_class() -> None:
     assert ConsistencyDowngradingRetryPolicy() == profiles.find("downgrading").retry_policy
 
 
-def test_a_policy_of_ones_own_is_made_once() -> None:
-    """However many profiles share it, its class is called once, with the options by name."""
+def test_a_custom_policy_is_created_once() -> None:
+    """Profiles with equal options share one custom policy, created with the options as keyword arguments."""
     made: list[dict[str, object]] = []
 
     def make(*, limit: int, patience: float = 1.0) -> Custom:
@@ -109,7 +109,7 @@ def test_a_policy_of_ones_own_is_made_once() -> None:
 
 
 def test_options_that_are_nested_too_deeply() -> None:
-    """Dotted keys nest as deeply as they like without troubling the parser."""
+    """Options that are nested too deeply are refused, although TOML can express them."""
     with pytest.raises(ArgumentError) as caught:
         ExecutionProfiles.from_toml(
             "retry_policy" + ".a" * 3000 + " = 1\nretry_policy.class = 'Own'", policies={"Own": Custom}
@@ -129,8 +129,8 @@ def test_options_that_are_nested_too_deeply() -> None:
         "speculative_execution_policy = { class = 'constant', max_executions = 2, delay = -1 }",
     ],
 )
-def test_all_is_checked_before_anything_is_made(mistake: str) -> None:
-    """A mistake in the last profile keeps the classes of the first ones from being called."""
+def test_validation_precedes_creation(mistake: str) -> None:
+    """A mistake in the last profile prevents the creation of all policies."""
     made: list[str] = []
 
     def counts() -> Custom:
@@ -148,7 +148,7 @@ def test_all_is_checked_before_anything_is_made(mistake: str) -> None:
 
 
 def positional(limit: int, /) -> Custom:
-    """Return a policy whose option cannot be given by name."""
+    """Return a policy whose option is positional only."""
     return Custom(limit=limit)
 
 
@@ -165,8 +165,8 @@ def positional(limit: int, /) -> Custom:
         ("class = 'Refuses'", "retry_policy", "retry_policy: these do not go together"),
     ],
 )
-def test_options_that_do_not_fit(tree: str, path: str, message: str) -> None:
-    """What a class says of its options in its signature, what it raises, and what it makes."""
+def test_options_that_the_class_refuses(tree: str, path: str, message: str) -> None:
+    """Options that a policy class does not accept are refused with their path and the reason."""
     with pytest.raises(ArgumentError) as caught:
         ExecutionProfiles.from_toml(
             f"[retry_policy]\n{tree}", policies={**OWN, "Positional": positional, "Refuses": refuses}
@@ -177,5 +177,5 @@ def test_options_that_do_not_fit(tree: str, path: str, message: str) -> None:
 
 
 def refuses(**options: object) -> Custom:
-    """Refuse an option in words of its own."""
+    """Raise an ArgumentError for an option."""
     raise ArgumentError("these do not go together", parameter="a")

@@ -1,4 +1,4 @@
-"""Execution profiles: looked up by name, read from a text, made by hand, and what a request has from one."""
+"""Execution profiles: lookup by name, documents, profiles created in code, and requests of a profile."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class = "CustomRetryPolicy"
 [profiles.slow]
 request_timeout = 30.0
 """
-"""The example of the driver's page."""
+"""Example of the driver's page."""
 
 
 def test_the_example_of_the_page() -> None:
-    """One profile has a policy of its own; the other shares the default one, and has a timeout of its own."""
+    """One profile has its own policy; the other shares the default policy and has its own timeout."""
     profiles = cassandra.ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
 
     assert ("default", "custom-retries", "slow") == profiles.names
@@ -41,11 +41,11 @@ advanced.retry-policy.class = "DefaultRetryPolicy"
 profiles.custom-retries.advanced.retry-policy.class = "com.example.CustomRetryPolicy"
 profiles.slow.request.timeout = "30 seconds"
 """
-"""The same example with the option names and the duration of the page, and a qualified class name."""
+"""Example of the page, with its option names, its duration and a qualified class name."""
 
 
 def test_the_example_with_the_names_of_the_page() -> None:
-    """The page's option names, its duration and a registered qualified class name have the effect of our names."""
+    """The option names, durations and qualified class names of the page work as triclinium's names do."""
     profiles = cassandra.ExecutionProfiles.from_toml(AS_PRINTED, policies={"com.example.CustomRetryPolicy": Custom})
 
     assert ("default", "custom-retries", "slow") == profiles.names
@@ -55,7 +55,7 @@ def test_the_example_with_the_names_of_the_page() -> None:
 
 
 def test_an_empty_document() -> None:
-    """The default profile is there, and is what the driver's is."""
+    """An empty document gives the default profile, with the driver's defaults."""
     expected = cassandra.ExecutionProfile(
         name="default",
         retry_policy=cassandra.DefaultRetryPolicy(),
@@ -74,7 +74,7 @@ def test_an_empty_document() -> None:
 
 @rows("name", ["none", "Default", "", None, 1, ["slow"]])
 def test_an_unknown_profile(name: Any) -> None:
-    """It is named, and so are those that there are."""
+    """A lookup of an unknown profile raises an error with its name and the known names."""
     profiles = cassandra.ExecutionProfiles.from_toml(PAGE, policies={"CustomRetryPolicy": Custom})
 
     with pytest.raises(ArgumentError) as caught:
@@ -93,8 +93,8 @@ def test_an_unknown_profile(name: Any) -> None:
         pytest.param("x = " + "[" * 20_000, id="a deep nesting"),
     ],
 )
-def test_what_is_no_toml(text: str) -> None:
-    """Whatever the parser raises, one error comes out, with the parser's as the cause."""
+def test_invalid_toml(text: str) -> None:
+    """Any error of the TOML parser becomes one ArgumentError, with the parser's error as its cause."""
     with pytest.raises(ArgumentError, match="^text is not TOML: ") as caught:
         cassandra.ExecutionProfiles.from_toml(text)
 
@@ -102,14 +102,14 @@ def test_what_is_no_toml(text: str) -> None:
     assert caught.value.__cause__ is not None
 
 
-def test_what_is_no_text() -> None:
-    """Bytes are decoded by whoever read them."""
+def test_bytes_are_refused() -> None:
+    """``from_toml`` refuses bytes, and the error suggests to decode them first."""
     with pytest.raises(ArgumentError, match=r"^text=b'' must be a string; decode it first$"):
         cassandra.ExecutionProfiles.from_toml(b"")  # type: ignore[arg-type]
 
 
 async def made_later() -> Custom:
-    """A policy that has to be waited for."""
+    """Return a policy, asynchronously."""
     return Custom()
 
 
@@ -124,8 +124,8 @@ async def made_later() -> Custom:
         ({"Own": made_later}, "policies: 'Own' is an `async def`; a policy is made at once"),
     ],
 )
-def test_wrong_policies_of_ones_own(policies: Any, message: str) -> None:
-    """A name that is taken, a policy that is made already, and no mapping at all."""
+def test_invalid_custom_policies(policies: Any, message: str) -> None:
+    """A reserved name, a policy instance, an async factory, and anything but a mapping are refused."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.ExecutionProfiles.from_toml("", policies=policies)
 
@@ -147,8 +147,8 @@ def test_wrong_policies_of_ones_own(policies: Any, message: str) -> None:
         ({"serial_consistency": cassandra.ConsistencyLevel.ONE}, "must be one of SERIAL, LOCAL_SERIAL"),
     ],
 )
-def test_a_wrong_profile(arguments: Any, message: str) -> None:
-    """The same is asked of a profile that is made by hand."""
+def test_an_invalid_profile(arguments: Any, message: str) -> None:
+    """A profile created in code is validated as one of a document is."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.ExecutionProfile(**arguments)
 
@@ -156,8 +156,8 @@ def test_a_wrong_profile(arguments: Any, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_profiles_by_hand() -> None:
-    """Profiles can be gathered; the default one is added where it is missing."""
+def test_profiles_created_in_code() -> None:
+    """Profiles can be combined; the default profile is added if it is missing."""
     slow = cassandra.ExecutionProfile(name="slow", request_timeout=30.0)
 
     assert ("default", "slow") == cassandra.ExecutionProfiles(slow).names
@@ -169,8 +169,8 @@ def test_profiles_by_hand() -> None:
     assert "<ExecutionProfiles default, slow>" == repr(cassandra.ExecutionProfiles(slow))
 
 
-def test_wrong_profiles_by_hand() -> None:
-    """Two of one name, and what is not a profile."""
+def test_invalid_collections_of_profiles() -> None:
+    """Two profiles of one name, and an object that is not a profile, are refused."""
     with pytest.raises(ArgumentError, match="^profiles: two are called 'slow'; give one another name$"):
         cassandra.ExecutionProfiles(cassandra.ExecutionProfile(name="slow"), cassandra.ExecutionProfile(name="slow"))
     with pytest.raises(ArgumentError, match="^profiles: 'slow' is not an ExecutionProfile$"):
@@ -178,7 +178,7 @@ def test_wrong_profiles_by_hand() -> None:
 
 
 def test_derived() -> None:
-    """A derived profile keeps the name and the policies, so a policy cannot be changed behind the name's back."""
+    """A derived profile keeps the name and the policies, and changes other options."""
     base = cassandra.ExecutionProfile(
         name="slow", retry_policy=Custom(), request_timeout=30.0, default_idempotence=True
     )
@@ -201,7 +201,7 @@ def test_derived() -> None:
 
 
 def test_requests() -> None:
-    """A statement's own words come first, the profile's second; a PREPARE has no level."""
+    """A request takes the statement's options first, then the profile's; a PREPARE has no consistency level."""
     policy, speculation = Custom(), cassandra.ConstantSpeculativeExecutionPolicy(max_executions=2, delay=0.1)
     profile = cassandra.ExecutionProfile(
         retry_policy=policy,

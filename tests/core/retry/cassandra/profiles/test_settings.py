@@ -1,4 +1,4 @@
-"""A document of profiles: what each inherits, and what is said of one that is wrong."""
+"""Documents of profiles: inheritance, and errors of an invalid document."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CHANGES: list[tuple[str, Any, Any]] = [
 
 @rows(("option", "value", "expected"), CHANGES)
 def test_each_option_is_inherited_alone(option: str, value: object, expected: object) -> None:
-    """A profile that says one thing of its own has all others from the default one."""
+    """A profile that sets one option inherits all others from the default profile."""
     document: Any = {**FULL, "profiles": {"other": {option: value}, "same": {}}}
     profiles = cassandra.ExecutionProfiles.from_mapping(document)
 
@@ -60,7 +60,7 @@ def test_each_option_is_inherited_alone(option: str, value: object, expected: ob
 
 
 def test_every_option_is_tried() -> None:
-    """None is left out of the changes above."""
+    """The rows above change every option."""
     assert set(OPTIONS) == {option for option, _, _ in CHANGES}
 
 
@@ -91,7 +91,7 @@ DRIVER: list[tuple[str, str, object]] = [
 @rows("where", ["", "datastax-java-driver."])
 @rows(("text", "option", "expected"), DRIVER)
 def test_an_option_of_the_driver(where: str, text: str, option: str, expected: object) -> None:
-    """An option by the driver's name sets the option of the default profile, or of another profile."""
+    """The driver's option names set options of the default profile, and of any other profile."""
     default = cassandra.ExecutionProfiles.from_toml(where + text).default
     other = cassandra.ExecutionProfiles.from_toml(f'{where}profiles."eu.west".{text}').find("eu.west")
 
@@ -100,12 +100,12 @@ def test_an_option_of_the_driver(where: str, text: str, option: str, expected: o
 
 
 def test_every_option_has_a_name_of_the_driver() -> None:
-    """The driver's names lead to all options of a profile, and the rows above cover them."""
+    """Every option has a name of the driver, and the rows above cover all of them."""
     assert set(OPTIONS) == set(DRIVER_NAMES.values()) == {option for _, option, _ in DRIVER}
 
 
 def test_dotted_keys_and_tables_are_merged() -> None:
-    """A dotted key adds to the table that another key has."""
+    """A dotted key adds to the table that another key defines."""
     document: Any = {
         "datastax-java-driver.advanced.retry-policy.class": "Own",
         "retry_policy": {"limit": 1},
@@ -220,8 +220,8 @@ WRONG: list[tuple[str, str, str]] = [
 
 @rows("where", ["", 'profiles."a.b c".'])
 @rows(("text", "path", "message"), WRONG)
-def test_a_wrong_document(where: str, text: str, path: str, message: str) -> None:
-    """The place in the document is named, and the value, and what to say instead; in any profile alike."""
+def test_an_invalid_document(where: str, text: str, path: str, message: str) -> None:
+    """The error has the path in the document, the value, and the valid values, in any profile."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.ExecutionProfiles.from_toml(where + text, policies=OWN)
 
@@ -269,8 +269,8 @@ def test_a_wrong_document(where: str, text: str, path: str, message: str) -> Non
         (None, "document", "document=None must be a mapping of options, and of profiles"),
     ],
 )
-def test_a_wrong_mapping(document: Any, path: str, message: str) -> None:
-    """What TOML cannot say, a mapping can; it is refused as clearly."""
+def test_an_invalid_mapping(document: Any, path: str, message: str) -> None:
+    """Mappings that TOML cannot express are refused with the same detail."""
     with pytest.raises(ArgumentError) as caught:
         cassandra.ExecutionProfiles.from_mapping(document, policies=OWN)
 
@@ -320,7 +320,7 @@ names = st.sampled_from(["a", "b", "slow"])
 
 @given(top=good_tables, tables=st.dictionaries(names, good_tables))
 def test_good_documents(top: Any, tables: Any) -> None:
-    """Liveness: whatever a profile says, it has; what it leaves out, it has from the default one; equals share."""
+    """Each profile has its own options and inherits the others; equal policies are shared (liveness)."""
     document: Any = {**top, "profiles": tables}
     profiles = cassandra.ExecutionProfiles.from_mapping(document, policies={"Own": Custom})
 
@@ -342,7 +342,7 @@ def test_good_documents(top: Any, tables: Any) -> None:
 
 @given(document=anything | st.fixed_dictionaries({}, optional={**dict.fromkeys(KEYS, anything), "profiles": anything}))
 def test_any_document(document: Any) -> None:
-    """Safety: a document is read, or refused with one exception that says where; nothing else comes out."""
+    """Any document is read, or refused with an ArgumentError that has the path (safety)."""
     try:
         profiles = cassandra.ExecutionProfiles.from_mapping(document, policies={"Own": Custom})
     except ArgumentError as error:
@@ -378,7 +378,7 @@ words = st.sampled_from(
 
 @given(text=st.lists(words, max_size=12).map("".join) | st.text(max_size=30))
 def test_any_text(text: str) -> None:
-    """Safety: the same holds for a text, whether it is TOML or not."""
+    """Any text is read, or refused with an ArgumentError, whether it is TOML or not (safety)."""
     try:
         profiles = cassandra.ExecutionProfiles.from_toml(text)
     except ArgumentError as error:

@@ -1,4 +1,4 @@
-"""Requests for tests, and errors to meet."""
+"""Requests and errors for tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def request(
     timeout: float = 2.0,
     speculation: cassandra.SpeculativeExecutionPolicy = NOTHING,
 ) -> cassandra.CassandraRequest:
-    """Return a request, idempotent unless told otherwise."""
+    """Return a request, idempotent by default."""
     return cassandra.CassandraRequest(
         policy=policy,
         idempotent=idempotent,
@@ -42,14 +42,14 @@ def request(
 
 
 def prepare(policy: cassandra.RetryPolicy = DEFAULT) -> cassandra.CassandraRequest:
-    """Return a PREPARE, which nobody calls idempotent."""
+    """Return a PREPARE that is not marked idempotent."""
     return request(policy, idempotent=False, kind=cassandra.RequestKind.PREPARE)
 
 
 def submitted(
     asked: cassandra.CassandraRequest, plan: Sequence[Hashable] = ("n1", "n2", "n3")
 ) -> cassandra.RequestMachine:
-    """Return a request that was submitted at START; its first attempt has number 0 and goes to the first node."""
+    """Return the machine of a request submitted at START; attempt 0 goes to the first node."""
     machine = cassandra.RequestMachine(asked, plan)
     machine.handle(cassandra.RequestStarted(), START)
     return machine
@@ -58,7 +58,7 @@ def submitted(
 def hear(
     machine: cassandra.RequestMachine, *events: cassandra.CassandraEvent, at: float = START
 ) -> list[cassandra.CassandraAction]:
-    """Return what is ordered after the last of some events."""
+    """Pass the events to the machine. Return the actions after the last one."""
     actions: Sequence[cassandra.CassandraAction] = ()
     for event in events:
         actions = machine.handle(event, at)
@@ -66,11 +66,11 @@ def hear(
 
 
 def sends(actions: Sequence[cassandra.CassandraAction]) -> list[cassandra.Send]:
-    """Return what is to be sent."""
+    """Return the Send actions."""
     return [action for action in actions if isinstance(action, cassandra.Send)]
 
 
 def error_of(actions: Sequence[cassandra.CassandraAction]) -> cassandra.CassandraError:
-    """Return what the request failed with."""
+    """Return the error of the failed request."""
     assert isinstance(actions[-1], cassandra.Fail), actions
     return actions[-1].error

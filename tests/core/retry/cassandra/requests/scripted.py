@@ -1,4 +1,4 @@
-"""A driver without a network: it carries out a request machine's orders against nodes that answer by a script."""
+"""A driver without a network, which executes the actions of a request machine on scripted nodes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra import AttemptAborted
 
 ROWS = "rows"
-"""What a node answers that has an answer."""
+"""The node sends a result."""
 MISSING = "missing"
-"""There is no connection to the node."""
+"""The node has no connection."""
 UNSENT = "unsent"
-"""The connection closes before a byte is handed over."""
+"""The connection closes before a byte is written."""
 SILENCE = "silence"
-"""The node does not answer."""
+"""The node sends no response."""
 
 Answer = str | cassandra.CassandraError
 Script = Sequence[Answer] | Callable[[cassandra.Send | cassandra.Reprepare], Answer]
@@ -23,13 +23,13 @@ Script = Sequence[Answer] | Callable[[cassandra.Send | cassandra.Reprepare], Ans
 
 @dataclass(slots=True)
 class ScriptedCluster:
-    """Nodes by name; each answers what stands in its list, and rows from then on, or what its function says."""
+    """Nodes by name; each sends the responses of its list, then rows, or calls its function."""
 
     nodes: Mapping[Hashable, Script]
     sent: list[cassandra.Send | cassandra.Reprepare] = field(default_factory=list)
 
     def answer(self, order: cassandra.Send | cassandra.Reprepare) -> list[cassandra.CassandraEvent]:
-        """Return what a driver hears of an attempt."""
+        """Return the driver's events for an attempt."""
         script = self.nodes.get(order.node, ())
         earlier = sum(other.node == order.node for other in self.sent)
         self.sent.append(order)
@@ -58,7 +58,7 @@ class ScriptedCluster:
                 return [written, cassandra.ResultReceived(attempt, answer)]
 
     def counts(self, *nodes: Hashable, consistency: cassandra.ConsistencyLevel | None = None) -> tuple[int, ...]:
-        """Return how many requests each of the nodes got, at one level or at all."""
+        """Return how many requests each node received, at one level or in total."""
         return tuple(
             sum(
                 order.node == node and (consistency is None or order.consistency is consistency)
@@ -71,7 +71,7 @@ class ScriptedCluster:
 
 @dataclass(slots=True)
 class Run:
-    """How a request ended."""
+    """Result of a request."""
 
     machine: cassandra.RequestMachine
     cluster: ScriptedCluster
@@ -79,7 +79,7 @@ class Run:
 
     @property
     def end(self) -> cassandra.CassandraAction | None:
-        """What the caller got; None where it still waits."""
+        """Final action of the request; None if it is still running."""
         ends = [
             action
             for action in self.actions
@@ -90,25 +90,25 @@ class Run:
 
     @property
     def result(self) -> object:
-        """The result; None for no rows."""
+        """Result; None without rows."""
         end = self.end
         assert isinstance(end, cassandra.Complete | cassandra.CompleteEmpty), end
         return end.result if isinstance(end, cassandra.Complete) else None
 
     @property
     def ending(self) -> object:
-        """The result, None for no rows, or the class of what was raised."""
+        """Result, None without rows, or the class of the error."""
         return type(self.error) if isinstance(self.end, cassandra.Fail) else self.result
 
     @property
     def error(self) -> cassandra.CassandraError:
-        """What was raised."""
+        """Error of the request."""
         assert isinstance(self.end, cassandra.Fail), self.end
         return self.end.error
 
     @property
     def info(self) -> cassandra.ExecutionInfo:
-        """How it went."""
+        """Execution info of the request."""
         end = self.end
         assert end is not None
         if isinstance(end, cassandra.Fail):
@@ -120,7 +120,7 @@ class Run:
 def play(
     request: cassandra.CassandraRequest, nodes: Mapping[Hashable, Script], *, plan: Iterable[Hashable] | None = None
 ) -> Run:
-    """Play a request to its end, or to where all wait for a node that is silent; no time passes."""
+    """Run a request until it ends or all its attempts wait for a silent node; no time passes."""
     machine, cluster = cassandra.RequestMachine(request, list(nodes) if plan is None else plan), ScriptedCluster(nodes)
     run = Run(machine, cluster, [])
     events: list[cassandra.CassandraEvent] = [cassandra.RequestStarted()]

@@ -1,4 +1,4 @@
-"""What is fixed about a request, and which arguments make no sense."""
+"""Settings of a request, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.shown import shown
 
 
 def test_defaults() -> None:
-    """A statement that may not be repeated, two seconds, one execution."""
+    """A default request is a statement that is not idempotent, with a timeout of two seconds and one execution."""
     request = cassandra.CassandraRequest(policy=cassandra.DefaultRetryPolicy())
 
     assert (False, cassandra.RequestKind.STATEMENT, None, 2.0) == (
@@ -34,10 +34,10 @@ def test_defaults() -> None:
         (cassandra.RequestKind.PREPARE, True, True, False),
     ],
 )
-def test_what_is_permitted(
+def test_a_prepare_may_be_repeated(
     kind: cassandra.RequestKind, idempotent: bool, may_repeat: bool, may_speculate: bool
 ) -> None:
-    """A PREPARE may be repeated, and is never sent speculatively."""
+    """A PREPARE may be repeated but not sent speculatively; a statement needs idempotency for both."""
     request = cassandra.CassandraRequest(policy=cassandra.DefaultRetryPolicy(), kind=kind, idempotent=idempotent)
 
     assert (may_repeat, may_speculate) == (request.may_repeat, request.may_speculate)
@@ -57,8 +57,8 @@ def test_what_is_permitted(
         ("speculation", 0.5),
     ],
 )
-def test_bad_arguments(parameter: str, value: Any) -> None:
-    """Each is named with its value."""
+def test_invalid_arguments(parameter: str, value: Any) -> None:
+    """An invalid argument raises an error that names it and its value."""
     arguments: dict[str, Any] = {"policy": cassandra.DefaultRetryPolicy(), parameter: value}
     with pytest.raises(ArgumentError, match=f"{parameter}=") as caught:
         cassandra.CassandraRequest(**arguments)
@@ -69,7 +69,7 @@ def test_bad_arguments(parameter: str, value: Any) -> None:
 
 @pytest.mark.parametrize("parameter", ["consistency", "serial_consistency"])
 def test_a_prepare_has_no_level(parameter: str) -> None:
-    """One that is given would go nowhere."""
+    """A PREPARE with a consistency level is refused."""
     level: dict[str, Any] = {parameter: cassandra.ConsistencyLevel.SERIAL}
     with pytest.raises(ArgumentError, match=f"{parameter}=SERIAL does not go with a PREPARE") as caught:
         cassandra.CassandraRequest(policy=cassandra.DefaultRetryPolicy(), kind=cassandra.RequestKind.PREPARE, **level)
@@ -78,8 +78,8 @@ def test_a_prepare_has_no_level(parameter: str) -> None:
 
 
 @rows("level", list(cassandra.ConsistencyLevel))
-def test_the_level_of_a_condition(level: cassandra.ConsistencyLevel) -> None:
-    """It is one of the two serial ones; no other goes into a frame there."""
+def test_the_serial_consistency_must_be_serial(level: cassandra.ConsistencyLevel) -> None:
+    """Only the two serial levels are accepted as serial consistency."""
     policy = cassandra.DefaultRetryPolicy()
     try:
         request = cassandra.CassandraRequest(policy=policy, serial_consistency=level)

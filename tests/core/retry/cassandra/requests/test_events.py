@@ -1,4 +1,4 @@
-"""What an event says about an attempt, and what it cannot say."""
+"""Events of attempts: their properties and their validation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from triclinium_core.retry import cassandra
 
 
 @rows(("handed_over", "is_unsent"), [(0, True), (1, False), (10_000, False), (None, False)])
-def test_unsent_is_no_byte(handed_over: int | None, is_unsent: bool) -> None:
-    """Only a zero that was told is one: what is not known counts as sent."""
+def test_zero_bytes_mean_unsent(handed_over: int | None, is_unsent: bool) -> None:
+    """An attempt is unsent only if zero bytes were handed over; an unknown number counts as sent."""
     assert is_unsent is cassandra.AttemptAborted(0, cassandra.ClosedConnection(), handed_over).is_unsent
 
 
 @rows("handed_over", [-1, 1.5, True, "0"])
 def test_handed_over_is_a_count(handed_over: Any) -> None:
-    """Anything else is refused."""
+    """``handed_over`` must be a non-negative integer or None."""
     with pytest.raises(ArgumentError, match="handed_over=") as caught:
         cassandra.AttemptAborted(0, cassandra.ClosedConnection(), handed_over)
 
@@ -27,16 +27,16 @@ def test_handed_over_is_a_count(handed_over: Any) -> None:
 
 
 @rows("error", [cassandra.RequestAborted(), cassandra.FrameTooLong(), cassandra.RequestThrottled()])
-def test_what_aborts(error: Any) -> None:
-    """Why there is no answer."""
+def test_errors_that_abort(error: Any) -> None:
+    """An attempt can be aborted with any error that is not a response."""
     assert error is cassandra.AttemptAborted(0, error).error
 
 
 @rows(
     "error", [cassandra.ServerError(), cassandra.NodeUnavailable(), OSError("reset"), None, cassandra.ClosedConnection]
 )
-def test_what_does_not_abort(error: Any) -> None:
-    """An answer, or an exception that the driver caught as it came, is refused with what to do instead."""
+def test_other_errors_do_not_abort(error: Any) -> None:
+    """A response, or an exception of another library, is refused with a hint to use ``__cause__``."""
     with pytest.raises(ArgumentError, match="put what you caught into its __cause__") as caught:
         cassandra.AttemptAborted(0, error)
 
@@ -44,8 +44,8 @@ def test_what_does_not_abort(error: Any) -> None:
 
 
 @rows("error", [cassandra.ClosedConnection(), OSError("reset"), None, 0x1001])
-def test_what_is_no_answer(error: Any) -> None:
-    """Only a CoordinatorError is the answer of a node."""
+def test_only_coordinator_errors_are_responses(error: Any) -> None:
+    """ErrorReceived refuses anything but a CoordinatorError."""
     with pytest.raises(ArgumentError, match="must be a CoordinatorError") as caught:
         cassandra.ErrorReceived(0, error)
 

@@ -1,4 +1,4 @@
-"""Which way an error goes, held against a second copy of the driver's rules."""
+"""Routes of errors, compared with a second copy of the driver's rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.rows import rows
 from triclinium_core.retry.cassandra import Route, errors, routes_of
 
-# The driver's request handlers, by what they do with an error of a statement.
+# Error codes of a statement, by the reaction of the driver's request handlers.
 RAISED = {0x2000, 0x2100, 0x2200, 0x2300, 0x2400, 0x1400, 0x000A}
 ASKED_FOR_ANY_STATEMENT = {0x1200, 0x1000}
 ASKED_IF_IDEMPOTENT = {0x1100, 0x0000, 0x1001, 0x1003, 0x1300, 0x1500, 0x1600, 0x1700}
@@ -19,25 +19,25 @@ OF_STATEMENT = {
     0x1002: Route.NEXT,
     0x0100: Route.RAISE_AS_PROTOCOL_ERROR,
 }
-# Of a PREPARE: what cannot be, what is raised, bootstrapping; the policy is asked about the rest.
+# Error codes of a PREPARE: those that are unexpected, and those about which the policy decides.
 IMPOSSIBLE_FOR_PREPARE = {0x2500, 0x2400, 0x1200, 0x1300, 0x1100, 0x1500, 0x1000, 0x1003}
 RECOVERABLE_PREPARE = {0x0000, 0x1001, 0x1600, 0x1700}
 
 
 def plain(kind: type[errors.CoordinatorError]) -> errors.CoordinatorError:
-    """Return an error of a class, whatever its arguments."""
+    """Return an error of a class without calling its ``__init__``."""
     return kind.__new__(kind)
 
 
 @rows("code", sorted(errors.CODES))
-def test_of_a_statement(code: int) -> None:
-    """Every code goes the way that the driver sends it."""
+def test_routes_of_a_statement(code: int) -> None:
+    """Every error code of a statement takes the driver's route."""
     assert OF_STATEMENT[code] is routes_of(plain(errors.CODES[code])).of_statement
 
 
 @rows("code", sorted(errors.CODES))
-def test_of_a_prepare(code: int) -> None:
-    """The same for a PREPARE that the caller asked for."""
+def test_routes_of_a_prepare(code: int) -> None:
+    """Every error code of a PREPARE by the caller takes the driver's route."""
     expected = (
         Route.RAISE_AS_UNEXPECTED
         if code in IMPOSSIBLE_FOR_PREPARE
@@ -50,16 +50,16 @@ def test_of_a_prepare(code: int) -> None:
 
 
 @rows("code", sorted(errors.CODES))
-def test_of_a_repreparation(code: int) -> None:
-    """What is wrong with the statement is raised; anything else is the node's, and the next one is tried."""
+def test_routes_of_a_repreparation(code: int) -> None:
+    """An error of the statement itself is raised; after any other error the next node is tried."""
     final = {Route.RAISE, Route.RAISE_AS_PROTOCOL_ERROR}
     expected = OF_STATEMENT[code] if OF_STATEMENT[code] in final else Route.NEXT
 
     assert expected is routes_of(plain(errors.CODES[code])).of_repreparation
 
 
-def test_without_an_answer() -> None:
-    """An aborted request is the policy's where it is idempotent; what is too long or throttled is nobody's."""
+def test_routes_without_a_response() -> None:
+    """The policy decides about an aborted request if it is idempotent; a throttled one is raised."""
     aborted = routes_of(errors.HeartbeatFailure())
 
     assert (Route.ASK_IF_IDEMPOTENT, Route.ASK, Route.NEXT) == tuple(aborted)
@@ -67,8 +67,8 @@ def test_without_an_answer() -> None:
     assert (Route.RAISE, Route.RAISE, Route.RAISE) == tuple(routes_of(errors.RequestThrottled()))
 
 
-def test_a_class_of_ones_own() -> None:
-    """An embedder's subclass goes the way of its base; an error whose code is not known is one of the protocol."""
+def test_routes_of_a_subclass() -> None:
+    """A subclass takes the route of its base; an unknown error code is raised as a protocol error."""
 
     class Overwhelmed(errors.Overloaded):
         pass
@@ -80,7 +80,7 @@ def test_a_class_of_ones_own() -> None:
     assert {Route.RAISE_AS_PROTOCOL_ERROR} == set(routes_of(Newer()))
 
 
-def test_what_no_attempt_meets() -> None:
-    """The machine's own errors have no way: they are made where the ways end."""
+def test_errors_of_the_machine_have_no_route() -> None:
+    """Errors that the machine itself raises have no route."""
     with pytest.raises(KeyError):
         routes_of(errors.AllNodesFailed(()))

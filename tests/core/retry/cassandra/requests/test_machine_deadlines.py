@@ -1,4 +1,4 @@
-"""One timeout covers all attempts of an execution, and its error says whether a write may have been applied."""
+"""The timeout of an execution covers all its attempts, and its error states whether a write may have been applied."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra import ConsistencyLevel as Level, errors
 
 
-def test_one_timeout_for_the_whole_call() -> None:
-    """It counts from the submission, whatever was tried in between."""
+def test_one_timeout_covers_all_attempts() -> None:
+    """The timeout starts at the submission and covers all attempts."""
     downgrading = Always(cassandra.RetryVerdict(cassandra.RetryDecision.RETRY_NEXT, Level.ONE))
     machine = request_cases.submitted(request_cases.request(downgrading, consistency=Level.QUORUM, timeout=2.0))
     request_cases.hear(
@@ -95,7 +95,7 @@ def test_one_timeout_for_the_whole_call() -> None:
     ],
 )
 def test_ambiguity(events: Sequence[cassandra.CassandraEvent], expected: bool) -> None:
-    """A statement is ambiguous from its order on until nothing of it was sent, or an answer shows that nothing was done."""
+    """A statement is ambiguous from its Send until it proves unsent or a response shows that it was not applied."""
     asked = request_cases.request(Always(cassandra.RETHROW), idempotent=False)
     machine, idempotent, preparing = (
         request_cases.submitted(asked),
@@ -109,8 +109,8 @@ def test_ambiguity(events: Sequence[cassandra.CassandraEvent], expected: bool) -
     assert (expected, False, False) == (machine.is_ambiguous, idempotent.is_ambiguous, preparing.is_ambiguous)
 
 
-def test_nothing_is_ambiguous_before_the_first_order() -> None:
-    """A statement that is not submitted, or that finds no node, was not applied."""
+def test_no_ambiguity_before_the_first_send() -> None:
+    """A statement that is not submitted, or that finds no node, is not ambiguous."""
     machine = cassandra.RequestMachine(request_cases.request(idempotent=False), [])
     before = machine.is_ambiguous
     request_cases.hear(machine, cassandra.RequestStarted())
@@ -125,8 +125,8 @@ def test_nothing_is_ambiguous_before_the_first_order() -> None:
         ([cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.UNPREPARED)], "certainly not applied"),
     ],
 )
-def test_a_timeout_says_whether_it_is_ambiguous(events: Sequence[cassandra.CassandraEvent], words: str) -> None:
-    """The error of the client's own timeout says whether the statement may have been applied."""
+def test_the_timeout_error_states_the_ambiguity(events: Sequence[cassandra.CassandraEvent], words: str) -> None:
+    """The timeout error states whether the statement may have been applied."""
     machine = request_cases.submitted(request_cases.request(idempotent=False))
     request_cases.hear(machine, *events)
     error = request_cases.error_of(request_cases.hear(machine, cassandra.TimerFired(), at=request_cases.START + 2.0))
@@ -135,7 +135,7 @@ def test_a_timeout_says_whether_it_is_ambiguous(events: Sequence[cassandra.Cassa
     assert words in str(error)
 
 
-def test_nothing_is_sent_when_time_is_up() -> None:
+def test_no_retry_after_the_deadline() -> None:
     """A retry decided after the deadline is not sent, even if the timeout event has not arrived yet."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_NEXT)))
     request_cases.hear(machine, cassandra.RequestWritten(0))
@@ -147,8 +147,8 @@ def test_nothing_is_sent_when_time_is_up() -> None:
     assert not [action for action in actions if isinstance(action, cassandra.Send)]
 
 
-def test_a_result_that_has_come_counts() -> None:
-    """A result in hand is not thrown away because the clock was quicker."""
+def test_a_late_result_completes_the_request() -> None:
+    """A result that arrives after the deadline, but before the timer event, completes the request."""
     machine = request_cases.submitted(request_cases.request())
 
     assert isinstance(

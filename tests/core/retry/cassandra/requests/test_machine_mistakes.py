@@ -18,8 +18,8 @@ from triclinium_core.retry.invalid_event import InvalidEvent
 
 @rows("attempt", [1, 7, -1, None, "0", 0.5])
 @rows("settled", [True, False])
-def test_an_attempt_that_was_never_ordered(attempt: Any, settled: bool) -> None:
-    """Is a mistake of the driver, also when all is over."""
+def test_an_unknown_attempt_is_refused(attempt: Any, settled: bool) -> None:
+    """An event for an unknown attempt raises InvalidEvent, even after the request has ended."""
     machine = request_cases.submitted(request_cases.request())
     if settled:
         request_cases.hear(machine, cassandra.ResultReceived(0))
@@ -37,8 +37,8 @@ def test_an_attempt_that_was_never_ordered(attempt: Any, settled: bool) -> None:
         cassandra.CompleteEmpty(cassandra.ExecutionInfo(None, (), 0, 0, Level.ONE, 0)),
     ],
 )
-def test_what_is_no_event(event: Any) -> None:
-    """Nothing else is heard, an order of the machine's own neither, and nothing was changed."""
+def test_an_invalid_event_is_refused(event: Any) -> None:
+    """Anything but an event, for instance an action, raises InvalidEvent and changes nothing."""
     machine = request_cases.submitted(request_cases.request())
     with pytest.raises(InvalidEvent):
         request_cases.hear(machine, event)
@@ -47,8 +47,8 @@ def test_what_is_no_event(event: Any) -> None:
 
 
 @rows("now", [request_cases.START - 1, math.nan, math.inf, -math.inf, None, "now", True])
-def test_a_clock_that_makes_no_sense(now: Any) -> None:
-    """An instant is a number, and none lies before the last; nothing was changed."""
+def test_an_invalid_time_is_refused(now: Any) -> None:
+    """A time that is not a finite number, or goes back, raises an error and changes nothing."""
     machine = request_cases.submitted(request_cases.request())
     with pytest.raises(ArgumentError, match=f"now={now!r} must be") as caught:
         machine.handle(cassandra.ResultReceived(0), now)
@@ -58,7 +58,7 @@ def test_a_clock_that_makes_no_sense(now: Any) -> None:
 
 
 def test_a_mistake_does_not_move_the_clock() -> None:
-    """An event that was refused has not happened, so its instant has not come."""
+    """A refused event does not advance the time."""
     machine = request_cases.submitted(request_cases.request())
     request_cases.hear(machine, cassandra.RequestWritten(0))
     with pytest.raises(InvalidEvent):
@@ -70,7 +70,7 @@ def test_a_mistake_does_not_move_the_clock() -> None:
 
 
 def test_a_plan_that_fails() -> None:
-    """A generator that raises on the way fails the request, with what it raised as the cause."""
+    """A query plan that raises later fails the request, with its exception as the cause."""
 
     def plan() -> Iterator[str]:
         yield "n1"
@@ -87,8 +87,8 @@ def test_a_plan_that_fails() -> None:
     assert isinstance(error.__cause__, ZeroDivisionError)
 
 
-def test_a_plan_that_fails_at_once() -> None:
-    """Then the submission fails."""
+def test_a_plan_that_fails_first() -> None:
+    """A query plan that raises for the first node fails the request at the submission."""
     nodes: Any = iter([["n1"]])
     machine = cassandra.RequestMachine(request_cases.request(), nodes)
 

@@ -1,4 +1,4 @@
-"""A node that has forgotten a prepared statement gets it again, and then the request, without counting a retry."""
+"""A node that has forgotten a prepared statement gets a PREPARE and then the request again; no retry is counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ idempotent_or_not = rows("idempotent", [True, False])
 
 
 def preparing(*, idempotent: bool = False) -> cassandra.RequestMachine:
-    """Return a request whose statement is being prepared again on n1, as attempt 1."""
+    """Return a request whose statement is prepared again on n1, as attempt 1."""
     machine = request_cases.submitted(
         request_cases.request(request_cases.NEVER_ASKED, idempotent=idempotent, consistency=Level.ONE)
     )
@@ -29,8 +29,8 @@ def preparing(*, idempotent: bool = False) -> cassandra.RequestMachine:
     return machine
 
 
-def test_another_id() -> None:
-    """The application holds an id that names nothing any more."""
+def test_a_new_statement_id_fails_the_request() -> None:
+    """If the node returns another statement id, the request fails and the application has to prepare again."""
     error = request_cases.error_of(request_cases.hear(preparing(), cassandra.StatementPrepared(1, b"other")))
 
     assert isinstance(error, errors.RepreparationFailed)
@@ -41,8 +41,8 @@ def test_another_id() -> None:
     assert ("n1", 0) == (error.execution_info.coordinator, error.execution_info.successful_execution_index)
 
 
-def test_a_text_that_nobody_knows() -> None:
-    """Without it there is nothing to prepare."""
+def test_an_unknown_statement_fails_the_request() -> None:
+    """If the driver lacks the statement's text, the request fails and the application has to prepare again."""
     error = request_cases.error_of(request_cases.hear(preparing(), cassandra.StatementForgotten(1)))
 
     assert isinstance(error, errors.RepreparationFailed)
@@ -53,8 +53,8 @@ def test_a_text_that_nobody_knows() -> None:
     "error",
     [errors.InvalidQuery("no"), errors.AlreadyExists("no"), errors.FunctionFailure("no"), errors.ProtocolError("no")],
 )
-def test_the_statement_is_wrong(error: errors.CoordinatorError) -> None:
-    """No other node would take it either."""
+def test_an_error_of_the_statement_is_raised(error: errors.CoordinatorError) -> None:
+    """An error of the statement itself during the PREPARE is raised without trying another node."""
     assert error is request_cases.error_of(request_cases.hear(preparing(), cassandra.ErrorReceived(1, error)))
 
 
@@ -71,8 +71,8 @@ def test_the_statement_is_wrong(error: errors.CoordinatorError) -> None:
         cassandra.ConnectionMissed(1),
     ],
 )
-def test_anything_else(event: cassandra.AttemptEvent, idempotent: bool) -> None:
-    """Is the node's: recorded against it, and the next one gets the request, for this one did not execute it."""
+def test_other_errors_try_the_next_node(event: cassandra.AttemptEvent, idempotent: bool) -> None:
+    """Any other error of the PREPARE is recorded for its node, and the next node gets the request."""
     machine = preparing(idempotent=idempotent)
     actions = request_cases.hear(machine, event)
     (complete,) = (action for action in play_on(machine, actions) if isinstance(action, cassandra.Complete))
@@ -84,13 +84,13 @@ def test_anything_else(event: cassandra.AttemptEvent, idempotent: bool) -> None:
 def play_on(
     machine: cassandra.RequestMachine, actions: Sequence[cassandra.CassandraAction]
 ) -> list[cassandra.CassandraAction]:
-    """Let nodes that answer with rows have what is ordered."""
+    """Pass the Send action to a cluster that returns rows. Return the machine's actions."""
     (order,) = (action for action in actions if isinstance(action, cassandra.Send))
     return [action for event in ScriptedCluster({}).answer(order) for action in machine.handle(event, 200.0)]
 
 
-def test_the_connection_is_gone_before_the_request_is_sent_again() -> None:
-    """If the connection is gone before the resend, the next node gets the request, as for a retry on the same node."""
+def test_connection_lost_between_prepare_and_resend() -> None:
+    """If the connection closes before the resend, the next node gets the request."""
     machine = preparing()
 
     assert [cassandra.Send(3, 0, "n2", Level.ONE)] == request_cases.hear(
@@ -98,8 +98,8 @@ def test_the_connection_is_gone_before_the_request_is_sent_again() -> None:
     )
 
 
-def test_the_connection_is_gone_before_a_retried_request_is_prepared_again() -> None:
-    """That is the node's: what comes back to it is the request, and a PREPARE is new to it."""
+def test_connection_lost_before_prepare_of_a_retry() -> None:
+    """If the connection of a retry closes before the PREPARE, its node is recorded as unavailable."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME)))
     request_cases.hear(
         machine,
@@ -117,8 +117,8 @@ def test_the_connection_is_gone_before_a_retried_request_is_prepared_again() -> 
     ]
 
 
-def test_a_node_that_forgets_at_once() -> None:
-    """It gets a few chances; then it is recorded, and the next node starts anew."""
+def test_a_node_that_always_forgets() -> None:
+    """A node that always forgets a statement gets ``REPREPARATIONS_MAX`` PREPAREs; then the next node is tried."""
 
     def forgets(order: cassandra.Send | cassandra.Reprepare) -> Answer:
         return request_cases.UNPREPARED if isinstance(order, cassandra.Send) else "prepared"

@@ -1,4 +1,4 @@
-"""What holds for every history of a request over its plan: no wrong order (safety), and always an end (liveness)."""
+"""Properties of every history of a request: no wrong action (safety), and always an end (liveness)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNPREPARED = errors.Unprepared(statement_id=b"id")
 
 
 def fresh(error: Error) -> Error:
-    """Return an error as a driver makes one for each answer: no other request has written into it."""
+    """Return a copy of an error without execution info, as a driver creates one for each response."""
     twin = copy(error)
     twin.execution_info = None
     return twin
@@ -58,7 +58,7 @@ handed_over = st.sampled_from([0, 0, 1, None])
 
 
 class RequestHistories(RuleBasedStateMachine):
-    """Nodes that answer anything at any time, and a policy without principles."""
+    """State machine: nodes respond with anything at any time, and the policy returns arbitrary verdicts."""
 
     witness: ExecutionWitness
 
@@ -86,7 +86,7 @@ class RequestHistories(RuleBasedStateMachine):
         executions_max: int,
         delay: float,
     ) -> None:
-        """Submit a request of any kind, over a plan of any length."""
+        """Submit a request of any kind, with a plan of any length."""
         policy = Always(cassandra.RETRY_NEXT)
         request = cassandra.CassandraRequest(
             policy=policy,
@@ -104,17 +104,17 @@ class RequestHistories(RuleBasedStateMachine):
 
     @property
     def is_open(self) -> bool:
-        """Whether the request is not settled."""
+        """Whether the request has not ended."""
         return not self.witness.machine.state.is_final
 
     def pick(self, data: st.DataObject) -> cassandra.Send | cassandra.Reprepare:
-        """Return something that is under way."""
+        """Return an attempt that is in flight."""
         return data.draw(st.sampled_from(self.witness.live), label="attempt")
 
     @precondition(lambda self: self.is_open)
     @rule(data=st.data())
     def write(self, data: st.DataObject) -> None:
-        """The driver has handed over all of an attempt."""
+        """Report that an attempt is completely written."""
         unwritten = [seen.order for seen in self.witness.executions if seen.order and not seen.is_written]
         if unwritten:
             self.witness.feed(cassandra.RequestWritten(data.draw(st.sampled_from(unwritten), label="attempt").attempt))
@@ -124,7 +124,7 @@ class RequestHistories(RuleBasedStateMachine):
     def answer_with_an_error(
         self, data: st.DataObject, error: errors.CoordinatorError, answer: Any, often: bool
     ) -> None:
-        """A node answers an error; the policy says anything."""
+        """Report an error response; the policy returns any verdict."""
         order = self.pick(data)
         if isinstance(order, cassandra.Reprepare) and often:
             self.witness.feed(cassandra.StatementPrepared(order.attempt, order.statement_id))
@@ -135,14 +135,14 @@ class RequestHistories(RuleBasedStateMachine):
     @precondition(lambda self: self.is_open)
     @rule(data=st.data(), error=aborts, handed_over=handed_over, answer=answers)
     def abort(self, data: st.DataObject, error: errors.RequestAborted, handed_over: int | None, answer: Any) -> None:
-        """A connection closes, at any byte."""
+        """Report a closed connection, with any number of bytes handed over."""
         self.witness.policy.answer = answer
         self.witness.feed(cassandra.AttemptAborted(self.pick(data).attempt, error, handed_over))
 
     @precondition(lambda self: self.is_open)
     @rule(data=st.data())
     def miss_the_connection(self, data: st.DataObject) -> None:
-        """There is none to the node."""
+        """Report that the node has no connection."""
         order = self.pick(data)
         if not self.witness.executions[order.execution].is_written or isinstance(order, cassandra.Reprepare):
             self.witness.feed(cassandra.ConnectionMissed(order.attempt))
@@ -150,7 +150,7 @@ class RequestHistories(RuleBasedStateMachine):
     @precondition(lambda self: self.is_open)
     @rule(data=st.data(), seldom=st.integers(0, 4), right=st.booleans())
     def answer_well(self, data: st.DataObject, seldom: int, right: bool) -> None:
-        """A node answers with a result, or prepares the statement, if not always as the one that it was."""
+        """Report a result or a prepared statement, sometimes with another id."""
         order = self.pick(data)
         if isinstance(order, cassandra.Reprepare):
             good = cassandra.StatementPrepared(order.attempt, order.statement_id)
@@ -164,7 +164,7 @@ class RequestHistories(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def tell_late(self, data: st.DataObject) -> None:
-        """News of an attempt that is over changes nothing."""
+        """Report an event of an attempt that has ended, which changes nothing."""
         over = set(range(len(self.witness.owners))) - {order.attempt for order in self.witness.live}
         if over:
             attempt = data.draw(st.sampled_from(sorted(over)), label="attempt")
@@ -178,7 +178,7 @@ class RequestHistories(RuleBasedStateMachine):
 
     @rule()
     def tell_nonsense(self) -> None:
-        """An attempt that was never ordered is a mistake, and changes nothing."""
+        """Report an event of an unknown attempt, which is refused and changes nothing."""
         before = (self.witness.machine.state, self.witness.machine.wakeup)
         with pytest.raises(InvalidEvent, match="never ordered"):
             self.witness.machine.handle(cassandra.ResultReceived(len(self.witness.owners)), self.witness.now)
@@ -187,14 +187,14 @@ class RequestHistories(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.0, 0.001, 0.01, 0.3]))
     def let_time_pass(self, seconds: float) -> None:
-        """The clock goes on, and the driver may or may not have been asked to wake."""
+        """Advance the clock, independently of the machine's wakeup."""
         self.witness.now += seconds
         self.witness.feed(cassandra.TimerFired())
 
     @precondition(lambda self: self.is_open and math.isfinite(self.witness.machine.wakeup))
     @rule(seldom=st.integers(0, 2))
     def wake(self, seldom: int) -> None:
-        """The driver wakes on time; for the deadline less often."""
+        """Advance the clock to the wakeup; to the deadline less often."""
         wakeup = self.witness.machine.wakeup
         if wakeup < self.witness.deadline or seldom == 0:
             self.witness.now = max(self.witness.now, wakeup)
@@ -203,12 +203,12 @@ class RequestHistories(RuleBasedStateMachine):
     @precondition(lambda self: self.is_open)
     @rule(seldom=st.integers(0, 9))
     def leave(self, seldom: int) -> None:
-        """The caller leaves, now and then."""
+        """Abandon the request, now and then."""
         if seldom == 0:
             self.witness.feed(cassandra.RequestAbandoned())
 
     def teardown(self) -> None:
-        """Left with nodes of one mind, the request ends: with a result, with all nodes failed, or with the deadline."""
+        """Run the request to its end: all nodes respond, all nodes fail, or the deadline passes."""
         if not hasattr(self, "witness"):
             return
         witness = self.witness
@@ -224,7 +224,7 @@ class RequestHistories(RuleBasedStateMachine):
             self.judge_end(mood)
 
     def end_well(self) -> None:
-        """Every node answers."""
+        """Respond with a result, or prepare the statement."""
         order = self.witness.live[0]
         if isinstance(order, cassandra.Reprepare):
             self.witness.feed(cassandra.StatementPrepared(order.attempt, order.statement_id))
@@ -232,17 +232,17 @@ class RequestHistories(RuleBasedStateMachine):
             self.witness.feed(cassandra.ResultReceived(order.attempt, "rows"))
 
     def end_badly(self) -> None:
-        """Every node fails, and the policy goes on to the next one."""
+        """Respond with an error; the policy continues with the next node."""
         self.witness.policy.answer = cassandra.RETRY_NEXT
         self.witness.feed(cassandra.ErrorReceived(self.witness.live[0].attempt, errors.Overloaded("busy")))
 
     def end_late(self) -> None:
-        """No node answers."""
+        """Advance the clock to the next wakeup, without a response."""
         self.witness.now = max(self.witness.now, self.witness.machine.wakeup)
         self.witness.feed(cassandra.TimerFired())
 
     def judge_end(self, mood: int) -> None:
-        """The end is the one that such nodes bring about."""
+        """Check that the end fits the behavior of the nodes."""
         (end,) = self.witness.ends
         timed_out = isinstance(end, cassandra.Fail) and isinstance(end.error, errors.DriverTimeout)
         match mood:

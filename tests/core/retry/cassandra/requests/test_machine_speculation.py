@@ -1,4 +1,4 @@
-"""Executions beside each other: when they start, what they share, and how they end together."""
+"""Parallel executions: their start, their shared state, and their common end."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ DEADLINE = request_cases.START + 2.0
 
 
 class Says:
-    """A policy that answers the same always, or raises it."""
+    """Policy that always returns the same delay, or raises it."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
         self.asked: list[tuple[Hashable, int]] = []
 
     def next_execution(self, *, node: Hashable, running: int) -> float | None:
-        """Answer."""
+        """Return the delay, or raise it."""
         self.asked.append((node, running))
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -35,7 +35,7 @@ class Says:
 def two_running(
     verdict: object = cassandra.RETRY_NEXT, plan: tuple[str, ...] = ("n1", "n2", "n3")
 ) -> cassandra.RequestMachine:
-    """Return a request with two executions that wait: attempt 0 on n1 and attempt 1 on n2."""
+    """Return a request with two executions in flight: attempt 0 on n1 and attempt 1 on n2."""
     machine = request_cases.submitted(request_cases.request(Always(verdict), speculation=THREE), plan)
     request_cases.hear(machine, cassandra.RequestWritten(0))
     request_cases.hear(machine, cassandra.TimerFired(), at=SOON)
@@ -43,8 +43,8 @@ def two_running(
     return machine
 
 
-def test_starts_after_the_write() -> None:
-    """The clock starts when the first attempt is written, and the next node of the plan gets the request as well."""
+def test_the_delay_starts_with_the_write() -> None:
+    """The delay starts when the first attempt is written; after it, the next node gets the request as well."""
     machine = request_cases.submitted(request_cases.request(speculation=THREE, consistency=Level.TWO))
     assert DEADLINE == machine.wakeup
     request_cases.hear(machine, cassandra.RequestWritten(0), at=request_cases.START + 0.5)
@@ -57,7 +57,7 @@ def test_starts_after_the_write() -> None:
 
 
 def test_one_at_a_time() -> None:
-    """Each execution that was written schedules the next, until there are enough."""
+    """Each written execution schedules the next one, until the policy returns no delay."""
     policy = Says(0.1)
     machine = request_cases.submitted(request_cases.request(speculation=policy), ["n1", "n2", "n3", "n4"])
     request_cases.hear(machine, cassandra.RequestWritten(0))
@@ -71,8 +71,8 @@ def test_one_at_a_time() -> None:
     assert [("n1", 1), ("n2", 2), ("n3", 3)] == policy.asked
 
 
-def test_unsent_keeps_the_right() -> None:
-    """The first attempt that is written starts the clock, wherever it is."""
+def test_an_unsent_attempt_schedules_nothing() -> None:
+    """Only an attempt that is written starts the delay, even if it is not the first one."""
     machine = request_cases.submitted(request_cases.request(speculation=THREE))
     request_cases.hear(machine, cassandra.ConnectionMissed(0), cassandra.AttemptAborted(1, request_cases.CLOSED, 0))
     assert DEADLINE == machine.wakeup
@@ -82,7 +82,7 @@ def test_unsent_keeps_the_right() -> None:
 
 
 def test_retries_schedule_nothing() -> None:
-    """One execution starts the clock once, however often it is retried."""
+    """An execution schedules the next one once, however often it is retried."""
     policy = Says(None)
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME), speculation=policy))
     request_cases.hear(
@@ -104,8 +104,8 @@ def test_retries_schedule_nothing() -> None:
     assert [("n1", 1)] == policy.asked
 
 
-def test_a_write_that_broke_off_schedules_nothing() -> None:
-    """Neither does the retry of an attempt of which only a part was handed over."""
+def test_a_partial_write_schedules_nothing() -> None:
+    """An attempt that was only partly written, and its retry, schedule no further execution."""
     policy = Says(0.1)
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME), speculation=policy))
     request_cases.hear(machine, cassandra.AttemptAborted(0, request_cases.CLOSED, 1), cassandra.RequestWritten(1))
@@ -113,8 +113,8 @@ def test_a_write_that_broke_off_schedules_nothing() -> None:
     assert [] == policy.asked
 
 
-def test_the_statement_is_that_of_the_attempt_that_scheduled_it() -> None:
-    """A level that a verdict changed in between is not taken over."""
+def test_a_new_execution_keeps_the_original_level() -> None:
+    """A new execution has the consistency level at its scheduling, not that of a later verdict."""
     machine = request_cases.submitted(
         request_cases.request(
             Always(cassandra.RetryVerdict(cassandra.RetryDecision.RETRY_SAME, Level.ONE)),
@@ -131,7 +131,7 @@ def test_the_statement_is_that_of_the_attempt_that_scheduled_it() -> None:
 
 @rows(("winner", "loser", "node"), [(0, 1, "n1"), (1, 0, "n2")])
 def test_the_faster_one_wins(winner: int, loser: int, node: str) -> None:
-    """Its result is the request's; the other attempt is called off, and its late answer is ignored."""
+    """The first result completes the request, cancels the other attempt, and its late response is ignored."""
     machine = two_running()
     actions = request_cases.hear(machine, cassandra.ResultReceived(winner, "rows"), at=SOON)
 
@@ -146,8 +146,8 @@ def test_the_faster_one_wins(winner: int, loser: int, node: str) -> None:
 CLOSED_ANSWER = errors.Overloaded("busy")
 
 
-def test_the_last_one_tells() -> None:
-    """An execution that finds the plan empty ends in silence; the last one fails the request, with all errors in order."""
+def test_the_last_execution_fails_the_request() -> None:
+    """An execution without a node ends silently; the last one fails the request with all errors in order."""
     machine = two_running(plan=("n1", "n2"))
     first = request_cases.hear(machine, cassandra.ErrorReceived(1, CLOSED_ANSWER), at=SOON)
     assert machine.state is cassandra.RequestState.RUNNING
@@ -163,8 +163,8 @@ def test_the_last_one_tells() -> None:
     )
 
 
-def test_nothing_left_for_a_new_one() -> None:
-    """It was started and ends at once; the first goes on."""
+def test_a_new_execution_without_a_node() -> None:
+    """A new execution that finds no node ends immediately, and the first one continues."""
     machine = request_cases.submitted(request_cases.request(speculation=THREE), ["n1"])
     request_cases.hear(machine, cassandra.RequestWritten(0))
     actions = request_cases.hear(machine, cassandra.TimerFired(), at=SOON)
@@ -177,7 +177,7 @@ def test_nothing_left_for_a_new_one() -> None:
 
 @rows("answer", [ZeroDivisionError("raise me"), -1.0, math.nan, "soon"])
 def test_a_policy_that_fails(answer: object) -> None:
-    """The request fails with what the policy did as the cause, and what was written is called off."""
+    """A speculation policy that raises or returns nonsense fails the request and cancels the written attempt."""
     speculation: cassandra.SpeculativeExecutionPolicy = Says(answer)
     actions = request_cases.hear(
         request_cases.submitted(request_cases.request(speculation=speculation)), cassandra.RequestWritten(0)
@@ -190,8 +190,8 @@ def test_a_policy_that_fails(answer: object) -> None:
     assert isinstance(error.__cause__, ZeroDivisionError if isinstance(answer, Exception) else TypeError)
 
 
-def test_a_policy_that_fails_when_the_answer_comes_first() -> None:
-    """It was the same write, so it is the same failure."""
+def test_a_failing_policy_with_an_early_response() -> None:
+    """A speculation policy also fails the request if the response arrives before the write is reported."""
     machine = request_cases.submitted(request_cases.request(speculation=Says(-1)))
 
     assert isinstance(

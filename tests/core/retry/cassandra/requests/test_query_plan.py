@@ -1,4 +1,4 @@
-"""The plan hands out each node once, as late as it can, and says what is wrong with a bad one."""
+"""The query plan returns each node once, as late as possible, and refuses an invalid plan."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from triclinium_core.retry.cassandra.requests.query_plan import QueryPlan
 
 
 def test_in_order_and_then_none() -> None:
-    """Each node once, then None for good."""
+    """A plan returns each node once, in order, and then None."""
     plan = QueryPlan(["n1", 2, ("n3", 9042)])
 
     assert ["n1", 2, ("n3", 9042), None, None] == [plan.take() for _ in range(5)]
 
 
-def test_as_late_as_it_can() -> None:
+def test_a_generator_is_advanced_late() -> None:
     """A generator is advanced only for nodes that are taken."""
     made: list[int] = []
 
@@ -47,8 +47,8 @@ def test_as_late_as_it_can() -> None:
         (["n1", None], "None is not a node"),
     ],
 )
-def test_bad_plans(nodes: Any, text: str) -> None:
-    """What is no plan is refused when it is given."""
+def test_invalid_plans(nodes: Any, text: str) -> None:
+    """An invalid plan, or an invalid first node, raises an error."""
     with pytest.raises(ArgumentError, match=text) as caught:
         QueryPlan(nodes)
 
@@ -56,7 +56,7 @@ def test_bad_plans(nodes: Any, text: str) -> None:
 
 
 def test_a_generator_that_fails_is_over() -> None:
-    """It raises once, and there is no node from then on."""
+    """A generator with an invalid node raises once, and the plan has no nodes after that."""
 
     def nodes() -> Iterator[Any]:
         yield "n1"

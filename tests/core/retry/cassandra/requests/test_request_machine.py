@@ -1,4 +1,4 @@
-"""One execution on its way over the plan: what is sent where, counted, recorded and told in the end."""
+"""One execution over its plan: its requests, counts, records and result."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_a_result() -> None:
     assert machine.state is cassandra.RequestState.COMPLETED
 
 
-def test_an_answer_that_overtakes_the_write() -> None:
-    """A driver that hears the answer before it knows that all was written is understood."""
+def test_a_response_before_the_write_report() -> None:
+    """A response that is reported before the completed write is accepted."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME)))
 
     assert [cassandra.Send(1, 0, "n1", None)] == request_cases.sends(
@@ -58,7 +58,7 @@ def test_the_level_of_the_last_node() -> None:
 
 
 def test_rethrow() -> None:
-    """The error itself is raised; it knows what was met before it, and is not among that."""
+    """A rethrown error has the earlier errors in its execution info, but not itself."""
     error = errors.ReadTimeout(consistency=Level.ONE, block_for=1, received=0, data_present=False)
     met = errors.ServerError("no")
     run = play(request_cases.request(), {"n1": [met], "n2": [error]})
@@ -69,7 +69,7 @@ def test_rethrow() -> None:
 
 
 def test_ignore() -> None:
-    """The request is done without rows, and the error that was ignored is not among its errors."""
+    """An ignored error completes the request without rows, and is not among its errors."""
     run = play(request_cases.request(Always(cassandra.IGNORE)), {"n1": [MISSING], "n2": [request_cases.WRITE]})
     (_, missing), *others = run.info.errors
 
@@ -83,15 +83,15 @@ def test_ignore() -> None:
 
 
 def test_one_count_for_all_kinds_of_errors() -> None:
-    """A server error on one node uses up the retry that a read timeout on the next would have had."""
+    """A server error on one node uses up the retry for a read timeout on the next node."""
     late = errors.ReadTimeout(consistency=Level.QUORUM, block_for=2, received=2, data_present=False)
 
     assert play(request_cases.request(), {"n1": [late]}).result == ROWS
     assert play(request_cases.request(), {"n1": [request_cases.SERVER], "n2": [late]}).error is late
 
 
-def test_what_a_policy_is_told() -> None:
-    """The count grows by verdicts to retry, and by nothing else."""
+def test_only_verdicts_increase_the_retry_count() -> None:
+    """The retry count of the policy increases only by verdicts to retry."""
     policy = Always(cassandra.RETRY_NEXT)
     play(
         request_cases.request(policy),
@@ -127,7 +127,7 @@ def test_not_idempotent(error: errors.CassandraError) -> None:
 
 @rows("error", [request_cases.READ, request_cases.UNAVAILABLE])
 def test_not_idempotent_and_not_executed(error: errors.CassandraError) -> None:
-    """The two kinds that change nothing are the policy's for any statement."""
+    """A read timeout and Unavailable reach the policy even for a non-idempotent statement."""
     assert (
         ROWS
         == play(request_cases.request(Always(cassandra.RETRY_NEXT), idempotent=False), {"n1": [error], "n2": []}).result
@@ -137,7 +137,7 @@ def test_not_idempotent_and_not_executed(error: errors.CassandraError) -> None:
 @rows("answer", [MISSING, UNSENT, errors.Bootstrapping("joining")])
 @rows("idempotent", [True, False])
 def test_certainly_not_executed(answer: str | errors.CassandraError, idempotent: bool) -> None:
-    """The next node gets it, whatever the statement; that is recorded and not counted."""
+    """The next node gets a request that was certainly not executed; the error is recorded and no retry is counted."""
     run = play(request_cases.request(request_cases.NEVER_ASKED, idempotent=idempotent), {"n1": [answer], "n2": []})
 
     assert ROWS == run.result
@@ -145,7 +145,7 @@ def test_certainly_not_executed(answer: str | errors.CassandraError, idempotent:
 
 
 def test_an_empty_plan() -> None:
-    """There was no node to try."""
+    """A request with an empty plan fails with NoNodeAvailable."""
     run = play(request_cases.request(), {})
 
     assert errors.NoNodeAvailable is run.ending
@@ -153,7 +153,7 @@ def test_an_empty_plan() -> None:
 
 
 def test_a_pinned_node() -> None:
-    """A plan of one: where its node fails, there is no other."""
+    """A request whose plan has one node fails with AllNodesFailed if that node fails."""
     assert (
         errors.AllNodesFailed
         is play(request_cases.request(), {"n1": [request_cases.SERVER], "n2": []}, plan=["n1"]).ending
@@ -162,7 +162,7 @@ def test_a_pinned_node() -> None:
 
 @rows(("handed_over", "is_unsent"), [(0, True), (1, False), (None, False)])
 def test_a_write_that_fails(handed_over: int | None, is_unsent: bool) -> None:
-    """It is unsent only where not one byte was handed over; begun, it is aborted and may have been executed."""
+    """An attempt is unsent only if no byte was handed over; otherwise it may have been executed."""
     machine = request_cases.submitted(request_cases.request(request_cases.NEVER_ASKED, idempotent=False))
     actions = request_cases.hear(machine, cassandra.AttemptAborted(0, request_cases.CLOSED, handed_over))
 
@@ -170,7 +170,7 @@ def test_a_write_that_fails(handed_over: int | None, is_unsent: bool) -> None:
     assert [is_unsent] == [action.is_unsent for action in actions if isinstance(action, cassandra.ReportFailure)]
 
 
-def test_a_write_that_was_reported_whole() -> None:
+def test_a_completed_write_stays_sent() -> None:
     """After the driver reports a complete write, a later report of zero bytes does not allow a retry."""
     machine = request_cases.submitted(request_cases.request(request_cases.NEVER_ASKED, idempotent=False))
 
@@ -182,8 +182,8 @@ def test_a_write_that_was_reported_whole() -> None:
     )
 
 
-def test_the_connection_is_gone_before_a_retry_on_the_same_node() -> None:
-    """If the connection is gone before a retry on the same node, the next node gets it and no error is added."""
+def test_connection_lost_before_a_retry() -> None:
+    """If the connection closes before a retry on the same node, the next node gets it and no error is added."""
     machine = request_cases.submitted(request_cases.request(Always(cassandra.RETRY_SAME)))
     request_cases.hear(machine, cassandra.RequestWritten(0), cassandra.ErrorReceived(0, request_cases.SERVER))
     actions = request_cases.hear(machine, cassandra.ConnectionMissed(1))
@@ -196,8 +196,10 @@ def test_the_connection_is_gone_before_a_retry_on_the_same_node() -> None:
 
 @rows("handed_over", [None, 0])
 @rows("error", [errors.FrameTooLong("17 MiB"), errors.RequestThrottled("1,000 in flight")])
-def test_nobody_is_asked(error: errors.FrameTooLong | errors.RequestThrottled, handed_over: int | None) -> None:
-    """No node takes a frame that is too long, and a throttle means the request, not the node."""
+def test_client_side_errors_bypass_the_policy(
+    error: errors.FrameTooLong | errors.RequestThrottled, handed_over: int | None
+) -> None:
+    """A frame that is too long, or a throttled request, raises its error without a decision of the policy."""
     raised = request_cases.error_of(
         request_cases.hear(
             request_cases.submitted(request_cases.request(request_cases.NEVER_ASKED)),
@@ -218,16 +220,16 @@ def test_nobody_is_asked(error: errors.FrameTooLong | errors.RequestThrottled, h
         errors.ProtocolError("no"),
     ],
 )
-def test_raised_at_once(error: errors.CassandraError) -> None:
-    """No other node would answer otherwise."""
+def test_final_errors_bypass_the_policy(error: errors.CassandraError) -> None:
+    """An error that every node would return is raised without a decision of the policy."""
     run = play(request_cases.request(request_cases.NEVER_ASKED), {"n1": [error], "n2": []})
 
     assert run.error is error
     assert cassandra.ExecutionInfo("n1", (), 0, 0, None, 0) == run.info
 
 
-def test_not_signed_in_any_more() -> None:
-    """Bad credentials in the middle of it all are a mistake of the protocol."""
+def test_an_authentication_error_becomes_a_protocol_error() -> None:
+    """An authentication error in response to a request is raised as a ProtocolError."""
     error = errors.AuthenticationError("who are you?")
     run = play(request_cases.request(request_cases.NEVER_ASKED), {"n1": [error]})
 
@@ -236,8 +238,8 @@ def test_not_signed_in_any_more() -> None:
     assert run.error.__cause__ is error
 
 
-def test_one_error_of_a_connection_for_many_requests() -> None:
-    """Each request raises a copy of its own, with its own story; the cause is that of all."""
+def test_requests_of_one_connection_raise_copies() -> None:
+    """Each request of a closed connection raises its own copy of the error, with its own info and the same cause."""
     closed = errors.ClosedConnection("closed")
     closed.__cause__ = OSError("reset")
     one = request_cases.error_of(
@@ -284,8 +286,8 @@ def test_prepare_is_idempotent(error: errors.CassandraError) -> None:
     assert ROWS == play(request_cases.prepare(Always(cassandra.RETRY_NEXT)), {"n1": [error], "n2": []}).result
 
 
-def test_prepare_cannot_be_ignored() -> None:
-    """There would be no statement."""
+def test_an_error_of_a_prepare_is_not_ignored() -> None:
+    """A verdict to ignore an error of a PREPARE fails the request with PolicyFailed."""
     run = play(request_cases.prepare(Always(cassandra.IGNORE)), {"n1": [request_cases.SERVER]})
 
     assert errors.PolicyFailed is run.ending
@@ -307,8 +309,8 @@ def test_prepare_cannot_be_ignored() -> None:
         errors.Unprepared(),
     ],
 )
-def test_what_no_prepare_can_meet(error: errors.CassandraError) -> None:
-    """An error that no PREPARE can cause fails the request with UnexpectedAnswer and becomes its cause."""
+def test_an_impossible_error_of_a_prepare(error: errors.CassandraError) -> None:
+    """An error that no PREPARE can cause fails the request with UnexpectedAnswer, and is its cause."""
     run = play(request_cases.prepare(request_cases.NEVER_ASKED), {"n1": [error], "n2": []})
 
     assert errors.UnexpectedAnswer is run.ending
@@ -328,7 +330,7 @@ class Unspeakable(Exception):
     [ZeroDivisionError("raise me"), Unspeakable(), None, "RETRY_SAME", cassandra.RetryDecision.RETRY_SAME, True],
 )
 def test_a_policy_that_fails(answer: object) -> None:
-    """An exception from the policy, or a result that is no verdict, fails the request and stays in the machine."""
+    """An exception of the policy, or a result that is not a verdict, fails the request and does not propagate."""
     run = play(request_cases.request(Always(answer)), {"n1": [request_cases.SERVER]})
 
     assert (errors.PolicyFailed, cassandra.RequestState.FAILED) == (run.ending, run.machine.state)
@@ -336,7 +338,7 @@ def test_a_policy_that_fails(answer: object) -> None:
     assert "ServerError of n1" in str(run.error)
 
 
-def test_a_request_that_is_over_leaves_nothing() -> None:
+def test_a_completed_machine_is_freed() -> None:
     """The machine of a completed request is freed with its last reference, without garbage collection."""
     machine = request_cases.submitted(request_cases.request())
     request_cases.hear(machine, cassandra.ResultReceived(0))

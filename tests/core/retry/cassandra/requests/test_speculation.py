@@ -1,4 +1,4 @@
-"""When further executions start, and which settings and answers make no sense."""
+"""Speculation policies: their delays, and invalid settings and results."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from triclinium_core.shown import shown
 
 
 class Says:
-    """Answers the same always."""
+    """Policy that always returns the same delay."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
 
     def next_execution(self, *, node: object, running: int) -> float | None:
-        """Answer."""
+        """Return the delay."""
         return self.answer  # type: ignore[no-any-return]
 
 
-def test_none() -> None:
-    """The default starts none."""
+def test_the_default_starts_nothing() -> None:
+    """The default policy starts no further execution."""
     assert NoSpeculativeExecution().next_execution(node="n1", running=1) is None
 
 
 @rows("delay", [0, 0.25])
 def test_constant(delay: float) -> None:
-    """The same delay until there are enough, the first one counted."""
+    """The constant policy returns the same delay until ``max_executions`` executions run, the first one included."""
     policy = ConstantSpeculativeExecutionPolicy(max_executions=3, delay=delay)
 
     assert [delay, delay, None, None] == [policy.next_execution(node="n1", running=running) for running in (1, 2, 3, 4)]
@@ -46,8 +46,8 @@ def test_constant(delay: float) -> None:
         *(("delay", value) for value in (-0.001, math.nan, math.inf, 10**400, True, None, "0.1")),
     ],
 )
-def test_bad_settings(parameter: str, value: Any) -> None:
-    """A setting that makes no sense is named with its value."""
+def test_invalid_settings(parameter: str, value: Any) -> None:
+    """An invalid setting raises an error with its name and value."""
     settings: dict[str, Any] = {"max_executions": 2, "delay": 0.1, parameter: value}
     with pytest.raises(ArgumentError, match=re.escape(f"{parameter}={shown(value)}")) as caught:
         ConstantSpeculativeExecutionPolicy(**settings)
@@ -56,20 +56,20 @@ def test_bad_settings(parameter: str, value: Any) -> None:
 
 
 @rows("answer", [-1.0, math.nan, math.inf, 10**400, "soon", True])
-def test_nonsense(answer: Any) -> None:
-    """A policy's answer is looked at before it is believed."""
+def test_an_invalid_delay(answer: Any) -> None:
+    """An invalid delay of a policy raises TypeError."""
     with pytest.raises(TypeError, match="next_execution of Says answered"):
         next_delay(Says(answer), node="n1", running=1)
 
 
 @rows("answer", [0, 0.5, 3, None])
-def test_sense(answer: float | None) -> None:
-    """Seconds and None are passed on."""
+def test_a_valid_delay(answer: float | None) -> None:
+    """A valid delay or None of a policy is returned unchanged."""
     assert answer == next_delay(Says(answer), node="n1", running=1)
 
 
 @rows("policy", [None, 0.1, NoSpeculativeExecution, lambda: 0.1])
-def test_what_is_no_policy(policy: Any) -> None:
-    """An object without the method, and a class, are refused."""
+def test_an_invalid_policy(policy: Any) -> None:
+    """An object without ``next_execution``, and a class, are refused."""
     with pytest.raises(ArgumentError, match="must be an object with next_execution"):
         require_speculation(policy)

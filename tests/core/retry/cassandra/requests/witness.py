@@ -1,4 +1,4 @@
-"""Follows one request machine from outside and holds it to its promises, knowing only events and orders."""
+"""A witness that follows a request machine by its events and actions, and checks each action."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from triclinium_core.retry import cassandra
 from triclinium_core.retry.cassandra.requests.request_machine import REPREPARATIONS_MAX
 
 NOT_EXECUTED = (cassandra.Unavailable, cassandra.ReadTimeout, cassandra.Bootstrapping, cassandra.Unprepared)
-"""Always that say that nothing was changed."""
+"""Error responses which prove that nothing was changed."""
 
 
 @dataclass(slots=True)
 class Seen:
-    """What was seen of one execution."""
+    """Observed state of one execution."""
 
     level: cassandra.ConsistencyLevel | None
     node: Hashable = None
     count: int = 0
-    """Verdicts to retry."""
+    """Number of verdicts to retry."""
     order: cassandra.Send | cassandra.Reprepare | None = None
-    """What it has under way."""
+    """Attempt in flight."""
     is_written: bool = False
     returns: bool = False
     repreparations: int = 0
@@ -31,7 +31,7 @@ class Seen:
 
 @dataclass(slots=True)
 class ExecutionWitness:
-    """Feeds events, and judges what is ordered."""
+    """Passes events to the machine, and checks its actions."""
 
     machine: cassandra.RequestMachine
     policy: Always
@@ -40,25 +40,25 @@ class ExecutionWitness:
     now: float
     deadline: float = math.inf
     taken: int = 0
-    """Nodes of the plan that were tried."""
+    """Number of nodes of the plan that were tried."""
     executions: list[Seen] = field(default_factory=list)
     owners: list[Seen] = field(default_factory=list)
-    """Whose each attempt is."""
+    """Execution of each attempt."""
     errors: list[tuple[Hashable, cassandra.CassandraError | type[cassandra.NodeUnavailable]]] = field(
         default_factory=list
     )
     perhaps_executed: bool = False
-    """Whether a node may have executed the request and nobody knows."""
+    """Whether a node may have executed the request."""
     ends: list[cassandra.CassandraAction] = field(default_factory=list)
     sent: int = 0
 
     @property
     def live(self) -> list[cassandra.Send | cassandra.Reprepare]:
-        """What is under way."""
+        """Attempts in flight."""
         return [seen.order for seen in self.executions if seen.order is not None]
 
     def feed(self, event: cassandra.CassandraEvent) -> None:
-        """Feed one event and judge what is ordered."""
+        """Pass one event to the machine and check its actions."""
         before, asked_before = self.machine.state, len(self.policy.asked)
         if isinstance(event, cassandra.RequestStarted):
             self.deadline = self.now + self.machine.request.timeout
@@ -75,7 +75,7 @@ class ExecutionWitness:
         self._judge_afterwards(event, actions)
 
     def _note(self, event: cassandra.AttemptEvent) -> Seen | None:
-        """Return whose attempt this is, None where that one is over; and note what the event means."""
+        """Record the event. Return the execution of its attempt; None if the attempt has ended."""
         execution = self.owners[event.attempt]
         order = execution.order
         if order is None or order.attempt != event.attempt:
@@ -92,7 +92,7 @@ class ExecutionWitness:
         return execution
 
     def _judge_question(self, execution: Seen | None, asked_before: int) -> cassandra.RetryVerdict | None:
-        """Return the verdict that was had, after a look at how it was asked for."""
+        """Check the call of the policy, and return its verdict."""
         asked = self.policy.asked[asked_before:]
         assert len(asked) <= 1
         if not asked:
@@ -111,13 +111,13 @@ class ExecutionWitness:
     def _note_error(
         self, event: cassandra.CassandraEvent, execution: Seen | None, actions: Sequence[cassandra.CassandraAction]
     ) -> None:
-        """Note the error of an event that the request goes on after, or runs out of nodes or time after."""
+        """Record the error if the request continues after it, or runs out of nodes or time."""
         if execution is None or not isinstance(
             event, cassandra.ConnectionMissed | cassandra.AttemptAborted | cassandra.ErrorReceived
         ):
             return
         if isinstance(event, cassandra.ConnectionMissed):
-            # Whoever only returns to a node does not hold it against the node that its connection is gone.
+            # A missing connection counts as an error of the node only if the request did not return to that node.
             if not execution.returns:
                 self.errors.append((execution.node, cassandra.NodeUnavailable))
             return
@@ -188,7 +188,7 @@ class ExecutionWitness:
         if execution.returns:
             assert execution.node == send.node
         else:
-            # A node is taken once, and in order, whoever takes it.
+            # All executions together take each node once, in order.
             assert self.plan[self.taken] == send.node
             self.taken += 1
             execution.node, execution.repreparations = send.node, 0

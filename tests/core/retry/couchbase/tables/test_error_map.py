@@ -51,22 +51,22 @@ ATTRIBUTES_OF_VERSION_2 = {
 
 
 def document(errors: object = None, *, version: object = 2, revision: object = 9, **more: object) -> str:
-    """Return a map as a node sends it."""
+    """Return an error map in the form that a node sends."""
     return json.dumps({"version": version, "revision": revision, "errors": {} if errors is None else errors, **more})
 
 
 def row(*attributes: object, **more: object) -> dict[str, object]:
-    """Return one entry of a map as decoded JSON."""
+    """Return one entry of a map, as decoded JSON."""
     return {"name": "NEWS", "desc": "Something new.", "attrs": list(attributes), **more}
 
 
 def retry_of(retry: object) -> RetrySpecification | None:
-    """Return what is made of a ``retry`` object."""
+    """Return the parsed ``retry`` object."""
     return couchbase.parse_entry(row("auto-retry", retry=retry)).retry
 
 
 def test_version_2() -> None:
-    """The newer format adds attributes."""
+    """Version 2 of the format has additional attributes."""
     errors = {
         "0": {"name": "FINE", "desc": "All is well.", "attrs": ["success"]},
         "9": {"name": "SHUT", "desc": "Somebody holds it.", "attrs": ["item-locked", "item-only", "retry-now"]},
@@ -84,7 +84,7 @@ def test_version_2() -> None:
 
 
 def test_the_attributes_are_those_of_both_versions() -> None:
-    """The known attributes are the RFC's and version 2's, and no more."""
+    """The known attributes are exactly those of the RFC and of version 2."""
     assert ATTRIBUTES_OF_RFC_0013 | ATTRIBUTES_OF_VERSION_2 == {str(attribute) for attribute in Attribute}
     assert {"retry-now", "retry-later", "auto-retry"} == set(RETRY_ATTRIBUTES)
     assert 2 == couchbase.ERROR_MAP_VERSION_MAX
@@ -99,7 +99,7 @@ def test_indicates_retry(attribute: Attribute) -> None:
 
 
 def test_the_examples_of_the_rfc() -> None:
-    """RFC 0013 "Example Definition", its third one malformed: the fields stand outside ``retry``."""
+    """The examples of RFC 0013 are parsed; the third has its fields outside ``retry``, so it has no schedule."""
     both = frozenset({A.AUTO_RETRY, A.TEMP})
     attrs = ["auto-retry", "temp"]
     parsed = couchbase.parse_error_map(
@@ -159,19 +159,19 @@ def test_the_examples_of_the_rfc() -> None:
     ],
 )
 def test_delays(specification: RetrySpecification, delays_ms: list[int]) -> None:
-    """First ``after``, then ``interval``, ``interval * r`` or ``interval ** r``, at most ``ceil`` (decision C15)."""
+    """The first delay is ``after``; later ones follow the algorithm, up to ``ceil`` (decision C15)."""
     assert [delay / 1000 for delay in delays_ms] == [specification.delay(r) for r in range(len(delays_ms))]
 
 
 @rows("algorithm", [LINEAR, EXPONENTIAL])
 @rows("retry_attempts", [63, 64, 65, 10**4, 10**9])
 def test_schedules_do_not_overflow(algorithm: RetryAlgorithm, retry_attempts: int) -> None:
-    """The largest numbers give a day where there is no ceiling, else the ceiling, and no endless computation."""
+    """Without a ceiling the largest numbers give a delay of one day; with a ceiling they give the ceiling."""
     largest = 2**63 - 1
 
     assert 86_400.0 == RetrySpecification(algorithm, largest, largest).delay(retry_attempts)
     assert 0.25 == RetrySpecification(algorithm, largest, largest, ceil_ms=250).delay(retry_attempts)
-    # Even the smallest interval that grows has passed the largest ceiling before the exponent is clamped.
+    # Even with the smallest growing interval, the delay reaches the largest ceiling before the exponent is clamped.
     assert largest / 1000 == RetrySpecification(EXPONENTIAL, 2, 0, ceil_ms=largest).delay(retry_attempts)
 
 
@@ -199,7 +199,7 @@ def test_schedules_do_not_overflow(algorithm: RetryAlgorithm, retry_attempts: in
     ],
 )
 def test_retry_objects(retry: object, expected: RetrySpecification) -> None:
-    """Optional fields may be missing, 0 for max-duration means none, and ``floor`` is ignored (decision C15)."""
+    """Optional fields may be missing, 0 for max-duration means no limit, and ``floor`` is ignored (decision C15)."""
     assert expected == retry_of(retry)
 
 
@@ -224,8 +224,8 @@ GOOD_RETRY = {"strategy": "linear", "interval": 10, "after": 10, "max-duration":
         ),
     ],
 )
-def test_half_a_schedule_is_none(retry: object) -> None:
-    """One nonsensical field makes it unusable: half of one would be a guess; the attributes hold (decision C16)."""
+def test_an_invalid_schedule_is_dropped(retry: object) -> None:
+    """One invalid field makes the schedule unusable, but the attributes still count (decision C16)."""
     entry = couchbase.parse_entry(row("auto-retry", retry=retry))
 
     assert (None, True) == (entry.retry, entry.indicates_retry)
@@ -262,7 +262,7 @@ def test_a_long_name_of_an_algorithm_is_cut() -> None:
 
 
 def test_unknown_things_are_ignored() -> None:
-    """Unknown attributes and fields, wherever they stand, are no reason to give a map up."""
+    """Unknown attributes and fields do not make a map invalid."""
     errors = {"7ff0": row("temp", "no-such-attribute", "", "TEMP", more=[1, 2], retry={**GOOD_RETRY, "more": {}})}
     parsed = couchbase.parse_error_map(document(errors, more={"x": None}))
 
@@ -270,8 +270,8 @@ def test_unknown_things_are_ignored() -> None:
     assert RetrySpecification(LINEAR, 10, 10, 1500, 200) == parsed.entries[0x7FF0].retry
 
 
-def test_what_may_be_missing() -> None:
-    """The attributes are what counts; a map may be empty, and come as bytes."""
+def test_optional_parts() -> None:
+    """Only the attributes of an entry are required; a map may be empty, and may be bytes."""
     assert couchbase.ErrorMapEntry("", "", frozenset({A.TEMP})) == couchbase.parse_entry({"attrs": ["temp", "temp"]})
     assert couchbase.ErrorMap(1, 4, {}) == couchbase.parse_error_map(document({}, version=1, revision=4).encode())
 
@@ -281,7 +281,7 @@ def test_what_may_be_missing() -> None:
     [("0", 0), ("00", 0), ("7fff", 0x7FFF), ("8000", 0x8000), ("fff2", 0xFFF2), ("FFF2", 0xFFF2), ("ffff", 0xFFFF)],
 )
 def test_codes(code: str, status: int) -> None:
-    """Codes are hexadecimal and unsigned: the upper half is as good as the lower."""
+    """Codes are unsigned hexadecimal numbers of 16 bits."""
     assert [status] == list(couchbase.parse_error_map(document({code: row()})).entries)
 
 
@@ -296,7 +296,7 @@ NO_ARRAYS: list[object] = [None, "temp", 1, True, {"temp": True}]
 
 
 def other(**fields: object) -> str:
-    """Return a map with some of its fields changed."""
+    """Return an error map with changed fields."""
     return json.dumps({"version": 2, "revision": 9, "errors": {}, **fields})
 
 
@@ -329,7 +329,7 @@ def other(**fields: object) -> str:
     ],
 )
 def test_corrupt_maps(text: str, where: str) -> None:
-    """A corrupt map is refused as a whole, and one short line names the path or the value."""
+    """A corrupt map is refused entirely, and the error has the path or the value in one short line."""
     with pytest.raises(couchbase.MalformedErrorMap) as caught:
         couchbase.parse_error_map(text)
 
@@ -344,7 +344,7 @@ def test_corrupt_maps(text: str, where: str) -> None:
         *(b"", b"\x00", b"\xff\xfe\xfa", b"\xff" * 100),
         "[" * 100_000,
         '{"a":' * 25_000,
-        # How deep is too deep differs from one interpreter to the next.
+        # The maximum depth differs between interpreters.
         pytest.param("[" * 60_000 + "]" * 60_000, marks=pytest.mark.native),
         '{"version": NaN, "revision": 1, "errors": {}}',
         '{"version": 2, "revision": Infinity, "errors": {}}',
@@ -354,7 +354,7 @@ def test_corrupt_maps(text: str, where: str) -> None:
     ids=lambda text: repr(text[:20]),
 )
 def test_not_json(text: str | bytes) -> None:
-    """What no JSON reader takes, or takes only to exhaust itself, is corrupt; a ValueError, as of other parsers."""
+    """A text that is not JSON, or is nested too deeply, raises MalformedErrorMap, which is a ValueError."""
     with pytest.raises(ValueError, match="^not JSON: ") as caught:
         couchbase.parse_error_map(text)
 
@@ -362,13 +362,13 @@ def test_not_json(text: str | bytes) -> None:
 
 
 def entries(count: int) -> str:
-    """Return a map of so many statuses."""
+    """Return an error map with ``count`` statuses."""
     errors = ",".join(f'"{code:x}":{{"attrs":["temp"]}}' for code in range(count))
     return f'{{"version":2,"revision":9,"errors":{{{errors}}}}}'
 
 
 def test_limits() -> None:
-    """The largest size and the most entries are still permitted, one more is not, and it is not even read."""
+    """A map of the maximum size or number of entries is accepted, and a larger one is refused before it is parsed."""
     padded = document() + " " * (ERROR_MAP_SIZE_BYTES_MAX - len(document()))
 
     assert couchbase.ErrorMap(2, 9, {}) == couchbase.parse_error_map(padded)
@@ -383,7 +383,7 @@ def test_limits() -> None:
 
 
 def test_texts_are_cut() -> None:
-    """What a server calls a status stands in errors."""
+    """The name and the description of a status are shortened."""
     entry = couchbase.parse_entry({"name": "N" * 10_000, "desc": "d" * 10_000, "attrs": []})
 
     assert (one_line("N" * 10_000), one_line("d" * 10_000)) == (entry.name, entry.description)
@@ -421,7 +421,7 @@ documents = st.fixed_dictionaries(
 
 @given(documents.map(json.dumps) | json_values.map(json.dumps) | st.text() | st.binary(), st.integers(0, 10**9))
 def test_only_documented_errors(text: str | bytes, retry_attempts: int) -> None:
-    """Any document is either refused as corrupt or gives a map that is well-formed in every part."""
+    """Any document is refused as corrupt, or gives a map that is valid in every part."""
     try:
         parsed = couchbase.parse_error_map(text)
     except couchbase.MalformedErrorMap as error:
@@ -457,7 +457,7 @@ def test_store_by_node() -> None:
 
 @rows(("first", "second", "kept"), [(1, 2, "second"), (2, 1, "first"), (2, 2, "second"), (-1, 0, "second")])
 def test_store_by_revision(first: int, second: int, kept: str) -> None:
-    """Of two maps of one node the higher revision counts, and of equals the newer (decision C19)."""
+    """The store keeps the map with the higher revision of each node, and of equal ones the newer (decision C19)."""
     store = couchbase.ErrorMapStore()
     store.load("a:11210", error_map(first, "first"))
     store.load("a:11210", error_map(second, "second"))

@@ -1,4 +1,4 @@
-"""What a row of the tables of errors names, and which of them decides."""
+"""Rows of the error tables: their conditions and their order."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def row(**named: object) -> ErrorRow:
         ({"http_status": 400, "codes": code(17), "words": ("purple",)}, False),
     ],
 )
-def test_of_a_query(named: dict[str, object], fits: bool) -> None:
-    """Everything that a row names must be there: words in their order, in the text of the first error."""
+def test_rows_of_a_query(named: dict[str, object], fits: bool) -> None:
+    """A row matches if all its conditions hold; its words must be in the first error's text, in order."""
     assert fits is row(**named).fits(QUERY)
 
 
@@ -59,19 +59,19 @@ def test_of_a_query(named: dict[str, object], fits: bool) -> None:
         ({"words": ("Found",)}, True),
     ],
 )
-def test_of_management(named: dict[str, object], fits: bool) -> None:
-    """The operation is looked at, and the body as it stands, but for blanks, quotes and the full stop around it."""
+def test_rows_of_management(named: dict[str, object], fits: bool) -> None:
+    """A row matches on the operation, and on the body without surrounding blanks, quotes and full stop."""
     assert fits is row(**named).fits(MANAGEMENT)
 
 
-def test_a_proxy_knows_no_operation() -> None:
-    """That a page of somebody else's is not there does not mean that the user is not."""
+def test_operations_do_not_match_a_proxy() -> None:
+    """A 404 page of a proxy does not match a row with an operation."""
     assert row(operations=("get_user",)).fits(MANAGEMENT)
     assert not row(operations=("get_user",)).fits(PAGE)
 
 
-def test_the_first_that_fits_decides() -> None:
-    """What is narrower stands first; where nothing fits there is no row."""
+def test_the_first_matching_row_decides() -> None:
+    """The first row that matches decides; without a match there is no row."""
     narrow, wide = row(http_status=400, words=("red",)), row(http_status=400)
     table = error_table([row(http_status=500), narrow, wide])
 
@@ -88,8 +88,8 @@ def test_the_first_that_fits_decides() -> None:
         ({"operations": ("get_user", "drop_user")}, {"operations": ("drop_user",)}),
     ],
 )
-def test_a_row_stands_there_once(pair: tuple[dict[str, object], dict[str, object]]) -> None:
-    """Two rows for the same answer are a mistake of ours, whatever they raise."""
+def test_duplicate_rows_are_refused(pair: tuple[dict[str, object], dict[str, object]]) -> None:
+    """Two rows for the same response raise ValueError, even if their errors differ."""
     first, second = (row(**named) for named in pair)
     other = ErrorRow(
         error=TimeoutException,

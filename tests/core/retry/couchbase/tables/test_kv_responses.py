@@ -1,4 +1,4 @@
-"""What a KV response asks for: the RFC's list, its exclusions, and the error map for what is not known."""
+"""Verdicts on KV responses: the RFC's list, its exclusions, and the error map for unknown statuses."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ OPERATIONS = [
 DCP_OPERATIONS = ["dcp", "dcp_open", "dcp_stream_request", "dcp_control"]
 
 UNKNOWN = 0x7FF0
-"""A status that the protocol does not have."""
+"""Status that the protocol does not define."""
 
 
 def entry(*attributes: Attribute, name: str = "NEWS") -> couchbase.ErrorMapEntry:
-    """Return what a map says of a status."""
+    """Return an entry of an error map."""
     return couchbase.ErrorMapEntry(name, "Something new happened.", frozenset(attributes))
 
 
@@ -54,7 +54,7 @@ EVERYTHING = entry(*Attribute)
 
 
 def test_the_list_is_that_of_the_rfc() -> None:
-    """All six lines, their reasons and their exclusions; besides there is one for counters (decision D25)."""
+    """The list has the RFC's six lines with reasons and exclusions, and one for counters (decision D25)."""
     actual = {status: (line.reason, set(line.excluded)) for status, line in couchbase.RETRYABLE_STATUSES.items()}
 
     assert LIST_OF_THE_RFC | {0x05: (R.KV_TEMPORARY_FAILURE, set())} == actual
@@ -65,7 +65,7 @@ def test_the_list_is_that_of_the_rfc() -> None:
 @rows("operation", OPERATIONS)
 @rows("status", LIST_OF_THE_RFC)
 def test_listed(status: int, operation: str) -> None:
-    """A listed status is retried, but for the operations that its line excludes, whatever a map says of it."""
+    """A listed status is retried, except for excluded operations, for any entry of the error map."""
     reason, excluded = LIST_OF_THE_RFC[status]
     expected = None if operation in excluded else reason
 
@@ -81,7 +81,7 @@ def test_listed(status: int, operation: str) -> None:
 @rows("operation", DCP_OPERATIONS)
 @rows("status", LIST_OF_THE_RFC)
 def test_dcp_is_excluded(status: int, operation: str) -> None:
-    """No DCP command is retried for a status; it gets the status's own error."""
+    """A DCP command is not retried for a listed status; it fails with the status's own error."""
     verdict = kv_responses.classify(operation, status, None)
 
     assert verdict.reason is None
@@ -90,7 +90,7 @@ def test_dcp_is_excluded(status: int, operation: str) -> None:
 
 @rows("operation", ["increment", "decrement", *OPERATIONS])
 def test_a_counter_that_lost_a_race(operation: str) -> None:
-    """It is retried, as a temporary failure; nothing else is for that status, whatever a map says (decision D25)."""
+    """Only counters are retried on NOT_STORED, as a temporary failure (decision D25)."""
     is_counter = operation in {"increment", "decrement"}
 
     for mapped in (None, EVERYTHING):
@@ -101,12 +101,12 @@ def test_a_counter_that_lost_a_race(operation: str) -> None:
 
 
 IMPOSSIBLE = (0xA6, 0xA7, 0xCC, 0xCD, 0xD3)
-"""Successes that only scans and sub-document operations have."""
+"""Success statuses that only scans and sub-document operations have."""
 
 
 @rows("status", sorted(set(couchbase.KV_STATUSES) - set(LIST_OF_THE_RFC) - set(IMPOSSIBLE)))
 def test_known_and_not_listed(status: int) -> None:
-    """A complete, known response is not retried, and no map is consulted for it."""
+    """A known status that is not listed is not retried, for any entry of the error map."""
     for mapped in (None, EVERYTHING):
         verdict = kv_responses.classify("get", status, mapped)
         assert verdict.reason is None
@@ -128,15 +128,17 @@ def test_known_and_not_listed(status: int) -> None:
         ("get", couchbase.Status.KEY_NOT_FOUND, errors.DocumentNotFoundException),
     ],
 )
-def test_successes_of_some(operation: str, status: int, expected: type[errors.CouchbaseException] | None) -> None:
-    """Failures at a path are part of what a lookup found, and a missing document is an answer to exists only."""
+def test_successes_of_some_operations(
+    operation: str, status: int, expected: type[errors.CouchbaseException] | None
+) -> None:
+    """Failed paths are part of a lookup's result, and a missing document is a success for ``exists`` only."""
     assert (expected is None) is kv_responses.is_success(operation, status)
     assert expected is kv_responses.classify(operation, status, EVERYTHING).error
 
 
 @rows("status", IMPOSSIBLE)
-def test_what_cannot_be_an_answer(status: int) -> None:
-    """It says nothing of the request, and costs nobody else anything, but for the operations that have it."""
+def test_impossible_success_statuses(status: int) -> None:
+    """A success status of another operation fails only this request, with DecodingFailureException."""
     verdict = kv_responses.classify("get", status, EVERYTHING)
     names = ("lookup_in", "mutate_in", "range_scan_continue")
     owners = [
@@ -148,13 +150,13 @@ def test_what_cannot_be_an_answer(status: int) -> None:
 
 
 def test_connection_invalidating() -> None:
-    """After these the connection is of no more use: no bucket, opaques in disorder, stale or missing authentication."""
+    """Four statuses close the connection: missing bucket, wrong opaque, and stale or missing authentication."""
     assert {0x08, 0x0B, 0x1F, 0x25} == set(kv_responses.CONNECTION_INVALIDATING)
 
 
 @rows("status", [UNKNOWN, 0x0010, 0x8000, 0xFF00, 0xFFFF, *ERRORS_WITHOUT_A_MAP])
 def test_unknown_without_an_entry(status: int) -> None:
-    """Nobody says that it may be retried, so it is not; five statuses have a class all the same (decision C13)."""
+    """An unknown status without an entry is not retried; five such statuses have their own class (decision C13)."""
     verdict = kv_responses.classify("get", status, None)
 
     assert (
@@ -167,7 +169,7 @@ def test_unknown_without_an_entry(status: int) -> None:
 @rows("status", [UNKNOWN, *ERRORS_WITHOUT_A_MAP])
 @rows("attribute", Attribute)
 def test_single_attributes(status: int, attribute: Attribute) -> None:
-    """Only the three retry attributes permit a retry: ``temp`` is information (decision C13)."""
+    """Only the three retry attributes permit a retry; ``temp`` alone does not (decision C13)."""
     may_retry = attribute in {"retry-now", "retry-later", "auto-retry"}
     verdict = kv_responses.classify("upsert", status, entry(attribute))
 
@@ -196,7 +198,7 @@ def test_single_attributes(status: int, attribute: Attribute) -> None:
     ],
 )
 def test_error_by_attribute(attributes: list[Attribute], expected: type[errors.CouchbaseException]) -> None:
-    """The class of an unknown status is that of the first of four attributes (decision C31)."""
+    """The error class of an unknown status is that of the first of four attributes (decision C31)."""
     mapped = entry(*attributes)
 
     assert expected is kv_responses.error_of_entry(mapped)
@@ -208,14 +210,14 @@ def test_error_by_attribute(attributes: list[Attribute], expected: type[errors.C
 
 @rows("operation", [*OPERATIONS, *DCP_OPERATIONS])
 def test_the_map_decides_for_every_operation(operation: str) -> None:
-    """The exclusions belong to the lines of known statuses; an unknown one is the map's affair."""
+    """The exclusions belong to known statuses, so the error map decides on an unknown one for every operation."""
     assert (
         R.KV_ERROR_MAP_RETRY_INDICATED is kv_responses.classify(operation, UNKNOWN, entry(Attribute.RETRY_NOW)).reason
     )
 
 
-def test_the_whole_chain() -> None:
-    """One entry may ask for a retry, a new map and a new connection at once."""
+def test_one_entry_with_three_effects() -> None:
+    """One entry can cause a retry, a topology refresh and a closed connection."""
     mapped = entry(Attribute.RETRY_LATER, Attribute.FETCH_CONFIG, Attribute.CONN_STATE_INVALIDATED, Attribute.TEMP)
     verdict = kv_responses.classify("get", UNKNOWN, mapped)
 
@@ -236,8 +238,8 @@ def test_the_whole_chain() -> None:
     st.integers(0, 0xFF) | st.integers(0, 0xFFFF),
     st.frozensets(st.sampled_from(Attribute)),
 )
-def test_total(operation: str, status: int, attributes: Iterable[Attribute]) -> None:
-    """Every status of every operation has a verdict; a retry always knows the error that a refusal surfaces as."""
+def test_every_status_has_a_verdict(operation: str, status: int, attributes: Iterable[Attribute]) -> None:
+    """Every status of every operation has a verdict, and a verdict to retry also has an error."""
     for mapped in (None, entry(*attributes)):
         verdict = kv_responses.classify(operation, status, mapped)
         assert verdict.reason is None or verdict.error is not None

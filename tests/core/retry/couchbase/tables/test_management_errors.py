@@ -1,4 +1,4 @@
-"""What the answers of the cluster manager fail with, by operation, against SDK-RFC 0054."""
+"""Errors of the cluster manager's responses, by operation, compared with SDK-RFC 0054."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ EXPECTED: list[tuple[str, int, str, str]] = [
 
 @rows(("operation", "http_status", "body", "name"), EXPECTED)
 def test_errors(operation: str, http_status: int, body: str, name: str) -> None:
-    """What each method throws, for the texts that the cluster manager writes."""
+    """Each operation fails with the RFC's exception for the texts of the cluster manager."""
     assert error_class(name) is error_row(read_answer(Service.MANAGEMENT, http_status, body, operation)).error
 
 
-def test_rows_name_operations_that_there_are() -> None:
-    """A row for an operation that nothing is called would never fit."""
+def test_rows_name_existing_operations() -> None:
+    """Every operation of a row exists, and no operation is listed twice."""
     named = {operation for row in MANAGEMENT_ERRORS for operation in row.operations}
 
     assert set() == named - set(MANAGEMENT_OPERATIONS)
@@ -70,15 +70,15 @@ def test_rows_name_operations_that_there_are() -> None:
 
 
 def requests_of(base: type[ServiceRequest]) -> Iterator[type[ServiceRequest]]:
-    """Yield every kind of request that has a name."""
+    """Yield all request classes that have a name."""
     for kind in base.__subclasses__():
         yield from requests_of(kind)
         if kind.name and kind.__module__.startswith(management.__name__):
             yield kind
 
 
-def test_requests_are_called_as_the_rows_call_them() -> None:
-    """What the client sends to the cluster manager, and about indexes to the search service, and nothing besides."""
+def test_requests_have_the_names_of_the_rows() -> None:
+    """The names of the management requests are exactly the operations of the tables."""
     for module in pkgutil.iter_modules(management.__path__):
         importlib.import_module(f"{management.__name__}.{module.name}")
     names = {

@@ -1,4 +1,4 @@
-"""The reasons for a retry, against the RFC's table."""
+"""The retry reasons, compared with the RFC's table."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ each_reason = rows("reason", RetryReason)
 
 
 def test_the_rows_are_those_of_the_rfc() -> None:
-    """All 25, in the RFC's order, and none besides."""
+    """The reasons are the RFC's 25, in its order."""
     assert 25 == len(ROWS)
     assert [name for name, _, _ in ROWS] == [reason.name for reason in RetryReason]
 
 
 @rows(("name", "non_idempotent", "always"), ROWS)
 def test_flags(name: str, non_idempotent: bool | None, always: bool | None) -> None:
-    """Both flags are the RFC's; where it says "todo", nothing was sent, so a retry is allowed (decision C5)."""
+    """Both flags are the RFC's; "todo" means that nothing was sent, so a retry is allowed (decision C5)."""
     reason = RetryReason[name]
 
     assert (True if non_idempotent is None else non_idempotent) is reason.allows_non_idempotent_retry
@@ -69,27 +69,27 @@ def test_flags(name: str, non_idempotent: bool | None, always: bool | None) -> N
 
 @each_reason
 def test_pickles_as_itself(reason: RetryReason) -> None:
-    """A reason that crossed a process boundary is the same, flags and all."""
+    """An unpickled reason is the same object."""
     assert reason is pickle.loads(pickle.dumps(reason))  # noqa: S301
 
 
 def test_meanings_differ() -> None:
-    """Each reason says in half a sentence what happened, none says what another one says."""
+    """Each reason has its own meaning, as a phrase without a full stop."""
     meanings = {reason.meaning for reason in RetryReason}
 
     assert len(RetryReason) == len(meanings)
     assert [] == [meaning for meaning in meanings if not meaning or meaning.endswith(".")]
 
 
-def test_a_second_row_of_a_name_fails_at_import() -> None:
-    """A name stands for one reason."""
+def test_a_duplicate_name_fails_at_import() -> None:
+    """A second row with the same name fails at import."""
     row = '    TLS_ERROR = "TLS_ERROR", True, False, "TLS could not be established"\n'
     with pytest.raises(TypeError, match="TLS_ERROR"):
         import_with(reasons, row, row + row)
 
 
-def test_a_second_row_of_a_value_fails_at_import() -> None:
-    """Two names of one reason would share their flags without a word."""
+def test_a_duplicate_value_fails_at_import() -> None:
+    """A second name with the same value fails at import."""
     row = '    TLS_ERROR = "TLS_ERROR", True, False, "TLS could not be established"\n'
     with pytest.raises(ValueError, match="TLS_FAILURE"):
         import_with(reasons, row, row + row.replace("TLS_ERROR =", "TLS_FAILURE ="))

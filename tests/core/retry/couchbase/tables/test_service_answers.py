@@ -1,4 +1,4 @@
-"""What an answer of an HTTP service says, whatever came."""
+"""Parsed responses of the HTTP services, for any body."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = (
 
 @rows("service", [QUERY, ANALYTICS])
 def test_errors_with_numbers(service: Service) -> None:
-    """The first error decides (decision C22); of the others the codes are told."""
+    """The first error decides (decision C22); the codes of the others are listed."""
     body = {
         "errors": [
             {"code": 12009, "msg": "DML Error", "reason": {"code": 12033}, "retry": False},
@@ -57,7 +57,7 @@ def test_errors_with_numbers(service: Service) -> None:
     ],
 )
 def test_errors_without_a_number(body: str) -> None:
-    """It is no success, even under status 200; what should be a number and is not is left out, with what stands beside it."""
+    """An error without a valid code is a failure, even with status 200, and has no code."""
     answer = read_answer(QUERY, 200, body)
 
     assert answer.is_failure
@@ -84,7 +84,7 @@ def test_errors_without_a_number(body: str) -> None:
     ],
 )
 def test_failures(service: Service, http_status: int, body: str, is_failure: bool) -> None:
-    """A body that names an error, or that somebody else wrote, is no success, whatever the HTTP status."""
+    """A body with an error, or from another server, is a failure for any HTTP status."""
     for given_body in (body, body.encode()):
         assert is_failure is read_answer(service, http_status, given_body).is_failure
 
@@ -106,30 +106,30 @@ def test_failures(service: Service, http_status: int, body: str, is_failure: boo
         (SEARCH, "", ""),
     ],
 )
-def test_told(service: Service, body: str, told: str) -> None:
-    """The error in the server's own words, wherever that service puts them; a stranger's words do not count."""
+def test_the_text_of_an_error(service: Service, body: str, told: str) -> None:
+    """The text is the server's error, from the member that each service uses; a foreign body has no text."""
     assert told == read_answer(service, 400, body).told
 
 
 @rows("service", Service)
 def test_a_foreign_body(service: Service) -> None:
-    """The page of a proxy is nobody's answer; nothing at all is no page."""
+    """The page of a proxy is foreign; an empty body is not."""
     assert read_answer(service, 502, b" \n<!doctype html>").is_foreign
     assert not read_answer(service, 502, b" \n").is_foreign
     assert (service is MANAGEMENT) is not read_answer(service, 502, b"Bad Gateway").is_foreign
     assert (service is MANAGEMENT) is not read_answer(service, 502, b"[17]").is_foreign
 
 
-def test_many_errors_are_told_in_part() -> None:
-    """A million errors would be a long message."""
+def test_listed_codes_are_limited() -> None:
+    """The number of further codes is at most ``CODES_TOLD_MAX``."""
     body = json.dumps({"errors": [{"code": number} for number in range(10_000)]})
 
     assert tuple(range(1, CODES_TOLD_MAX + 1)) == read_answer(QUERY, 400, body).more_codes
 
 
 @given(st.sampled_from(Service), st.integers(100, 599), bodies)
-def test_total(service: Service, http_status: int, body: bytes | str) -> None:
-    """No body raises, and what is told of any can be written on one line."""
+def test_any_body_is_parsed(service: Service, http_status: int, body: bytes | str) -> None:
+    """No body raises, and the text of any body is one printable line of limited length."""
     answer = read_answer(service, http_status, body)
 
     assert answer.is_failure or http_status < 300
@@ -142,8 +142,8 @@ PASSWORD = "s3cret>password?"
 
 
 @rows("shown", range(len(PASSWORD) + 5))
-def test_a_password_at_the_limit_of_what_is_read(shown: int) -> None:
-    """A text whose reading ends within an echoed password shows no beginning of it."""
+def test_a_password_at_the_read_limit(shown: int) -> None:
+    """A text whose reading ends within an echoed password does not show its beginning."""
     secrets = Secrets(passwords=(PASSWORD,))
     text = f"{' ' * (TEXT_READ_MAX - shown - 1)} {PASSWORD} is wrong"
     page = read_answer(QUERY, 502, f"<html>{text}").body_start(secrets)

@@ -1,4 +1,4 @@
-"""What the answers of query, analytics, search and views fail with, against the RFCs."""
+"""Errors of query, analytics, search and views, compared with the RFCs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ QUERY_CODES: dict[int, str] = {
     13014: "AuthenticationFailure",
     **dict.fromkeys((-4040, 0, 1, 1001, 1190, 1195, 3001, 3999, 6000, 9999, 11000, 13000, 15000, 17012), "Couchbase"),
 }
-"""SDK-RFC 0058 "Raised When", copied out by hand, and decision D37; for a text that says nothing."""
+"""Errors of codes without a text: SDK-RFC 0058 "Raised When", copied by hand, and decision D37."""
 
 QUERY_TEXTS: list[tuple[int, str, str]] = [
     (1065, "Unrecognized parameter in request: query_context", "FeatureNotAvailable"),
@@ -109,20 +109,20 @@ BY_STATUS: list[tuple[couchbase.Service, int, str, str]] = [
 
 
 def answer_of(response: couchbase.ServiceResponse) -> ServiceAnswer:
-    """Return what a response says."""
+    """Return the parsed response."""
     return read_answer(response.service, response.http_status, response.body, response.operation)
 
 
 @rows(("code", "name"), QUERY_CODES.items())
 def test_codes_of_query(code: int, name: str) -> None:
-    """By the number alone, whatever the HTTP status."""
+    """The code of a query error decides, for any HTTP status."""
     for http_status in (200, 400, 404, 500, 503):
         assert error_class(name) is service_errors.error_row(read_answer(QUERY, http_status, body_of(code))).error
 
 
 @rows(("code", "message", "name"), QUERY_TEXTS)
 def test_texts_of_query(code: int, message: str, name: str) -> None:
-    """By number and text: for the letters in them the RFC has its reasons."""
+    """The code and the text of a query error decide together."""
     assert error_class(name) is service_errors.error_row(read_answer(QUERY, 400, body_of(code, message))).error
 
 
@@ -130,8 +130,8 @@ def test_texts_of_query(code: int, message: str, name: str) -> None:
     ("cause", "name"),
     [(12033, "CasMismatch"), (17014, "DocumentNotFound"), (17012, "DocumentExists"), (1, "DmlFailure")],
 )
-def test_reasons_of_a_failed_change(cause: int, name: str) -> None:
-    """Newer servers say in numbers why a document could not be changed."""
+def test_causes_of_a_dml_failure(cause: int, name: str) -> None:
+    """The cause of a DML failure, if the server sends one, selects the exception."""
     body = body_of(12009, "DML Error", reason={"code": cause})
 
     assert error_class(name) is service_errors.error_row(read_answer(QUERY, 400, body)).error
@@ -139,20 +139,20 @@ def test_reasons_of_a_failed_change(cause: int, name: str) -> None:
 
 @rows(("code", "name"), ANALYTICS_CODES.items())
 def test_codes_of_analytics(code: int, name: str) -> None:
-    """Its numbers are its own."""
+    """The code of an analytics error decides, for any HTTP status."""
     for http_status in (200, 400, 503):
         assert error_class(name) is service_errors.error_row(read_answer(ANALYTICS, http_status, body_of(code))).error
 
 
 @rows(("service", "http_status", "body", "name"), BY_STATUS)
 def test_statuses(service: couchbase.Service, http_status: int, body: str, name: str) -> None:
-    """Where there is no number the HTTP status and the text decide."""
+    """Without a code the HTTP status and the text decide."""
     assert error_class(name) is service_errors.error_row(read_answer(service, http_status, body)).error
 
 
 @rows("service", service_errors.SERVICE_ERRORS)
-def test_a_success_of_somebody_else(service: couchbase.Service) -> None:
-    """The page of a proxy with status 200 is an error that says so."""
+def test_a_successful_proxy_page(service: couchbase.Service) -> None:
+    """The page of a proxy with status 200 is a DecodingFailureException."""
     assert (
         errors.DecodingFailureException
         is service_errors.error_row(read_answer(service, 200, "<html>Sign in</html>")).error
@@ -176,13 +176,13 @@ KEYSPACE_TEXTS: list[tuple[str, str]] = [
 
 @rows(("message", "name"), KEYSPACE_TEXTS)
 def test_missing_keyspaces(message: str, name: str) -> None:
-    """A keyspace of three names is a collection, and any other one is a bucket."""
+    """A missing keyspace of three names is a collection, and any other one is a bucket."""
     assert error_class(name) is service_errors.error_row(read_answer(QUERY, 404, body_of(12003, message))).error
 
 
 @rows("message", ["Keyspace not found in CB datastore: default:gone", ""])
 def test_a_missing_keyspace_in_a_query_context(message: str) -> None:
-    """A request with a query context names a collection, whatever the text says."""
+    """With a query context, a missing keyspace is a collection, for any text."""
     answer = read_answer(QUERY, 404, body_of(12003, message), has_query_context=True)
 
     assert error_class("CollectionNotFound") is service_errors.error_row(answer).error
@@ -190,7 +190,7 @@ def test_a_missing_keyspace_in_a_query_context(message: str) -> None:
 
 @rows(("scope", "name"), [(None, "BucketNotFound"), ("inventory", "CollectionNotFound")])
 def test_the_query_context_of_a_machine(scope: str | None, name: str) -> None:
-    """The machine reads the query context from the annotation of its request."""
+    """The machine takes the query context from the annotation of its request."""
     request = replace(annotation(service=QUERY, operation="query"), error_context=ErrorContext(scope=scope))
     error = error_of(
         hear(machine_of(request), couchbase.ResponseReceived(couchbase.ServiceResponse(QUERY, 404, body_of(12003))))
@@ -220,7 +220,7 @@ ENDINGS: list[tuple[int, str, str]] = [
 @rows("service", [QUERY, ANALYTICS])
 @rows(("http_status", "body", "name"), ENDINGS)
 def test_endings_without_a_code(service: couchbase.Service, http_status: int, body: str, name: str) -> None:
-    """A statement whose status says that it ended early is never a success, and a timeout is one by its status."""
+    """A statement with a status of early end is a failure, and the status "timeout" is a timeout."""
     answer = read_answer(service, http_status, body)
 
     assert answer.is_failure
@@ -229,7 +229,7 @@ def test_endings_without_a_code(service: couchbase.Service, http_status: int, bo
 
 @rows("service", [QUERY, ANALYTICS])
 def test_a_code_beside_the_status_of_a_timeout(service: couchbase.Service) -> None:
-    """An error with a code decides before the status of the body."""
+    """An error with a code takes precedence over the status of the body."""
     code, name = (3000, "ParsingFailure") if service is QUERY else (24000, "ParsingFailure")
     body = f'{{"errors":[{{"code":{code}}}],"status":"timeout"}}'
 
@@ -237,14 +237,14 @@ def test_a_code_beside_the_status_of_a_timeout(service: couchbase.Service) -> No
 
 
 @rows("service", [SEARCH, VIEWS, MANAGEMENT])
-def test_the_word_timeout_in_another_answer(service: couchbase.Service) -> None:
-    """Only statements end with a status: for other services the member means nothing."""
+def test_the_body_status_of_other_services(service: couchbase.Service) -> None:
+    """The status in the body of other services is ignored."""
     assert not read_answer(service, 200, '{"status":"timeout"}').is_failure
 
 
 @rows(("service", "row"), ROWS)
 def test_every_row_is_reached(service: couchbase.Service, row: ErrorRow) -> None:
-    """No row stands behind one that takes its answers, and each has its clause."""
+    """No row is hidden by an earlier one, and each has its clause."""
     assert row.clause.startswith("RFC ")
     for response in answers_to(service, row):
         assert row is service_errors.error_row(answer_of(response))
@@ -252,7 +252,7 @@ def test_every_row_is_reached(service: couchbase.Service, row: ErrorRow) -> None
 
 @rows(("service", "row"), ROWS)
 def test_every_row_ends_a_request(service: couchbase.Service, row: ErrorRow) -> None:
-    """The machine fails the request with the row's class, now or where the strategy refuses; nothing succeeds."""
+    """With fail-fast, the machine fails a request with the exception of its row."""
     for response in answers_to(service, row):
         expected = service_errors.error_row(answer_of(response)).error
         request = annotation(couchbase.FailFastRetryStrategy(), service=service, operation=response.operation)
@@ -264,8 +264,8 @@ def test_every_row_ends_a_request(service: couchbase.Service, row: ErrorRow) -> 
 
 
 @rows(("service", "row"), ROWS)
-def test_no_row_ends_a_request_that_may_go_on(service: couchbase.Service, row: ErrorRow) -> None:
-    """An answer that is retried is followed by another attempt, and that one's success is the request's."""
+def test_a_retried_response_may_end_in_success(service: couchbase.Service, row: ErrorRow) -> None:
+    """After a response that is retried, the success of the next attempt completes the request."""
     for response in answers_to(service, row):
         machine = machine_of(
             annotation(couchbase.BestEffortRetryStrategy(), service=service, operation=response.operation)
@@ -296,7 +296,7 @@ def test_no_row_ends_a_request_that_may_go_on(service: couchbase.Service, row: E
 def test_a_timeout_of_the_service(
     service: couchbase.Service, body: str, idempotent: bool, expected: type[errors.TimeoutException]
 ) -> None:
-    """A request that only reads has changed nothing; any other request may have been applied."""
+    """A timeout of the service is unambiguous for an idempotent request, and ambiguous otherwise."""
     request = annotation(service=service, operation="query", idempotent=idempotent)
     error = error_of(
         hear(machine_of(request), couchbase.ResponseReceived(couchbase.ServiceResponse(service, 200, body)))
@@ -305,15 +305,15 @@ def test_a_timeout_of_the_service(
     assert expected is type(error)
 
 
-def test_a_row_twice_fails_at_import() -> None:
-    """Two rows for the same code are a mistake in our own source."""
+def test_a_duplicate_row_fails_at_import() -> None:
+    """Two rows for the same code fail at import."""
     with pytest.raises(ValueError, match="two rows"):
         import_with(service_errors, "codes=code(2120)", "codes=code(3000)")
 
 
 @given(st.sampled_from(sorted(service_errors.SERVICE_ERRORS)), st.integers(300, 599), bodies)
-def test_total(service: couchbase.Service, http_status: int, body: bytes | str) -> None:
-    """Every failed answer has a row."""
+def test_every_failure_has_a_row(service: couchbase.Service, http_status: int, body: bytes | str) -> None:
+    """Every failed response has a row."""
     assert issubclass(
         service_errors.error_row(read_answer(service, http_status, body)).error, errors.CouchbaseException
     )
