@@ -1,7 +1,7 @@
-"""Says which tests of the core count for its coverage: those that somebody has written for some lines.
+"""Selection of the tests that count for the core's coverage: those written for particular lines.
 
-A property takes hundreds of examples, a history thousands of steps. Measured they take two or three times as long, and
-of the lines that they happen upon nobody can tell whether a test is about them.
+A property runs hundreds of examples, and a history thousands of steps. Measuring coverage makes them two or three times
+slower, and the lines that they reach by chance do not show what a test checks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from hypothesis import is_hypothesis_test
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave properties and histories out of what pytest-cov measures."""
+    """Exclude properties and histories from the measurement of pytest-cov."""
     function = getattr(item, "obj", None)
     if is_hypothesis_test(function) or item.get_closest_marker("history") is not None:
         item.add_marker(pytest.mark.no_cover)

@@ -1,4 +1,4 @@
-"""Arguments: what is right comes back, and what is wrong is refused in one form, whoever takes it."""
+"""Checks of arguments: valid values are returned, and invalid ones are rejected in one form."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from triclinium_core.testing.fakes.store.documents import FakeDocuments
 
 
 def timeouts(name: str, value: Any) -> object:
-    """Return timeouts of which one has a value, and any polls are often enough."""
+    """Return the value of one timeout after construction."""
     return getattr(TimeoutOptions(**{"config_poll_floor": 1e-6, "config_poll_interval": 1e6, name: value}), name)
 
 
 def breaker(name: str, value: Any) -> object:
-    """Return what a field of a breaker's options is then."""
+    """Return the value of one circuit breaker option after construction."""
     return getattr(CircuitBreakerOptions(**{name: value}), name)
 
 
 def best_effort(value: Any) -> object:
-    """Return what a strategy answers whose backoff answers ``value``."""
+    """Return the action of a strategy whose backoff returns ``value``."""
     strategy = BestEffortRetryStrategy(lambda retries, rng: value)
     return strategy.retry_after(retry_request(), RetryReason.KV_LOCKED)
 
 
 def slow_node(value: Any) -> object:
-    """Return how much later a node answers then."""
+    """Return the delay of a node's responses."""
     network = FakeNetwork()
     network.slow_down(value)
     return network.slowness
@@ -62,14 +62,14 @@ def documents() -> FakeDocuments:
 
 
 def lock(value: Any) -> object:
-    """Return until when a document is locked then."""
+    """Return a document that is locked for ``value``."""
     locked = documents()
     locked.lock("default", "key", seconds=value)
     return locked.find(locked.address("default", "key"))
 
 
 def put(value: Any) -> object:
-    """Return how long a document lives then."""
+    """Return the expiry time of a document."""
     return documents().put("default", "key", b"2", expires_after=value).expires_at
 
 
@@ -105,12 +105,12 @@ TAKERS: Mapping[str, Callable[[Any], object]] = {
     "a lock's seconds": lock,
     "a document's expires_after": put,
 }
-"""Whatever in the core takes a duration."""
+"""All functions of the core that accept a duration."""
 
 
 @given(st.timedeltas(timedelta(microseconds=1), timedelta(seconds=30)))
 def test_a_timedelta_means_its_seconds(duration: timedelta) -> None:
-    """Options, actions and bytes are the same."""
+    """A timedelta has the same effect as its seconds in options, actions and encoded bytes."""
     seconds = duration.total_seconds()
 
     for name, take in TAKERS.items():
@@ -119,8 +119,8 @@ def test_a_timedelta_means_its_seconds(duration: timedelta) -> None:
 
 @rows("taker", TAKERS)
 @rows("value", [True, "1", b"1", 1j, math.nan, -math.inf, -1, timedelta(microseconds=-1), timedelta.min, 10**400])
-def test_what_is_no_duration(taker: str, value: object) -> None:
-    """Each of them refuses it by the name of its parameter."""
+def test_invalid_durations(taker: str, value: object) -> None:
+    """An invalid duration is rejected by the name of the parameter."""
     with pytest.raises(ArgumentError) as caught:
         TAKERS[taker](value)
 
@@ -145,7 +145,7 @@ def test_what_is_no_duration(taker: str, value: object) -> None:
     ],
 )
 def test_the_limits_of_a_duration(value: Any, limits: Mapping[str, Any], accepted: bool) -> None:
-    """The least, the greatest, and whether none at all will do."""
+    """A duration is checked against its minimum and maximum, and infinity needs permission."""
     try:
         checks.check_duration(value, "wait", **limits)
     except errors.InvalidArgumentException:
@@ -171,7 +171,7 @@ def test_the_limits_of_a_duration(value: Any, limits: Mapping[str, Any], accepte
     ],
 )
 def test_is_number(value: object, expected: bool) -> None:
-    """A bool is an int to Python, not to a reader; an int that no float can hold is of no use as a number."""
+    """Booleans, and integers that no float can hold, are not numbers."""
     assert expected is checks.is_number(value)
 
 
@@ -189,8 +189,8 @@ def test_is_number(value: object, expected: bool) -> None:
     ],
     ids=lambda made: type(made).__name__,
 )
-def test_what_keeps_durations_is_a_dataclass(made: Any) -> None:
-    """It can be made again from its fields, and they tell the defaults that its constructor has."""
+def test_objects_with_durations_are_dataclasses(made: Any) -> None:
+    """Objects with durations can be recreated from their fields, whose defaults are those of the constructor."""
     assert made == replace(made)
     parameters = inspect.signature(type(made)).parameters
     for field in fields(made):
@@ -199,8 +199,8 @@ def test_what_keeps_durations_is_a_dataclass(made: Any) -> None:
             assert field.default == (MISSING if default is inspect.Parameter.empty else default)
 
 
-def test_what_answers_delays_may_answer_either() -> None:
-    """A policy of one's own, and the helper for a strategy's answer; Smithy's shape demands seconds."""
+def test_returned_delays_may_be_timedeltas() -> None:
+    """A custom policy and ``RetryAction.after`` may return delays as timedelta."""
 
     class Answering:
         def next_execution(self, *, node: Hashable, running: int) -> checks.Duration | None:
@@ -211,30 +211,30 @@ def test_what_answers_delays_may_answer_either() -> None:
 
 
 class Hundred(int):
-    """A whole number of somebody's own making."""
+    """Subclass of int."""
 
 
 @rows("seconds", [0, 0.0, 1e-9, 1, 3.5, 1e300, 10**300])
 def test_seconds(seconds: float) -> None:
-    """Any finite number of at least 0 can be slept."""
+    """Any finite number of at least 0 is a number of seconds."""
     assert checks.is_seconds(seconds)
 
 
 @rows("seconds", [-1, -1e-9, math.nan, math.inf, -math.inf, 10**400, 10**5000, True, None, "1", Fraction(1, 2), 1j])
 def test_no_seconds(seconds: Any) -> None:
-    """Anything else cannot be slept, however long it is."""
+    """Anything else is not a number of seconds."""
     assert not checks.is_seconds(seconds)
 
 
 @rows("count", [0, 1, 10**9, 10**5000, Hundred(100)])
 def test_counts(count: int) -> None:
-    """Any whole number that is large enough."""
+    """Any integer of at least the minimum is returned."""
     assert count == checks.check_integer(count, "attempts")
 
 
 @rows(("count", "least"), [(-1, 0), (-(10**5000), 0), (0, 1), (1.0, 0), (True, 0), ("1", 0)])
 def test_no_counts(count: Any, least: int) -> None:
-    """What is no count, or too small, is named."""
+    """A value that is not an integer, or below the minimum, is rejected by name."""
     with pytest.raises(errors.InvalidArgumentException, match=f"^attempts=.* must be an integer of at least {least}"):
         checks.check_integer(count, "attempts", least=least)
 
@@ -257,7 +257,7 @@ def test_no_counts(count: Any, least: int) -> None:
     ],
 )
 def test_refusals(check: Callable[[], object], wanted: str) -> None:
-    """The parameter, the value and what it must be, in one form."""
+    """The error has the parameter, the value and the requirement, in one form."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         check()
 
@@ -266,8 +266,8 @@ def test_refusals(check: Callable[[], object], wanted: str) -> None:
 
 
 @rows("name", [name for name in dir(checks.Checks) if name.startswith("check_")])
-def test_whose_checks_they_are(name: str) -> None:
-    """Those of Couchbase raise its exception; those of the rest raise the same text, and nothing of Couchbase's."""
+def test_both_modules_raise_the_same_text(name: str) -> None:
+    """The checks of Couchbase raise InvalidArgumentException, the others ArgumentError, with the same text."""
     values: Mapping[str, tuple[object, ...]] = {
         "check_type": (None, "n", int),
         "check_choice": (None, "n", Jitter),
@@ -285,8 +285,8 @@ def test_whose_checks_they_are(name: str) -> None:
     assert str(refused[0]) == str(refused[1])
 
 
-def test_what_is_right_comes_back() -> None:
-    """As it was given."""
+def test_valid_values_are_returned() -> None:
+    """A valid value is returned unchanged."""
     assert (3, 0.5, 1, True, "é", "") == (
         checks.check_integer(3, "n", 0, 3),
         checks.check_number(0.5, "n", 0, 1),

@@ -32,7 +32,7 @@ SECRETS = Secrets((TOKEN,), ("app:s3cret>password?", "s3cret>password?"))
     ],
 )
 def test_a_text_that_repeats_credentials(echo: str, expected: str) -> None:
-    """A token is replaced if it is whole, cut, wrapped, escaped or in another case; so is a readable password."""
+    """A token is replaced if it is complete, cut, wrapped, escaped or in another case; so is a readable password."""
     assert expected == SECRETS.conceal(echo)
 
 
@@ -65,13 +65,13 @@ def test_a_short_secret() -> None:
 
 
 def test_secrets_are_not_shown() -> None:
-    """The representation contains no secret."""
+    """The repr contains no secret."""
     assert "Secrets()" == repr(SECRETS)
 
 
 @pytest.mark.parametrize("excess", [0, 1, 100_000])
 def test_a_text_that_is_too_long_to_search(excess: int) -> None:
-    """A text above the bound is cut, so that nothing is returned that was not searched."""
+    """A text above the limit is cut, so that only searched text is returned."""
     text = f"{TOKEN} ".ljust(TEXT_SIZE_MAX + excess, "-")
     concealed = SECRETS.conceal(text)
 
@@ -97,19 +97,19 @@ CUT_ECHOES: list[tuple[str, str]] = [
 
 @rows(("echo", "expected"), CUT_ECHOES)
 def test_a_text_that_was_cut_in_a_credential(echo: str, expected: str) -> None:
-    """The beginning of a credential before the dots of a cut is replaced, also if the cut goes through an escape."""
+    """The start of a credential before the dots of a cut is replaced, also if the cut splits an escape."""
     assert expected == SECRETS.conceal(echo)
 
 
 @rows("text", ["p=s3c...", "p=s3cr", "s3cret is wrong", "as3cret...", "p=s3crxt...", "s3cret .."])
-def test_a_text_that_was_not_cut_in_a_credential(text: str) -> None:
-    """A short beginning, one that no dots follow, and one within a word are returned unchanged."""
+def test_a_text_without_a_cut_credential(text: str) -> None:
+    """A short start, one without dots after it, and one within a word are returned unchanged."""
     assert text == SECRETS.conceal(text)
 
 
 @rows("kept", range(BEGINNING_MIN, len("s3cret>password?")))
 def test_a_credential_at_the_limit_of_a_text(kept: int) -> None:
-    """A text that is too long shows no beginning of a credential that its end cuts."""
+    """A text above the limit shows no start of a credential that its end cuts."""
     before = "-" * (TEXT_SIZE_MAX - len("...") - kept - 1)
     concealed = SECRETS.conceal(f"{before} s3cret>password? {before}")
 
@@ -117,7 +117,7 @@ def test_a_credential_at_the_limit_of_a_text(kept: int) -> None:
 
 
 def test_many_cuts() -> None:
-    """Each beginning is replaced in a text that has hundreds of them."""
+    """Each start of a credential is replaced in a text that has hundreds of them."""
     secrets = Secrets(passwords=("a" * 300,))
 
     assert f"{CONCEALED}... " * 500 == secrets.conceal("aaaaa... " * 500)

@@ -37,12 +37,12 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 pytestmark = pytest.mark.usefixtures("contain_decoder_faults")
 
 SLOW_SECONDS = 100.0
-"""Longer than any timeout here."""
+"""Seconds that exceed any timeout of these tests."""
 
 
 @dataclass(frozen=True)
 class Plant:
-    """A decoder that raises an exception, and a call of the user that reaches it."""
+    """Decoder that raises an exception, and a call of the user that reaches it."""
 
     decoder: decoder_faults.Decoder
     target: str
@@ -52,7 +52,7 @@ class Plant:
 
     @property
     def breaks_bootstrap(self) -> bool:
-        """Whether the defect keeps every connection from becoming ready."""
+        """True if the defect keeps every connection from becoming ready."""
         return self.decoder in (decoder_faults.Decoder.CLUSTER_CONFIG, decoder_faults.Decoder.ERROR_MAP)
 
 
@@ -156,7 +156,7 @@ def boom_in_steps(*args: object) -> Iterator[int]:
 
 
 def begin() -> Asking:
-    """Return a client that has not started, for a node with one document and one answer of each service."""
+    """Return a client that has not started, for a node with one document and one response of each service."""
     simulation = Asking()
     row = {"id": "a", "index": "hotels", "key": None, "value": 1}
     for service, (said, _) in ASKED.items():
@@ -165,7 +165,7 @@ def begin() -> Asking:
 
 
 def outcome(simulation: Asking, token: Token) -> object:
-    """Return the outcome of a token, once it is settled or ``SLOW_SECONDS`` have passed."""
+    """Return the outcome of a token, once it has completed or ``SLOW_SECONDS`` have passed."""
     simulation.run(SLOW_SECONDS)
     return simulation.errors.get(token) or {**simulation.results, **simulation.answers}[token]
 
@@ -175,7 +175,7 @@ def test_a_defect_costs_one_connection(plant: Plant, monkeypatch: pytest.MonkeyP
     """A defect in a decoder closes the connection, is reported once with its traceback, and fails only its waiter."""
     simulation = begin()
     if not plant.breaks_bootstrap:
-        # The compressed document arrives so that the first answer that is inflated is that of the test.
+        # The compressed document is written first, so that the first inflated response is that of the test.
         outcome(simulation, simulation.submit(LONG))
     with monkeypatch.context() as planted:
         planted.setattr(plant.target, boom_in_steps if plant.target.endswith("_in_steps") else boom)
@@ -214,7 +214,7 @@ def test_every_guard_is_used() -> None:
 
 
 def test_others_on_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If one of three reads in flight meets a defect, only that read fails: one is answered and one is sent again."""
+    """If one of three reads in flight meets a defect, only that read fails: one completes and one is sent again."""
     simulation = ready()
     simulation.result(upsert("lost"))
     first, second = (simulation.submit_in_flight(get(key)) for key in "ab")
@@ -262,7 +262,7 @@ def test_a_ping_names_the_defect(service: Service, target: str, monkeypatch: pyt
 
 
 def test_the_end_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A defect in reading the end of a stream, which ends the answer, is reported and fails the request."""
+    """A defect in reading the end of a stream, which ends the response, is reported and fails the request."""
     simulation = begin()
     simulation.nodes[0].faults.next(Service.QUERY, hang_up())
     ends = HttpConnection.ends_with_stream
@@ -280,7 +280,7 @@ def test_the_end_of_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("is_whole", [False, True])
 def test_rows_with_a_defect(is_whole: bool) -> None:
-    """If the caller's decoder of rows has a defect, the connection is closed, whether or not the answer is complete."""
+    """A defect in the caller's decoder of rows closes the connection, whether or not the response is complete."""
     simulation = begin()
     simulation.takes_rows = False
     rows = [{"n": number} for number in range(1 if is_whole else 200_000)]
@@ -299,7 +299,7 @@ def test_rows_with_a_defect(is_whole: bool) -> None:
 
 
 def test_kinds_are_reported_once_and_bounded() -> None:
-    """Each kind of fault is reported once, up to a bound, and the same exception in another decoder is another kind."""
+    """Each kind of fault is reported once, up to a limit; the same exception in another decoder is another kind."""
     emitted: list[Action] = []
     reports = FaultReports(emit=emitted.append)
     for number in range(2 * KINDS_MAX):
@@ -314,7 +314,7 @@ def test_kinds_are_reported_once_and_bounded() -> None:
 
 
 class Unshowable(Exception):
-    """An exception that cannot be shown."""
+    """Exception whose repr raises."""
 
     def __repr__(self) -> str:
         raise RuntimeError
@@ -332,5 +332,5 @@ def test_a_fault_is_one_short_line(error: Exception) -> None:
 
 
 def fails_for(key: str, decode: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a decoder that raises an exception only for the answer about one key."""
+    """Return a decoder that raises an exception only for responses about one key."""
     return lambda operation, *args, **kwargs: boom() if operation.key == key else decode(operation, *args, **kwargs)

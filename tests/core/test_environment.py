@@ -1,4 +1,4 @@
-"""Options out of environment variables, which enter as a mapping."""
+"""Options from environment variables, which are passed as a mapping."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ GIVEN = ClientOptions(
 
 
 def read(text: str = STRING, **variables: str) -> ClientOptions:
-    """Return ``GIVEN`` with an environment laid over it."""
+    """Return ``GIVEN`` overridden by environment variables."""
     environ = {"TRICLINIUM_CONNECTION_STRING": text} | {f"TRICLINIUM_{name}": each for name, each in variables.items()}
     return read_environment({**environ, "PATH": "/bin", "NOT_TRICLINIUM_X": "1"}).over(GIVEN)
 
 
 def test_every_option_has_a_variable() -> None:
-    """Each timeout, each number of the breaker, each flag and number of the client, and all that signs in."""
+    """Timeouts, circuit breaker, flags and numbers of the client, and credentials have variables."""
     for group in (
         TimeoutOptions,
         CircuitBreakerOptions,
@@ -55,8 +55,8 @@ def test_every_option_has_a_variable() -> None:
     } == {variable.field for variable in VARIABLES.values() if variable.group is ClientOptions}  # fmt: skip
 
 
-def test_an_option_of_the_string_has_its_name_here() -> None:
-    """And is read in the same way."""
+def test_string_options_and_variables_share_names() -> None:
+    """Each option of the connection string has a variable of the same name, which is read alike."""
     for name, option in OPTIONS.items():
         variable = VARIABLES[f"{PREFIX}{name.upper()}"]
 
@@ -64,7 +64,7 @@ def test_an_option_of_the_string_has_its_name_here() -> None:
 
 
 def test_nothing_but_the_address() -> None:
-    """All else stays as the program says."""
+    """Without further variables, all other options stay unchanged."""
     options = read()
 
     assert (STRING, GIVEN.authenticator, GIVEN.timeouts) == (
@@ -94,13 +94,13 @@ def test_nothing_but_the_address() -> None:
         ),
     ],
 )
-def test_who_signs_in(variables: dict[str, str], expected: Authenticator) -> None:
-    """One way of three, instead of what the program says."""
+def test_credentials(variables: dict[str, str], expected: Authenticator) -> None:
+    """Variables of one kind of credentials replace those of the program."""
     assert expected == read(**variables).authenticator
 
 
-def test_what_is_laid_over_what() -> None:
-    """The program, the profile, the variables, the connection string: what comes later wins, option by option."""
+def test_precedence_of_sources() -> None:
+    """The connection string overrides the variables, these the profile, and this the program, option by option."""
     variables = {"PROFILE": "wan_development", "KV_TIMEOUT": "5s", "QUERY_TIMEOUT": "1m30s", "COMPRESSION": "false"}
     options = read(f"{STRING}?kv_timeout=6s", **variables, CIRCUIT_BREAKER_VOLUME_THRESHOLD="3")
     effective = parse_connection_string(options.connection_string).over(options)
@@ -115,7 +115,7 @@ def test_what_is_laid_over_what() -> None:
 
 
 def test_telemetry() -> None:
-    """Each part is turned off, and on as it is by default, alone; those without a variable stay as the program says."""
+    """Each part of telemetry is disabled or enabled separately; parts without a variable stay unchanged."""
     options = read(TRACER="false", METER="true")
     quiet = read_environment({"TRICLINIUM_CONNECTION_STRING": STRING, "TRICLINIUM_ORPHANS": "true"}).over(
         replace(GIVEN, tracer=None, meter=None, orphans=None)
@@ -148,8 +148,8 @@ def test_telemetry() -> None:
         ({"KEY_PATH": "k.pem"}, "KEY_PATH"),
     ],
 )
-def test_a_variable_that_is_wrong(variables: dict[str, str], name: str) -> None:
-    """Is refused by its name."""
+def test_an_invalid_variable(variables: dict[str, str], name: str) -> None:
+    """An invalid variable is rejected by its name."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         read(**variables)
 
@@ -159,7 +159,7 @@ def test_a_variable_that_is_wrong(variables: dict[str, str], name: str) -> None:
 
 @pytest.mark.parametrize("environ", [{}, {"TRICLINIUM_CONNECTION_STRING": ""}])
 def test_no_cluster(environ: dict[str, str]) -> None:
-    """The variable that is missing is named."""
+    """Without a connection string, the error names the missing variable."""
     with pytest.raises(errors.InvalidArgumentException, match="TRICLINIUM_CONNECTION_STRING is missing"):
         read_environment(environ)
 
@@ -182,7 +182,7 @@ SECRET = "geheim wort\0"
     ],
 )
 def test_no_error_shows_a_secret(variables: dict[str, str]) -> None:
-    """Neither the message nor the representation, nor what caused it; a misspelt name hides one as well."""
+    """An error shows no secret in its message, repr and cause, also for a misspelt name."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         parse_connection_string(read(**{"text": STRING} | variables).connection_string)
     error: BaseException | None = caught.value
@@ -192,7 +192,7 @@ def test_no_error_shows_a_secret(variables: dict[str, str]) -> None:
 
 
 def test_no_representation_shows_a_secret() -> None:
-    """Whoever logs what was read logs no password."""
+    """The repr of the options contains no password."""
     found = read_environment(
         {"TRICLINIUM_CONNECTION_STRING": STRING, "TRICLINIUM_USERNAME": "ada", "TRICLINIUM_PASSWORD": "geheim"}
     )
@@ -203,7 +203,7 @@ def test_no_representation_shows_a_secret() -> None:
 
 @given(st.dictionaries(st.sampled_from([*VARIABLES, "TRICLINIUM_PROFILE", "TRICLINIUM_X"]), st.text()))
 def test_any_environment_is_read_or_refused(environ: dict[str, str]) -> None:
-    """Nothing but a refusal by name leaves, whatever the texts are."""
+    """Any environment is read or rejected by the name of a variable."""
     try:
         read_environment({"TRICLINIUM_CONNECTION_STRING": STRING, **environ}).over(GIVEN)
     except errors.InvalidArgumentException as error:

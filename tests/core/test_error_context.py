@@ -1,4 +1,4 @@
-"""What every error knows about its request."""
+"""Context of errors: the facts about a request."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ contexts = st.builds(
 
 
 def refuse(constant: str) -> NoReturn:
-    """Refuse what Python's parser takes though JSON has no such number."""
+    """Reject a constant that Python's parser accepts although JSON has no such number."""
     raise AssertionError(f"{constant} is not JSON")
 
 
 def test_full() -> None:
-    """Every field comes out, in the order of declaration, and a set as a sorted list."""
+    """All fields are output in the order of declaration, and a set as a sorted list."""
     expected = (
         '{"service": "kv", "operation": "upsert", "idempotent": false, "bucket": "travel-sample", '
         '"scope": "inventory", "collection": "airline", "key": "airline_10", "opaque": 17, "status": 134, '
@@ -134,7 +134,7 @@ def test_full() -> None:
 
 
 def test_empty() -> None:
-    """What is not known is left out; that nothing was retried is known."""
+    """Unknown fields are omitted; the number of retries is always known."""
     assert '{"service": "kv", "retry_attempts": 0}' == ErrorContext().to_json()
 
 
@@ -148,19 +148,19 @@ def test_empty() -> None:
     ],
 )
 def test_zero_is_no_absence(context: ErrorContext, name: str, expected: object) -> None:
-    """An opaque of zero was an opaque."""
+    """A field with the value 0 is output."""
     assert expected == json.loads(context.to_json())[name]
 
 
 @pytest.mark.parametrize("seconds", [math.inf, -math.inf, math.nan])
 def test_endless_is_left_out(seconds: float) -> None:
-    """JSON has neither infinity nor NaN."""
+    """Infinity and NaN are omitted, because JSON has neither."""
     assert ErrorContext().to_json() == ErrorContext(timeout=seconds, elapsed=seconds).to_json()
 
 
 @given(contexts)
 def test_always_one_line_of_json(context: ErrorContext) -> None:
-    """Whatever a server or a user put into it, a strict reader of JSON lines understands it."""
+    """Any context is one line of strict JSON."""
     text = context.to_json()
     known = json.loads(text, parse_constant=refuse)
 
@@ -173,38 +173,38 @@ def test_always_one_line_of_json(context: ErrorContext) -> None:
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_survives_pickling(protocol: int) -> None:
-    """The record crosses a process boundary."""
+    """A context survives pickling."""
     assert pickle.loads(pickle.dumps(FULL, protocol)) == FULL  # noqa: S301
 
 
 def test_survives_copying() -> None:
-    """A copy is equal, and hashes alike."""
+    """A copy is equal and has the same hash."""
     assert copy.deepcopy(FULL) == FULL
     assert hash(copy.copy(FULL)) == hash(FULL)
 
 
 @rows("name", [field.name for field in dataclasses.fields(ErrorContext)])
 def test_frozen(name: str) -> None:
-    """An error that was raised does not change any more."""
+    """The fields of a context cannot be set."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(FULL, name, None)
 
 
 def test_every_field_has_a_default() -> None:
-    """A layer states only what it knows."""
+    """Each field has a default."""
     assert ErrorContext(key="k") == dataclasses.replace(ErrorContext(), key="k")
 
 
 def test_differs_by_every_field() -> None:
-    """Two records that differ in one field are not equal."""
+    """Contexts that differ in one field are not equal."""
     blank = ErrorContext(service="query", retry_attempts=9)
 
     for field in dataclasses.fields(ErrorContext):
         assert dataclasses.replace(FULL, **{field.name: getattr(blank, field.name)}) != FULL
 
 
-def test_every_state_in_which_a_request_can_be_given_up_has_words() -> None:
-    """And no other has."""
+def test_every_open_state_has_a_text() -> None:
+    """Exactly the states that are not final have a text."""
     assert {state.value for state in RetryState if not state.is_final} == set(STANDINGS)
 
 
@@ -220,7 +220,7 @@ LONG_NAMES: dict[str, Any] = {
 
 @rows(("name", "value"), LONG_NAMES.items())
 def test_the_representation_of_a_long_value(name: str, value: Any) -> None:
-    """A long value is cut in the representation and whole in its attribute."""
+    """A long value is cut in the repr and complete in its attribute."""
     context = dataclasses.replace(FULL, **{name: value})
 
     assert len(repr(context)) <= MESSAGE_MAX
@@ -229,7 +229,7 @@ def test_the_representation_of_a_long_value(name: str, value: Any) -> None:
 
 
 def test_the_representation_has_each_field() -> None:
-    """A short value of each field is whole in the representation."""
+    """The repr has a short value of each field completely."""
     written = [f"{field.name}={getattr(FULL, field.name)!r}" for field in dataclasses.fields(FULL)]
 
     assert f"ErrorContext({', '.join(written)})" == repr(FULL)
@@ -256,7 +256,7 @@ def test_the_text_of_an_error_is_bounded(make: Callable[[str], Exception]) -> No
     ],
 )
 def test_the_newest_answer(context: ErrorContext, expected: str | None) -> None:
-    """The newest answer has the status and the texts of the server; a context without an answer has none."""
+    """The text has the status and the texts of the newest response; a context without a response has none."""
     answer = last_answer(context)
 
     assert expected == (answer if answer is None else answer.removeprefix("last answer: "))

@@ -1,4 +1,4 @@
-"""The exceptions of SDK-RFC 0058: the tree, and what every one of them can do."""
+"""Exceptions of SDK-RFC 0058: their tree, and the properties of each."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ NUMBERS_OF_THE_RFC = {
     "UserExistsException": 606,
     "BucketNotFlushableException": 607,
 }
-"""SDK-RFC 0058 "Error Definitions", copied out by hand."""
+"""SDK-RFC 0058 "Error Definitions", copied by hand."""
 
 NARROWER = {"BucketAccessException", "TlsException", "IndexNotReadyException"}
-"""Ours: what the RFCs raise as the base itself."""
+"""Classes of this project for errors that the RFCs raise as the base class."""
 
 WITHOUT_A_NUMBER = {
     "KeyValueException",
@@ -97,7 +97,7 @@ WITHOUT_A_NUMBER = {
     "LinkExistsException",
     "InternalError",
 } | NARROWER
-"""Ours too: the group of what only KV raises, a status that is younger than the RFC, what RFC 0054 names, our own defects."""
+"""Further classes without a number: the group of key-value errors, a newer status, a name of RFC 0054, and defects."""
 
 CLASSES: dict[str, type[errors.CouchbaseException]] = {
     name: thing
@@ -111,7 +111,7 @@ each_class = rows("error", CLASSES.values())
 
 
 def parent_of(name: str) -> type[BaseException]:
-    """Return the base that the RFC, or the layout of its numbers, asks for."""
+    """Return the base class that the RFC, or the layout of its numbers, requires."""
     if name == "CouchbaseException":
         return Exception
     if name in {"AmbiguousTimeoutException", "UnambiguousTimeoutException"}:
@@ -122,25 +122,25 @@ def parent_of(name: str) -> type[BaseException]:
 
 
 def test_every_entry_has_one_class() -> None:
-    """Nothing is missing and nothing is there twice, under the RFC's name and the suffix."""
+    """Each entry of the RFC has one class with its name and the suffix."""
     assert set(NUMBERS_OF_THE_RFC) | WITHOUT_A_NUMBER == set(CLASSES)
 
 
 @each_class
 def test_tree(error: type[errors.CouchbaseException]) -> None:
-    """Every class has the one base that the RFC gives it."""
+    """Each class has the one base of the RFC."""
     assert [parent_of(error.__name__)] == [base for base in error.__bases__ if base is not ArgumentError]
 
 
 def test_misuse_of_couchbase_is_misuse() -> None:
-    """Whoever catches a wrong argument, or a ValueError, catches it wherever it was."""
+    """InvalidArgumentException is an ArgumentError, which is a ValueError."""
     assert ["InvalidArgumentException"] == [name for name, error in CLASSES.items() if issubclass(error, ArgumentError)]
     assert issubclass(ArgumentError, ValueError)
     assert not issubclass(ArgumentError, errors.CouchbaseException)
 
 
 def test_misuse_survives_pickling() -> None:
-    """With the parameter that it names."""
+    """An ArgumentError survives pickling with its parameter."""
     copied = pickle.loads(pickle.dumps(ArgumentError("n=-1 must be more", parameter="n")))  # noqa: S301
 
     assert (ArgumentError, "n=-1 must be more", "n") == (type(copied), str(copied), copied.parameter)
@@ -148,31 +148,31 @@ def test_misuse_survives_pickling() -> None:
 
 @each_class
 def test_class_of_the_rfc(error: type[errors.CouchbaseException]) -> None:
-    """Each class is the RFC's own, or says which of the RFC's it is narrower than."""
+    """Each class is that of the RFC, or has the RFC's class that it narrows."""
     expected = errors.CouchbaseException if error.__name__ in NARROWER else error
 
     assert expected is error.rfc_class
 
 
 def test_a_class_of_ones_own_stands_for_itself() -> None:
-    """It is no other's for what it is derived from."""
+    """A subclass of an application is its own ``rfc_class``."""
 
     class Mine(errors.TlsException):
-        """An application's own."""
+        """Exception of an application."""
 
     assert Mine is Mine.rfc_class
 
 
 @each_class
 def test_the_number_stands_in_the_docstring(error: type[errors.CouchbaseException]) -> None:
-    """Whoever reads the RFC finds the class."""
+    """The docstring of each class has its RFC number."""
     number = re.search(r"RFC 0058, (\d+)\b(?! to)", inspect.getdoc(error) or "")
 
     assert NUMBERS_OF_THE_RFC.get(error.__name__) == (int(number[1]) if number else None)
 
 
 def test_the_drawing_shows_every_class() -> None:
-    """The tree in the module's docstring is complete, and draws nothing that is not there."""
+    """The tree in the module's docstring lists exactly the existing classes."""
     drawing = (errors.__doc__ or "").partition("``KeyValueException`` is ours")[0]
     drawn = set(re.findall(r"\w+(?:Exception|Error)\b", drawing))
     shortened = {f"{name}Exception" for name in re.findall(r"(\w+)…(?!Exception)", drawing)}
@@ -188,7 +188,7 @@ def test_the_drawing_shows_every_class() -> None:
 
 @each_class
 def test_defaults(error: type[errors.CouchbaseException]) -> None:
-    """An error without words says at least what it is, and always carries a context."""
+    """An error without a message has its class name as text, and always a context."""
     raised = error()
 
     assert error.__name__ == str(raised)
@@ -198,7 +198,7 @@ def test_defaults(error: type[errors.CouchbaseException]) -> None:
 
 @each_class
 def test_says_its_message(error: type[errors.CouchbaseException]) -> None:
-    """The text is the message alone: the RFC forbids to surface its numbers."""
+    """The text is the message only, because the RFC forbids surfacing its numbers."""
     raised = error("get 'airline_10': gone", CONTEXT)
 
     assert "get 'airline_10': gone" == str(raised)
@@ -209,7 +209,7 @@ def test_says_its_message(error: type[errors.CouchbaseException]) -> None:
 @each_class
 @rows("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_survives_pickling(error: type[errors.CouchbaseException], protocol: int) -> None:
-    """An error may cross a process boundary and arrive as the same."""
+    """An error survives pickling with class, message and context."""
     copied = pickle.loads(pickle.dumps(error("gone", CONTEXT), protocol))  # noqa: S301
 
     assert error is type(copied)
@@ -218,7 +218,7 @@ def test_survives_pickling(error: type[errors.CouchbaseException], protocol: int
 
 @each_class
 def test_survives_copying(error: type[errors.CouchbaseException]) -> None:
-    """A shallow and a deep copy say and know the same."""
+    """A shallow and a deep copy have the same message and context."""
     raised = error("gone", CONTEXT)
 
     for copied in (copy.copy(raised), copy.deepcopy(raised)):
@@ -228,24 +228,24 @@ def test_survives_copying(error: type[errors.CouchbaseException]) -> None:
 
 @each_class
 def test_context_to_json(error: type[errors.CouchbaseException]) -> None:
-    """Every error can be dumped beside the log line, as the RFC asks."""
+    """The context of each error can be output as JSON, as the RFC requires."""
     assert error("gone", CONTEXT).context.to_json() == CONTEXT.to_json()
 
 
 def test_a_timeout_of_either_kind_is_a_timeout() -> None:
-    """Whoever does not care whether it was ambiguous catches the base."""
+    """Both kinds of timeout are caught by TimeoutException."""
     with pytest.raises(errors.TimeoutException):
         raise errors.UnambiguousTimeoutException
 
 
-def test_the_group_of_key_value_errors_can_be_caught() -> None:
-    """What only KV raises has one base of its own."""
+def test_key_value_errors_have_a_base() -> None:
+    """Errors of key-value are caught by KeyValueException."""
     with pytest.raises(errors.KeyValueException, match="^locked$"):
         raise errors.DocumentLockedException("locked")
 
 
 def test_a_cause_is_chained() -> None:
-    """The RFC's optional cause is Python's own."""
+    """The optional cause of the RFC is Python's ``__cause__``."""
     cause = OSError("reset")
     with pytest.raises(errors.CouchbaseException) as caught:
         raise errors.CouchbaseException("lost") from cause
@@ -254,14 +254,14 @@ def test_a_cause_is_chained() -> None:
 
 
 def test_the_offending_parameter_is_named() -> None:
-    """An argument that is refused is named, for programs too."""
+    """A rejected argument is named in ``parameter``."""
     assert "expiry" == InvalidArgumentException("expiry=-1", parameter="expiry").parameter
     assert "" == InvalidArgumentException("refused by the server").parameter
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_the_parameter_survives_pickling(protocol: int) -> None:
-    """The name of the parameter crosses a process boundary too."""
+    """The name of the parameter survives pickling."""
     raised = InvalidArgumentException("expiry=-1", CONTEXT, parameter="expiry")
     copied = pickle.loads(pickle.dumps(raised, protocol))  # noqa: S301
 
@@ -269,6 +269,6 @@ def test_the_parameter_survives_pickling(protocol: int) -> None:
 
 
 def test_the_parameter_is_named_by_keyword_only() -> None:
-    """A third positional argument is a mistake, since no other error has one."""
+    """A third positional argument raises, because no other error has one."""
     with pytest.raises(TypeError):
         InvalidArgumentException("expiry=-1", CONTEXT, "expiry")  # type: ignore[call-arg]

@@ -1,4 +1,4 @@
-"""Representations of objects whose constructor has raised: crash reports show them as local variables."""
+"""Reprs of objects whose constructor has raised: crash reports show them as local variables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIONAL = {"triclinium_core.adapters.cassandra_driver", "triclinium_core.adapte
 
 
 def described() -> Iterator[type[object]]:
-    """Yield the classes of the core with a ``__repr__`` of our own and a constructor that can fail halfway."""
+    """Yield the classes of the core with a hand-written ``__repr__`` and a constructor that can fail halfway."""
     for module in pkgutil.walk_packages(triclinium_core.__path__, f"{triclinium_core.__name__}."):
         if module.name.endswith("__main__") or module.name in OPTIONAL:
             continue
@@ -34,7 +34,7 @@ def described() -> Iterator[type[object]]:
 
 def _is_by_hand(found: type[object]) -> bool:
     method = vars(found).get("__repr__")
-    # Constructors of dataclasses and structs set every field before our own code runs.
+    # Constructors of dataclasses and structs set every field before hand-written code runs.
     if not isinstance(method, FunctionType) or issubclass(found, msgspec.Struct):
         return False
     is_generated = inspect.unwrap(method).__code__.co_filename == "<string>"
@@ -46,7 +46,7 @@ CLASSES = sorted(described(), key=lambda each: each.__qualname__)
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda each: each.__qualname__)
 def test_the_representation_of_an_object_without_attributes(kind: type[object]) -> None:
-    """Each class has a representation of an object whose constructor has not set any attribute."""
+    """Each class has a repr for an object whose constructor has not set any attribute."""
     assert kind.__name__ in repr(kind.__new__(kind))
 
 
@@ -55,8 +55,8 @@ def test_classes_were_found() -> None:
     assert {"ClientMachine", "RetryMachine", "CallMachine", "RequestMachine"} <= {kind.__name__ for kind in CLASSES}
 
 
-def test_a_report_with_the_locals_of_a_refused_client() -> None:
-    """A traceback with local variables can be formatted after a machine has refused its options."""
+def test_a_traceback_with_a_rejected_client() -> None:
+    """A traceback with local variables can be formatted after a machine has rejected its options."""
     options = ClientOptions(connection_string="couchbase://h", authenticator=PasswordAuthenticator("a:b", "password"))
     with pytest.raises(errors.InvalidArgumentException) as refused:
         ClientMachine(options, rng=random.Random(1))

@@ -1,4 +1,4 @@
-"""Options: every wrong value is refused when it is given, with the parameter's name, and no password is ever shown."""
+"""Options: each invalid value is rejected with the parameter's name, and no password is shown."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ make_options = cast("Callable[..., ClientOptions]", ClientOptions)
 
 
 def test_defaults_are_those_of_the_rfc() -> None:
-    """SDK-RFC 0059 "Timeouts" names them, decision C1 the strategy."""
+    """The defaults are those of SDK-RFC 0059 "Timeouts", and the strategy that of decision C1."""
     options = ClientOptions(connection_string=CONNECTION_STRING)
 
     assert (2.5, 10.0, 10.0) == (options.timeouts.kv, options.timeouts.kv_durable, options.timeouts.connect)
@@ -60,7 +60,7 @@ def test_defaults_are_those_of_the_rfc() -> None:
 
 @given(password=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=8))
 def test_password_is_never_shown(password: str) -> None:
-    """A log line with the options gives nothing away."""
+    """The repr of the options does not contain the password."""
     options = ClientOptions(connection_string=CONNECTION_STRING, authenticator=PasswordAuthenticator("ada", password))
 
     assert "PasswordAuthenticator(username='ada', allowed_sasl_mechanisms=None, scram_iterations_min=4000)" == repr(
@@ -71,7 +71,7 @@ def test_password_is_never_shown(password: str) -> None:
 
 @pytest.mark.parametrize("password", [None, b"secret", 5, "se\0cret", "se\ud800cret", "\udfff"])
 def test_wrong_password(password: object) -> None:
-    """A password that cannot travel is refused, and not quoted."""
+    """A password that cannot be encoded is rejected, and not quoted."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_authenticator("ada", password)
 
@@ -81,7 +81,7 @@ def test_wrong_password(password: object) -> None:
 
 @pytest.mark.parametrize("token", ["a", "eyJ.e30.x-_~+/", "e30=", "e30=="])
 def test_a_token_is_never_shown(token: str) -> None:
-    """A log line with the options gives nothing away."""
+    """The repr of the options does not contain the token."""
     options = ClientOptions(connection_string=CONNECTION_STRING, authenticator=JwtAuthenticator(token))
 
     assert "JwtAuthenticator(allow_unencrypted=False)" == repr(options.authenticator)
@@ -93,7 +93,7 @@ def test_a_token_is_never_shown(token: str) -> None:
     ["", "=", None, b"secret", 5, "se cret", "se\x01cret", "se\0cret", "secret\n", "se=cret", "sécret", "se,cret"],
 )
 def test_wrong_token(token: object) -> None:
-    """What cannot be a token (RFC 6750 §2.1) is refused, and not quoted."""
+    """A string that is not a token (RFC 6750 §2.1) is rejected, and not quoted."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_token(token)
 
@@ -103,7 +103,7 @@ def test_wrong_token(token: object) -> None:
 
 @pytest.mark.parametrize("allow_unencrypted", [None, 1, "yes"])
 def test_wrong_allow_unencrypted(allow_unencrypted: object) -> None:
-    """A flag is True or False, and named."""
+    """A flag that is not a boolean, or not passed by keyword, is rejected."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_token("a.b.c", allow_unencrypted=allow_unencrypted)
 
@@ -128,7 +128,9 @@ def test_wrong_allow_unencrypted(allow_unencrypted: object) -> None:
     ids=str,
 )
 def test_wrong_certificate(parameter: str, arguments: dict[str, object]) -> None:
-    """Paths are strings; what belongs to a certificate needs one; a password is not quoted."""
+    """A path that is not a string, or a key or password without a certificate, is rejected; a password
+    is not quoted.
+    """
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_certificate(**arguments)
 
@@ -137,7 +139,7 @@ def test_wrong_certificate(parameter: str, arguments: dict[str, object]) -> None
 
 
 def test_the_password_of_a_key_is_never_shown() -> None:
-    """Its path is."""
+    """The repr has the paths and not the password of the key."""
     authenticator = CertificateAuthenticator("ada.pem", "ada.key", "secret")
 
     assert "CertificateAuthenticator(cert_path='ada.pem', key_path='ada.key')" == repr(authenticator)
@@ -145,7 +147,7 @@ def test_the_password_of_a_key_is_never_shown() -> None:
 
 @pytest.mark.parametrize("username", ["", None, b"ada", 5, ("ada",), "a\0da", "a\ud800da"])
 def test_wrong_username(username: object) -> None:
-    """There is no user without a name, and PLAIN has no way to write NUL or a lone surrogate."""
+    """An empty name, and one with NUL or a lone surrogate, is rejected."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_authenticator(username, "secret")
 
@@ -169,7 +171,7 @@ def test_wrong_username(username: object) -> None:
     ],
 )
 def test_wrong_mechanisms(allowed: object) -> None:
-    """Only a tuple of implemented mechanisms will do: a lone string is letters, a generator can be read but once."""
+    """Only a tuple of implemented mechanisms is accepted; a string or a generator is rejected."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_authenticator("ada", "secret", allowed)
 
@@ -181,7 +183,7 @@ def test_wrong_mechanisms(allowed: object) -> None:
     "count", [0, -1, SCRAM_ITERATIONS_MAX + 1, True, 4000.0, "4000", None, pytest.param(10**5000, id="5000 digits")]
 )
 def test_wrong_minimum_of_iterations(count: object) -> None:
-    """A minimum of iterations below 1, above the maximum of a client, or of another type is refused."""
+    """A minimum of iterations below 1, above the maximum of a client, or of another type is rejected."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_authenticator("ada", "secret", scram_iterations_min=count)
 
@@ -190,7 +192,7 @@ def test_wrong_minimum_of_iterations(count: object) -> None:
 
 @pytest.mark.parametrize("mechanism", SASL_MECHANISMS)
 def test_every_mechanism_can_be_named(mechanism: str) -> None:
-    """What is implemented is accepted, alone or with others."""
+    """Each implemented mechanism is accepted."""
     assert (mechanism,) == PasswordAuthenticator("ada", "", (mechanism,)).allowed_sasl_mechanisms
 
 
@@ -218,7 +220,7 @@ def test_every_mechanism_can_be_named(mechanism: str) -> None:
     ],
 )
 def test_wrong_timeout(name: str, value: object) -> None:
-    """A duration is a positive number of seconds; huge integers that no float holds are refused like the others."""
+    """A timeout that is not a positive number of seconds is rejected, including integers that no float can hold."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_timeouts(**{name: value})
 
@@ -229,12 +231,12 @@ def test_wrong_timeout(name: str, value: object) -> None:
 @rows("name", TIMEOUTS)
 @rows("value", [1, 0.001, 5e-324, 86_400.0, math.inf])
 def test_right_timeout(name: str, value: float) -> None:
-    """Integers will do, and infinity removes the limit."""
+    """Integers are accepted, and infinity removes the limit."""
     assert value == getattr(make_timeouts(**{name: value}), name)
 
 
 def test_durations_of_both_kinds() -> None:
-    """A timedelta is the same as its seconds, whatever it is given to."""
+    """A timedelta equals its seconds in all options."""
     quarter = timedelta(milliseconds=250)
     names = (*TIMEOUTS, "config_poll_interval", "config_poll_floor")
 
@@ -246,7 +248,7 @@ def test_durations_of_both_kinds() -> None:
 
 @pytest.mark.parametrize(("interval", "floor"), [(2.5, 0.05), (0.05, 0.05), (math.inf, math.inf), (math.inf, 1.0)])
 def test_polls(interval: float, floor: float) -> None:
-    """As often as the floor allows, or never."""
+    """The poll interval may equal the floor or be infinite."""
     options = TimeoutOptions(config_poll_interval=interval, config_poll_floor=floor)
 
     assert (interval, floor) == (options.config_poll_interval, options.config_poll_floor)
@@ -255,7 +257,7 @@ def test_polls(interval: float, floor: float) -> None:
 
 @pytest.mark.parametrize(("interval", "floor"), [(0.01, 0.05), (2.5, 3.0), (1.0, math.inf)])
 def test_polls_below_the_floor(interval: float, floor: float) -> None:
-    """They would not be polls at that interval."""
+    """A poll interval below the floor is rejected."""
     with pytest.raises(errors.InvalidArgumentException, match="config_poll_floor") as caught:
         TimeoutOptions(config_poll_interval=interval, config_poll_floor=floor)
 
@@ -264,7 +266,7 @@ def test_polls_below_the_floor(interval: float, floor: float) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("config_poll_interval", 0), ("config_poll_floor", -1.0)])
 def test_polls_without_time(name: str, value: float) -> None:
-    """Seconds, like the others."""
+    """Poll times that are not positive are rejected."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         TimeoutOptions(**{name: value})
 
@@ -272,13 +274,13 @@ def test_polls_without_time(name: str, value: float) -> None:
 
 
 def test_timeouts_are_keyword_only() -> None:
-    """Nobody has to count positions of five numbers."""
+    """Positional timeouts are rejected."""
     with pytest.raises(TypeError):
         make_timeouts(2.5)
 
 
 class NoStrategy:
-    """Has an attribute of the right name that cannot be called."""
+    """Object with a ``retry_after`` attribute that is not callable."""
 
     retry_after = 5
 
@@ -329,7 +331,7 @@ class NoStrategy:
     ],
 )
 def test_wrong_option(name: str, value: object) -> None:
-    """Every option is checked before anything is opened, so that no mistake shows only when a server answers."""
+    """Each option is checked at construction, before anything is opened."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_options(**{"connection_string": CONNECTION_STRING, name: value})
 
@@ -338,15 +340,15 @@ def test_wrong_option(name: str, value: object) -> None:
 
 
 def test_wrong_authenticator_is_not_quoted() -> None:
-    """A tuple in place of an authenticator has a password in it."""
+    """A tuple in place of an authenticator is rejected, and its password not quoted."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make_options(connection_string=CONNECTION_STRING, authenticator=("ada", "secret"))
 
     assert "secret" not in str(caught.value)
 
 
-def test_options_do_not_change() -> None:
-    """A client may keep what it was given."""
+def test_options_are_immutable() -> None:
+    """Options cannot be changed."""
     options = make_options(connection_string=CONNECTION_STRING)
 
     with pytest.raises(FrozenInstanceError):

@@ -1,4 +1,4 @@
-"""What the package offers by itself: each name is loaded when it is asked for, and is what type checkers take it for."""
+"""Names of the packages: each is loaded on access, and is the one that type checkers see."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 from triclinium_core.testing.fakes.store.documents import FakeDocuments
 
 PACKAGES = (triclinium_core, retry_calls, retry_cassandra, retry_couchbase, retry_smithy)
-"""Those that load what they offer when it is asked for."""
+"""Packages that load their names on access."""
 
 
 def seen_by_type_checkers(package: ModuleType) -> Mapping[str, str]:
-    """Return where the names of a package are, as its source says."""
+    """Return the modules of the names of a package, according to its source."""
     return {
         alias.name: node.module or ""
         for node in ast.walk(ast.parse(inspect.getsource(package)))
@@ -51,7 +51,7 @@ def seen_by_type_checkers(package: ModuleType) -> Mapping[str, str]:
     ("package", "name"), [(package.__name__, name) for package in PACKAGES for name in seen_by_type_checkers(package)]
 )
 def test_offers(package: str, name: str) -> None:
-    """A name is what the module has that type checkers are told of, and is listed."""
+    """A name is the object that type checkers see, and is listed."""
     offering = import_module(package)
     module = import_module(seen_by_type_checkers(offering)[name])
 
@@ -61,7 +61,7 @@ def test_offers(package: str, name: str) -> None:
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 def test_offers_nothing_else(package: ModuleType) -> None:
-    """A name that nobody offers is missing as it is in any module; what is offered is told to type checkers alike."""
+    """An unknown name raises AttributeError, and the lazy names are those that type checkers see."""
     seen = seen_by_type_checkers(package)
 
     assert seen == package._MODULE_OF
@@ -88,6 +88,6 @@ OPTIONS = ClientOptions(connection_string="couchbase://127.0.0.1", authenticator
         (ScriptedClusterMachine(), "<ScriptedClusterMachine: 0 events>"),
     ],
 )
-def test_what_has_a_state_shows_it(value: object, expected: str) -> None:
-    """And no address of the memory, which differs from run to run."""
+def test_representations_show_the_state(value: object, expected: str) -> None:
+    """The repr of an object with a state shows it, without a memory address."""
     assert expected == repr(value)

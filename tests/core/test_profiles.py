@@ -1,4 +1,4 @@
-"""Options that suit an environment, under one name."""
+"""Profiles: named options for an environment."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_the_rows_are_those_of_the_rfc() -> None:
     } == changed
 
 
-def test_what_comes_later_wins() -> None:
-    """The profile is laid over what was set before it, and what is set behind it over the profile."""
+def test_later_options_win() -> None:
+    """A profile overrides earlier options, and later options override the profile."""
     before = TimeoutOptions(kv=timedelta(seconds=1), kv_scan=5)
     applied = apply_profile(before, "wan_development")
 
@@ -34,7 +34,7 @@ def test_what_comes_later_wins() -> None:
 
 
 def test_all_options_of_a_client() -> None:
-    """Their timeouts are replaced, and nothing else."""
+    """A profile replaces the timeouts of client options only."""
     given = ClientOptions(connection_string="couchbase://h", compression=False)
     applied = apply_profile(given, "wan_development")
 
@@ -42,13 +42,13 @@ def test_all_options_of_a_client() -> None:
 
 
 @pytest.mark.parametrize("name", ["wan-development", "", None])
-def test_a_profile_that_there_is_not(name: str) -> None:
-    """The message says which there are."""
+def test_an_unknown_profile(name: str) -> None:
+    """An unknown profile is rejected, and the error lists the profiles."""
     with pytest.raises(errors.InvalidArgumentException, match=", ".join(PROFILES)):
         apply_profile(TimeoutOptions(), name)
 
 
-def test_what_are_no_options() -> None:
-    """A class in place of its object, say."""
+def test_a_class_instead_of_options() -> None:
+    """A class instead of options is rejected."""
     with pytest.raises(errors.InvalidArgumentException, match="options"):
         apply_profile(TimeoutOptions, "wan_development")  # type: ignore[type-var]

@@ -1,4 +1,4 @@
-"""Foreign text and values in messages are printable and bounded, and never raise."""
+"""Foreign texts and values in messages: they are printable and bounded, and never raise."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Unspeakable:
 
 @pytest.mark.parametrize("value", [None, 7, -0.5, "quorum", True, ["n1"], {"class": 1}])
 def test_short_values(value: object) -> None:
-    """They are shown as they are written."""
+    """Short values are shown by their repr."""
     assert repr(value) == shown(value)
 
 
@@ -52,14 +52,14 @@ def test_short_values(value: object) -> None:
     ],
 )
 def test_values_without_end(make: Callable[[], Any]) -> None:
-    """They are cut, and whatever raises when it is shown is called by its type."""
+    """Long values are cut, and a value whose repr raises is shown by its type."""
     value = make()
 
     assert len(shown(value)) <= 250
 
 
-def test_what_cannot_be_shown() -> None:
-    """An integer that Python refuses to write out, and a value that raises."""
+def test_values_without_a_repr() -> None:
+    """An integer that is too large for Python to write, and a value whose repr raises, are shown by their type."""
     assert "<int>" == shown(10**5_000)
     assert "[1, <int>]" == shown([1, -(10**5_000)])
     assert "_Unspeakable" in shown(_Unspeakable())
@@ -81,7 +81,7 @@ def test_what_cannot_be_shown() -> None:
     ],
 )
 def test_short_representations(value: object) -> None:
-    """A value within the limits is written as Python writes it."""
+    """A value within the limits is shown by its repr."""
     assert repr(value) == short_repr(value)
 
 
@@ -114,14 +114,14 @@ def _nested(depth: int) -> list[Any]:
 
 
 def test_texts_of_servers() -> None:
-    """They are shown whole up to the limit, and cut to it beyond."""
+    """Texts of servers are complete up to the limit, and cut above it."""
     texts = ["", "x" * SERVER_TEXT_MAX, "x" * (SERVER_TEXT_MAX + 1), "x" * 10**6]
 
     assert [*texts[:2], *(["x" * (SERVER_TEXT_MAX - 3) + "..."] * 2)] == [*map(one_line, texts)]
 
 
-def test_texts_of_servers_that_forge_lines_of_the_log() -> None:
-    """In a text of a server, white space becomes one space, and any other non-printable character an escape."""
+def test_texts_of_servers_are_one_line() -> None:
+    """White space in a server's text becomes one space, and any other non-printable character an escape."""
     assert "tr\u00e4ge WARNING \\ud800\\x1b[31m" == one_line("tr\u00e4ge\r\nWARNING\u2028\ud800\x1b[31m")
 
 
@@ -140,7 +140,7 @@ def test_foreign_text_is_printable(text: str, most: int) -> None:
 
 
 def test_a_long_message_keeps_its_end() -> None:
-    """A message above the bound is cut in the middle, because its end is the next step."""
+    """A message above the limit is cut in the middle, because its end has the next step."""
     cut = printable("subject: " + "x" * MESSAGE_MAX + ": the next step")
 
     assert MESSAGE_MAX == len(cut)
@@ -179,7 +179,7 @@ class _Half:
 
 
 def test_the_representation_of_a_half_built_object() -> None:
-    """An object without attributes, or with an escape character in its name, has a printable representation."""
+    """An object without attributes, or with an escape character in its name, has a printable repr."""
     bare, named = _Half(), _Half()
     named.name = "\x1b"
 
@@ -200,5 +200,5 @@ def test_the_representation_of_a_half_built_object() -> None:
     ],
 )
 def test_names_kinds_in_the_words_of_json(value: object, expected: str) -> None:
-    """Whoever writes questions thinks in JSON, and a value from elsewhere has Python's word."""
+    """A JSON value is described by its JSON type, and any other by its Python type."""
     assert expected == in_json(value)

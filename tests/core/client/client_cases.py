@@ -1,4 +1,4 @@
-"""Helpers that several tests of the client machine share."""
+"""Helpers of several tests of the client machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE, TWO = neutral.StreamId(1), neutral.StreamId(2)
 
 
 class Bare:
-    """A client of a plain memcached, and what it sends."""
+    """Client of a plain memcached, with a record of what it sends."""
 
     def __init__(self, *, open_stream: bool = True) -> None:
         self.client = simulated.machine("memcached://127.0.0.1:11211", authenticator=None)
@@ -29,7 +29,7 @@ class Bare:
             self.feed(neutral.StreamOpened(ONE, ""))
 
     def feed(self, event: Any, now: float | None = None) -> None:
-        """Feed an event, now or at a later time, and keep what it leads to."""
+        """Feed an event, immediately or at a later time, and keep the resulting actions."""
         self.now = self.now if now is None else now
         for action in self.client.handle(event, self.now):
             self.actions.append(action)
@@ -44,6 +44,6 @@ class Bare:
         )
 
     def answer(self, **parts: Any) -> None:
-        """Answer the newest request."""
+        """Respond to the newest request."""
         request = self.requests[-1]
         self.feed(neutral.BytesReceived(ONE, encode_response(request.opcode, opaque=request.opaque, **parts)))

@@ -1,4 +1,4 @@
-"""What the outer span of a call tells of it before it is sent."""
+"""Attributes of the outer span of a call, before it is sent."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ OF_HOTELS = {
         ),
     ],
 )
-def test_what_is_told(asked: Asked, name: str, attributes: dict[str, str]) -> None:
-    """RFC 0067: each attribute is there where its table says so; a text without parameters may hold what is sensitive."""
+def test_attributes(asked: Asked, name: str, attributes: dict[str, str]) -> None:
+    """The attributes follow the table of RFC 0067; a query without parameters has no text, which may be sensitive."""
     assert (name, attributes) == (name_of(asked), attributes_of(asked))

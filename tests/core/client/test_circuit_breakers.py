@@ -1,4 +1,4 @@
-"""Circuit breakers of connections refuse operations to a node that does not answer, until a canary succeeds."""
+"""Circuit breakers of connections: they refuse operations to a node that does not respond, until a canary succeeds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium_core.testing.fakes import faults
 
 
 def test_circuit_breaker() -> None:
-    """Twenty timeouts open it, operations are refused, the canary closes it, operations pass."""
+    """Twenty timeouts open the circuit breaker, operations are refused, and the canary closes it."""
     simulation = simulated.Recorded()
     simulation.flow()
     simulation.node.faults.always(Opcode.GET, faults.drop_response())
@@ -56,7 +56,7 @@ def test_circuit_breaker() -> None:
         (0, neutral.TimePassed(unread={TWO})),
     ],
 )
-def test_circuit_breaker_counts_what_the_node_owes(failures: int, time: neutral.TimePassed) -> None:
+def test_circuit_breaker_counts_overdue_responses(failures: int, time: neutral.TimePassed) -> None:
     """A timeout is not counted as a failure if the request is unsent or the response may be unread (decision C33)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.GET, faults.drop_response())
@@ -72,7 +72,7 @@ def test_circuit_breaker_counts_what_the_node_owes(failures: int, time: neutral.
 
 
 def test_circuit_breaker_can_be_switched_off() -> None:
-    """Then nothing is counted."""
+    """A disabled circuit breaker counts nothing."""
     options = simulated.client_options(circuit_breaker=CircuitBreakerOptions(enabled=False, volume_threshold=1))
     simulation = simulated.ready(options=options)
     simulation.node.faults.always(Opcode.GET, faults.drop_response())
@@ -85,7 +85,7 @@ def test_circuit_breaker_can_be_switched_off() -> None:
 
 
 def test_each_bucket_has_its_own_breaker() -> None:
-    """One that is open leaves the others alone."""
+    """The open circuit breaker of one bucket does not affect another."""
     options = simulated.client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=1))
     simulation = simulated.Recorded(options=options, buckets=("travel", "other"))
     simulation.node.faults.next(Opcode.GET, faults.drop_response())

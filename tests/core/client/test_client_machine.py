@@ -1,4 +1,4 @@
-"""The whole client as one machine: the contract of its events and actions, and the mistakes of its driver."""
+"""Client machine: the contract of its events and actions, and faults of its driver."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from triclinium_core.testing.fakes import faults
 # The contract.
 
 
-def test_bytes_that_are_none() -> None:
-    """A text instead of bytes raises, and the client goes on."""
+def test_text_instead_of_bytes() -> None:
+    """A string instead of bytes raises, and the client continues unchanged."""
     client = simulated.machine()
     client.handle(neutral.TimePassed(), 100.0)
     before = client.statistics()
@@ -39,7 +39,7 @@ def test_bytes_that_are_none() -> None:
 
 
 def test_wakeup() -> None:
-    """At once before the first TimePassed, whatever was submitted; then when something is due."""
+    """Wakeup is -inf before the first TimePassed, and then the time of the next timer."""
     client = simulated.machine()
     client.handle(couchbase.OperationSubmitted(neutral.Token(1), simulated.get()), 98.0)
 
@@ -61,8 +61,8 @@ def test_wakeup() -> None:
         (b"nonsense", [couchbase.FailOperation, neutral.CloseStream, neutral.ReportConnection, couchbase.ReportRetry]),
     ],
 )
-def test_what_is_sent_comes_last(rest: bytes, orders: list[type[couchbase.Action]]) -> None:
-    """Callers are settled first. On a stream that the same bytes have cost nothing more is sent."""
+def test_sends_are_the_last_actions(rest: bytes, orders: list[type[couchbase.Action]]) -> None:
+    """Operations complete before bytes are sent, and nothing is sent on a stream that closes."""
     simulation = simulated.ready()
     first, _ = simulation.submit_in_flight(simulated.get("a"))
     request = simulation.requests[TWO][-1]
@@ -80,7 +80,7 @@ def test_what_is_sent_comes_last(rest: bytes, orders: list[type[couchbase.Action
     assert first == cast("couchbase.FailOperation", simulation.actions[0]).token
 
 
-# A caller's mistakes.
+# Faults of the caller.
 
 
 def mistake(
@@ -96,7 +96,7 @@ def mistake(
 
 
 def test_token_of_an_open_operation() -> None:
-    """A token names one operation."""
+    """The token of an open operation is rejected for another one."""
     simulation = simulated.ready()
     token, _ = simulation.submit_in_flight(simulated.get())
 
@@ -139,7 +139,7 @@ def test_token_of_an_open_operation() -> None:
     ],
 )
 def test_wrong_event(parameter: str, event: Any) -> None:
-    """What would show only at the first failure, in the midst of a server's answer, is refused by name."""
+    """An invalid event is rejected by the name of the field, before it can fail later."""
     error = mistake(simulated.ready(), event, errors.InvalidArgumentException)
 
     assert parameter == cast("errors.InvalidArgumentException", error).parameter
@@ -147,7 +147,7 @@ def test_wrong_event(parameter: str, event: Any) -> None:
 
 
 OPEN = couchbase.OperationSubmitted(neutral.Token(0), simulated.get())
-"""Stands for one with the token of an operation that is open."""
+"""Placeholder for a submission with the token of an open operation."""
 
 
 @rows(
@@ -163,7 +163,7 @@ OPEN = couchbase.OperationSubmitted(neutral.Token(0), simulated.get())
     ],
 )
 def test_one_mistake_of_several(wrong: couchbase.OperationSubmitted) -> None:
-    """Of submissions that come together all are taken, in order, or none: neither those before it nor those behind."""
+    """Submissions in one event are accepted together, in order, or rejected together."""
     simulation = simulated.ready()
     is_open, _ = simulation.submit_in_flight(simulated.get())
     wrong = couchbase.OperationSubmitted(is_open, simulated.get()) if wrong == OPEN else wrong
@@ -183,7 +183,7 @@ def test_one_mistake_of_several(wrong: couchbase.OperationSubmitted) -> None:
     ids=lambda now: str(now)[:9] if now != 10**5000 else "huge",
 )
 def test_wrong_time(now: Any) -> None:
-    """What is no time changes nothing: the next event finds the machine as it was."""
+    """An invalid time is rejected and changes nothing."""
     fresh = simulated.machine()
     with pytest.raises(errors.InvalidArgumentException) as caught:
         fresh.handle(neutral.TimePassed(), now)
@@ -194,7 +194,7 @@ def test_wrong_time(now: Any) -> None:
 
 
 def test_time_that_goes_back() -> None:
-    """It may stand still."""
+    """Time may repeat but not decrease."""
     fresh = simulated.machine()
     fresh.handle(neutral.TimePassed(), 5.0)
     fresh.handle(neutral.TimePassed(), 5.0)
@@ -207,15 +207,15 @@ def test_time_that_goes_back() -> None:
     [("options", None, random.Random(1)), ("rng", ClientOptions(connection_string=simulated.ADDRESS), None)],
 )
 def test_wrong_parts(parameter: str, options: Any, rng: Any) -> None:
-    """Refused by name."""
+    """Invalid arguments of the constructor are rejected by name."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         ClientMachine(options, rng=rng)
 
     assert parameter == caught.value.parameter
 
 
-def test_where_an_attempt_went_from() -> None:
-    """The driver tells our end of a stream, and errors tell it on, those after a retry too."""
+def test_local_addresses_in_errors() -> None:
+    """Errors have the local address of the stream, also after a retry."""
     bare = Bare(open_stream=False)
     bare.feed(neutral.StreamOpened(ONE, "", local_address="10.0.0.9:40000"))
     bare.submit(1, simulated.get())
@@ -233,7 +233,7 @@ def test_where_an_attempt_went_from() -> None:
 
 
 def test_0x81_to_hello_fails_at_once() -> None:
-    """Under any strategy, whether one waits for the connection or comes between two attempts."""
+    """Status 0x81 to HELLO fails all operations immediately, under any strategy."""
     simulation = simulated.Recorded()
     simulation.node.faults.always(Opcode.HELLO, faults.status(Status.UNKNOWN_COMMAND))
     tokens = [
@@ -248,7 +248,7 @@ def test_0x81_to_hello_fails_at_once() -> None:
 
 
 def test_seeded_randomness_is_the_only_one() -> None:
-    """The same seed gives the same instants."""
+    """Equal seeds yield equal times of attempts."""
 
     def play(seed: int) -> list[float]:
         simulation = simulated.Recorded(rng=random.Random(seed))

@@ -1,4 +1,4 @@
-"""Life cycle of operations and of requests over HTTP: what holds for both."""
+"""Life cycle of operations and of requests over HTTP: common properties."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SLOW = FakeAnswer(rows=[1], seconds=60.0)
 
 
 class Holder:
-    """A strategy of a user that keeps what it is given."""
+    """Strategy that keeps all requests."""
 
     def __init__(self) -> None:
         self.kept: list[object] = []
@@ -39,7 +39,7 @@ class Holder:
 
 @pytest.fixture(autouse=True)
 def _collector_is_off() -> Iterator[None]:
-    """Have the collector run only when a test calls it."""
+    """Disable the garbage collector except for explicit calls."""
     gc.collect()
     gc.disable()
     yield
@@ -52,8 +52,8 @@ def open_operation(
     """Return a client with an open operation whose strategy and context are the holder.
 
     Args:
-        opcode: what the fault strikes; None for the operation itself.
-        fault: keeps the operation open; None loses its connection.
+        opcode: opcode that the fault affects; None for the operation itself.
+        fault: fault that keeps the operation open; None loses its connection.
     """
     simulation = ready()
     if fault is not None:
@@ -87,7 +87,7 @@ OPEN: dict[str, Callable[[Holder], object]] = {
     "request, retry": lambda holder: open_request(holder, STALE),
     "request, answer": lambda holder: open_request(holder, SLOW),
 }
-"""Clients with an open operation or request, by what this waits for."""
+"""Clients with an open operation or request, by the event that it waits for."""
 
 
 def drop(make: Callable[[Holder], object]) -> Callable[[], object]:
@@ -99,7 +99,7 @@ def drop(make: Callable[[Holder], object]) -> Callable[[], object]:
 
 @rows("waits_for", sorted(OPEN))
 def test_dropped_client_is_freed_with_its_strategy(waits_for: str) -> None:
-    """The collector frees a dropped client whose open operation has a strategy and a context that refer to the client."""
+    """The garbage collector frees a dropped client whose open operation refers to the client."""
     found = drop(OPEN[waits_for])
     is_cycle = found() is not None
     gc.collect()
@@ -108,10 +108,10 @@ def test_dropped_client_is_freed_with_its_strategy(waits_for: str) -> None:
 
 
 def client_in_flight(*, is_abandoned: bool) -> object:
-    """Return the connections of a client with an operation in flight, or with one that was abandoned after nonsense.
+    """Return the connections of a client with an operation in flight or abandoned on a closed stream.
 
     Args:
-        is_abandoned: whether the client has closed the stream, the driver has not reported that, and the caller has left.
+        is_abandoned: whether the client has closed the stream, without a report, and the operation was abandoned.
     """
     simulation = ready()
     simulation.node.faults.always(None, delay(60.0))
@@ -128,7 +128,7 @@ def client_in_flight(*, is_abandoned: bool) -> object:
 
 @pytest.mark.parametrize("is_abandoned", [False, True])
 def test_dropped_client_is_freed_with_operations_in_flight(is_abandoned: bool) -> None:
-    """The collector frees all parts of a dropped client although it does not see the operations in flight."""
+    """The garbage collector frees all parts of a dropped client with operations in flight."""
     found = weakref.ref(client_in_flight(is_abandoned=is_abandoned))
     gc.collect()
 

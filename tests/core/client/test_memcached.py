@@ -1,4 +1,4 @@
-"""A plain memcached server has no buckets, and operations that it does not support fail before anything is sent."""
+"""Plain memcached servers: they have no buckets, and unsupported operations fail before anything is sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from triclinium_core.retry.couchbase.tables.kv_status import Status
 
 
 def test_memcached_has_no_buckets() -> None:
-    """Documents of two buckets would be the same ones, so a bucket is refused, and nothing is sent."""
+    """A document in a bucket is rejected unsent, because all buckets would share their documents."""
     bare = Bare()
     with pytest.raises(errors.InvalidArgumentException, match="default_collection") as caught:
         bare.feed(couchbase.OperationSubmitted(neutral.Token(1), simulated.get()))
@@ -43,7 +43,7 @@ def test_memcached_has_no_buckets() -> None:
         (simulated.get("k", simulated.HOTELS), True),
     ],
 )
-def test_memcached_cannot(operation: document_operations.Operation, open_stream: bool) -> None:
+def test_unsupported_operations(operation: document_operations.Operation, open_stream: bool) -> None:
     """An operation that memcached does not support fails before a connection is needed, and without a request."""
     bare = Bare(open_stream=open_stream)
     bare.submit(1, operation)
@@ -54,7 +54,7 @@ def test_memcached_cannot(operation: document_operations.Operation, open_stream:
 
 
 def test_memcached_exists() -> None:
-    """Is a GET, and its answer is one."""
+    """On a plain memcached, ``Exists`` sends a GET."""
     bare = Bare()
     bare.submit(1, document_operations.Exists(simulated.TRAVEL, "ada"))
     request = bare.requests[-1]
@@ -68,8 +68,8 @@ def test_memcached_exists() -> None:
     ]
 
 
-def test_memcached_nonsense() -> None:
-    """Closes the stream like anybody's; a text protocol is recognised."""
+def test_a_text_protocol() -> None:
+    """Invalid bytes close the stream, and the reason names the text protocol."""
     bare = Bare()
     bare.submit(1, simulated.upsert())
     bare.feed(neutral.BytesReceived(ONE, b"ERROR\r\n"))

@@ -1,4 +1,4 @@
-"""Table of the handlers of answers that no open operation waits for."""
+"""Table of the handlers of responses that no open operation waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arbitrary bytes and faults of a server raise nothing, and every operation settles by its deadline."""
+"""Arbitrary bytes and faults of a server: none raises, and every operation completes by its deadline."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATUSES = [0, 1, 7, 9, 0x1F, 0x20, 0x21, 0x24, 0x81, 0x86, 0x88, 0x8C, 0xA6, 0x
 
 @st.composite
 def server_frames(draw: st.DrawFn) -> bytes:
-    """Return a frame that is well-formed, and nonsense in every other respect."""
+    """Return a well-formed frame with arbitrary content."""
     frame = encode_response(
         draw(st.sampled_from([*Opcode])),
         opaque=draw(st.integers(0, 9)),
@@ -48,7 +48,7 @@ makes: Sequence[Make] = (read, write)
 
 
 def settles_everything(simulation: simulated.Recorded) -> None:
-    """Let the deadlines pass: every operation must be settled, by documented actions only, and none twice."""
+    """Let the deadlines pass, and check that each operation completes once, by documented actions."""
     simulation.node.faults.clear()
     simulation.live(simulated.TIMEOUT)
     assert 0 == simulation.open_operations
@@ -56,7 +56,7 @@ def settles_everything(simulation: simulated.Recorded) -> None:
     assert all(isinstance(action, ACTIONS) for action in simulation.actions)
     assert all(isinstance(error, errors.CouchbaseException) for error in simulation.errors.values())
     for stream in [*simulation.links]:
-        # Half a frame of nonsense would swallow the next honest answer.
+        # A partial frame would swallow the next valid response.
         simulation.lose(stream)
     simulation.live(11.0)
     assert "READY" == simulation.connection().state
@@ -64,7 +64,7 @@ def settles_everything(simulation: simulated.Recorded) -> None:
 
 
 def deliver(simulation: simulated.Recorded, stream: neutral.StreamId, data: bytes, cut: list[int]) -> None:
-    """Let the client have ``data`` in pieces, for as long as it listens."""
+    """Deliver ``data`` to the client in pieces, while the stream is open."""
     bounds = sorted({0, len(data), *(each % (len(data) + 1) for each in cut)})
     for start, end in pairwise(bounds):
         if stream in simulation.links:
@@ -73,7 +73,7 @@ def deliver(simulation: simulated.Recorded, stream: neutral.StreamId, data: byte
 
 @given(data=pieces, cut=cuts, answered=st.integers(0, 4_000))
 def test_nonsense_to_a_bootstrapping_client(data: bytes, cut: list[int], answered: int) -> None:
-    """At any point of a real bootstrap: nothing raises, and every operation is settled by its deadline."""
+    """Arbitrary bytes during a bootstrap raise nothing, and every operation completes by its deadline."""
     simulation = simulated.Recorded()
     simulation.flow()
     for make in makes:
@@ -91,7 +91,7 @@ def test_nonsense_to_a_bootstrapping_client(data: bytes, cut: list[int], answere
 
 @given(data=pieces, cut=cuts)
 def test_nonsense_to_a_ready_client(data: bytes, cut: list[int]) -> None:
-    """With reads, writes, a collection's question and a config's in flight."""
+    """Arbitrary bytes with reads, writes and id requests in flight raise nothing, and every operation completes."""
     simulation = simulated.ready()
     for make in makes:
         simulation.submit(make(simulated.TRAVEL))
@@ -106,7 +106,7 @@ def test_nonsense_to_a_ready_client(data: bytes, cut: list[int]) -> None:
 
 @given(data=pieces, phase=st.sampled_from([*PHASES]), make=st.sampled_from(makes), cut=cuts)
 def test_nonsense_in_every_phase(data: bytes, phase: str, make: Make, cut: list[int]) -> None:
-    """Invalid bytes in any phase of an operation do not keep it pending beyond its deadline."""
+    """Invalid bytes in any phase do not keep an operation open after its deadline."""
     simulation, token = PHASES[phase](make)
     for stream in [*simulation.links]:
         if simulation.links[stream].outgoing or simulation.requests[stream]:
@@ -134,7 +134,7 @@ def test_nonsense_in_every_phase(data: bytes, phase: str, make: Make, cut: list[
     )
 )
 def test_any_faults(script: list[tuple[Opcode, str, int, bytes]]) -> None:
-    """A node that fails in any way and recovers: every operation is settled in time, and the client lives on."""
+    """All operations on a node with arbitrary faults complete by their deadline."""
     simulation = simulated.Recorded()
     for opcode, kind, code, body in script:
         match kind:

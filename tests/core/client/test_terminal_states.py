@@ -1,4 +1,4 @@
-"""Refused credentials and denied buckets fail operations immediately until the node accepts them."""
+"""Terminal states: refused credentials and denied buckets fail operations immediately until the node accepts them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from triclinium_core.testing.fakes import faults
 
 
 def test_wrong_password() -> None:
-    """Fails at once under the default strategy, with the next step in words (decisions C1, C6)."""
+    """A wrong password fails an operation immediately under the default strategy, with advice (decisions C1, C6)."""
     options = simulated.client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
     simulation = simulated.Recorded(options=options)
     error = simulation.failure(errors.AuthenticationFailureException, simulated.get())
@@ -30,7 +30,7 @@ def test_wrong_password() -> None:
 
 
 def test_wrong_password_is_noticed_without_an_operation() -> None:
-    """The connection without a bucket has met it, so the first operation need not wait for its own."""
+    """A refusal on the connection without a bucket fails the first operation immediately."""
     options = simulated.client_options(authenticator=PasswordAuthenticator("Administrator", "wrong"))
     simulation = simulated.Recorded(options=options)
     simulation.flow()
@@ -40,8 +40,8 @@ def test_wrong_password_is_noticed_without_an_operation() -> None:
     simulation.error(errors.AuthenticationFailureException, token)
 
 
-def test_credentials_that_become_right() -> None:
-    """A success clears the state; an operation that can be dispatched is never stopped by it (decision C6)."""
+def test_accepted_credentials_clear_the_state() -> None:
+    """A success clears the terminal state, which never stops an operation with a ready connection (decision C6)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.SASL_STEP, faults.status(Status.AUTH_ERROR), times=1)
     simulation.lose(ONE)
@@ -57,7 +57,7 @@ def test_credentials_that_become_right() -> None:
 
 @pytest.mark.parametrize("other", [Status.TEMPORARY_FAILURE, Status.NOT_SUPPORTED])
 def test_other_failures_of_sasl_are_not_terminal(other: Status) -> None:
-    """They are retried until the deadline (decision C6)."""
+    """Other SASL failures are retried until the deadline (decision C6)."""
     simulation = simulated.Recorded()
     simulation.node.faults.always(Opcode.SASL_STEP, faults.status(other))
     error = simulation.failure(errors.UnambiguousTimeoutException, simulated.get())
@@ -66,7 +66,7 @@ def test_other_failures_of_sasl_are_not_terminal(other: Status) -> None:
 
 
 def test_missing_bucket() -> None:
-    """0x24 to SELECT_BUCKET is terminal, for that bucket alone (decision C7)."""
+    """Status 0x24 to SELECT_BUCKET is terminal for that bucket only (decision C7)."""
     simulation = simulated.ready()
     error = simulation.failure(
         errors.BucketAccessException, simulated.get("k", document_operations.Keyspace("nowhere"))
@@ -79,7 +79,7 @@ def test_missing_bucket() -> None:
 
 
 def test_bucket_that_becomes_accessible() -> None:
-    """A success clears the state."""
+    """A successful selection clears the terminal state of a bucket."""
     simulation = simulated.Recorded()
     simulation.node.faults.next(Opcode.SELECT_BUCKET, faults.status(Status.NO_ACCESS))
     simulation.failure(errors.BucketAccessException, simulated.get())
@@ -92,8 +92,8 @@ def test_bucket_that_becomes_accessible() -> None:
     assert "BUCKET_ACCESS_ERROR" not in error.context.retry_reasons
 
 
-def test_nobody_knocks_at_a_bucket_that_is_denied() -> None:
-    """The connection is opened again when an operation asks for the bucket, and not sooner than after its backoff."""
+def test_a_denied_bucket_is_not_retried() -> None:
+    """A denied bucket is selected again only for a new operation, and not before its backoff ends."""
     simulation = simulated.Recorded()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, faults.status(Status.NO_ACCESS))
     simulation.failure(errors.BucketAccessException, simulated.get())
@@ -109,8 +109,8 @@ def test_nobody_knocks_at_a_bucket_that_is_denied() -> None:
     assert 2 == len(simulation.commands(Opcode.SELECT_BUCKET))
 
 
-def test_whoever_is_patient_with_a_bucket_that_is_denied() -> None:
-    """Its retries ask for the bucket, with the pauses of any reconnection in between."""
+def test_retries_on_a_denied_bucket() -> None:
+    """Retries of an operation select a denied bucket again, with the reconnect backoff in between."""
     simulation = simulated.Recorded()
     simulation.node.faults.next(Opcode.SELECT_BUCKET, faults.status(Status.NO_ACCESS), times=5)
     simulation.result(simulated.upsert(), retry_strategy=BestEffortRetryStrategy())

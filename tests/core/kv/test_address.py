@@ -1,4 +1,4 @@
-"""Where a node listens."""
+"""Addresses of nodes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from triclinium_core.kv.address import Address
     ],
 )
 def test_shown(address: Address, expected: str) -> None:
-    """As people write it, with an IPv6 address in brackets."""
+    """An address is shown as host and port, with an IPv6 address in brackets."""
     assert expected == str(address)
 
 
 def test_addresses_are_values() -> None:
-    """Equal by what they say, and usable as keys."""
+    """Addresses compare by value and are hashable."""
     assert {Address("h", 1)} == {Address("h", 1), Address("h", 1)} != {Address("h", 2)}
 
 

@@ -1,4 +1,4 @@
-"""The health of connections, without asking anybody."""
+"""Diagnostics of connections, without requests to nodes."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ def diagnostics(simulation: Recorded, report_id: str = "i") -> DiagnosticsResult
 
 
 def endpoints(simulation: Recorded) -> tuple[EndpointDiagnostics, ...]:
-    """Return what is known of each connection now."""
+    """Return the current diagnostics of each connection."""
     return diagnostics(simulation).endpoints[Service.KV]
 
 
 def test_every_state_is_reported() -> None:
-    """All that a connection goes through has a word for users."""
+    """Each connection state has an endpoint state."""
     assert set(ConnectionState) == set(ENDPOINT_STATES)
 
 
-def test_before_the_beginning() -> None:
-    """There is no connection yet, so nothing is reached."""
+def test_diagnostics_before_the_first_event() -> None:
+    """A client without connections is OFFLINE."""
     result = diagnostics(Recorded())
 
     assert (ClusterState.OFFLINE, {Service.KV: ()}) == (result.state, result.endpoints)
 
 
-def test_how_connections_come_and_go() -> None:
-    """Each as it stands, with the silence since it was heard last; a new stream has a new number."""
+def test_states_of_connections() -> None:
+    """Each connection is listed with its state and the time since its last activity; a new stream has a new id."""
     simulation = RecordedCluster()
     simulation.advance(0)
     (connecting,) = endpoints(simulation)
@@ -63,8 +63,8 @@ def test_how_connections_come_and_go() -> None:
     assert {"0x1", "0x2"}.isdisjoint(found.id for found in lost)
 
 
-def test_a_node_that_is_leaving() -> None:
-    """As long as it owes an answer it is told of, and does not count any more."""
+def test_a_removed_node_is_disconnecting() -> None:
+    """A removed node is DISCONNECTING while requests are in flight, and does not affect the cluster state."""
     simulation = RecordedCluster()
     simulation.write()
     key = next(f"k{number}" for number in range(60) if owner_of(simulation, f"k{number}") == 2)
@@ -79,7 +79,7 @@ def test_a_node_that_is_leaving() -> None:
     assert ClusterState.ONLINE is result.state
 
 
-def test_a_report_that_cannot_be_called_so() -> None:
-    """It is refused by name."""
+def test_an_invalid_report_id() -> None:
+    """An invalid report id is rejected by name."""
     with pytest.raises(errors.InvalidArgumentException, match="report_id="):
         diagnostics(Recorded(), "")

@@ -1,4 +1,4 @@
-"""Waiting until every key-value node of a bucket serves it, and has a manifest that is new enough."""
+"""Waits until every key-value node of a bucket serves it and has a recent manifest."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ NODES = ("127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214")
 
 
 def changed(simulation: Recorded, collection: str = "airline") -> WaitForNodes:
-    """Return a wait for the manifest of a collection that was just made."""
+    """Return a wait for the manifest of a new collection."""
     simulation.nodes.collections.create("inventory", collection)
     return WaitForNodes("travel", simulation.nodes.collections.uid)
 
 
 def asked(simulation: Recorded, node: int) -> int:
-    """Return how often a node was asked for its manifest."""
+    """Return the number of manifest requests that a node has received."""
     return sum(command.opcode == QUESTION for command in simulation.nodes[node].command_log)
 
 
 def served(simulation: Recorded, token: Token) -> set[str]:
-    """Return the nodes that a wait has ended with."""
+    """Return the nodes in the result of a wait."""
     result = simulation.results[token]
     assert isinstance(result, NodesServe)
     return set(result.nodes)
 
 
-def test_every_node_is_asked() -> None:
-    """Once, where all of them know; the connections to them are opened for it."""
+def test_every_node_gets_a_request() -> None:
+    """The wait opens connections to all nodes and requests the manifest from each once."""
     simulation = RecordedCluster()
     token = simulation.inquire(changed(simulation))
     simulation.run()
@@ -56,7 +56,7 @@ def test_every_node_is_asked() -> None:
 
 
 def test_a_later_manifest_is_as_good() -> None:
-    """It has the change as well."""
+    """A later manifest ends the wait, because it includes the change."""
     simulation = RecordedCluster()
     wait = changed(simulation)
     simulation.nodes.collections.create("inventory", "airport")
@@ -67,7 +67,7 @@ def test_a_later_manifest_is_as_good() -> None:
 
 
 def test_a_node_that_is_late() -> None:
-    """It alone is asked again, less and less often, and the wait ends soon after it has caught up."""
+    """Only a late node gets further requests, at growing intervals; the wait ends once it has the manifest."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.learn_late(1, 20.0)
@@ -92,11 +92,11 @@ def test_a_node_that_is_late() -> None:
         delay(4.0),
     ],
 )
-def test_an_answer_that_is_of_no_use(fault: faults.Fault) -> None:
-    """The node is asked again, on another connection where that one is lost."""
+def test_a_useless_manifest_response(fault: faults.Fault) -> None:
+    """After a failed or lost response the manifest is requested again, on another connection if necessary."""
     simulation = RecordedCluster()
     simulation.write()
-    # So that it holds each question that is told against its stream.
+    # Tracing lets the simulation check each request against its stream.
     simulation.is_traced = True
     simulation.nodes[2].faults.next(QUESTION, fault)
     token = simulation.inquire(changed(simulation))
@@ -109,7 +109,7 @@ def test_an_answer_that_is_of_no_use(fault: faults.Fault) -> None:
 
 
 def test_a_node_that_leaves_the_map() -> None:
-    """It is not waited for any more, whatever it knows and whether it lives or not."""
+    """A node that leaves the map, alive or dead, does not delay the wait."""
     for is_dead in (False, True):
         simulation = RecordedCluster()
         simulation.write()
@@ -127,7 +127,7 @@ def test_a_node_that_leaves_the_map() -> None:
 
 
 def test_a_node_that_joins() -> None:
-    """It is waited for as the others are."""
+    """The wait includes a node that joins."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.write()
@@ -144,7 +144,7 @@ def test_a_node_that_joins() -> None:
 
 
 def test_a_node_that_is_down() -> None:
-    """The wait ends at its deadline. The error names the node that is down and the one that is behind, and how far."""
+    """The wait ends at its deadline; the error names the unreachable node and the late one with its manifest."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.kill(0)
@@ -169,7 +169,7 @@ def test_a_node_that_is_down() -> None:
 
 
 def test_the_deadline_is_that_of_management() -> None:
-    """Also where not even the first node is reached."""
+    """The management timeout also ends a wait that reaches no node."""
     options = client_options(timeouts=TimeoutOptions(management=3.0))
     simulation = Recorded(options=options)
     simulation.nodes.kill(0)
@@ -180,8 +180,8 @@ def test_the_deadline_is_that_of_management() -> None:
     assert 3.0 == simulation.settled_at[token]
 
 
-def test_giving_up() -> None:
-    """Nothing is asked any more; the answer that was due is nobody's, and what was made may be there."""
+def test_abandoning_a_wait() -> None:
+    """An abandoned wait sends no further requests, its late response is an orphan, and it was ambiguous before."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.learn_late(1, 60.0)
@@ -205,7 +205,7 @@ def test_giving_up() -> None:
 
 
 def test_several_waits() -> None:
-    """Each has its own questions, and ends with its own manifest."""
+    """Each of several waits sends its own requests and ends with its own manifest."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.learn_late(1, 4.0)
@@ -217,8 +217,8 @@ def test_several_waits() -> None:
     assert 1.0 <= simulation.settled_at[second] - simulation.settled_at[first] <= 3.0
 
 
-def test_a_bucket_that_a_node_has_not_heard_of() -> None:
-    """Without a manifest to wait for, a node serves once it lets the client select the bucket."""
+def test_a_bucket_that_is_new_on_a_node() -> None:
+    """Without a manifest to wait for, a node serves a bucket once the client can select it."""
     simulation = RecordedCluster()
     simulation.nodes.learn_late(1, 5.0)
     simulation.write()
@@ -233,7 +233,7 @@ def test_a_bucket_that_a_node_has_not_heard_of() -> None:
 
 
 def test_a_bucket_that_no_node_opens() -> None:
-    """That is told at once; where one of several lets the client in, the others are waited for."""
+    """A bucket that all nodes refuse fails the wait immediately; if one node accepts it, the others are waited for."""
     simulation = RecordedCluster()
     token = simulation.inquire(WaitForNodes("secret"))
     simulation.run()
@@ -249,7 +249,7 @@ def test_a_bucket_that_no_node_opens() -> None:
 
 
 def test_wrong_password() -> None:
-    """Nothing helps against that."""
+    """A wrong password fails the wait."""
     simulation = Recorded(options=client_options(authenticator=PasswordAuthenticator("Administrator", "wrong")))
     token = simulation.inquire(WaitForNodes("travel", 1))
     simulation.run()
@@ -268,7 +268,7 @@ def test_a_node_without_the_password() -> None:
 
 
 def test_a_server_without_collections() -> None:
-    """It is not asked for what it does not know."""
+    """A server without collections fails the wait and gets no manifest request."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS})
     token = simulation.inquire(WaitForNodes("travel", 1))
     simulation.run()
@@ -278,7 +278,7 @@ def test_a_server_without_collections() -> None:
 
 
 def test_another_protocol() -> None:
-    """Nobody waits for a memcached to become a cluster."""
+    """A memcached server fails the wait, with advice."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.HELLO, faults.status(0x81))
     token = simulation.inquire(WaitForNodes("travel"))
@@ -287,8 +287,8 @@ def test_another_protocol() -> None:
     assert "memcached://" in str(simulation.error(errors.UnsupportedOperationException, token))
 
 
-def test_what_nobody_can_wait_for() -> None:
-    """A bucket is named, and a manifest has a number of 64 bits."""
+def test_invalid_waits() -> None:
+    """A wait needs a valid bucket name, and a manifest uid of 64 bits at most."""
     wrong: Sequence[tuple[str | None, int | None, str]] = (
         (None, None, "bucket"),
         ("a b", None, "bucket"),
@@ -303,7 +303,7 @@ def test_what_nobody_can_wait_for() -> None:
 
 
 def test_a_plain_memcached_has_no_buckets() -> None:
-    """Who asks for one is told at once."""
+    """A wait for a bucket of a plain memcached raises."""
     simulation = Recorded(
         FakeNodes(node_options(), nodes=1), client_options("memcached://127.0.0.1:11210", authenticator=None)
     )

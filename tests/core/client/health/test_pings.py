@@ -1,4 +1,4 @@
-"""Pings: a NOOP on each connection, and one report of all, whatever becomes of the connections meanwhile."""
+"""Pings: a NOOP on each connection and one report of all, also while connections change."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ NODES = ["127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214"]
 
 
 def result_of(simulation: Recorded, token: Token) -> PingResult:
-    """Return the report of a ping that is complete."""
+    """Return the result of a completed ping."""
     result = simulation.results[token]
     assert isinstance(result, PingResult)
     return result
 
 
 def reports(simulation: Recorded, token: Token) -> list[EndpointPingReport]:
-    """Return what a ping has found, in the order in which the connections were opened."""
+    """Return the reports of a ping, in the order in which its connections were opened."""
     return list(result_of(simulation, token).endpoints[Service.KV])
 
 
 def ping(simulation: Recorded, bucket: str | None = "travel") -> Token:
-    """Ping, and let everything run until the report is there."""
+    """Ping, and run until the result arrives."""
     token = simulation.inquire(Ping(bucket, "i"))
     simulation.run()
     assert token in simulation.results
@@ -39,12 +39,12 @@ def ping(simulation: Recorded, bucket: str | None = "travel") -> Token:
 
 
 def seeded() -> Recorded:
-    """Return a client of three nodes that knows all of them from the beginning."""
+    """Return a client of three nodes whose connection string lists all of them."""
     return Recorded(RecordedCluster().nodes, client_options(SEEDS))
 
 
 def noops(simulation: Recorded) -> list[tuple[StreamId, Frame]]:
-    """Return every NOOP that was ordered."""
+    """Return every NOOP that was sent."""
     return [
         (stream, frame)
         for stream, frames in simulation.requests.items()
@@ -54,7 +54,7 @@ def noops(simulation: Recorded) -> list[tuple[StreamId, Frame]]:
 
 
 def test_all_at_once() -> None:
-    """Each connection gets a NOOP of its own before any has answered."""
+    """A ping sends a NOOP on each connection before any response."""
     simulation = RecordedCluster()
     simulation.write()
     before = len(noops(simulation))
@@ -63,8 +63,8 @@ def test_all_at_once() -> None:
     assert before + 4 == len(noops(simulation))
 
 
-def test_before_the_beginning() -> None:
-    """A ping may be the very first event."""
+def test_a_ping_as_first_event() -> None:
+    """A ping may be the first event of a client."""
     simulation = RecordedCluster()
     token = ping(simulation)
 
@@ -72,8 +72,8 @@ def test_before_the_beginning() -> None:
     assert {PingState.OK} == {found.state for found in reports(simulation, token)}
 
 
-def test_every_node_is_reached_from_now_on() -> None:
-    """The connections that a ping of the cluster opens follow the map: a new node gets one, one that leaves none."""
+def test_a_cluster_ping_follows_the_map() -> None:
+    """The connections of a cluster ping follow the map: a new node gets one, and a removed node loses it."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     first = reports(simulation, ping(simulation, None))
@@ -88,7 +88,7 @@ def test_every_node_is_reached_from_now_on() -> None:
 
 
 def test_a_map_that_is_known_already() -> None:
-    """It is followed when the first ping comes, from the connection that told it."""
+    """The first ping uses the map that the client already knows."""
     simulation = RecordedCluster()
     simulation.live(1.0)
     token = ping(simulation, None)
@@ -97,8 +97,8 @@ def test_a_map_that_is_known_already() -> None:
     assert 3 == len(simulation.links)
 
 
-def test_a_teller_that_moved_on() -> None:
-    """A connection that is on its way to another seed is not taken for the one to the node that told the map."""
+def test_a_connection_that_moves_to_another_seed() -> None:
+    """A connection that moves to another seed does not count as that of the node which sent the map."""
     simulation = seeded()
     simulation.live(1.0)
     simulation.nodes.kill(0)
@@ -113,8 +113,8 @@ def test_a_teller_that_moved_on() -> None:
     assert 3 == len(simulation.links)
 
 
-def test_an_answer_that_comes_late() -> None:
-    """The report does not wait for it, and nobody waits for it any more."""
+def test_a_late_response() -> None:
+    """The report does not wait for a late response, which is an orphan."""
     simulation = ready()
     simulation.node.faults.next(Opcode.NOOP, delay(4.0))
     token = ping(simulation)
@@ -127,13 +127,13 @@ def test_an_answer_that_comes_late() -> None:
 
 
 def probes(simulation: Recorded) -> list[tuple[type[ReportDispatch | ReportAnswer], Token, StreamId]]:
-    """Return what was told of probes, oldest first."""
+    """Return the reports of probes, oldest first."""
     told = [action for action in simulation.actions if isinstance(action, ReportDispatch | ReportAnswer)]
     return [(type(report), report.token, report.stream) for report in told]
 
 
-def test_probes_are_told_where_that_is_asked_for() -> None:
-    """Of a ping of several nodes all attempts are under way at once, told by their streams; of another ping none is."""
+def test_only_traced_probes_are_reported() -> None:
+    """A traced ping reports the probe of each node by its stream; an untraced ping reports none."""
     simulation = RecordedCluster()
     ping(simulation)
     assert [] == probes(simulation)
@@ -150,7 +150,7 @@ def test_probes_are_told_where_that_is_asked_for() -> None:
 
 
 def test_a_probe_whose_connection_is_lost() -> None:
-    """It is over with its stream, and the next stream has a probe of its own: of the same ping where an address is left."""
+    """A probe ends with its stream, and the next stream gets another probe."""
     simulation = ready()
     simulation.is_traced = True
     simulation.node.faults.next(Opcode.NOOP, hang_up())
@@ -167,8 +167,8 @@ def test_a_probe_whose_connection_is_lost() -> None:
     assert first != second
 
 
-def test_a_probe_that_nobody_answers() -> None:
-    """It is over when the time of key-value is, though the ping still waits for another service."""
+def test_an_unanswered_probe() -> None:
+    """An unanswered probe ends after the key-value timeout, even if the ping still waits for another service."""
     simulation = Recorded(FakeNode(node_options(services=frozenset({Service.KV, Service.QUERY}))))
     simulation.inquire(WaitUntilReady(None, service_types=(Service.KV,)))
     simulation.run()
@@ -183,7 +183,7 @@ def test_a_probe_that_nobody_answers() -> None:
 
 
 def test_a_bootstrap_that_takes_too_long() -> None:
-    """The report says how far it has come."""
+    """The report of a slow bootstrap has its current step."""
     simulation = Recorded()
     simulation.node.faults.next(Opcode.SASL_AUTH, drop_response())
     (found,) = reports(simulation, ping(simulation, None))
@@ -193,7 +193,7 @@ def test_a_bootstrap_that_takes_too_long() -> None:
 
 
 def test_a_connection_that_is_lost() -> None:
-    """With a ping on its way, that is an error; the next connection is for the next ping."""
+    """A connection that is lost during a ping is an error in its report; the next ping uses a new connection."""
     simulation = ready()
     simulation.node.faults.next(Opcode.NOOP, hang_up())
     (found,) = reports(simulation, ping(simulation))
@@ -205,7 +205,7 @@ def test_a_connection_that_is_lost() -> None:
 
 
 def test_a_seed_that_hangs_up() -> None:
-    """There are others to try, so the NOOP is sent again, on the next stream."""
+    """If a seed closes its connection, the ping continues with the next seed."""
     simulation = seeded()
     simulation.nodes[0].faults.next(Opcode.SASL_AUTH, hang_up())
     token = ping(simulation, None)
@@ -215,7 +215,7 @@ def test_a_seed_that_hangs_up() -> None:
 
 
 def test_no_seed_at_all() -> None:
-    """When each was tried once, the report says what became of the last one."""
+    """After each seed was tried once, the report has the error of the last one."""
     simulation = seeded()
     for node in range(3):
         simulation.nodes.kill(node)
@@ -226,7 +226,7 @@ def test_no_seed_at_all() -> None:
 
 
 def test_a_bucket_that_may_not_be_opened() -> None:
-    """It is not knocked at again for a report, however many seeds there are."""
+    """A denied bucket is reported immediately, without further attempts on other seeds."""
     simulation = seeded()
     token = ping(simulation, "secret")
     (found,) = reports(simulation, token)
@@ -237,7 +237,7 @@ def test_a_bucket_that_may_not_be_opened() -> None:
 
 
 def test_a_node_that_leaves_meanwhile() -> None:
-    """A last answer is still an answer."""
+    """The response of a node that is removed during a ping still counts."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes[2].faults.next(Opcode.NOOP, delay(1.0))
@@ -251,8 +251,8 @@ def test_a_node_that_leaves_meanwhile() -> None:
     }
 
 
-def test_two_at_once() -> None:
-    """Each has NOOPs of its own."""
+def test_two_concurrent_pings() -> None:
+    """Two concurrent pings send separate NOOPs."""
     simulation = ready()
     first, second = simulation.inquire(Ping("travel", "a")), simulation.inquire(Ping("travel", "b"))
     assert 2 == simulation.open_operations
@@ -263,7 +263,7 @@ def test_two_at_once() -> None:
 
 
 def test_abandoned() -> None:
-    """Nothing is reported, no timer is left, and the answer is an orphan."""
+    """An abandoned ping reports nothing, leaves no timer, and its response is an orphan."""
     simulation = ready()
     wakeup = simulation.machine.wakeup
     token = simulation.inquire(Ping("travel", "i"))
@@ -278,7 +278,7 @@ def test_abandoned() -> None:
 
 
 def test_the_newest_revision() -> None:
-    """The report tells it, whichever bucket it is from."""
+    """The result has the newest revision of all configs."""
     simulation = ready()
     simulation.nodes.set_config_revision(53, epoch=2)
     simulation.live(0.1)
@@ -287,7 +287,7 @@ def test_the_newest_revision() -> None:
 
 
 def test_over_memcached() -> None:
-    """It answers a NOOP like any other server; there are neither nodes nor revisions to tell of."""
+    """A plain memcached responds to a ping, whose result has no revision."""
     simulation = Recorded(options=client_options("memcached://127.0.0.1:11210", authenticator=None))
     simulation.advance(0)
     simulation.open(simulation.newest)
@@ -300,8 +300,8 @@ def test_over_memcached() -> None:
     assert result_of(simulation, token).config_rev is None
 
 
-def test_an_answer_that_says_no() -> None:
-    """Whatever a node says to a NOOP, it is there."""
+def test_an_error_response() -> None:
+    """A node that responds to a NOOP with an error is reached."""
     simulation = ready()
     simulation.node.faults.next(Opcode.NOOP, status(int(Status.TEMPORARY_FAILURE)))
 
@@ -309,7 +309,7 @@ def test_an_answer_that_says_no() -> None:
 
 
 def test_a_loss_of_another_connection() -> None:
-    """A bucket's ping is not about it."""
+    """The loss of another connection does not affect the ping of a bucket."""
     simulation = ready()
     simulation.node.faults.next(Opcode.NOOP, delay(0.5))
     token = simulation.inquire(Ping("travel", "i"))

@@ -1,4 +1,4 @@
-"""Waiting until connections are ready, and what ends the wait."""
+"""Waits until connections are ready, and the conditions that end them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ONE = StreamId(1)
 
 
 def settled(simulation: Recorded, inquiry: WaitUntilReady, seconds: float = 5.0) -> bool:
-    """Wait for a while, give up, and return whether that was not needed."""
+    """Wait for a while, abandon the wait, and return whether it had completed before."""
     token = simulation.inquire(inquiry)
     simulation.run(seconds)
     simulation.abandon(token)
@@ -38,7 +38,7 @@ def settled(simulation: Recorded, inquiry: WaitUntilReady, seconds: float = 5.0)
 
 @pytest.mark.parametrize("inquiry", [CLUSTER, BUCKET, ANY_OF_CLUSTER, ANY_OF_BUCKET])
 def test_ready(inquiry: WaitUntilReady) -> None:
-    """What is waited for is opened, and the wait ends with the state that was found."""
+    """The client opens the required connections, and the wait ends with the resulting state."""
     simulation = RecordedCluster()
     token = simulation.inquire(inquiry)
     simulation.run()
@@ -49,7 +49,7 @@ def test_ready(inquiry: WaitUntilReady) -> None:
 
 
 def test_one_node_of_three_is_dead() -> None:
-    """ONLINE is waited for until it lives again; for DEGRADED it is no matter."""
+    """ONLINE waits for a dead node; DEGRADED does not."""
     simulation = RecordedCluster()
     simulation.nodes.kill(1)
 
@@ -64,8 +64,8 @@ def test_one_node_of_three_is_dead() -> None:
     assert settled(simulation, CLUSTER)
 
 
-def test_the_cluster_alone_is_not_enough_for_a_bucket() -> None:
-    """DEGRADED means that at least one node can be asked for documents."""
+def test_degraded_needs_one_node_of_the_bucket() -> None:
+    """DEGRADED for a bucket needs at least one node that serves it."""
     simulation = RecordedCluster()
     assert settled(simulation, CLUSTER)
     for node in simulation.nodes:
@@ -76,7 +76,7 @@ def test_the_cluster_alone_is_not_enough_for_a_bucket() -> None:
 
 
 def test_a_bucket_needs_the_cluster_too() -> None:
-    """RFC 0061: what belongs to no bucket is among what is waited for, unless one connection is enough."""
+    """ONLINE for a bucket also waits for the connection without a bucket, and DEGRADED does not (RFC 0061)."""
     simulation = ready()
     simulation.node.faults.always(Opcode.SASL_AUTH, delay(60.0))
     simulation.lose(ONE)
@@ -86,7 +86,7 @@ def test_a_bucket_needs_the_cluster_too() -> None:
 
 
 def test_other_buckets_are_no_matter() -> None:
-    """One that cannot be opened holds up nobody else."""
+    """A denied bucket does not delay waits for other buckets."""
     simulation = Recorded()
     denied = simulation.inquire(WaitUntilReady("secret"))
     simulation.run()
@@ -98,7 +98,7 @@ def test_other_buckets_are_no_matter() -> None:
 
 @pytest.mark.parametrize("inquiry", [CLUSTER, BUCKET, ANY_OF_CLUSTER, ANY_OF_BUCKET])
 def test_wrong_password(inquiry: WaitUntilReady) -> None:
-    """The exception comes within the bootstrap's own round trips, under every strategy, and names the node."""
+    """A wrong password fails the wait during the bootstrap, under any strategy, and the error names the node."""
     options = client_options(authenticator=WRONG, retry_strategy=BestEffortRetryStrategy())
     simulation = Recorded(options=options)
     token = simulation.inquire(inquiry)
@@ -129,7 +129,7 @@ def test_one_node_without_the_password(inquiry: WaitUntilReady, is_over: bool) -
 
 
 def test_a_password_that_is_right_again() -> None:
-    """What was wrong before does not end a wait whose connection is being opened."""
+    """An earlier refusal does not end a wait whose connection is being opened."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SASL_AUTH, status(0x20))
     simulation.lose(simulation.newest)
@@ -142,7 +142,7 @@ def test_a_password_that_is_right_again() -> None:
 
 
 def test_another_protocol() -> None:
-    """Nobody has to wait for a memcached to become a cluster; other buckets' waits go on."""
+    """A memcached server fails all waits, with advice."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.HELLO, status(0x81))
     tokens = [simulation.inquire(inquiry) for inquiry in (CLUSTER, BUCKET)]
@@ -152,8 +152,8 @@ def test_another_protocol() -> None:
         assert "memcached://" in str(simulation.error(errors.UnsupportedOperationException, token))
 
 
-def test_a_peer_of_another_bucket_that_speaks_no_couchbase() -> None:
-    """Only those who wait for that connection hear of it."""
+def test_a_foreign_protocol_for_another_bucket() -> None:
+    """A server with another protocol fails only the waits for its connection."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SASL_AUTH, delay(1.0))
     simulation.lose(simulation.newest)
@@ -168,7 +168,7 @@ def test_a_peer_of_another_bucket_that_speaks_no_couchbase() -> None:
 
 
 def test_a_node_that_joins_meanwhile() -> None:
-    """The wait is for the nodes of the newest map."""
+    """A wait includes a node that joins."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.nodes[1].faults.next(Opcode.SELECT_BUCKET, delay(1.0))
@@ -182,7 +182,7 @@ def test_a_node_that_joins_meanwhile() -> None:
 
 
 def test_abandoned() -> None:
-    """Nothing is told any more; the connections are opened all the same."""
+    """An abandoned wait does not complete, and its connections are still opened."""
     simulation = RecordedCluster()
     token = simulation.inquire(BUCKET)
     simulation.abandon(token)
@@ -192,8 +192,8 @@ def test_abandoned() -> None:
     assert {"READY"} == {found.state for found in simulation.machine.statistics().connections}
 
 
-def test_a_node_that_denied_the_bucket_and_does_not_any_more() -> None:
-    """Nobody asks twice: whoever waits has it connected to as soon as its backoff is over."""
+def test_a_node_that_accepts_the_bucket_again() -> None:
+    """A wait connects to a node that denied the bucket as soon as its backoff ends."""
     simulation = RecordedCluster(2)
     simulation.write()
     simulation.nodes[1].faults.always(Opcode.SELECT_BUCKET, status(Status.NO_ACCESS))
@@ -203,7 +203,7 @@ def test_a_node_that_denied_the_bucket_and_does_not_any_more() -> None:
         simulation.live(1.2)
         simulation.finish(get(key))
     simulation.nodes[1].faults.clear()
-    # The other node lets the client in, which clears the terminal state of the bucket.
+    # The other node accepts the client, which clears the terminal state of the bucket.
     simulation.lose(stream_to(simulation, 0))
     simulation.live(0.1)
 
@@ -212,7 +212,7 @@ def test_a_node_that_denied_the_bucket_and_does_not_any_more() -> None:
 
 @pytest.mark.parametrize("inquiry", [Ping("travel", "i"), BUCKET])
 def test_a_token_is_used_once(inquiry: Inquiry) -> None:
-    """An inquiry's is as good as an operation's, and changes nothing when it is refused."""
+    """An open inquiry's token is rejected for another inquiry or operation, and nothing changes."""
     simulation = Recorded()
     token = simulation.inquire(inquiry)
     for event in (InquirySubmitted(token, BUCKET), OperationSubmitted(token, Get(Keyspace("travel"), "k"))):
@@ -224,8 +224,8 @@ def test_a_token_is_used_once(inquiry: Inquiry) -> None:
 
 
 @pytest.mark.parametrize("inquiry", [None, "ping", Inquiry("travel")])
-def test_what_is_no_inquiry(inquiry: Inquiry) -> None:
-    """It is refused by name."""
+def test_invalid_inquiries(inquiry: Inquiry) -> None:
+    """Something other than an inquiry is rejected by name."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         Recorded().machine.handle(InquirySubmitted(Token(1), inquiry), 0.0)
 
@@ -234,7 +234,7 @@ def test_what_is_no_inquiry(inquiry: Inquiry) -> None:
 
 @pytest.mark.parametrize("inquiry", [Ping("travel", "i"), BUCKET])
 def test_memcached_has_no_buckets(inquiry: Inquiry) -> None:
-    """As with documents."""
+    """An inquiry about a bucket of a plain memcached raises."""
     simulation = Recorded(options=client_options("memcached://127.0.0.1:11210", authenticator=None))
     with pytest.raises(errors.InvalidArgumentException) as caught:
         simulation.inquire(inquiry)

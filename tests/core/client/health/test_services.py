@@ -1,4 +1,4 @@
-"""The health of services over HTTP: pings, waits, diagnostics and figures, against the fake cluster."""
+"""Health of services over HTTP: pings, waits, diagnostics and statistics, against the fake cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from triclinium_core.testing.fakes.services import faults
 
 QUERY = (Service.QUERY,)
 EVERYTHING = ThresholdLoggingTracer(query_threshold=0, views_threshold=0, management_threshold=0)
-"""Counts every request to these services as slow."""
+"""Tracer that counts every request to these services as slow."""
 ONE_SECOND = TimeoutOptions(query=1.0, views=1.0, management=1.0)
 
 
@@ -52,13 +52,13 @@ def ping(simulation: Asking, *services: Service, bucket: str | None = None) -> P
 
 
 def ping_query(simulation: Asking) -> EndpointPingReport:
-    """Ping the query service, and return what is said of its only node."""
+    """Ping the query service, and return the report of its only node."""
     (found,) = ping(simulation, Service.QUERY).endpoints[Service.QUERY]
     return found
 
 
 def started(nodes: int = 1, **options: Any) -> Asking:
-    """Return a client that knows the cluster, and has asked nothing over HTTP."""
+    """Return a client that knows the cluster and has sent nothing over HTTP."""
     simulation = Asking(nodes, **options)
     simulation.inquire(WaitUntilReady(None, service_types=(Service.KV,)))
     simulation.run()
@@ -66,7 +66,7 @@ def started(nodes: int = 1, **options: Any) -> Asking:
 
 
 def test_every_service_of_every_node() -> None:
-    """Each endpoint is asked once, on a stream of its own that a report names; a second ping finds the streams warm."""
+    """A ping sends one request per endpoint, each on its own stream; a second ping reuses the streams."""
     simulation = Asking(2)
 
     result = ping(simulation)
@@ -80,8 +80,8 @@ def test_every_service_of_every_node() -> None:
     assert {found.id for found in reports} == {found.id for each in again.endpoints.values() for found in each}
 
 
-def test_only_what_was_named_is_asked() -> None:
-    """No service beside it hears of the ping, nor are connections to further nodes opened for it."""
+def test_only_the_named_service_is_pinged() -> None:
+    """Only the named service is pinged, and no further key-value connection is opened."""
     simulation = Asking(2)
 
     result = ping(simulation, Service.SEARCH)
@@ -92,7 +92,7 @@ def test_only_what_was_named_is_asked() -> None:
 
 
 def test_a_service_that_the_cluster_does_not_have() -> None:
-    """Nothing is reported of it, and nobody waits for it."""
+    """A service that the cluster lacks is not reported, and waits do not wait for it."""
     simulation = started(2)
     simulation.nodes.set_services(0, {Service.KV, Service.QUERY})
     simulation.nodes.set_services(1, {Service.KV})
@@ -107,7 +107,7 @@ def test_a_service_that_the_cluster_does_not_have() -> None:
 
 
 def test_views_belong_to_the_bucket() -> None:
-    """The report of a bucket's ping says so of them alone."""
+    """Only key-value and views have the bucket as namespace."""
     result = ping(Asking(), bucket="travel")
 
     assert {Service.KV: {"travel"}, Service.VIEWS: {"travel"}} == {
@@ -117,8 +117,8 @@ def test_views_belong_to_the_bucket() -> None:
     }
 
 
-def test_nobody_knows_where_the_services_are() -> None:
-    """Then what became of key-value stands in the report, though it was not asked for."""
+def test_unknown_services_report_key_value() -> None:
+    """If no config is known, the ping reports the error of key-value."""
     simulation = Asking()
     simulation.nodes.kill(0)
 
@@ -129,8 +129,8 @@ def test_nobody_knows_where_the_services_are() -> None:
 
 
 @pytest.mark.parametrize("status", [404, 500, 503])
-def test_an_answer_that_is_an_error(status: int) -> None:
-    """It is told with its HTTP status; the connection is fit for the next ping."""
+def test_an_error_status_of_a_ping(status: int) -> None:
+    """The report of an error response has its HTTP status, and the next ping uses the same connection."""
     simulation = started()
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(status, body=b"no"))
 
@@ -158,7 +158,7 @@ def test_a_ping_reports_the_first_answer(service: Service, status: int) -> None:
 
 @pytest.mark.parametrize("status", [302, 503])
 def test_a_canary_of_views_that_is_redirected(status: int) -> None:
-    """Any answer to the canary of a views breaker closes the breaker."""
+    """Any response to the canary of a views circuit breaker closes it."""
     simulation = started(timeouts=TimeoutOptions(views=1.0))
     simulation.nodes[0].faults.next(Service.VIEWS, drop_response(), times=20)
     simulation.nodes[0].faults.next(Service.VIEWS, faults.http_status(status), times=1)
@@ -175,7 +175,7 @@ def test_a_canary_of_views_that_is_redirected(status: int) -> None:
 
 @pytest.mark.parametrize("service", [each for each in Service if each is not Service.KV])
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_service_that_asks_for_credentials(service: Service, status: int) -> None:
+def test_a_service_that_requires_credentials(service: Service, status: int) -> None:
     """A service that responds to a ping with 401 or 403 counts as reached for pings and for waits."""
     simulation = started()
     simulation.nodes[0].faults.always(service, faults.http_status(status, body=b"no"))
@@ -191,7 +191,7 @@ def test_a_service_that_asks_for_credentials(service: Service, status: int) -> N
 @pytest.mark.parametrize(
     ("service", "code"), [(Service.QUERY, 10000), (Service.QUERY, 13014), (Service.ANALYTICS, 20000)]
 )
-def test_a_code_that_asks_for_credentials(service: Service, code: int) -> None:
+def test_a_code_that_requires_credentials(service: Service, code: int) -> None:
     """An error code for missing credentials does not end a wait, because pings carry none: the service is reached."""
     simulation = started()
     body = b'{"errors": [{"code": %d, "msg": "no"}], "status": "fatal"}' % code
@@ -204,7 +204,7 @@ def test_a_code_that_asks_for_credentials(service: Service, code: int) -> None:
 
 
 def heads(simulation: Asking) -> list[bytes]:
-    """Return the head of each HTTP request that was sent."""
+    """Return the head of each HTTP request."""
     sent = [action.data.partition(b"\r\n\r\n")[0] for action in simulation.actions if isinstance(action, SendBytes)]
     return [head for head in sent if b" HTTP/1.1\r\n" in head]
 
@@ -314,7 +314,7 @@ def test_a_password_that_is_being_checked() -> None:
     ids=repr,
 )
 def test_a_hostile_answer(fault: Fault) -> None:
-    """Whatever a peer sends to a ping, the report comes, and the next ping is answered."""
+    """Any response to a ping yields a report in time, and the next ping succeeds."""
     simulation = started(timeouts=TimeoutOptions(query=5.0))
     began = simulation.now
     simulation.nodes[0].faults.next(Service.QUERY, fault)
@@ -329,8 +329,8 @@ def test_a_hostile_answer(fault: Fault) -> None:
     assert (0, 0) == (simulation.open_operations, query_statistics(simulation).in_flight)
 
 
-def test_silence_lasts_as_long_as_the_timeout_of_the_service() -> None:
-    """Key-value's timeout does not end the ping of another service."""
+def test_a_ping_uses_the_timeout_of_its_service() -> None:
+    """The key-value timeout does not end the ping of another service."""
     simulation = started(timeouts=TimeoutOptions(query=7.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
 
@@ -342,8 +342,8 @@ def test_silence_lasts_as_long_as_the_timeout_of_the_service() -> None:
     assert {PingState.OK} == {each.state for each in result_of(simulation, token).endpoints[Service.KV]}
 
 
-def test_how_long_a_service_took() -> None:
-    """The latency begins when the ping is sent."""
+def test_the_latency_of_a_service() -> None:
+    """The latency starts when the ping is sent."""
     simulation = started()
     simulation.nodes[0].faults.next(Service.QUERY, delay(0.25))
 
@@ -352,8 +352,8 @@ def test_how_long_a_service_took() -> None:
 
 @pytest.mark.parametrize("inquiry", [Ping(None, "i", QUERY), WaitUntilReady(None, service_types=QUERY)])
 @pytest.mark.parametrize("is_open", [True, False])
-def test_abandoning_closes_what_was_opened(inquiry: Ping | WaitUntilReady, is_open: bool) -> None:
-    """A stream that carries the ping is closed, and one that is still to be opened for it; no timer is left."""
+def test_abandoning_closes_the_streams_of_pings(inquiry: Ping | WaitUntilReady, is_open: bool) -> None:
+    """An abandoned ping closes its open or opening stream and leaves no timer."""
     simulation = started()
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
     before = simulation.count(OpenStream), simulation.count(CloseStream)
@@ -372,8 +372,8 @@ def test_abandoning_closes_what_was_opened(inquiry: Ping | WaitUntilReady, is_op
     assert PingState.OK is ping_query(simulation).state
 
 
-def test_a_stream_that_others_wait_for_is_not_closed() -> None:
-    """A ping that is given up takes nothing from the query beside it."""
+def test_abandoning_keeps_a_shared_stream() -> None:
+    """An abandoned ping does not close a stream that a query waits for."""
     simulation = started(max_http_connections=1)
     query = simulation.request(asking())
     token = simulation.inquire(Ping(None, "i", QUERY))
@@ -385,7 +385,7 @@ def test_a_stream_that_others_wait_for_is_not_closed() -> None:
 
 
 def test_ready_when_every_node_has_answered() -> None:
-    """For ONLINE all of a service's nodes, for DEGRADED one of each service; a node that is back counts."""
+    """ONLINE needs all nodes of a service, DEGRADED one of each; a recovered node counts."""
     simulation = started(2)
     simulation.nodes[1].faults.always(Service.QUERY, faults.http_status(503))
 
@@ -406,8 +406,8 @@ def test_ready_when_every_node_has_answered() -> None:
     assert "503" in known.connections[0]
 
 
-def test_a_service_that_loses_a_ping_is_asked_again() -> None:
-    """Nobody waits for the timeout of its requests."""
+def test_a_lost_ping_is_sent_again() -> None:
+    """A wait sends a lost ping again before the timeout of the service."""
     simulation = started()
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
     began = simulation.now
@@ -418,8 +418,8 @@ def test_a_service_that_loses_a_ping_is_asked_again() -> None:
     assert PING_SECONDS_MAX + PAUSE_SECONDS == simulation.settled_at[token] - began
 
 
-def test_key_value_is_not_waited_for_where_it_was_not_named() -> None:
-    """A service is ready although a node's key-value is dead to the world."""
+def test_a_wait_for_query_ignores_key_value() -> None:
+    """A wait for the query service ends although key-value of a node is unreachable."""
     simulation = started(2)
     simulation.nodes.set_services(1, {Service.KV})
     simulation.run(3.0)
@@ -433,7 +433,7 @@ def test_key_value_is_not_waited_for_where_it_was_not_named() -> None:
 
 
 def test_diagnostics_of_connections_over_http() -> None:
-    """They are listed while they are there, with the time since something came; their absence makes nobody offline."""
+    """Connections over HTTP are listed while they exist, and their absence does not affect the cluster state."""
     simulation = started()
     machine = simulation.machine
     assert isinstance(machine, ClientMachine)
@@ -452,13 +452,13 @@ def test_diagnostics_of_connections_over_http() -> None:
 
 
 def query_statistics(simulation: Asking) -> EndpointStatistics:
-    """Return the figures of the query service."""
+    """Return the statistics of the query service."""
     (found,) = (each for each in simulation.machine.statistics().endpoints if each.service is Service.QUERY)
     return found
 
 
-def test_figures_of_an_endpoint() -> None:
-    """Each request is counted where it stands: on its way, in the line, or gone."""
+def test_statistics_of_an_endpoint() -> None:
+    """Statistics count opening, open and idle streams, requests in flight and queued requests."""
     simulation = started(max_http_connections=2)
     simulation.nodes[0].faults.always(Service.QUERY, delay(0.1))
     for _ in range(5):
@@ -475,8 +475,8 @@ def test_figures_of_an_endpoint() -> None:
     assert idle.circuit_breaker is not None
 
 
-def test_why_an_endpoint_cannot_be_reached() -> None:
-    """The figures tell as long as it is so."""
+def test_the_error_of_an_unreachable_endpoint() -> None:
+    """The report and the statistics of an unreachable endpoint have its error."""
     simulation = started(2)
     simulation.nodes.kill(1)
     token = simulation.inquire(Ping(None, "i", QUERY))
@@ -490,8 +490,8 @@ def test_why_an_endpoint_cannot_be_reached() -> None:
 
 
 @pytest.mark.parametrize("service_types", [(), "query", Service.QUERY, ["query"], 7, [None]])
-def test_what_is_no_service(service_types: object) -> None:
-    """It is refused by name, where the inquiry is made."""
+def test_invalid_service_types(service_types: object) -> None:
+    """Invalid service types are rejected by name when the inquiry is created."""
     for make in (
         lambda: Ping(None, "i", service_types),  # type: ignore[arg-type]
         lambda: WaitUntilReady(None, service_types=service_types),  # type: ignore[arg-type]
@@ -506,7 +506,7 @@ def test_what_is_no_service(service_types: object) -> None:
     "fault", [None, faults.http_status(503, body=b"no"), hang_up(), drop_response(), refuse_connection()]
 )
 def test_pings_over_http_are_not_measured(fault: Fault | None) -> None:
-    """A ping of services is one open operation; telemetry, retries, refusals and breakers have nothing of its requests."""
+    """A ping of services is one open operation; telemetry, retries, refusals and breakers ignore its requests."""
     simulation = started(tracer=EVERYTHING, timeouts=ONE_SECOND)
     simulation.is_traced = True
     services = (Service.QUERY, Service.MANAGEMENT, Service.VIEWS)
@@ -546,7 +546,7 @@ def test_abandoned_pings_over_http_are_not_measured() -> None:
 
 
 def test_canaries_over_http_are_not_measured() -> None:
-    """The canary of a breaker is no open operation while it waits for its answer, and is in no report."""
+    """The canary of a circuit breaker is not an open operation, and is not in any report."""
     simulation = started(tracer=EVERYTHING, timeouts=ONE_SECOND)
     simulation.nodes[0].faults.always(Service.QUERY, drop_response())
     for _ in range(20):

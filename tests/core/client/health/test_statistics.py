@@ -1,4 +1,4 @@
-"""Snapshots: what a client says of itself."""
+"""Statistics of a client."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from triclinium_core.testing.fakes.faults import delay, refuse_connection, statu
 from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 
-def test_what_was_negotiated() -> None:
-    """Features by name, unknown ones by number, in an order of their own; mechanisms, error map, config."""
+def test_negotiated_values() -> None:
+    """Statistics have features by name or number, mechanisms, error map and config of a connection."""
     simulation = Recorded(config_epoch=3, config_revision=7)
     granted = features_value(0x12, 0x07, 0x7FFF, 0x04)
     simulation.node.faults.next(Opcode.HELLO, status(Status.SUCCESS, granted))
@@ -35,7 +35,7 @@ def test_what_was_negotiated() -> None:
 
 
 def test_last_error() -> None:
-    """Why a connection is not there; None once it is."""
+    """A lost connection has its last error, and a ready one has none."""
     simulation = Recorded()
     simulation.node.faults.next(None, refuse_connection())
     simulation.flow()
@@ -48,7 +48,7 @@ def test_last_error() -> None:
 
 
 def test_passwords_are_not_part_of_it() -> None:
-    """Whatever is shown."""
+    """The repr of statistics contains no password."""
     options = client_options(authenticator=PasswordAuthenticator("Administrator", "password"))
     simulation = ready(options=options)
 
@@ -56,7 +56,7 @@ def test_passwords_are_not_part_of_it() -> None:
 
 
 def test_time_of_the_server() -> None:
-    """Its answers and for how long it worked, on each connection; a server that is slow stands out."""
+    """Each connection has the number, the sum and the maximum of the server's processing times."""
     simulation = ready()
     before = simulation.connection().server_time
     simulation.node.faults.next(Opcode.GET, delay(0.5))
@@ -70,8 +70,8 @@ def test_time_of_the_server() -> None:
     assert pytest.approx(0.5, rel=0.01) == after.total - before.total > before.longest
 
 
-def test_a_server_that_tells_no_times() -> None:
-    """There is nothing to show then."""
+def test_a_server_without_durations() -> None:
+    """A server that sends no durations has no server time."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.TRACING})
     simulation.finish(get())
 
@@ -79,7 +79,7 @@ def test_a_server_that_tells_no_times() -> None:
 
 
 def test_snapshots_do_not_change() -> None:
-    """Neither by the client, nor by whoever got them."""
+    """Statistics are a snapshot that neither the client nor its reader can change."""
     simulation = Recorded()
     simulation.node.faults.always(None, refuse_connection())
     simulation.flow()
@@ -92,8 +92,8 @@ def test_snapshots_do_not_change() -> None:
         before.orphans = 5  # type: ignore[misc]
 
 
-def test_what_waits_and_where() -> None:
-    """Operations that wait for a connection are counted beside it."""
+def test_waiting_operations() -> None:
+    """Operations that wait for a connection are counted with it."""
     simulation = Recorded()
     simulation.advance(0)
     simulation.submit(get())
@@ -108,8 +108,8 @@ def test_what_waits_and_where() -> None:
     assert [0, 0] == [each.waiting for each in simulation.machine.statistics().connections]
 
 
-def test_what_is_known_of_the_cluster() -> None:
-    """Nodes and revision, for each bucket and for the cluster."""
+def test_topologies() -> None:
+    """Statistics list nodes and revision for each bucket and for the cluster."""
     simulation = Recorded()
     before = simulation.machine.statistics().topologies
     simulation.finish(get())

@@ -1,4 +1,4 @@
-"""Every operation with every argument, for tests that go through all of them."""
+"""Example of every operation with every argument, for tests that cover all of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from triclinium_core.transcoding.transcoder import RawBinaryTranscoder
 
 @dataclass(frozen=True)
 class Raw(RawBinaryTranscoder):
-    """A transcoder that equals every other one of its kind, and is shown the same wherever it lies."""
+    """Transcoder that equals every other of its type, and whose repr has no address."""
 
 
 DEFAULT = document_operations.Keyspace("travel")
@@ -143,5 +143,5 @@ VALID: Mapping[type[document_operations.Operation], Mapping[str, object]] = {
 def make(
     kind: type[document_operations.Operation], keyspace: object = DEFAULT, **arguments: object
 ) -> document_operations.Operation:
-    """Return an operation made of its valid arguments, some of them replaced."""
+    """Return an operation with its valid arguments, some of them replaced."""
     return cast("Callable[..., document_operations.Operation]", kind)(keyspace, **{**VALID[kind], **arguments})

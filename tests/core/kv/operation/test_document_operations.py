@@ -1,4 +1,4 @@
-"""Operations as values: every wrong argument raises at construction, and none of them changes afterwards."""
+"""Operations as values: each invalid argument raises at construction, and operations are immutable."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def arguments_of(operation: document_operations.Operation) -> dict[str, object]:
 
 
 def refused(parameter: str, kind: Callable[..., object], *arguments: object, **options: object) -> None:
-    """Expect that an argument is refused by its name."""
+    """Expect that an argument is rejected by name."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         kind(*arguments, **options)
     assert parameter == caught.value.parameter
@@ -69,7 +69,7 @@ def refused(parameter: str, kind: Callable[..., object], *arguments: object, **o
 
 
 def test_every_operation_is_listed() -> None:
-    """Each has a name of its own, and an opcode that at most it shares with another copy's."""
+    """Each operation has a unique name, and all but one a unique opcode."""
     assert set(VALID) == set(OPERATIONS)
     assert 23 == len(OPERATIONS) == len({kind.name for kind in OPERATIONS})
     assert 22 == len({kind.opcode for kind in OPERATIONS})
@@ -77,14 +77,14 @@ def test_every_operation_is_listed() -> None:
 
 @rows("kind", OPERATIONS)
 def test_valid_arguments(kind: type[document_operations.Operation]) -> None:
-    """All that stands in VALID is taken as it is."""
+    """All arguments in VALID are stored unchanged."""
     operation = make(kind)
 
     assert {**VALID[kind], "keyspace": DEFAULT} == arguments_of(operation)
 
 
 @rows("kind", OPERATIONS)
-def test_flight_recorder(kind: type[document_operations.Operation]) -> None:
+def test_pickling(kind: type[document_operations.Operation]) -> None:
     """Operations survive pickling."""
     operation = make(kind)
     copy: object = pickle.loads(pickle.dumps(operation))  # noqa: S301  # our own bytes
@@ -95,14 +95,14 @@ def test_flight_recorder(kind: type[document_operations.Operation]) -> None:
 
 @rows(("kind", "name", "value"), WRONG_ARGUMENTS)
 def test_wrong_arguments(kind: type[document_operations.Operation], name: str, value: object) -> None:
-    """Wrong types and wrong ranges, of every argument of every operation."""
+    """Wrong types and ranges of each argument of each operation are rejected by name."""
     refused(name, make, kind, **{name: value})
 
 
 @rows("kind", OPERATIONS)
 @rows("keyspace", [None, "travel", 10**5000, ("travel", "_default", "_default")])
 def test_wrong_keyspace(kind: type[document_operations.Operation], keyspace: object) -> None:
-    """A name is no keyspace."""
+    """Something other than a keyspace is rejected."""
     refused("keyspace", make, kind, keyspace)
 
 
@@ -126,15 +126,15 @@ def test_value_size(kind: type[document_operations.Operation]) -> None:
         make(kind, value=largest + b"x")
 
 
-def test_counters_cannot_expire_at_the_number_that_means_do_not_create() -> None:
-    """All ones in a counter's expiry has another meaning on the wire."""
+def test_counters_reject_the_reserved_expiry() -> None:
+    """Counters reject the expiry 0xFFFFFFFF, which means "do not create" on the wire."""
     for kind in (document_operations.Increment, document_operations.Decrement):
         refused("expiry", make, kind, expiry=UINT32_MAX)
 
 
 @pytest.mark.parametrize("kind", [LookupIn, LookupInReplica, MutateIn], ids=lambda kind: kind.__name__)
 def test_number_of_specs(kind: type[document_operations.Operation]) -> None:
-    """One at least, 16 at most."""
+    """An operation has 1 to 16 specs."""
     specs = VALID[kind]["specs"]
     assert isinstance(specs, tuple)
 
@@ -143,24 +143,24 @@ def test_number_of_specs(kind: type[document_operations.Operation]) -> None:
 
 
 def test_specs_of_the_other_kind() -> None:
-    """Who reads does not write."""
+    """Lookups reject specs of mutations, and mutations reject those of lookups."""
     refused("specs", make, LookupIn, specs=VALID[MutateIn]["specs"])
     refused("specs", make, MutateIn, specs=VALID[LookupIn]["specs"])
 
 
-def test_an_insert_has_no_version() -> None:
-    """Where there must be no document, there is no CAS that it could have."""
+def test_an_insert_rejects_a_cas() -> None:
+    """An insert rejects a CAS, because the document must not exist."""
     refused("cas", make, MutateIn, cas=1, store_semantics=StoreSemantics.INSERT)
     assert isinstance(make(MutateIn, cas=0, store_semantics=StoreSemantics.INSERT), MutateIn)
 
 
-def test_only_what_creates_creates_as_deleted() -> None:
-    """A document that must exist is not created."""
+def test_replace_rejects_create_as_deleted() -> None:
+    """A replacement rejects ``create_as_deleted``, because it creates no document."""
     refused("create_as_deleted", make, MutateIn, store_semantics=StoreSemantics.REPLACE, create_as_deleted=True)
 
 
-def test_nothing_is_left_to_change_of_a_removed_document() -> None:
-    """The whole document is removed alone, but for extended attributes."""
+def test_removal_of_a_document_excludes_other_specs() -> None:
+    """Removing the document excludes other specs, except for extended attributes."""
     remove, upsert, attribute = (
         spec.encode(document_operations.JSON_TRANSCODER)
         for spec in (MutateInSpec.remove(""), MutateInSpec.upsert("a", 1), MutateInSpec.upsert("x", 1, xattr=True))
@@ -170,14 +170,14 @@ def test_nothing_is_left_to_change_of_a_removed_document() -> None:
 
 
 def test_unlock_needs_a_cas() -> None:
-    """0 means "any" elsewhere; here nobody could have got it."""
+    """Unlock rejects a CAS of 0, which other operations accept."""
     refused("cas", make, document_operations.Unlock, cas=0)
     assert isinstance(make(document_operations.Remove, cas=0), document_operations.Remove)
 
 
 @rows("kind", OPERATIONS)
-def test_operations_do_not_change(kind: type[document_operations.Operation]) -> None:
-    """What was checked stays as it was."""
+def test_operations_are_immutable(kind: type[document_operations.Operation]) -> None:
+    """Setting an attribute of an operation raises."""
     operation = make(kind)
 
     for name in operation.__struct_fields__:
@@ -197,12 +197,12 @@ def test_operations_do_not_change(kind: type[document_operations.Operation]) -> 
     ids=repr,
 )
 def test_default_collection(keyspace: document_operations.Keyspace, expected: bool) -> None:
-    """Both names have to be the default ones."""
+    """The default collection has both default names."""
     assert expected is keyspace.is_default_collection
 
 
 def test_wrong_names() -> None:
-    """Each part of a keyspace is checked by its own rule, and may not be left empty."""
+    """Each part of a keyspace is checked by its own rule, and must not be empty."""
     for value in ("", 5, "a b", "@no bucket@"):
         refused("bucket", document_operations.Keyspace, value)
         refused("scope", document_operations.Keyspace, "travel", value)
@@ -213,7 +213,7 @@ def test_wrong_names() -> None:
 
 
 def test_names_are_those_of_the_idempotent_list() -> None:
-    """What only reads may be sent twice, whatever happened to the first (RFC 0049, decision C34)."""
+    """Exactly the reading operations are idempotent (RFC 0049, decision C34)."""
     reads = {kind for kind in OPERATIONS if is_idempotent(Service.KV, kind.name)}
 
     assert {

@@ -1,4 +1,4 @@
-"""What the retry machine is told of responses that are no success."""
+"""Failures that the retry machine gets from error responses."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ BODY = b'{"error":{"context":"words","ref":"7"}}'
 
 
 @pytest.mark.parametrize("operation", [Get(TRAVEL, "ada"), MUTATION], ids=lambda operation: operation.name)
-def test_a_failure_of_the_whole(operation: Operation) -> None:
-    """Its status, its node and its words."""
+def test_a_failure_of_the_operation(operation: Operation) -> None:
+    """A failure has the status, the node and the texts of the response."""
     failure = read_failure(operation, response(status=0x86, value=BODY), "h:1")
 
     assert KvResponse(0x86, "h:1", "words", "7") == failure
@@ -36,7 +36,7 @@ def test_a_failure_of_the_whole(operation: Operation) -> None:
 @pytest.mark.parametrize("status", [0xCC, 0xD3])
 @pytest.mark.parametrize(("index", "place"), [(0, 1), (1, 0)])
 def test_a_failure_at_a_path(status: int, index: int, place: int) -> None:
-    """The path is named by its place in the caller's order."""
+    """The failed path is identified by its index in the caller's order."""
     failure = read_failure(MUTATION, response(status=status, value=bytes((index, 0, 0xC0))), "h:1")
     path = FailedPath(place, SPECS[place].path, 0xC0)
 
@@ -44,14 +44,14 @@ def test_a_failure_at_a_path(status: int, index: int, place: int) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"\0\0", b"\0\0\xc0\0", b"\2\0\xc0", b"\0\0\0", BODY])
-def test_a_failure_that_does_not_tell_its_path(body: bytes) -> None:
-    """It cannot be: a path that there is not, a success, or another length."""
+def test_a_malformed_path_failure(body: bytes) -> None:
+    """A body with an unknown path, a success or another length is malformed."""
     with pytest.raises(MalformedResponse, match="status 0xcc, but "):
         read_failure(MUTATION, response(status=0xCC, value=body), "h:1")
 
 
-def test_what_exists_already() -> None:
-    """To a mutation that inserts it is the document, to others the CAS that says so."""
+def test_key_exists() -> None:
+    """KEY_EXISTS means an existing document for an insertion, and a CAS mismatch for other mutations."""
     exists = response(status=0x02)
 
     assert errors.DocumentExistsException is read_failure(INSERTION, exists, "h:1").error
@@ -60,8 +60,8 @@ def test_what_exists_already() -> None:
 
 
 @pytest.mark.parametrize(("status", "body"), [(0x86, BODY), (0xCC, b"\0\0\xc0")])
-def test_how_long_the_server_took(status: int, body: bytes) -> None:
-    """It is told with the failure, also where only a path failed."""
+def test_the_server_duration(status: int, body: bytes) -> None:
+    """A failure has the server duration, also for a failed path."""
     told = read_failure(MUTATION, response(status=status, value=body, framing_extras=b"\x02\x00\x64"), "h:1")
 
     assert pytest.approx(0.00150998, rel=1e-5) == told.server_duration
@@ -81,7 +81,7 @@ def test_how_long_the_server_took(status: int, body: bytes) -> None:
     ],
 )
 def test_texts(body: bytes, expected: ErrorDetails) -> None:
-    """Both may be missing; everything else in the body is ignored."""
+    """Context and reference are optional; other fields are ignored."""
     assert expected == parse_error_body(body)
 
 
@@ -107,12 +107,12 @@ def test_texts(body: bytes, expected: ErrorDetails) -> None:
     ],
 )
 def test_no_texts(body: bytes) -> None:
-    """What has another form has no texts, and never raises."""
+    """A body in another form has no texts and never raises."""
     assert ErrorDetails() == parse_error_body(body)
 
 
 def test_long_texts_are_cut() -> None:
-    """A server does not fill the log."""
+    """Long texts are cut, so that a server cannot fill the log."""
     context, ref = "ä" * 5_000, "r" * 10_000
 
     assert ErrorDetails(one_line(context), one_line(ref)) == parse_error_body(
@@ -132,7 +132,7 @@ json_values = st.recursive(
 
 @given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()))
 def test_hostile_bodies(body: bytes) -> None:
-    """Two texts of bounded length, or none."""
+    """Arbitrary bodies yield texts of limited length."""
     details = parse_error_body(body)
 
     for text in (details.context, details.ref):

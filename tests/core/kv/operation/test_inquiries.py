@@ -1,4 +1,4 @@
-"""What may be asked about a cluster is checked where it is made."""
+"""Inquiries about a cluster, which are checked when they are created."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from triclinium_core.kv.operation.reports import ClusterState, EndpointState
 
 @pytest.mark.parametrize("report_id", ["i", "x" * 250, "é\n"])
 def test_the_name_of_a_report(report_id: str) -> None:
-    """Any text that is not too long."""
+    """A report id is any string of limited size."""
     assert report_id == Ping("travel", report_id).report_id
 
 
 @pytest.mark.parametrize("report_id", ["", "x" * 251, None, 7, b"i"])
-def test_what_no_report_is_called(report_id: str) -> None:
-    """The error names the parameter, also where there is no inquiry around it."""
+def test_invalid_report_ids(report_id: str) -> None:
+    """An invalid report id is rejected by name, with or without an inquiry."""
     for make in (lambda: Ping(None, report_id), lambda: check_report_id(report_id)):
         with pytest.raises(errors.InvalidArgumentException) as caught:
             make()
@@ -25,15 +25,15 @@ def test_what_no_report_is_called(report_id: str) -> None:
         assert "report_id" == caught.value.parameter
 
 
-def test_what_is_waited_for() -> None:
-    """ONLINE unless it is said otherwise."""
+def test_the_desired_state() -> None:
+    """The default of the desired state is ONLINE."""
     assert ClusterState.ONLINE is WaitUntilReady(None).desired_state
     assert ClusterState.DEGRADED is WaitUntilReady("travel", ClusterState.DEGRADED).desired_state
 
 
 @pytest.mark.parametrize("state", [ClusterState.OFFLINE, EndpointState.CONNECTED, "online", None])
-def test_what_nobody_waits_for(state: ClusterState) -> None:
-    """RFC 0061: OFFLINE is a hard error."""
+def test_invalid_desired_states(state: ClusterState) -> None:
+    """OFFLINE and other invalid states are rejected (RFC 0061)."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         WaitUntilReady(None, state)
 
@@ -41,8 +41,8 @@ def test_what_nobody_waits_for(state: ClusterState) -> None:
 
 
 @pytest.mark.parametrize("bucket", ["", "a b", 7])
-def test_what_no_bucket_is_called(bucket: str) -> None:
-    """The rules are those of documents."""
+def test_invalid_bucket_names(bucket: str) -> None:
+    """Bucket names follow the same rules as for documents."""
     for make in (lambda: Ping(bucket, "i"), lambda: WaitUntilReady(bucket)):
         with pytest.raises(errors.InvalidArgumentException) as caught:
             make()

@@ -1,4 +1,4 @@
-"""Tokens that callers give: what no server tells is refused where it is given, not where it would travel."""
+"""Mutation tokens of callers: invalid ones are rejected when they are passed."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ WRONG: tuple[Any, ...] = (
 
 
 @rows("token", WRONG)
-def test_tokens_that_no_server_tells(token: Any) -> None:
-    """A mutation state, a search, a scan and what opens one refuse them alike."""
+def test_invalid_tokens(token: Any) -> None:
+    """An invalid token is rejected by mutation states, searches and scans."""
     for give in (
         lambda: MutationState(token),
         lambda: SearchOptions(consistent_with=[token]),
@@ -47,13 +47,13 @@ def test_tokens_that_no_server_tells(token: Any) -> None:
 
 @rows("uuid", [0, 2**64 - 1, -1, -(2**63)])
 def test_numbers_of_64_bits(uuid: int) -> None:
-    """With a sign or without: what another client has written down may have one."""
+    """A vbucket UUID may be signed or unsigned, because other clients store signed ones."""
     token = MutationToken("travel", 2**16 - 1, uuid, 2**64 - 1)
 
     assert token is check_mutation_token(token, "mutations")
 
 
 def test_a_number_beyond_64_bits_in_json() -> None:
-    """It is no mutation state."""
+    """A number of more than 64 bits in JSON is rejected."""
     with pytest.raises(errors.InvalidArgumentException, match="mutation state"):
         MutationState.from_json('{"travel": {"1": [18446744073709551616, "2"]}}')

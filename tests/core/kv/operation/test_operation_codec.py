@@ -1,4 +1,4 @@
-"""Operations to frames, byte by byte, and responses to results, of possible and impossible lengths."""
+"""Operations to frames, byte by byte, and responses to results, for valid and invalid lengths."""
 
 from __future__ import annotations
 
@@ -44,37 +44,37 @@ def header(fields: str, cas: str = "00" * 8) -> str:
 def encode(
     operation: document_operations.Operation, dialect: Dialect = PLAIN, *, vbucket: int = 0x0123, prefix: bytes = b""
 ) -> bytes:
-    """Return the frame under the opaque that ``header`` has, ten seconds before the operation's deadline."""
+    """Return the frame with the opaque of ``header``, ten seconds before the operation's deadline."""
     return encode_operation(operation, dialect, opaque=0x01020304, vbucket=vbucket, prefix=prefix, time_left=10.0)
 
 
 def parts(data: bytes) -> Frame:
-    """Return a request taken apart."""
+    """Return a request as a frame."""
     (frame,) = FrameBuffer(SERVER_ACCEPTS).receive(data)
     return frame
 
 
 def response(opcode: int = 0, **parts: Any) -> Frame:
-    """Return a response as it comes out of the buffer."""
+    """Return a response as a frame of the client's buffer."""
     data = encode_response(opcode, opaque=1, **parts)
     (frame,) = FrameBuffer(CLIENT_ACCEPTS).receive(data)
     return frame
 
 
 class Sent(NamedTuple):
-    """One operation on the wire; the spaces stand between header, extras, key and value."""
+    """Operation on the wire; spaces separate header, extras, key and value."""
 
     operation: document_operations.Operation
     wire: str
 
 
 def mutations(*specs: MutateInSpec) -> tuple[EncodedMutation, ...]:
-    """Return specs as they travel."""
+    """Return encoded specs."""
     return tuple(spec.encode(document_operations.JSON_TRANSCODER) for spec in specs)
 
 
 ELSEWHERE = (*SCAN_OPERATIONS, GetCollectionsManifest)
-"""Operations that have test files of their own."""
+"""Operations with separate test files."""
 
 CAS = "1122334455667788"
 SENT = (
@@ -124,7 +124,7 @@ SENT = (
         document_operations.Increment(TRAVEL, "ada", initial=0),
         header("80 05 0003 14 00 0123 00000017") + " 0000000000000001 0000000000000000 00000000 616461",
     ),
-    # Without an initial value, all ones in the expiry forbid to create the counter.
+    # Without an initial value, an expiry of all ones prevents creating the counter.
     Sent(
         document_operations.Decrement(TRAVEL, "ada", 2**64 - 1, None, 60),
         header("80 06 0003 14 00 0123 00000017") + " ffffffffffffffff 0000000000000000 ffffffff 616461",
@@ -174,32 +174,32 @@ SENT = (
 
 @rows("sent", SENT)
 def test_request(sent: Sent) -> None:
-    """Every operation has the extras that the protocol's pages ask for, big-endian."""
+    """Each operation has the extras of the protocol's pages, big-endian."""
     assert sent.wire.replace(" ", "") == encode(sent.operation).hex()
 
 
-def test_every_operation_is_tried() -> None:
-    """The cases above leave none out but those of scans, which have a file of their own; and every one has a codec."""
+def test_every_operation_has_a_case() -> None:
+    """The cases cover all operations except those with separate files, and each has a codec."""
     assert set(OPERATIONS) == {type(sent.operation) for sent in SENT} | set(ELSEWHERE) == set(CODECS)
 
 
 @rows("sent", SENT)
 @rows("features", [frozenset(), ALL_FEATURES])
 def test_prefix_stands_before_the_key(sent: Sent, features: frozenset[int]) -> None:
-    """And nowhere else; what has no key has no prefix either."""
+    """The prefix precedes the key only, and an operation without a key has none."""
     frame = parts(encode(sent.operation, Dialect(features), prefix=b"\x80\x01"))
 
     assert (b"" if isinstance(sent.operation, document_operations.Noop) else b"\x80\x01ada") == frame.key
 
 
 def test_key_is_utf8() -> None:
-    """Text travels as UTF-8."""
+    """A key is encoded as UTF-8."""
     assert "ключ💡".encode() == parts(encode(document_operations.Get(TRAVEL, "ключ💡"))).key
 
 
 @pytest.mark.parametrize("kind", [document_operations.Upsert, document_operations.Replace])
 def test_preserve_expiry(kind: type[document_operations.Upsert | document_operations.Replace]) -> None:
-    """One framing extra, id 5 and nothing in it, in a flexible header."""
+    """``preserve_expiry`` adds framing extra 5, which is empty, in a flexible header."""
     operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True)
     features = frozenset({HelloFeature.PRESERVE_TTL, HelloFeature.ALT_REQUEST})
     opcode = {document_operations.Upsert: "01", document_operations.Replace: "03"}[kind]
@@ -213,7 +213,7 @@ def test_preserve_expiry(kind: type[document_operations.Upsert | document_operat
 def test_preserve_expiry_needs_two_features(
     kind: type[document_operations.Upsert | document_operations.Replace], missing: HelloFeature
 ) -> None:
-    """Without either of them nothing is sent, and the error names what is missing."""
+    """Without either feature, ``preserve_expiry`` raises and names the missing one."""
     operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True)
 
     with pytest.raises(errors.FeatureNotAvailableException, match=f"preserve_expiry needs the feature {missing.name}"):
@@ -232,9 +232,9 @@ LEVELS = {
 @rows("level", LEVELS)
 @rows("sent", MUTATIONS)
 def test_durability(sent: Sent, level: DurabilityLevel) -> None:
-    """One framing extra, id 1 with three bytes, in a flexible header: the level, and 9 s as milliseconds."""
+    """A durability level adds framing extra 1 with the level and 9 s in milliseconds, in a flexible header."""
     operation = msgspec.structs.replace(sent.operation, durability=level)
-    # Of the plain frame.
+    # Fields of the plain frame.
     _, opcode, key_size, extras_size, datatype, vbucket, body_size, opaque, cas, *body = sent.wire.split()
     header_of_both = f"{extras_size}{datatype}{vbucket}{int(body_size, 16) + 4:08x}{opaque}{cas}"
     wire = f"08{opcode}04{key_size[2:]}{header_of_both}13{LEVELS[level]}2328{''.join(body)}"
@@ -257,11 +257,11 @@ BARE_OPCODES = {
     document_operations.Increment: Opcode.INCREMENT,
     document_operations.Decrement: Opcode.DECREMENT,
 }
-"""What a plain memcached knows (decision C27)."""
+"""Opcodes that a plain memcached supports (decision C27)."""
 
 
 def test_every_write_can_be_durable() -> None:
-    """But for those that concern an expiry or a lock only, for which no client offers it (RFC 0053)."""
+    """Every write has a durability level, except those that only change an expiry or a lock (RFC 0053)."""
     assert {
         document_operations.Insert,
         document_operations.Upsert,
@@ -280,7 +280,7 @@ def test_every_write_can_be_durable() -> None:
 
 @rows("sent", MUTATIONS)
 def test_no_level_is_not_sent(sent: Sent) -> None:
-    """The frame of a write that need not be durable is what it always was."""
+    """A write without a durability level has the plain frame."""
     assert sent.wire.replace(" ", "") == encode(sent.operation, DURABLE).hex()
 
 
@@ -288,7 +288,7 @@ def test_no_level_is_not_sent(sent: Sent) -> None:
 def test_durability_beside_a_preserved_expiry(
     kind: type[document_operations.Upsert | document_operations.Replace],
 ) -> None:
-    """Both framing extras."""
+    """Durability and ``preserve_expiry`` add both framing extras."""
     operation = kind(TRAVEL, "ada", b"xy", 0, preserve_expiry=True, durability=DurabilityLevel.MAJORITY)
 
     assert "1301232850" == parts(encode(operation, Dialect(ALL_FEATURES))).framing_extras.hex()
@@ -297,7 +297,7 @@ def test_durability_beside_a_preserved_expiry(
 @rows("missing", [HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST])
 @rows("sent", MUTATIONS)
 def test_durability_needs_two_features(sent: Sent, missing: HelloFeature) -> None:
-    """Without either of them nothing is sent, and the error names what is missing."""
+    """Without either feature, a durability level raises and names the missing one."""
     operation = msgspec.structs.replace(sent.operation, durability=DurabilityLevel.MAJORITY)
 
     with pytest.raises(errors.FeatureNotAvailableException, match=f"durability needs the feature {missing.name}"):
@@ -331,7 +331,7 @@ def test_datatype(
     compression: bool,
     expected: int,
 ) -> None:
-    """A bit is set only where it is true and was granted (RFC 0055 "Datatype Field Handling")."""
+    """A datatype bit is set only if it is true and negotiated (RFC 0055 "Datatype Field Handling")."""
     frame = parts(encode(kind(TRAVEL, "ada", LONG, flags), Dialect(frozenset(features), compression=compression)))
 
     assert expected == frame.datatype
@@ -340,7 +340,7 @@ def test_datatype(
 
 @pytest.mark.parametrize("value", [b"", b"short", bytes(range(256))], ids=["empty", "short", "noise"])
 def test_compression_that_does_not_pay(value: bytes) -> None:
-    """Short values and noise travel as they are."""
+    """Short and incompressible values are sent uncompressed."""
     frame = parts(encode(document_operations.Upsert(TRAVEL, "ada", value, BINARY_FLAGS), Dialect(ALL_FEATURES)))
 
     assert (0, value) == (frame.datatype, frame.value)
@@ -348,7 +348,7 @@ def test_compression_that_does_not_pay(value: bytes) -> None:
 
 @pytest.mark.parametrize("kind", [document_operations.Append, document_operations.Prepend])
 def test_fragments_are_no_documents(kind: type[document_operations.Append | document_operations.Prepend]) -> None:
-    """What is appended is neither JSON nor compressed."""
+    """Appended and prepended values are sent without a datatype and uncompressed."""
     frame = parts(encode(kind(TRAVEL, "ada", LONG), Dialect(ALL_FEATURES)))
 
     assert (0, LONG) == (frame.datatype, frame.value)
@@ -356,7 +356,7 @@ def test_fragments_are_no_documents(kind: type[document_operations.Append | docu
 
 @rows("sent", SENT)
 def test_bare_mode(sent: Sent) -> None:
-    """Only opcodes and the header that memcached knows; what it has nothing like is refused unsent."""
+    """A plain memcached gets only supported opcodes in a plain header; other operations raise."""
     kind = type(sent.operation)
     if kind not in BARE_OPCODES:
         with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached"):
@@ -369,7 +369,7 @@ def test_bare_mode(sent: Sent) -> None:
 
 
 def test_bare_mode_refuses_locks_replicas_and_parts() -> None:
-    """Everything else has a counterpart."""
+    """All operations except locks, replicas, sub-documents and scans have a counterpart in memcached."""
     assert {
         document_operations.GetAndLock,
         document_operations.GetReplica,
@@ -413,7 +413,7 @@ COUNTS: tuple[document_operations.Operation, ...] = (
 
 
 class Answered(NamedTuple):
-    """One response, and what it means."""
+    """Response and its result."""
 
     operation: document_operations.Operation
     frame: Frame
@@ -434,7 +434,7 @@ ANSWERED = (
         response(0x83, cas=9, extras=FLAGS, value=b"v"),
         results.GetReplicaResult(results.Cas(9), JSON_FLAGS, b"v", RAW, is_replica=True),
     ),
-    # A reader of a locked document is not told its CAS.
+    # A reader of a locked document does not receive its CAS.
     Answered(
         GET,
         response(cas=2**64 - 1, extras=b"\0\0\0\0", value=b""),
@@ -454,7 +454,7 @@ ANSWERED = (
         )
         for operation in COUNTS
     ),
-    # A plain memcached sends no token; one who does anyway is not our undoing.
+    # A plain memcached sends no token, but one that does is tolerated.
     Answered(
         document_operations.Upsert(document_operations.Keyspace(None), "k", b"", 0),
         response(1, cas=9, extras=TOKEN),
@@ -498,7 +498,7 @@ ANSWERED = (
 
 @rows("answered", ANSWERED)
 def test_response(answered: Answered) -> None:
-    """Extras and value become a result."""
+    """Extras and value of a response yield a result."""
     assert answered.result == decode_response(answered.operation, answered.frame, vbucket=77)
 
 
@@ -520,7 +520,7 @@ def test_response(answered: Answered) -> None:
 def test_impossible_lengths(
     operation: document_operations.Operation, extras_sizes: set[int] | None, value_sizes: set[int] | None
 ) -> None:
-    """Lengths that a success cannot have raise MalformedResponse; no other length does (None: any will do)."""
+    """Invalid lengths of a success raise MalformedResponse; other lengths do not (None: any length)."""
     for extras_size in range(40):
         for value_size in (0, 1, 7, 8, 9, 100):
             frame = response(operation.opcode, extras=bytes(extras_size), value=bytes(value_size))
@@ -545,7 +545,7 @@ def test_impossible_lengths(
 def test_hostile_responses(
     operation: document_operations.Operation, extras: bytes, value: bytes, status: int, cas: int
 ) -> None:
-    """A result of the right kind, or MalformedResponse."""
+    """Arbitrary responses yield a result of the right type or MalformedResponse."""
     if not is_success(operation.name, status):
         return
     frame = response(operation.opcode, status=status, cas=cas, extras=extras, value=value)

@@ -1,4 +1,4 @@
-"""Reports on health: values, and the JSON of RFC 0061."""
+"""Health reports: values, and the JSON of RFC 0061."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SILENT = reports.EndpointPingReport(
 
 
 def test_a_ping_as_json() -> None:
-    """Durations are microseconds; what is not known is left out."""
+    """Durations are in microseconds, and unknown values are omitted."""
     result = reports.PingResult(
         id="0xdeadbeef", sdk="triclinium/1", config_rev=53, endpoints={Service.KV: (PINGED, SILENT)}
     )
@@ -57,21 +57,21 @@ def test_a_ping_as_json() -> None:
 
 
 def test_services_as_json() -> None:
-    """They have the names of RFC 0061."""
+    """Services have the names of RFC 0061."""
     result = reports.PingResult(id="i", sdk="s", config_rev=1, endpoints=dict.fromkeys(Service, ()))
 
     assert ["kv", "query", "analytics", "search", "views", "mgmt"] == list(json.loads(result.as_json())["services"])
 
 
 def test_a_ping_before_any_config() -> None:
-    """There is no revision to tell of."""
+    """Without a config, the revision is omitted."""
     result = reports.PingResult(id="i", sdk="s", config_rev=None, endpoints={})
 
     assert {"version": 2, "id": "i", "sdk": "s", "services": {}} == json.loads(result.as_json())
 
 
 def test_diagnostics_as_json() -> None:
-    """A connection that was never heard of has no last activity; details say what is wrong."""
+    """A connection without activity has no last activity, and details explain its problem."""
     never = reports.EndpointDiagnostics(
         type=Service.KV,
         id="0x2",
@@ -115,8 +115,8 @@ def test_diagnostics_as_json() -> None:
     } == json.loads(result.as_json())
 
 
-def test_the_words_are_those_of_the_rfc() -> None:
-    """RFC 0061 names three states of a cluster, four of an endpoint and three of a ping."""
+def test_states_are_those_of_the_rfc() -> None:
+    """RFC 0061 defines three states of a cluster, four of an endpoint and three of a ping."""
     assert ["online", "degraded", "offline"] == [state.value for state in reports.ClusterState]
     assert ["disconnected", "connecting", "connected", "disconnecting"] == [
         state.value for state in reports.EndpointState

@@ -1,4 +1,4 @@
-"""Results: what an operation returns, decoded when it is asked for."""
+"""Results of operations, decoded on access."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from triclinium_core.transcoding.transcoder import EncodedValue, JsonTranscoder,
 
 
 class Recording:
-    """A transcoder of a user's own that tells what it was asked."""
+    """Custom transcoder that records its calls."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[bytes, int, type]] = []
 
     def encode(self, value: object, /) -> EncodedValue:
-        """Return nothing of use."""
+        """Raise."""
         raise NotImplementedError
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
@@ -27,7 +27,7 @@ class Recording:
 
 
 def test_content() -> None:
-    """The document as its transcoder sees it, or in the type asked for."""
+    """Content is decoded by the transcoder, by default or to the requested type."""
     result = GetResult(Cas(5), JSON_FLAGS, b'{"born":1815}', JsonTranscoder())
 
     assert {"born": 1815} == result.content
@@ -36,7 +36,7 @@ def test_content() -> None:
 
 
 def test_any_transcoder() -> None:
-    """It is handed bytes, flags and the type, and nothing else."""
+    """A transcoder gets bytes, flags and the type."""
     transcoder = Recording()
     result = GetResult(Cas(5), 7, b"data", transcoder)
 
@@ -46,7 +46,7 @@ def test_any_transcoder() -> None:
 
 
 def test_undecodable() -> None:
-    """A document that does not fit can still be had as bytes."""
+    """An undecodable document is still available as bytes."""
     result = GetResult(Cas(5), 0, b"\xff", JsonTranscoder())
 
     with pytest.raises(errors.DecodingFailureException):
@@ -56,5 +56,5 @@ def test_undecodable() -> None:
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_existence_is_its_truth(exists: bool) -> None:
-    """``if await people.exists("ada")`` means what it says."""
+    """The result of ``exists`` is true if the document exists."""
     assert exists is bool(ExistsResult(exists, Cas(0)))

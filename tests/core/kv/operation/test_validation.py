@@ -1,4 +1,4 @@
-"""Checks of arguments: what is wrong raises before a byte is sent, with the parameter's name."""
+"""Checks of arguments: each invalid one raises with the parameter's name before anything is sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOW = 1_750_000_000.25
 
 
 class Nowhere(tzinfo):
-    """A time zone that knows no offset, so that its moments are naive all the same."""
+    """Time zone without an offset, whose datetimes count as naive."""
 
     def utcoffset(self, moment: datetime | None) -> None:
         """Return nothing."""
@@ -31,7 +31,7 @@ class Nowhere(tzinfo):
 
 
 def refused(parameter: str, check: Callable[..., object], *arguments: object, **options: object) -> str:
-    """Return the words of the error that ``check`` raises about ``parameter``."""
+    """Return the text of the error that ``check`` raises about ``parameter``."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         check(*arguments, **options)
     assert parameter == caught.value.parameter
@@ -42,13 +42,13 @@ def refused(parameter: str, check: Callable[..., object], *arguments: object, **
 @rows("parameter", ["scope", "collection"])
 @rows("name", [validation.DEFAULT_NAME, "_system", "a", "A-z_0%9", "x" * 251])
 def test_names(parameter: str, name: str) -> None:
-    """Letters, digits, underscore, dash and percent sign, up to 251 of them."""
+    """Names have 1 to 251 letters, digits, underscores, dashes and percent signs."""
     assert name == validation.check_name(name, parameter)
 
 
 @pytest.mark.parametrize("name", ["travel-sample", "a.b", "x" * 100, "50%_off"])
 def test_bucket_names(name: str) -> None:
-    """Buckets may have a dot as well, and at most 100 characters."""
+    """Bucket names may also have dots, and at most 100 characters."""
     assert name == validation.check_name(name, "bucket")
 
 
@@ -58,19 +58,19 @@ def test_bucket_names(name: str) -> None:
     ["", None, 5, 10**5000, b"travel", ["a"], "a b", "a/b", "ä", "a\n", "\0", "\ud800", "@no bucket@", "x" * 252],
 )
 def test_wrong_names(parameter: str, name: object) -> None:
-    """What cannot be a name is refused, also where it could not even be written on the wire."""
+    """Invalid names are rejected with a short text."""
     assert 250 > len(refused(parameter, validation.check_name, name, parameter))
 
 
 @rows(("parameter", "name"), [("scope", "a.b"), ("collection", "a.b"), ("bucket", "x" * 101)])
-def test_names_that_are_good_elsewhere(parameter: str, name: str) -> None:
-    """An id is asked for as ``scope.collection``, so neither may have a dot; a bucket has 100 characters at most."""
+def test_names_that_are_valid_elsewhere(parameter: str, name: str) -> None:
+    """Scopes and collections must not have dots, and buckets have at most 100 characters."""
     refused(parameter, validation.check_name, name, parameter)
 
 
 @pytest.mark.parametrize(("in_default_collection", "size_max"), [(True, 250), (False, 246)])
 def test_key_sizes(in_default_collection: bool, size_max: int) -> None:
-    """Bytes of UTF-8 count, not characters."""
+    """The size of a key is limited in bytes of UTF-8, not in characters."""
     longest = "ä" * (size_max // 2)
 
     assert longest.encode() == validation.check_key(longest, in_default_collection=in_default_collection)
@@ -83,19 +83,19 @@ def test_key_sizes(in_default_collection: bool, size_max: int) -> None:
 
 @rows("key", [None, 5, b"key", ["key"], "\ud800" * 10_000, "a\udfffb"])
 def test_wrong_keys(key: object) -> None:
-    """Only text that UTF-8 can store is a key; what is long is not quoted in full."""
+    """Only strings that UTF-8 can encode are keys, and long ones are cut in the error."""
     assert 500 > len(refused("key", validation.check_key, key, in_default_collection=True))
 
 
 @pytest.mark.parametrize("key", ["a\0b", " ", "\n", "\u202e", "💡", "a" * 250])
 def test_any_text_is_a_key(key: str) -> None:
-    """The server puts no bounds on characters."""
+    """A key may contain any characters."""
     assert key.encode() == validation.check_key(key, in_default_collection=True)
 
 
 @rows("value", [-1, 31, True, False, 1.0, math.nan, "1", None, b"\x01", 10**5000, -(10**5000)])
 def test_wrong_integers(value: object) -> None:
-    """Neither booleans nor floats are integers; one of thousands of digits is out of range like any other."""
+    """Booleans, floats and numbers out of range are rejected, even those with thousands of digits."""
     words = refused("delta", check_integer, value, "delta", 0, 30)
 
     assert "from 0 to 30" in words
@@ -127,7 +127,7 @@ def test_wrong_integers(value: object) -> None:
     ],
 )
 def test_expiry(expiry: float | timedelta | datetime | None, expected: int) -> None:
-    """Seconds up to exactly 30 days, then Unix time; fractions count as whole seconds, so that none becomes 'never'."""
+    """An expiry is in seconds up to 30 days, and then a Unix time; fractions are rounded up."""
     assert expected == validation.encode_expiry(expiry, wall_seconds=NOW)
 
 
@@ -160,7 +160,7 @@ def test_expiry(expiry: float | timedelta | datetime | None, expected: int) -> N
     ],
 )
 def test_wrong_expiry(expiry: object, hint: str) -> None:
-    """In the past, beyond what 32 bits tell, without a time zone, or a number that is a Unix time."""
+    """An expiry in the past, above 32 bits, without a time zone or given as a Unix time is rejected."""
     assert hint in refused("expiry", validation.encode_expiry, expiry, wall_seconds=NOW)
 
 
@@ -168,8 +168,8 @@ def test_wrong_expiry(expiry: object, hint: str) -> None:
     st.timedeltas(timedelta(microseconds=1), timedelta(days=2_000)),
     st.floats(1_600_000_000, 2_000_000_000),
 )
-def test_no_document_dies_early_or_lives_for_ever(expiry: timedelta, wall_seconds: float) -> None:
-    """Whatever the unit on the wire, the document lives at least as long as asked, and not two seconds longer."""
+def test_documents_expire_on_time(expiry: timedelta, wall_seconds: float) -> None:
+    """A document lives at least as long as requested, and less than two seconds longer."""
     encoded = validation.encode_expiry(expiry, wall_seconds=wall_seconds)
     lives = encoded if encoded <= validation.RELATIVE_EXPIRY_MAX else encoded - wall_seconds
 
@@ -179,7 +179,7 @@ def test_no_document_dies_early_or_lives_for_ever(expiry: timedelta, wall_second
 
 @given(st.datetimes(datetime(2025, 6, 16), datetime(2100, 1, 1)))  # noqa: DTZ001  # made aware below
 def test_moments(moment: datetime) -> None:
-    """A moment travels as the first whole second that is not before it."""
+    """A datetime is rounded up to the next second."""
     aware = moment.replace(tzinfo=UTC)
     encoded = validation.encode_expiry(aware, wall_seconds=NOW)
 
@@ -199,7 +199,7 @@ def test_moments(moment: datetime) -> None:
     ],
 )
 def test_lock_time(lock_time: float | timedelta, expected: int) -> None:
-    """Whole seconds, rounded up."""
+    """A lock time is rounded up to seconds."""
     assert expected == validation.encode_lock_time(lock_time)
 
 
@@ -220,5 +220,5 @@ def test_lock_time(lock_time: float | timedelta, expected: int) -> None:
     ids=str,
 )
 def test_wrong_lock_time(lock_time: object) -> None:
-    """The server would silently take its default for these, so they are refused."""
+    """Lock times that the server would silently replace by its default are rejected."""
     refused("lock_time", validation.encode_lock_time, lock_time)

@@ -1,4 +1,4 @@
-"""The map of a bucket: where each node is reached, and which of them has a vbucket."""
+"""Map of a bucket: the address of each node, and the nodes of each vbucket."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def parsed(
 
 
 def test_nodes_in_the_order_of_the_servers() -> None:
-    """Each with its name and its port for the protocol in use."""
+    """Nodes have the order of the server list, with the port of the protocol in use."""
     found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], vbuckets=[[1, 0], [0, 1], [-1, 1]])
 
     assert (Address("a.example", 11210), Address("b.example", 11212)) == found.nodes == found.addresses
@@ -64,7 +64,7 @@ def test_a_server_without_a_valid_port(port: str) -> None:
 
 
 def test_copies_of_a_vbucket() -> None:
-    """The active one first; what the row lacks, or leaves empty, is nowhere."""
+    """The active copy is the first one; missing and empty entries have no node."""
     found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], vbuckets=[[1, 0, -1], [-1, 1]])
     first, second = Address("a.example", 11210), Address("b.example", 11212)
 
@@ -73,7 +73,7 @@ def test_copies_of_a_vbucket() -> None:
 
 
 def test_ports_for_tls() -> None:
-    """A node without one cannot be reached."""
+    """With TLS, a node without a TLS port has no address."""
     found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], tls=True, vbuckets=[[0], [1]])
 
     assert (Address("a.example", 11207), None) == found.nodes
@@ -82,14 +82,14 @@ def test_ports_for_tls() -> None:
 
 
 def test_nodes_that_do_not_name_themselves() -> None:
-    """They have the name at which the map was fetched."""
+    """Nodes without a host name have the host from which the map was fetched."""
     found = parsed([{"services": {"kv": 12000}, "thisNode": True}], ["$HOST:12000"])
 
     assert (Address("seed.example", 12000),) == found.nodes
 
 
-def test_the_node_that_tells_without_a_port() -> None:
-    """It was reached, so it can be."""
+def test_the_source_node_without_a_port() -> None:
+    """The node that sent the map has the address at which it was reached, even without a port."""
     found = parsed([{"services": {"mgmt": 8091}, "thisNode": True}], ["a.example:11210"])
 
     assert (SOURCE,) == found.nodes
@@ -111,23 +111,23 @@ def test_the_node_that_tells_without_a_port() -> None:
     ],
 )
 def test_servers_without_an_entry(server: str, address: Address | None) -> None:
-    """Old nodes list only servers; nonsense is a node that cannot be reached."""
+    """Servers without a node entry have their listed address, or none if it is invalid."""
     assert (address,) == parsed([], [server]).nodes
 
 
 def test_servers_without_an_entry_over_tls() -> None:
-    """Their port is the one without TLS."""
+    """Servers without a node entry have no TLS port."""
     assert (None,) == parsed([], ["c.example:11210"], tls=True).nodes
 
 
-def test_a_node_that_does_not_say_which_it_is() -> None:
-    """It is the one at the address at which it was reached, if that is in the map."""
+def test_an_unmarked_source_node() -> None:
+    """Without ``thisNode``, the source node is the one at the address of the fetch, if the map lists it."""
     assert SOURCE == parsed([], ["a.example:11210", "seed.example:11210"]).here
     assert parsed([], ["a.example:11210"]).here is None
 
 
 def test_another_network() -> None:
-    """Who is not in it cannot be reached, and neither can a server that has no entry."""
+    """Nodes and servers without an address in the network are unreachable."""
     nodes = [{**TWO_NODES[0], "alternateAddresses": {"external": {"hostname": "x.example"}}}, TWO_NODES[1]]
     servers = ["a.example:11210", "b.example:11212", "c.example:11214"]
     found = parsed(nodes, servers, network="external", vbuckets=[[0], [1], [2], [-1]])
@@ -139,8 +139,8 @@ def test_another_network() -> None:
     assert not any(found.lacks_service(vbucket) for vbucket in range(5))
 
 
-def test_a_network_that_nobody_is_in() -> None:
-    """The reason names those that there are."""
+def test_an_unknown_network() -> None:
+    """The reason for an unknown network lists the existing networks."""
     nodes = [{**TWO_NODES[0], "alternateAddresses": {"external": {"hostname": "x.example"}}}]
     found = parsed(nodes, ["a.example:11210"], network="extern")
 
@@ -152,7 +152,7 @@ def test_a_network_that_nobody_is_in() -> None:
 
 
 def test_no_port_for_tls_is_a_reason() -> None:
-    """It is named, without a network where nobody asked for another one."""
+    """The reason names a missing TLS port, and no network."""
     found = parsed(TWO_NODES, ["a.example:11210", "b.example:11212"], tls=True, vbuckets=[[1]])
 
     assert "vbucket 0 is on node 1 of the map, which has no port for this service" == found.obstacle(0)
@@ -160,7 +160,7 @@ def test_no_port_for_tls_is_a_reason() -> None:
 
 
 def test_forward_map() -> None:
-    """Where vbuckets are to be; nowhere while no rebalance is under way."""
+    """The forward map has the future nodes of vbuckets during a rebalance."""
     servers = ["a.example:11210", "b.example:11212"]
     found = parsed(TWO_NODES, servers, vbuckets=[[0], [0]], forward=[[1], [-1]])
 

@@ -1,4 +1,4 @@
-"""Capabilities: what a config says that a bucket and the services can do."""
+"""Capabilities of a bucket and of services in a config."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from triclinium_core.kv.topology.capabilities import BucketCapability, ClusterCa
 from triclinium_core.kv.topology.cluster_config import parse_cluster_config
 
 
-def test_what_is_known_is_typed() -> None:
-    """Names that nobody has heard of are passed over."""
+def test_known_capabilities_are_typed() -> None:
+    """Known capabilities become enum members, and unknown names are ignored."""
     document = {
         "rev": 1,
         "bucketCapabilities": ["collections", "durableWrite", "subdoc.ReplicaRead", "timeTravel"],
@@ -27,8 +27,8 @@ def test_what_is_known_is_typed() -> None:
     assert frozenset() == config.service_can("cbas")
 
 
-def test_nothing_is_said() -> None:
-    """Then nothing can be counted on."""
+def test_a_config_without_capabilities() -> None:
+    """A config without capabilities yields none."""
     config = parse_cluster_config(b'{"rev":1}', host="h")
 
     assert (frozenset(), frozenset()) == (config.can, config.service_can("n1ql"))

@@ -1,4 +1,4 @@
-"""Cluster configs: what is read of them, and everything that a hostile node may send in their place."""
+"""Cluster configs: the fields that are read, and invalid documents of a hostile node."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BUCKET: Mapping[str, Any] = {
 
 
 def changed(**fields: object) -> bytes:
-    """Return the bucket's config with some fields replaced, or dropped where the value is ``...``."""
+    """Return the bucket's config with some fields replaced, or dropped if the value is ``...``."""
     return json.dumps({name: value for name, value in {**BUCKET, **fields}.items() if value is not ...}).encode()
 
 
@@ -45,14 +45,14 @@ def changed_map(**fields: object) -> bytes:
 
 
 def refused(document: bytes, host: str = "10.0.0.1") -> str:
-    """Return the words for a document that is no config."""
+    """Return the text of the error for a document that is not a config."""
     with pytest.raises(cluster_config.MalformedClusterConfig) as caught:
         cluster_config.parse_cluster_config(document, host=host)
     return str(caught.value)
 
 
 def test_bucket_config() -> None:
-    """The fields that a client needs; the others are ignored."""
+    """A config has the fields that a client needs; others are ignored."""
     config = cluster_config.parse_cluster_config(changed(), host="h")
 
     assert config == cluster_config.ClusterConfig(
@@ -107,11 +107,11 @@ FULL: Mapping[str, Any] = {
     "bucketCapabilities": ["collections", "touch"],
     "rev": 12,
 }
-"""As the REST interface tells it, without ``nodesExt``."""
+"""Config of the REST interface, without ``nodesExt``."""
 
 
 def test_full_config() -> None:
-    """What is said of each node's health and of the bucket's quota is passed over; the servers are enough."""
+    """Health and quota are ignored, and the server list suffices without ``nodesExt``."""
     config = cluster_config.parse_cluster_config(json.dumps(FULL).encode(), host="h")
 
     assert (0, 12) == config.revision
@@ -123,7 +123,7 @@ def test_full_config() -> None:
 
 
 def test_global_config() -> None:
-    """Without a bucket there are nodes, and no vbuckets; a missing epoch is 0."""
+    """A config without a bucket has nodes and no vbuckets; a missing epoch is 0."""
     config = cluster_config.parse_cluster_config(
         b'{"rev":3,"nodesExt":[{"services":{"kv":1}}],"clusterCapabilities":{}}', host="h"
     )
@@ -137,7 +137,7 @@ def test_global_config() -> None:
     ("host", "expected"), [("10.0.0.9", "10.0.0.9"), ("node.example", "node.example"), ("::1", "[::1]")]
 )
 def test_host_placeholder(host: str, expected: str) -> None:
-    """It stands for the name by which the node was reached; an IPv6 address needs brackets before a port."""
+    """``$HOST`` is replaced by the host of the node, with an IPv6 address in brackets."""
     document = changed(
         nodesExt=[{"hostname": "$HOST", "services": {}}],
         vBucketServerMap={"serverList": ["$HOST:11210"], "vBucketMap": [[0]]},
@@ -196,7 +196,7 @@ def test_host_placeholder(host: str, expected: str) -> None:
     ],
 )
 def test_not_a_config(document: bytes) -> None:
-    """Not JSON, wrong types, missing parts, endless depth: one exception, with words."""
+    """Invalid JSON, types and nesting raise one exception with a text."""
     assert "" != refused(document)
 
 
@@ -224,7 +224,7 @@ def test_a_port_out_of_range(port: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * (cluster_config.NAME_SIZE_MAX + 1), "\x1b[31m", "a\nb", "\u202e"])
-def test_an_invalid_name_of_a_network_or_a_service(name: str) -> None:
+def test_an_invalid_network_or_service_name(name: str) -> None:
     """A network and a service whose name is too long or not printable are left out; the others stay."""
     kept = "x" * cluster_config.NAME_SIZE_MAX
     ports = {name: 1, kept: 2}
@@ -249,7 +249,7 @@ def test_an_invalid_name_of_a_network_or_a_service(name: str) -> None:
     ],
 )
 def test_bucket_config_without_vbuckets(document: bytes) -> None:
-    """A bucket's config without vbuckets, or without a map, is one of a bucket that has none yet."""
+    """A bucket's config without vbuckets, or without a map, raises NoVBucketsYet."""
     with pytest.raises(cluster_config.NoVBucketsYet, match="'travel'"):
         cluster_config.parse_cluster_config(document, host="h")
 
@@ -275,8 +275,8 @@ def test_bucket_config_without_vbuckets(document: bytes) -> None:
         (changed_map(vBucketMapForward=[[0], []]), "vbucket 1 is on 0 servers"),
     ],
 )
-def test_impossible_bucket(document: bytes, hint: str) -> None:
-    """A bucket's config without usable vbuckets would send every document to the wrong place."""
+def test_an_invalid_vbucket_map(document: bytes, hint: str) -> None:
+    """An invalid vbucket map is rejected, because it would send documents to wrong nodes."""
     if hint:
         assert hint in refused(document)
     else:
@@ -284,7 +284,7 @@ def test_impossible_bucket(document: bytes, hint: str) -> None:
 
 
 def test_most_vbuckets() -> None:
-    """As many as make sense are accepted, in both maps, with all copies; a vbucket without a holder too."""
+    """The largest number of vbuckets and copies is accepted in both maps, also without holders."""
     holders = [[-1] * HOLDERS_MAX] * cluster_config.VBUCKETS_MAX
     config = cluster_config.parse_cluster_config(changed_map(vBucketMap=holders, vBucketMapForward=holders), host="h")
 
@@ -292,7 +292,7 @@ def test_most_vbuckets() -> None:
 
 
 def large_node(number: int) -> dict[str, object]:
-    """Return a node with all services that there are, and as many in another network."""
+    """Return a node with all services, in its own and in another network."""
     services = {f"{'s' * 10}{service}": 65_535 for service in range(26)}
     host = f"{'n' * 40}{number}.example"
     external = {"hostname": host, "ports": services}
@@ -300,7 +300,7 @@ def large_node(number: int) -> dict[str, object]:
 
 
 def test_most_nodes() -> None:
-    """The largest cluster that makes sense has a config within the limits, and one node more is refused."""
+    """A config of the largest cluster is accepted, and one more node is rejected."""
     nodes = [large_node(number) for number in range(NODES_MAX)]
     servers = [f"{node['hostname']}:11210" for node in nodes]
     holders = [[number % NODES_MAX] * HOLDERS_MAX for number in range(1024)]
@@ -328,8 +328,8 @@ def test_most_nodes() -> None:
     ],
     ids=lambda document: repr(document)[:40],
 )
-def test_more_than_makes_sense(document: bytes) -> None:
-    """It is refused in a few words, whatever there is too much of."""
+def test_excessive_configs(document: bytes) -> None:
+    """A config above a limit is rejected with a short text."""
     assert 400 > len(refused(document))
 
 
@@ -342,12 +342,12 @@ def test_more_than_makes_sense(document: bytes) -> None:
     ],
 )
 def test_hosts_that_forge_lines_of_the_log(document: bytes) -> None:
-    """They are refused: logs and errors call nodes by their hosts."""
+    """Hosts with line breaks or control characters are rejected, because logs name nodes by their hosts."""
     assert refused(document).isprintable()
 
 
-def test_words_are_bounded() -> None:
-    """A hostile name does not fill the log."""
+def test_error_texts_are_bounded() -> None:
+    """Error texts about long values are short."""
     long = "x" * 100_000
 
     assert 3 * SERVER_TEXT_MAX > max(
@@ -358,7 +358,7 @@ def test_words_are_bounded() -> None:
 
 
 def test_size_is_bounded() -> None:
-    """Beyond all sense is refused before it is parsed, also where it would only grow so large."""
+    """A config above the maximum size is rejected unparsed, also if only its placeholders expand to that size."""
     padding = b'"' + b"x" * cluster_config.CONFIG_LIMITS.size_bytes_max + b'"'
     growing = b'{"rev":1,"x":"' + b"$HOST" * 100_000 + b'"}'
 
@@ -379,7 +379,7 @@ json_values = st.recursive(
 
 @st.composite
 def almost_configs(draw: st.DrawFn) -> bytes:
-    """Return a config in which one or two fields hold anything at all."""
+    """Return a config in which one or two fields have arbitrary values."""
     names = draw(st.lists(st.sampled_from([*BUCKET]), min_size=1, max_size=2))
     inner = draw(st.dictionaries(st.sampled_from([*BUCKET["vBucketServerMap"]]), json_values, max_size=2))
     fields = {name: draw(json_values) for name in names}
@@ -388,7 +388,7 @@ def almost_configs(draw: st.DrawFn) -> bytes:
 
 @given(st.binary() | json_values.map(lambda value: json.dumps(value).encode()) | almost_configs())
 def test_hostile_configs(document: bytes) -> None:
-    """Whatever comes: a config whose vbuckets have holders, or MalformedClusterConfig."""
+    """Arbitrary documents yield a config whose vbuckets have holders, or MalformedClusterConfig."""
     try:
         config = cluster_config.parse_cluster_config(document, host="::1")
     except cluster_config.MalformedClusterConfig as error:
@@ -404,7 +404,7 @@ def test_hostile_configs(document: bytes) -> None:
 
 @given(st.integers(0, 2**30), st.integers(0, 255))
 def test_damaged_configs(position: int, byte: int) -> None:
-    """A config with one wrong byte is another config, or none."""
+    """A config with one wrong byte yields another config or MalformedClusterConfig."""
     document = bytearray(changed())
     document[position % len(document)] = byte
 

@@ -1,4 +1,4 @@
-"""Connection strings: the examples of SDK-RFC 0011, what we do differently, and what strangers may write."""
+"""Connection strings: the examples of SDK-RFC 0011, deviations from it, and hostile strings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from triclinium_core.options import ClientOptions, TimeoutOptions
 
 
 def refused(text: object) -> errors.InvalidArgumentException:
-    """Return the error for a text that is no connection string."""
+    """Return the error for a text that is not a connection string."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         connection_string.parse_connection_string(text)
     assert "connection_string" == caught.value.parameter
@@ -29,7 +29,7 @@ def refused(text: object) -> errors.InvalidArgumentException:
 
 
 class Valid(NamedTuple):
-    """An example of the RFC that we take."""
+    """Example of the RFC that is accepted."""
 
     text: str
     scheme: connection_string.Scheme
@@ -63,7 +63,7 @@ VALID = (
 
 @pytest.mark.parametrize("example", VALID, ids=lambda example: example.text)
 def test_valid_examples_of_the_rfc(example: Valid) -> None:
-    """Each valid example has its hosts; the dotted form of an IPv4-mapped address means the form of RFC 4291."""
+    """Each valid example has its hosts; the dotted form of an IPv4-mapped address equals the form of RFC 4291."""
     expected = connection_string.ConnectionString(
         example.scheme, tuple(Address(*address) for address in example.addresses)
     )
@@ -75,12 +75,12 @@ def test_valid_examples_of_the_rfc(example: Valid) -> None:
     "text", ["http://host1,http://host2", "https://host2:8091,host3:8091", "http://::ffff:00ee:2122"]
 )
 def test_invalid_examples_of_the_rfc(text: str) -> None:
-    """What the RFC calls invalid is invalid here."""
+    """The invalid examples of the RFC are rejected."""
     refused(text)
 
 
 def test_unknown_option() -> None:
-    """Deviation: the RFC's ``key=value`` is no option of ours, and a misspelt one is not passed over in silence."""
+    """An unknown option is rejected, which deviates from the RFC, and the error lists the options."""
     error = refused("couchbase://test.local:11210?key=value")
 
     assert "'key'" in str(error)
@@ -111,14 +111,14 @@ def test_unknown_option() -> None:
     ],
 )
 def test_single_host(text: str, scheme: connection_string.Scheme, host: str, port: int) -> None:
-    """Case of the scheme, blanks around, trailing slash and empty options do not matter."""
+    """Case of the scheme, surrounding spaces, a trailing slash and empty options do not matter."""
     assert connection_string.ConnectionString(
         scheme, (Address(host, port),)
     ) == connection_string.parse_connection_string(text)
 
 
 def test_tls_goes_by_the_scheme() -> None:
-    """The RFC: couchbase must not use TLS, couchbases must."""
+    """The scheme couchbases uses TLS, and the others do not, as the RFC requires."""
     tls = {
         scheme: connection_string.parse_connection_string(f"{scheme}://h").tls for scheme in connection_string.Scheme
     }
@@ -139,7 +139,7 @@ def test_tls_goes_by_the_scheme() -> None:
         ("://h", "scheme ''"),
         ("couchbase ://h", "scheme 'couchbase '"),
         ("ftp://h", "scheme 'ftp'"),
-        # Deviations from the RFC: it bootstraps over HTTP too, and means that where there is no scheme.
+        # Deviations from the RFC: it also bootstraps over HTTP, which is its default scheme.
         ("http://fqdn", "couchbase, couchbases, memcached"),
         ("10.0.0.1:8091", "write couchbase://10.0.0.1:8091"),
         ("couchbase://", "host:port"),
@@ -209,7 +209,7 @@ def test_tls_goes_by_the_scheme() -> None:
     ],
 )
 def test_malformed(text: str, hint: str) -> None:
-    """Each mistake has words that help, and is quoted only in part."""
+    """Each invalid string has an error with advice, which quotes it only in part."""
     error = refused(text)
 
     assert hint in str(error)
@@ -218,7 +218,7 @@ def test_malformed(text: str, hint: str) -> None:
 
 @pytest.mark.parametrize("separator", [",", ";", "/", "?", ":", "@", "&", "=", "://"])
 def test_password_in_front_of_the_hosts(separator: str) -> None:
-    """No part of it is shown, whatever separators it has."""
+    """A password in the string is not part of the error, for any separator."""
     error = refused(f"couchbase://user:hush{separator}hush@a,b")
 
     assert "hush" not in str(error)
@@ -227,12 +227,12 @@ def test_password_in_front_of_the_hosts(separator: str) -> None:
 
 @pytest.mark.parametrize("value", [None, 5, b"couchbase://h", ["couchbase://h"], object()])
 def test_no_string(value: object) -> None:
-    """Only a string can be parsed; the error names the type."""
+    """Something other than a string is rejected, and the error names the type."""
     assert type(value).__name__ in str(refused(value))
 
 
 def test_too_long() -> None:
-    """Nothing of immense length is looked at."""
+    """A string above the maximum length is rejected."""
     longest = "couchbase://" + "h" * (connection_string.CONNECTION_STRING_SIZE_MAX - 12)
 
     assert connection_string.Scheme.COUCHBASE == connection_string.parse_connection_string(longest).scheme
@@ -260,7 +260,7 @@ def test_too_long() -> None:
     ],
 )
 def test_timeouts(query: str, expected: TimeoutOptions) -> None:
-    """Options of the string are durations with units, and go over what the program says."""
+    """Timeouts in the string are durations with units, and override the options of the program."""
     parsed = connection_string.parse_connection_string(f"couchbase://h?{query}")
 
     assert expected == parsed.timeouts(TimeoutOptions())
@@ -283,7 +283,7 @@ def test_timeouts(query: str, expected: TimeoutOptions) -> None:
     ],
 )
 def test_other_options(query: str, expected: Mapping[str, Any]) -> None:
-    """They go over what the program says, and leave the rest of it alone."""
+    """Options in the string override those of the program, and leave the others unchanged."""
     given = ClientOptions(connection_string="couchbase://h", compression=False)
     over = connection_string.parse_connection_string(f"couchbase://h?{query}").over(given)
 
@@ -304,7 +304,7 @@ def test_every_timeout_has_an_option() -> None:
 
 
 def test_options_that_contradict_each_other() -> None:
-    """One in the string, the other one in the program: the error names both."""
+    """If options of string and program contradict each other, the error names both."""
     given = ClientOptions(connection_string="couchbase://h", timeouts=TimeoutOptions(config_poll_floor=1.0))
     with pytest.raises(errors.InvalidArgumentException) as caught:
         connection_string.parse_connection_string("couchbase://h?config_poll_interval=500ms").over(given)
@@ -333,7 +333,7 @@ def test_options_that_contradict_each_other() -> None:
     ],
 )
 def test_name_of_the_service(text: str, service: str | None) -> None:
-    """A lone name without a port may stand for the whole cluster; what is no name, or this machine's, may not."""
+    """A single host name without a port may be looked up in DNS, but no address and no local name."""
     assert service == connection_string.parse_connection_string(text).service
 
 
@@ -373,7 +373,7 @@ def test_name_of_the_service(text: str, service: str | None) -> None:
     ],
 )
 def test_wrong_options(query: str, hint: str) -> None:
-    """An option that means nothing is refused rather than passed over."""
+    """Invalid options are rejected rather than ignored."""
     assert hint in str(refused(f"couchbase://h?{query}"))
 
 
@@ -410,7 +410,7 @@ hostile_texts = st.text() | st.lists(st.sampled_from(PIECES), max_size=14).map("
 
 @given(hostile_texts | hostile_texts.map("couchbase://{}".format))
 def test_hostile_texts(text: str) -> None:
-    """Whatever is written: parts that can be used, or an InvalidArgumentException."""
+    """Arbitrary strings yield usable parts or InvalidArgumentException."""
     try:
         parsed = connection_string.parse_connection_string(text)
     except errors.InvalidArgumentException as error:

@@ -1,4 +1,4 @@
-"""Networks: which one a client is in, and where a node is reached in it."""
+"""Networks: the choice of the client's network, and the addresses of nodes in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SEED = Address("seed.example", 11210)
 
 
 def node(hostname: str | None = "10.0.0.1", port: int = 11210, **alternates: AlternateAddress) -> NodeEntry:
-    """Return a node with a KV port, and with other addresses."""
+    """Return a node with key-value ports and alternate addresses."""
     return NodeEntry({"kv": port, "kvSSL": port - 3}, hostname, alternate_addresses=alternates)
 
 
@@ -36,20 +36,20 @@ NODES = [node("10.0.0.1", external=EXTERNAL), node("10.0.0.2", external=Alternat
     ],
 )
 def test_choice(seed: Address, network: str) -> None:
-    """Host and port decide, with TLS or without; then the host alone; what stands nowhere is the default network."""
+    """Host and port of the seed select the network, then the host only; the default network is the fallback."""
     assert network == choose_network(NODES, [seed], seed)
 
 
-def test_the_node_that_tells_without_a_port_for_tls() -> None:
-    """That it was reached does not put the address at which it was into the default network."""
+def test_the_source_node_without_a_tls_port() -> None:
+    """The address of a source node without a TLS port does not select the default network."""
     nodes = [NodeEntry({"kv": 11210}, "10.0.0.1", this_node=True, alternate_addresses={"external": EXTERNAL})]
     source = Address("ext.example", 31210)
 
     assert "external" == choose_network(nodes, [source], source)
 
 
-def test_ports_tell_networks_of_one_host_apart() -> None:
-    """As where the nodes of a container are forwarded to ports of this machine."""
+def test_ports_distinguish_networks_of_one_host() -> None:
+    """Ports distinguish networks of one host, as for forwarded ports of containers."""
     nodes = [node(None, external=AlternateAddress("localhost", {"kv": 31210}))]
     source = Address("localhost", 31210)
 
@@ -58,7 +58,7 @@ def test_ports_tell_networks_of_one_host_apart() -> None:
 
 
 def test_any_seed_decides() -> None:
-    """The one that told the config may be a balancer."""
+    """Any seed may select the network, because the source of the config may be a load balancer."""
     balancer = Address("balancer.example", 11210)
 
     assert "external" == choose_network(NODES, [balancer, Address("ext.example", 31210)], balancer)
@@ -79,13 +79,13 @@ def test_any_seed_decides() -> None:
     ],
 )
 def test_address(network: str, entry: NodeEntry, service: str, address: Address | None) -> None:
-    """Without ports of its own an alternate address has those of the node; a node is reached in no other network."""
+    """An alternate address without ports uses those of the node; a node has no address in other networks."""
     assert address == address_in(network, entry, service, SEED)
 
 
 @pytest.mark.parametrize(("asked_for", "names"), [(AUTO, ["external", "external"]), ("default", ["default"] * 2)])
-def test_chosen_for_good(asked_for: str, names: Sequence[str]) -> None:
-    """The first config decides if later ones have the network, too; a name that was given is not put to choice."""
+def test_the_chosen_network_is_kept(asked_for: str, names: Sequence[str]) -> None:
+    """The network of the first config is kept while later configs have it, and a configured name always."""
     network = Network(asked_for, [Address("ext.example", 31210)])
     later = [node("ext.example", 31210, external=AlternateAddress("elsewhere.example"))]
 
@@ -96,7 +96,7 @@ def test_chosen_for_good(asked_for: str, names: Sequence[str]) -> None:
     ("asked_for", "names"), [(AUTO, ["external", "default", "external"]), ("external", ["external"] * 3)]
 )
 def test_no_node_in_the_chosen_network(asked_for: str, names: Sequence[str]) -> None:
-    """A config without the chosen network is read in its own, and the next one in the chosen one; a given name stays."""
+    """A config without the chosen network uses another one for itself, and a configured name stays."""
     network = Network(asked_for, [Address("ext.example", 31210)])
 
     assert names == [network.name(nodes, SEED) for nodes in (NODES, [node("ext.example", 31210)], NODES)]
@@ -104,7 +104,7 @@ def test_no_node_in_the_chosen_network(asked_for: str, names: Sequence[str]) -> 
 
 @pytest.mark.parametrize(("asked_for", "names"), [(AUTO, ["default", "external"]), ("default", ["default"] * 2)])
 def test_choose_again(asked_for: str, names: Sequence[str]) -> None:
-    """After the cluster was lost, the next config decides; a given name stays."""
+    """After the cluster was lost, the next config selects the network; a configured name stays."""
     network = Network(asked_for, [Address("ext.example", 31210)])
     first = network.name([node("10.0.0.9")], SEED)
     network.choose_again()
@@ -113,7 +113,7 @@ def test_choose_again(asked_for: str, names: Sequence[str]) -> None:
 
 
 def test_a_config_without_nodes_decides_nothing() -> None:
-    """The next one may have some."""
+    """A config without nodes does not select the network."""
     network = Network(AUTO, [Address("ext.example", 31210)])
 
     assert ["default", "external", "external"] == [network.name(nodes, SEED) for nodes in ([], NODES, [])]

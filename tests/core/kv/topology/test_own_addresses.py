@@ -1,4 +1,4 @@
-"""What nodes are called in their own network."""
+"""Addresses of nodes in their own network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def config() -> ClusterConfig:
 
 
 def test_a_node_that_is_reached_elsewhere() -> None:
-    """Each of its services is known by its own address, and what no config tells of stays what it is."""
+    """Each service has its own address, and an unknown address stays unchanged."""
     known = OwnAddresses()
     known.learn("travel", config(), network="external", source=SOURCE)
 
@@ -29,7 +29,7 @@ def test_a_node_that_is_reached_elsewhere() -> None:
 
 
 def test_the_network_of_the_nodes() -> None:
-    """Who keeps to it reaches every node at its own address, and a newer config replaces what an older one told."""
+    """Each node keeps its address in the default network, and a newer config replaces an older one."""
     known = OwnAddresses()
     known.learn("travel", config(), network="external", source=SOURCE)
     known.learn("travel", config(), network="default", source=SOURCE)

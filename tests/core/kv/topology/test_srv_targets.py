@@ -1,4 +1,4 @@
-"""Hosts that DNS may list for a cluster."""
+"""Targets that DNS may list for a cluster."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_accepted(host: str, target: str) -> None:
     ],
 )
 def test_refused(host: str, target: str) -> None:
-    """A target elsewhere is refused, including one that only looks similar, has an empty label, or is an address."""
+    """A target elsewhere is refused, including one that looks similar, has an empty label, or is an address."""
     assert not AcceptedDomains(host).accepts(target)
 
 

@@ -1,4 +1,4 @@
-"""The nodes of a cluster, and how they change."""
+"""Topology of a cluster, and its changes."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ def version(revision: int, *nodes: TopologyNode) -> Topology:
     ],
 )
 def test_the_name_of_a_node(expected: str, ports: dict[str, int]) -> None:
-    """Nodes of one host differ in the port of a service that every node, or nearly every one, has."""
+    """Nodes of one host are named by the port of a common service."""
     assert expected == TopologyNode("host", ports).name
 
 
 def test_nodes_may_be_kept_in_sets() -> None:
-    """Equal ones are one, and so are whole versions."""
+    """Equal nodes and equal topologies are one element of a set."""
     assert {node(1), node(2)} == {node(2), node(1), node(1)}
     assert 1 == len({version(1, node(1)), version(1, node(1))})
 
 
 def test_the_next_version() -> None:
-    """Nodes come and go in the order of the version that has them; who offers more is the same node."""
+    """Added and removed nodes have the order of their topology; a node with more services is the same node."""
     change = TopologyChange(version(1, node(1), node(2)), version(2, node(4), node(2, n1ql=8093), node(3)))
 
     assert ((node(4), node(3)), (node(1),)) == (change.added, change.removed)
 
 
 def test_two_changes_are_one() -> None:
-    """What was in between is forgotten."""
+    """Two consecutive changes combine into one, without the topology in between."""
     first, second, third = version(1, node(1)), version(2, node(2)), version(3, node(1), node(3))
     change = TopologyChange(first, second).followed_by(TopologyChange(second, third))
 
@@ -59,7 +59,7 @@ def test_two_changes_are_one() -> None:
 
 
 def test_the_nodes_of_a_global_config() -> None:
-    """A node that does not name its host is at that of the source; brackets are no part of an address."""
+    """A node without a host has that of the source, and brackets are not part of an address."""
     entries = [NodeEntry({"kv": 1}), NodeEntry({"mgmt": 2}, "[::1]"), NodeEntry({}, "other")]
     topology = topology_of(ClusterConfig(7, 3, nodes_ext=entries), bucket=None, source=SOURCE)
 
@@ -68,8 +68,8 @@ def test_the_nodes_of_a_global_config() -> None:
     assert topology.source is None
 
 
-def test_who_told() -> None:
-    """The node that told a config is among those in it, where it says so."""
+def test_the_source_of_a_config() -> None:
+    """The source of a config is the node with ``thisNode``, if one has it."""
     entries = [NodeEntry({"kv": 1}, "a"), NodeEntry({"kv": 1}, "b", this_node=True)]
     topology = topology_of(ClusterConfig(7, 3, nodes_ext=entries), bucket=None, source=SOURCE)
 
@@ -77,7 +77,7 @@ def test_who_told() -> None:
 
 
 def test_the_network_of_the_client() -> None:
-    """A node is named by the address at which the client reaches it; one that has none there, by its own."""
+    """A node has its address in the client's network, or its own if it has none there."""
     external = {"external": AlternateAddress("public", {"kv": 31210}), "bare": AlternateAddress("nat")}
     entries = [NodeEntry({"kv": 1}, "private", alternate_addresses=external), NodeEntry({"kv": 2}, "other")]
 
@@ -91,7 +91,7 @@ def test_the_network_of_the_client() -> None:
 
 
 def test_nodes_that_the_client_does_not_reach() -> None:
-    """They say so: those that have no address in its network, and are named by their own, a server without an entry too."""
+    """Nodes and servers without an address in the client's network are not reached and have their own address."""
     entries = [
         NodeEntry({"kv": 1}, "a", alternate_addresses={"external": AlternateAddress("public")}),
         NodeEntry({"kv": 1}, "b", alternate_addresses={"default": AlternateAddress("misnamed")}),
@@ -108,7 +108,7 @@ def test_nodes_that_the_client_does_not_reach() -> None:
 
 
 def test_the_nodes_of_an_old_config() -> None:
-    """Servers without an entry are known by where they have their documents; what is no address is left out."""
+    """Servers without an entry have their listed address, and invalid ones are omitted."""
     servers = VBucketServerMap(["a:1", "b:2", "nonsense"], [[0]])
     config = ClusterConfig(1, name="travel", nodes_ext=[NodeEntry({"kv": 9})], v_bucket_server_map=servers)
     topology = topology_of(config, bucket="travel", source=SOURCE)

@@ -1,4 +1,4 @@
-"""Runs a test through both header decoders."""
+"""Fixture that runs a test with both header decoders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium_core._speedups import Implementation, implementation, use_implem
     params=[pytest.param(name, marks=[pytest.mark.native] * (name == "c")) for name in get_args(Implementation)],
 )
 def each_implementation(request: pytest.FixtureRequest) -> Iterator[Implementation]:
-    """Use one decoder after the other, and the one of the run again afterwards."""
+    """Use each decoder in turn, and restore the previous one."""
     before = implementation()
     use_implementation(request.param)
     yield implementation()

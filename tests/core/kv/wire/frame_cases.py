@@ -1,4 +1,4 @@
-"""Frames on the wire and what they mean, for every test that decodes; written down byte by byte, not encoded."""
+"""Frames on the wire and their fields, for every test that decodes; written byte by byte, not encoded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triclinium_core.kv.wire.frame import Frame
 
 @dataclass(frozen=True, slots=True)
 class FrameCase:
-    """One whole frame: its bytes, its ten fields at offset 0, and its value."""
+    """Complete frame: its bytes, its ten fields at offset 0, and its value."""
 
     name: str
     wire: bytes
@@ -19,7 +19,7 @@ class FrameCase:
 
 @dataclass(frozen=True, slots=True)
 class MalformedCase:
-    """The first bytes of a frame that cannot be: the last of ``wire`` is the one that gives it away."""
+    """First bytes of an invalid frame: the last byte of ``wire`` makes it invalid."""
 
     name: str
     wire: bytes
@@ -127,9 +127,9 @@ FITTING_HEADERS = [
     bytes.fromhex("18 00 02 03 04 00 0000 00000009 00000000 0000000000000000"),
     bytes.fromhex("81 00 0000 00 00 0000 01dfffe8 00000000 0000000000000000"),
 ]
-"""Headers whose lengths are exactly as large as they may be."""
+"""Headers with the largest valid lengths."""
 
 
 def case_name(case: FrameCase | MalformedCase) -> str:
-    """Return how pytest shows a case."""
+    """Return the name of a case in pytest."""
     return case.name

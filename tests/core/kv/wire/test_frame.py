@@ -1,4 +1,4 @@
-"""How frames are written, and which arguments are refused."""
+"""Frames on the wire, and arguments that are rejected."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from triclinium_core.kv.wire.header import BODY_SIZE_MAX
 
 
 def test_largest_numbers_and_lengths() -> None:
-    """Every field can carry its largest number."""
+    """Every field accepts its largest number."""
     encoded = encode_request(
         0xFF,
         opaque=0xFFFF_FFFF,
@@ -60,14 +60,14 @@ def test_largest_numbers_and_lengths() -> None:
         (lambda: encode_response(0, opaque=0, framing_extras=bytes(256)), r"len\(framing_extras\)=256 must be"),
     ],
 )
-def test_refuses_what_does_not_fit(encode: Callable[[], bytes], message: str) -> None:
-    """A number or length that its field cannot hold is named, with its value and the limit."""
+def test_refuses_numbers_out_of_range(encode: Callable[[], bytes], message: str) -> None:
+    """A number or length that exceeds its field raises with its value and the limit."""
     with pytest.raises(ValueError, match=message):
         encode()
 
 
 def test_refuses_a_frame_larger_than_any_server_takes() -> None:
-    """The largest frame can be written, one byte more cannot."""
+    """The largest frame is encoded, and one more byte raises."""
     value = bytes(BODY_SIZE_MAX - 3)
 
     assert FRAME_SIZE_MAX == len(encode_request(0x01, opaque=0, key=b"ada", value=value))
@@ -75,21 +75,21 @@ def test_refuses_a_frame_larger_than_any_server_takes() -> None:
         encode_request(0x01, opaque=0, key=b"lord", value=value)
 
 
-def test_refuses_a_number_that_is_none() -> None:
-    """A float is no number of the protocol, not even a whole one."""
+def test_refuses_floats() -> None:
+    """A float raises, even if it is integral."""
     with pytest.raises(ValueError, match=r"opaque=1\.0 must be an integer from 0 to 4294967295"):
         encode_request(0x00, opaque=1.0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("part", ["extras", "key", "value"])
 def test_refuses_text(part: str) -> None:
-    """Text has no encoding here: only bytes are written."""
+    """A string instead of bytes raises."""
     with pytest.raises(TypeError):
         encode_request(0x00, opaque=1, **{part: "text"})  # type: ignore[arg-type]
 
 
 def test_frames_are_immutable_values() -> None:
-    """Frames compare by value, cannot be changed and cost the garbage collector nothing."""
+    """Frames compare by value, are immutable, and are not tracked by the garbage collector."""
     frame = FRAME_CASES[0].frame
 
     assert Frame(*(getattr(frame, name) for name in Frame.__struct_fields__)) == frame

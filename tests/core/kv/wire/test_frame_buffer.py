@@ -1,4 +1,4 @@
-"""Any cut of the stream gives the same frames, and no peer makes the buffer large for nothing."""
+"""Frame buffer: bytes in any pieces yield the same frames, and a hostile node cannot inflate the buffer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOOP_FRAME = Frame(0x81, 0x0A, 0, 0, 1, 0, b"", b"", b"", b"")
 
 
 def receive_all(buffer: frame_buffer.FrameBuffer, pieces: Iterable[bytes]) -> list[Frame]:
-    """Return the frames that come out of all the pieces, in order."""
+    """Return the frames of all pieces, in order."""
     return [frame for piece in pieces for frame in buffer.receive(piece)]
 
 
@@ -42,13 +42,13 @@ def cut(data: bytes, size: int) -> list[bytes]:
 
 
 def malformed_at(buffer: frame_buffer.FrameBuffer) -> tuple[str, int] | None:
-    """Return why and where in the stream the buffer gave up."""
+    """Return the reason and the offset of the malformed frame."""
     return None if buffer.malformed is None else (buffer.malformed.reason, buffer.malformed.offset)
 
 
 @each_frame
 def test_receives_a_frame_byte_by_byte(case: FrameCase) -> None:
-    """A frame that comes in single bytes comes out with the last one, and not before."""
+    """A frame in single bytes is returned with the last one, and not before."""
     buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
     received = [buffer.receive(piece) for piece in cut(case.wire, 1)]
 
@@ -57,7 +57,7 @@ def test_receives_a_frame_byte_by_byte(case: FrameCase) -> None:
 
 @each_frame
 def test_keeps_trailing_bytes_for_the_next_frame(case: FrameCase) -> None:
-    """Whatever part of the next frame came along is the beginning of that frame."""
+    """Trailing bytes are the start of the next frame."""
     for trailing in range(len(case.wire) + 1):
         buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
         first = buffer.receive(case.wire + case.wire[:trailing])
@@ -69,7 +69,7 @@ def test_keeps_trailing_bytes_for_the_next_frame(case: FrameCase) -> None:
 
 @rows("size", [1, 2, 23, 24, 25, 40, 10_000])
 def test_receives_frames_of_all_kinds_in_order(size: int) -> None:
-    """All layouts one behind the other come out oldest first, whatever the size of the pieces."""
+    """Consecutive frames of all layouts are returned oldest first, for pieces of any size."""
     buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
     wire = b"".join(case.wire for case in FRAME_CASES)
 
@@ -77,8 +77,8 @@ def test_receives_frames_of_all_kinds_in_order(size: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_frames_do_not_depend_on_what_was_received(kind: type[bytes | bytearray | memoryview]) -> None:
-    """Any buffer may be passed in, and overwritten afterwards; the parts of a frame are bytes."""
+def test_frames_do_not_refer_to_the_input(kind: type[bytes | bytearray | memoryview]) -> None:
+    """Any buffer may be passed and overwritten afterwards; the parts of a frame are bytes."""
     case = FRAME_CASES[0]
     memory = bytearray(case.wire)
     (frame,) = frame_buffer.FrameBuffer(ALL_MAGICS).receive(kind(memory))
@@ -90,7 +90,7 @@ def test_frames_do_not_depend_on_what_was_received(kind: type[bytes | bytearray 
 
 @each_malformation
 def test_gives_up_at_an_impossible_frame(case: MalformedCase) -> None:
-    """The reason stands in ``malformed``, the memory is given back, and what follows is ignored."""
+    """``malformed`` has the reason, the memory is released, and later bytes are ignored."""
     buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
 
     assert [] == buffer.receive(case.wire + NOOP)
@@ -101,8 +101,8 @@ def test_gives_up_at_an_impossible_frame(case: MalformedCase) -> None:
 
 
 @each_malformation
-def test_gives_up_with_the_byte_that_gives_it_away(case: MalformedCase) -> None:
-    """Byte by byte, an impossible frame is refused by the byte that makes it impossible, at its place in the stream."""
+def test_gives_up_at_the_first_invalid_byte(case: MalformedCase) -> None:
+    """A malformed frame in single bytes is refused at its first invalid byte, with its offset in the stream."""
     buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
     frames = receive_all(buffer, [NOOP, NOOP, *cut(case.wire[:-1], 1)])
 
@@ -114,7 +114,7 @@ def test_gives_up_with_the_byte_that_gives_it_away(case: MalformedCase) -> None:
 
 @each_malformation
 def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> None:
-    """Frames that came in one piece with an impossible one are returned, and the call already knows of it."""
+    """Frames before a malformed one in the same piece are returned, and the same call sets ``malformed``."""
     buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
 
     assert [] == buffer.receive(NOOP[:9])
@@ -150,7 +150,7 @@ def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> Non
     ],
 )
 def test_refuses_the_magics_of_the_other_direction(accepts: frozenset[Magic], refused: bytes, reason: str) -> None:
-    """A frame that only this side may send is refused, whole as well as with its first byte, after those before it."""
+    """A frame of the other direction is refused, complete or by its first byte, after the frames before it."""
     accepted = (
         encode_response(0x0A, opaque=1) if accepts == frame_buffer.CLIENT_ACCEPTS else encode_request(0x0A, opaque=1)
     )
@@ -165,8 +165,8 @@ def test_refuses_the_magics_of_the_other_direction(accepts: frozenset[Magic], re
         assert buffer.malformed.reason.endswith(listed)
 
 
-def test_the_wrong_direction_is_the_verdict_whatever_else_is_wrong() -> None:
-    """A request whose lengths are impossible too is refused for its magic, in one piece and byte by byte."""
+def test_the_wrong_direction_precedes_other_faults() -> None:
+    """A request with invalid lengths is refused for its magic, in one piece and byte by byte."""
     wire = bytes.fromhex("80 00 0000 01 00 0000 00000000 00000000 0000000000000000")
     at_once, by_bytes = (
         frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS),
@@ -185,7 +185,7 @@ def test_the_two_directions_share_no_magic() -> None:
 
 
 def test_an_announced_length_allocates_nothing() -> None:
-    """A header that announces the largest frame leaves the buffer as it is."""
+    """A header that announces the largest frame does not enlarge the buffer."""
     buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     header = encode_response(0x00, opaque=1)[:8] + BODY_SIZE_MAX.to_bytes(4, "big") + bytes(12)
 
@@ -205,8 +205,8 @@ def test_a_frame_larger_than_possible_allocates_nothing() -> None:
     assert ("a frame of 31457281 bytes is announced, the largest possible has 31457280", 0) == malformed_at(buffer)
 
 
-def test_a_large_value_in_many_pieces_is_copied_a_bounded_number_of_times() -> None:
-    """The buffer doubles: it changes as often as the size has binary digits, and never holds twice what has come."""
+def test_the_buffer_doubles_for_large_values() -> None:
+    """The buffer doubles for a large value, and never has more than twice the received size."""
     buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     value = bytes(range(256)) * 15 * 1024
     capacities = [frame_buffer.CAPACITY_MIN]
@@ -225,7 +225,7 @@ def test_a_large_value_in_many_pieces_is_copied_a_bounded_number_of_times() -> N
 
 
 def test_the_largest_frame() -> None:
-    """A frame of exactly the largest size comes through, with the next ones around it, and its memory is given back."""
+    """A frame of the largest size is returned together with its neighbours, and its memory is released."""
     buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     largest = encode_response(0x00, opaque=1, value=b"v" * BODY_SIZE_MAX)
     capacities = []
@@ -242,7 +242,7 @@ def test_the_largest_frame() -> None:
 
 
 def test_many_frames_at_once_need_no_large_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Megabytes of small frames in one piece are taken piece by piece, and no buffer is large even for a moment."""
+    """Megabytes of small frames in one piece never need a large buffer."""
     capacities: list[int] = []
 
     def recording_bind_scanner(buffer: bytearray) -> Scanner:
@@ -259,8 +259,8 @@ def test_many_frames_at_once_need_no_large_buffer(monkeypatch: pytest.MonkeyPatc
     assert [NOOP_FRAME] == buffer.receive(NOOP[9:])
 
 
-def test_a_scanner_is_released_when_its_buffer_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Growing, giving back and giving up each let go of the old buffer at once."""
+def test_scanners_of_old_buffers_are_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Growing, shrinking and giving up release the scanner of the old buffer immediately."""
     held: list[Scanner] = []
 
     class HeldScanner:
@@ -285,7 +285,7 @@ def test_a_scanner_is_released_when_its_buffer_is_replaced(monkeypatch: pytest.M
 
 
 def test_an_impossible_frame_in_a_large_piece() -> None:
-    """The place of an impossible frame is counted over all the pieces that a large one was cut into."""
+    """The offset of a malformed frame counts all parts of a large piece."""
     buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     response = encode_response(0x00, opaque=1, value=b"v" * 999)
     frames = buffer.receive(response * 1000 + b"HTTP" + response * 1000)
@@ -296,7 +296,7 @@ def test_an_impossible_frame_in_a_large_piece() -> None:
 
 
 def test_a_buffer_of_ordinary_size_is_kept() -> None:
-    """A buffer that grew a little stays, so that the next value of that size finds room."""
+    """A slightly larger buffer is kept for the next value of that size."""
     buffer = frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS)
     frames = buffer.receive(encode_response(0x00, opaque=1, value=bytes(frame_buffer.CAPACITY_MIN)))
 
@@ -314,7 +314,7 @@ ENCODERS: list[tuple[Callable[..., bytes], int, int | None]] = [
 
 @st.composite
 def encoded_frames(draw: st.DrawFn) -> tuple[bytes, Frame]:
-    """Draw a frame of any layout, as bytes and as value."""
+    """Draw a frame of any layout, as bytes and as a value."""
     encode, plain, flexible = draw(st.sampled_from(ENCODERS))
     opcode, datatype = draw(st.integers(0, 0xFF)), draw(st.integers(0, 0xFF))
     status, opaque = draw(st.integers(0, 0xFFFF)), draw(st.integers(0, 0xFFFF_FFFF))
@@ -339,7 +339,7 @@ def encoded_frames(draw: st.DrawFn) -> tuple[bytes, Frame]:
 
 @given(data=st.data(), drawn=st.lists(encoded_frames(), max_size=8))
 def test_round_trip(data: st.DataObject, drawn: list[tuple[bytes, Frame]]) -> None:
-    """Frames that are written, cut anywhere and received are the same frames."""
+    """Frames that are encoded, cut anywhere and received are equal."""
     wire = b"".join(encoded for encoded, _ in drawn)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(wire)), max_size=12), label="cuts"))
     buffer = frame_buffer.FrameBuffer(ALL_MAGICS)
@@ -351,7 +351,7 @@ def test_round_trip(data: st.DataObject, drawn: list[tuple[bytes, Frame]]) -> No
 
 @given(pieces=st.lists(st.binary(max_size=40) | encoded_frames().map(lambda drawn: drawn[0]), max_size=8))
 def test_arbitrary_bytes_in_any_cut(pieces: list[bytes]) -> None:
-    """Whatever comes, byte by byte or at once, the frames and the verdict are the same, and nothing raises."""
+    """Arbitrary bytes in any pieces yield the same frames and the same verdict, and raise nothing."""
     wire = b"".join(pieces)
     at_once, in_pieces, by_bytes = (
         frame_buffer.FrameBuffer(frame_buffer.CLIENT_ACCEPTS),

@@ -1,4 +1,4 @@
-"""Headers in Python; the C module passes the same cases in tests/c_ext."""
+"""Header decoder in Python; the C module passes the same cases in tests/c_ext."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ each_malformation = rows("case", MALFORMED_CASES)
 
 
 def shifted(fields: list[int], offset: int) -> list[int]:
-    """Return the fields of a frame that lies ``offset`` bytes further on."""
+    """Return the fields of a frame that starts ``offset`` bytes later."""
     return [*fields[:6], *(position + offset for position in fields[6:])]
 
 
 @each_frame
 def test_decodes_a_whole_frame(case: FrameCase) -> None:
-    """A frame in full is found with all its fields."""
+    """A complete frame is decoded with all its fields."""
     assert case.fields == scan_headers(case.wire, 0, len(case.wire))
 
 
 @each_frame
 def test_leaves_a_partial_frame_alone(case: FrameCase) -> None:
-    """However many bytes have come, nothing is returned before the last one."""
+    """A partial frame yields nothing before its last byte."""
     found = [scan_headers(case.wire, 0, end) for end in range(len(case.wire))]
 
     assert [[]] * len(case.wire) == found
@@ -36,7 +36,7 @@ def test_leaves_a_partial_frame_alone(case: FrameCase) -> None:
 
 @each_frame
 def test_offsets_count_from_the_start_of_the_buffer(case: FrameCase) -> None:
-    """A frame in the middle of a buffer has the same fields, further on."""
+    """A frame in the middle of a buffer has the same fields at later offsets."""
     wire = b"before" + case.wire + b"behind"
 
     assert shifted(case.fields, 6) == scan_headers(wire, 6, 6 + len(case.wire))
@@ -44,7 +44,7 @@ def test_offsets_count_from_the_start_of_the_buffer(case: FrameCase) -> None:
 
 @each_malformation
 def test_refuses_an_impossible_frame(case: MalformedCase) -> None:
-    """An impossible header is refused, with its values, whether or not more bytes follow."""
+    """An invalid header is refused with its values, with or without further bytes."""
     for wire in (case.wire, case.wire + bytes(100)):
         with pytest.raises(MalformedFrame) as caught:
             scan_headers(wire, 0, len(wire))
@@ -53,8 +53,8 @@ def test_refuses_an_impossible_frame(case: MalformedCase) -> None:
 
 
 @each_malformation
-def test_refuses_no_earlier_than_it_can_know(case: MalformedCase) -> None:
-    """Up to the byte that gives it away, a header is just a partial one."""
+def test_refuses_at_the_first_invalid_byte(case: MalformedCase) -> None:
+    """Before its first invalid byte, an invalid header is a partial one."""
     found = [scan_headers(case.wire, 0, end) for end in range(len(case.wire))]
 
     assert [[]] * len(case.wire) == found
@@ -62,7 +62,7 @@ def test_refuses_no_earlier_than_it_can_know(case: MalformedCase) -> None:
 
 @each_malformation
 def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> None:
-    """Good frames come out first; the call that starts at the impossible one raises, with its place in the buffer."""
+    """Valid frames are returned first; the call that starts at the invalid one raises with its offset."""
     good = FRAME_CASES[0]
     wire = good.wire + case.wire
 
@@ -74,12 +74,12 @@ def test_returns_the_frames_before_an_impossible_one(case: MalformedCase) -> Non
 
 @pytest.mark.parametrize("header", FITTING_HEADERS, ids=bytes.hex)
 def test_lengths_at_their_limit_are_possible(header: bytes) -> None:
-    """Key and extras may fill the body, and a frame may have exactly the largest size."""
+    """Key and extras may fill the body, and a frame may have the largest size."""
     assert [] == scan_headers(header, 0, len(header))
 
 
 def test_knows_six_magics() -> None:
-    """Of 256 first bytes exactly the six magics of the protocol begin a frame."""
+    """Only the six magics of the protocol start a frame."""
     possible = set()
     for byte in range(256):
         try:
@@ -93,19 +93,19 @@ def test_knows_six_magics() -> None:
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 4), (3, 2), (0, 25), (25, 25)])
 def test_refuses_offsets_outside_the_buffer(start: int, end: int) -> None:
-    """Offsets that do not lie in the buffer, or not in this order, are the caller's mistake."""
+    """Offsets that are outside the buffer, or in reverse order, raise as a fault of the caller."""
     with pytest.raises(ValueError, match=rf"start={start}, end={end} must satisfy 0 <= start <= end <= 24"):
         scan_headers(bytes(24), start, end)
 
 
 def test_malformed_frame_refuses_an_unknown_code() -> None:
-    """A code that no decoder returns has no text."""
+    """A code that no decoder returns raises."""
     with pytest.raises(ValueError, match="-9 is not a valid Malformation"):
         malformed_frame(-9, bytes(24), 0)
 
 
-def test_malformed_frame_says_where_it_lies() -> None:
-    """The error is one line with the place, and survives pickling."""
+def test_malformed_frame_has_the_offset() -> None:
+    """The error is one line with the offset, and survives pickling."""
     error = pickle.loads(pickle.dumps(MalformedFrame("it is broken", 12)))  # noqa: S301
 
     assert "it is broken (frame at byte 12)" == str(error)

@@ -1,4 +1,4 @@
-"""How much JSON of a server is looked at."""
+"""Limits for JSON of a server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LIMITS = JsonLimits(size_bytes_max=20, objects_max=2, parts_max=5)
     ],
 )
 def test_excess(document: bytes, excess: str | None) -> None:
-    """The first thing that there is too much of."""
+    """The first exceeded limit is reported."""
     found = LIMITS.excess(document)
 
     assert found is None if excess is None else found is not None and found.startswith(f"{excess};")

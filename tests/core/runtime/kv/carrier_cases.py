@@ -1,4 +1,4 @@
-"""Helpers that several tests of the key-value carrier share."""
+"""Helpers of several tests of the key-value carrier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of work, which are the same on every machine."""
+"""Counts of function calls, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EVENTS = frozenset({"call", "c_call"})
 
 @contextmanager
 def counted() -> Iterator[Counter[str]]:
-    """Count the calls of what is done inside, of Python and of C, by name."""
+    """Count the calls of Python and C functions inside the block, by name."""
     calls: Counter[str] = Counter()
 
     def count(frame: FrameType, event: str, argument: object) -> None:

@@ -1,4 +1,4 @@
-"""The phases of an operation, and how to bring one into each of them."""
+"""Phases of an operation, and functions that bring an operation into each of them."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ Phase = Callable[[Make], tuple[Recorded, Token]]
 
 
 class Patient:
-    """A strategy that waits for one second between attempts."""
+    """Strategy that waits for one second between attempts."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Return a second."""
+        """Return a delay of one second."""
         return RetryAction.after(1.0)
 
 
 class Endless:
-    """A strategy that wants to wait beyond every deadline."""
+    """Strategy whose delay exceeds every deadline."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Return an hour."""
+        """Return a delay of one hour."""
         return RetryAction.after(3600.0)
 
 
 class Asking:
-    """An asynchronous strategy; nobody awaits it, for the tests answer in its place."""
+    """Asynchronous strategy; the tests decide in its place."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
         """Return no retry."""
@@ -47,7 +47,7 @@ def read(keyspace: Keyspace) -> Get:
 
 
 def write(keyspace: Keyspace) -> Upsert:
-    """Return one that may not."""
+    """Return an operation that must not be sent twice."""
     return Upsert(keyspace, "k", b"{}", 0)
 
 
@@ -55,7 +55,7 @@ def _connecting(make: Make) -> tuple[Recorded, Token]:
     simulation = Recorded()
     simulation.flow()
     token = simulation.submit(make(TRAVEL))
-    # To the simulation the stream is open; the client never hears of it.
+    # The stream is open in the simulation; the client never receives the event.
     simulation.links[simulation.newest].is_open = True
     return simulation, token
 
@@ -78,7 +78,7 @@ def _asking_for_the_collection(make: Make) -> tuple[Recorded, Token]:
 
 
 def _struck(make: Make, fault: faults.Fault, **options: Any) -> tuple[Recorded, Token]:
-    """Let a fault strike an operation, and everything flow."""
+    """Apply a fault to an operation, and let everything flow."""
     simulation = ready(options=client_options(**options))
     simulation.node.faults.next(None, fault)
     token = simulation.submit(make(TRAVEL))
@@ -147,7 +147,7 @@ PHASES: Mapping[str, Phase] = {
     "consulting": _consulting,
     "consulting after a loss": _consulting_after_a_loss,
 }
-"""Each leaves an operation open; the deadline is at 2.5 seconds, and nothing ends it before."""
+"""Functions that leave an operation open until its deadline at 2.5 seconds."""
 
 AMBIGUOUS = frozenset({"in flight", "in flight again", "answer lost", "consulting after a loss"})
-"""Those in which a write may have been applied, or may still be (decision C25)."""
+"""Phases in which a write may have been or may still be applied (decision C25)."""

@@ -1,4 +1,4 @@
-"""Simulations for the tests of the client machine: a node with one bucket, and every action on record."""
+"""Simulations for the tests of the client machine: a node with one bucket, and a record of all actions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TRAVEL = Keyspace("travel")
 HOTELS = Keyspace("travel", "inventory", "hotel")
 HOTEL_ID = 8
 SMALL_MAP = ErrorMapDocument(revision=7, rows=(ErrorMapRow(0x7FF0, "LATER", "temp retry-later", "Try again later"),))
-"""Parsed in no time; a whole map has its own tests."""
+"""Error map that is parsed quickly; a complete map has its own tests."""
 COLLECTIONS: Mapping[str, Mapping[str, int]] = {"_default": {"_default": 0}, "inventory": {"hotel": HOTEL_ID}}
 ADDRESS = "couchbase://127.0.0.1:11210"
 TIMEOUT = 2.5
@@ -51,7 +51,7 @@ def upsert(key: str = "k", keyspace: Keyspace = TRAVEL, value: bytes = b"{}", **
 
 
 def client_options(connection_string: str = ADDRESS, **options: Any) -> ClientOptions:
-    """Return options with the credentials of the node, and without telemetry, which has a timer of its own."""
+    """Return options with the credentials of the node, and without telemetry, which uses timers."""
     defaults: Mapping[str, Any] = {
         "authenticator": PasswordAuthenticator("Administrator", "password"),
         "tracer": None,
@@ -67,7 +67,7 @@ def machine(connection_string: str = ADDRESS, **options: Any) -> ClientMachine:
 
 
 def node_options(**options: Any) -> FakeNodeOptions:
-    """Return options of a node with one bucket, key-value alone, and a map that is made and parsed in no time."""
+    """Return options of a node with one bucket, key-value only, and a small map that is parsed quickly."""
     defaults: Mapping[str, Any] = {
         "buckets": ("travel",),
         "collections": COLLECTIONS,
@@ -79,7 +79,7 @@ def node_options(**options: Any) -> FakeNodeOptions:
 
 
 class Recorded(Simulation):
-    """A simulation that keeps every action, and helps to look at the traffic."""
+    """Simulation that keeps every action, with helpers to inspect the traffic."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Recorded(Simulation):
         super().__init__(node, options if options is not None else client_options(), rng=rng)
 
     def feed(self, event: Event) -> Sequence[Action]:
-        """Feed an event, and keep what it leads to."""
+        """Feed an event, and keep the resulting actions."""
         actions = super().feed(event)
         self.actions += actions
         for action in actions:
@@ -111,7 +111,7 @@ class Recorded(Simulation):
 
     @property
     def newest(self) -> StreamId:
-        """The stream that was opened last, of those that are there."""
+        """Stream that was opened last among the existing ones."""
         return max(self.links)
 
     def live(self, seconds: float) -> None:
@@ -124,7 +124,7 @@ class Recorded(Simulation):
         self.now = end
 
     def finish(self, operation: Operation, **options: Any) -> Token:
-        """Submit an operation, let it come to its end, and return its token."""
+        """Submit an operation, run it to its end, and return its token."""
         token = self.submit(operation, **options)
         self.run()
         assert token in self.settled_at
@@ -149,9 +149,9 @@ class Recorded(Simulation):
         return error
 
     def submit_in_flight(self, operation: Operation, **options: Any) -> tuple[Token, Frame]:
-        """Submit an operation that must be sent at once, and return its token and request.
+        """Submit an operation that must be sent immediately, and return its token and request.
 
-        The request is handed over and gets lost on its way, so that its answer is the test's.
+        The request is handed over but never reaches the node, so the test provides its response.
         """
         token = self.submit(operation, **options)
         (stream,) = (stream for stream, link in self.links.items() if link.outgoing)
@@ -159,13 +159,13 @@ class Recorded(Simulation):
         return token, self.requests[stream][-1]
 
     def swallow(self, stream: StreamId) -> None:
-        """Hand over what is ordered on a stream, without the node ever seeing it."""
+        """Hand over the pending bytes of a stream, without delivering them to the node."""
         link = self.links[stream]
         link.handed_over += len(link.outgoing)
         link.outgoing.clear()
 
     def inject(self, data: bytes, stream: StreamId | None = None) -> None:
-        """Let the client have bytes that the node did not send, on the newest stream unless given."""
+        """Deliver bytes to the client that the node did not send; the default is the newest stream."""
         stream = stream if stream is not None else self.newest
         self.links[stream].incoming += data
         self.deliver(stream)
@@ -175,15 +175,15 @@ class Recorded(Simulation):
         return [action.reason for action in self.actions if isinstance(action, CloseStream)]
 
     def commands(self, *opcodes: Opcode) -> list[LoggedCommand]:
-        """Return what the node was asked with these opcodes."""
+        """Return the commands with these opcodes that the node has received."""
         return [command for command in self.node.command_log if command.opcode in opcodes]
 
     def addresses(self) -> set[str]:
-        """Return where the bucket's connections lead to."""
+        """Return the addresses of the bucket's connections."""
         return {each.node for each in self.machine.statistics().connections if each.bucket == "travel"}
 
     def connection(self, bucket: str | None = "travel") -> ConnectionStatistics:
-        """Return what the client says of the connection of a bucket."""
+        """Return the client's statistics of the connection of a bucket."""
         (found,) = (found for found in self.machine.statistics().connections if found.bucket == bucket)
         return found
 
@@ -191,10 +191,10 @@ class Recorded(Simulation):
 def ready(
     *, options: ClientOptions | None = None, rng: Random = MIDPOINT, replicas: int = 0, **options_of_node: Any
 ) -> Recorded:
-    """Return a simulation in which both connections are ready and nothing is under way; the bucket's is the newest.
+    """Return a simulation in which both connections are ready and idle; the bucket's is the newest.
 
     Args:
-        replicas: how many of each vbucket the map gives to the node, beside the vbuckets themselves.
+        replicas: number of replicas of each vbucket that the map gives to the node.
     """
     simulation = Recorded(options=options, rng=rng, **options_of_node)
     cluster = simulation.node.cluster

@@ -1,4 +1,4 @@
-"""More operations at once than a connection takes: they wait in order, and none is lost, blamed or repeated (decision C37)."""
+"""Bursts that exceed the capacity of a connection: operations wait in order, and all complete once (decision C37)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ ROOM = 20
 
 @pytest.fixture(autouse=True)
 def small_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a connection take few requests at once."""
+    """Limit a connection to few requests in flight."""
     monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", ROOM)
 
 
 def in_flight(simulation: simulated.Recorded) -> int:
-    """Return how many requests of the bucket are unanswered."""
+    """Return the number of requests in flight of the bucket's connection."""
     return simulation.connection().in_flight
 
 
 def waiting(simulation: simulated.Recorded) -> int:
-    """Return how many operations wait for the bucket's connection."""
+    """Return the number of operations that wait for the bucket's connection."""
     return simulation.connection().waiting
 
 
@@ -43,7 +43,7 @@ def waiting(simulation: simulated.Recorded) -> int:
 )
 @pytest.mark.parametrize("make", [simulated.ready, simulated.Recorded], ids=["connected", "connecting"])
 def test_all_are_sent_in_order(make: Callable[[], simulated.Recorded], keyspace: Keyspace) -> None:
-    """A burst of many times what a connection takes succeeds, first come, first sent, without a retry."""
+    """A burst of many times the capacity of a connection succeeds in order, without a retry."""
     simulation = make()
     tokens = [simulation.submit(simulated.upsert(f"k{position}", keyspace)) for position in range(10 * ROOM)]
     most = in_flight(simulation)
@@ -56,8 +56,8 @@ def test_all_are_sent_in_order(make: Callable[[], simulated.Recorded], keyspace:
     assert [] == simulation.retries
 
 
-def test_whoever_comes_later_queues_up() -> None:
-    """An operation does not pass those that wait, although there is room for it when it comes."""
+def test_a_later_operation_queues_behind_earlier_ones() -> None:
+    """A new operation does not overtake queued ones, even if the queue has become shorter."""
     simulation = simulated.ready()
     first = [simulation.submit(simulated.get(f"k{position}")) for position in range(ROOM + 2)]
     simulation.abandon(first[ROOM])
@@ -69,8 +69,8 @@ def test_whoever_comes_later_queues_up() -> None:
     ]
 
 
-def test_an_answer_makes_room_for_one() -> None:
-    """As many leave as answers came, in the event that brought them."""
+def test_a_response_releases_one_queued_operation() -> None:
+    """Each response sends one queued operation, within the same event."""
     simulation = simulated.ready()
     _, request = simulation.submit_in_flight(simulated.get("first"))
     for position in range(5 * ROOM):
@@ -82,14 +82,14 @@ def test_an_answer_makes_room_for_one() -> None:
 
 
 def calls_in(function: Callable[[], object]) -> int:
-    """Return how many functions are called while one is."""
+    """Return the number of function calls during one call of ``function``."""
     with counted() as calls:
         function()
     return calls.total()
 
 
-def test_work_of_an_event_does_not_grow_with_the_queue() -> None:
-    """Neither an answer, nor whoever comes, leaves or times out, makes the client look at those that wait."""
+def test_event_cost_is_independent_of_the_queue() -> None:
+    """A response, a submission and an abandonment cost the same number of calls for any queue length."""
 
     def work(burst: int) -> list[int]:
         simulation = simulated.ready(
@@ -105,12 +105,12 @@ def test_work_of_an_event_does_not_grow_with_the_queue() -> None:
             calls_in(lambda: simulation.abandon(Token(newest))),
         ]
 
-    # The heap of timers is a little higher.
+    # The heap of timers is slightly higher.
     assert work(2 * ROOM) == pytest.approx(work(40 * ROOM), abs=5)
 
 
 def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is beyond it cannot be dispatched, and says how many wait; the queue takes a hundred thousand at least."""
+    """An operation that exceeds the queue limit fails and reports the queue length; the limit is at least 100,000."""
     monkeypatch.setattr("triclinium_core.runtime.kv.dispatcher.WAITING_MAX", 50)
     simulation = simulated.ready()
     for position in range(ROOM + 50):
@@ -123,8 +123,8 @@ def test_the_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert WAITING_MAX >= 100_000
 
 
-def test_time_that_passes_in_the_queue_is_no_failure_of_the_node() -> None:
-    """What is in flight at its deadline feeds the breaker; what waited behind it does not, and was not applied."""
+def test_queueing_time_does_not_feed_the_breaker() -> None:
+    """A request in flight at its deadline feeds the circuit breaker; a queued one does not, and was not applied."""
     simulation = simulated.ready(
         options=simulated.client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=10 * ROOM))
     )
@@ -143,8 +143,8 @@ def test_time_that_passes_in_the_queue_is_no_failure_of_the_node() -> None:
     assert [] == simulation.commands(Opcode.SET)
 
 
-def test_an_open_breaker_lets_nothing_out_of_the_queue() -> None:
-    """Late answers make room, but what waits goes only when the breaker has closed; whoever comes is told."""
+def test_an_open_breaker_holds_the_queue() -> None:
+    """While the circuit breaker is open, late responses release no queued operation and new operations are refused."""
     options = simulated.client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=ROOM, sleep_window=0.5))
     simulation = simulated.ready(options=options)
     for position in range(ROOM):
@@ -165,7 +165,7 @@ def test_an_open_breaker_lets_nothing_out_of_the_queue() -> None:
 
 
 def test_a_queue_survives_its_connection() -> None:
-    """What waited is dispatched again when the connection is lost, and all of it is sent once."""
+    """If the connection is lost, queued operations are dispatched again, and each is sent once."""
     simulation = simulated.ready()
     tokens = [simulation.submit(simulated.get(f"k{position}")) for position in range(5 * ROOM)]
     simulation.hand_over(TWO)
@@ -176,8 +176,8 @@ def test_a_queue_survives_its_connection() -> None:
     assert {"DocumentNotFoundException"} == {type(error).__name__ for error in simulation.errors.values()}
 
 
-def test_a_collection_that_becomes_known_passes_nobody() -> None:
-    """Whoever waited for its id queues up behind those that waited for room, which came in the same piece of bytes."""
+def test_a_known_collection_keeps_the_queue_order() -> None:
+    """Operations whose collection id arrives queue behind operations that already wait for the connection."""
     simulation = simulated.ready()
     simulation.submit(simulated.get("hotel", simulated.HOTELS))
     question = simulation.requests[TWO][-1]
@@ -193,15 +193,15 @@ def test_a_collection_that_becomes_known_passes_nobody() -> None:
     assert [b"\0k%d" % (ROOM - 1), b"\0k%d" % ROOM] == [request.key for request in simulation.requests[TWO][before:]]
 
 
-def test_a_burst_that_takes_long_to_make_is_not_held_against_the_node() -> None:
-    """While the client is busy it reads nothing, so nobody is late with an answer, however long that lasts."""
+def test_a_slow_burst_does_not_close_the_connection() -> None:
+    """While the client is busy it reads nothing, so the node's responses do not count as late."""
     simulation = simulated.ready(options=simulated.client_options(timeouts=TimeoutOptions(kv=60.0)))
     tokens = []
     for position in range(3 * ROOM):
         tokens.append(simulation.submit(simulated.upsert(f"k{position}")))
         simulation.now += 30.0 / (3 * ROOM)
     simulation.hand_over(TWO)
-    # The driver reads before it tells the time.
+    # The driver reads before it reports the time.
     simulation.deliver(TWO)
     simulation.run()
 

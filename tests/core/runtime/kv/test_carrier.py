@@ -1,4 +1,4 @@
-"""The life of operations: each ends exactly once, in time, with the outcome that its phase allows."""
+"""Life cycle of operations: each ends exactly once, in time, with the outcome that its phase allows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from triclinium_core.transcoding.flags import JSON_FLAGS
 
 
 def test_no_deadline() -> None:
-    """Infinity removes the net: the operation waits for as long as it takes."""
+    """Without a deadline, an operation waits until its response arrives."""
     simulation = simulated.ready(options=simulated.client_options("couchbase://127.0.0.1:11210?kv_timeout=inf"))
     simulation.node.faults.next(Opcode.GET, delay(10_000.0))
     simulation.node.documents.put("travel", "k", b"{}")
@@ -38,7 +38,7 @@ def test_no_deadline() -> None:
 
 
 def test_a_strategy_that_never_waits() -> None:
-    """Each of its retries comes a millisecond later all the same, and the deadline ends them."""
+    """A strategy without delays retries at most once per millisecond until the deadline."""
 
     class Restless:
         def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason) -> couchbase.RetryAction:
@@ -105,7 +105,7 @@ def test_every_operation() -> None:
     assert 0 == simulation.now
 
 
-def test_feature_that_is_gone_after_a_retry() -> None:
+def test_feature_that_is_missing_after_a_retry() -> None:
     """An operation fails if the next connection lacks its feature; the error includes the earlier retries."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.SET, faults.temporary_failure())
@@ -120,11 +120,11 @@ def test_feature_that_is_gone_after_a_retry() -> None:
     assert "KV_TEMPORARY_FAILURE" in error.context.retry_reasons
 
 
-# Answers.
+# Responses.
 
 
 def test_success_allocates_nothing_for_retrying() -> None:
-    """Three actions of the network, one for the caller (decision C38)."""
+    """A successful operation causes two actions and no retry (decision C38)."""
     simulation = simulated.ready()
     del simulation.actions[:]
     token = simulation.finish(simulated.upsert())
@@ -137,7 +137,7 @@ def test_success_allocates_nothing_for_retrying() -> None:
 @rows("code", sorted(code for code, row in couchbase.KV_STATUSES.items() if row.only_of))
 @each_kind
 def test_success_of_another_operation(code: int, make: Make) -> None:
-    """A status that cannot answer the request tells nothing of it: it fails with that, at once (decision D12)."""
+    """A success status of another operation fails the operation immediately as undecodable (decision D12)."""
     simulation = simulated.ready()
     simulation.node.faults.next(None, faults.status(code))
     error = simulation.failure(errors.DecodingFailureException, make(simulated.TRAVEL))
@@ -148,7 +148,7 @@ def test_success_of_another_operation(code: int, make: Make) -> None:
 
 @each_kind
 def test_malformed_response(make: Make) -> None:
-    """A success with an impossible body costs its own operation, at once; of a write it says that it was applied."""
+    """A success with an invalid body fails only its operation; the error of a write states that it was applied."""
     simulation = simulated.ready()
     token, request = simulation.submit_in_flight(make(simulated.TRAVEL))
     simulation.inject(simulated.respond(request, extras=b"12345"))
@@ -168,7 +168,7 @@ NONSENSE: Mapping[str, Callable[[Frame], bytes]] = {
     "status": lambda request: simulated.respond(request, couchbase.Status.RANGE_SCAN_MORE),
     "path": lambda request: simulated.respond(request, couchbase.Status.SUBDOC_MULTI_PATH_FAILURE, value=b"no path"),
 }
-"""Frames whose boundaries are intact, and which say nothing that can be."""
+"""Frames with intact boundaries and invalid content."""
 
 
 @given(
@@ -178,7 +178,7 @@ NONSENSE: Mapping[str, Callable[[Frame], bytes]] = {
     order=st.randoms(use_true_random=False),
     cut=st.integers(min_value=0),
 )
-def test_one_nonsense_among_many(
+def test_one_invalid_response_among_many(
     kinds: Sequence[Make], victim: int, nonsense: str, order: random.Random, cut: int
 ) -> None:
     """An invalid response fails its own operation only: all others succeed on the same connection."""
@@ -205,8 +205,8 @@ def test_one_nonsense_among_many(
     )
 
 
-def test_an_answer_that_comes_twice() -> None:
-    """The second one is an orphan, and bystanders go on."""
+def test_a_response_that_arrives_twice() -> None:
+    """A second response to a request is an orphan, and other operations go on."""
     simulation = simulated.ready()
     (first, request), (second, other) = (simulation.submit_in_flight(simulated.upsert(key)) for key in "ab")
     simulation.inject(
@@ -218,7 +218,7 @@ def test_an_answer_that_comes_twice() -> None:
 
 
 def test_status_of_a_final_answer() -> None:
-    """Known statuses surface as their exception, with all that the server said."""
+    """A known status raises its exception, whose context has all details of the response."""
     simulation = simulated.ready()
     body = b'{"error":{"context":"why not","ref":"abc-1"}}'
     simulation.node.faults.next(Opcode.SET, faults.status(couchbase.Status.TOO_BIG, body))
@@ -239,7 +239,7 @@ def test_status_of_a_final_answer() -> None:
 
 
 def test_late_answers_are_orphans() -> None:
-    """Counted, and nothing else: neither to an abandoned operation nor to one that timed out."""
+    """Late responses to abandoned and timed-out operations are counted as orphans and otherwise ignored."""
     simulation = simulated.ready()
     simulation.node.faults.next(None, delay(3.0), times=2)
     simulation.submit(simulated.upsert("a"))
@@ -255,8 +255,8 @@ def test_late_answers_are_orphans() -> None:
     assert [] == simulation.closings()
 
 
-def test_tokens_may_come_again() -> None:
-    """Once an operation is settled its token is free, and a late answer does not reach the new one."""
+def test_tokens_may_be_reused() -> None:
+    """A token is free once its operation has completed, and a late response does not reach the new operation."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.GET, delay(3.0))
     token = simulation.submit(simulated.get("a"))
@@ -280,7 +280,7 @@ def test_tokens_may_come_again() -> None:
 @each_kind
 @rows("code", [couchbase.Status.TEMPORARY_FAILURE, couchbase.Status.LOCKED, couchbase.Status.SYNC_WRITE_IN_PROGRESS])
 def test_retried_until_it_works(make: Make, code: couchbase.Status) -> None:
-    """Statuses of the list, with the best-effort delays: 1, 2, 4 ms (decision C2)."""
+    """Retryable statuses are retried with the best-effort delays of 1, 2 and 4 ms (decision C2)."""
     simulation = simulated.ready()
     simulation.node.documents.put("travel", "k", b"{}")
     simulation.node.faults.next(None, faults.status(code), times=3)
@@ -314,7 +314,7 @@ def test_a_counter_that_lost_a_race(
 
 
 def test_retried_until_the_deadline() -> None:
-    """A delay that would reach the deadline is cut to it, and nothing is sent again (decision C23)."""
+    """A delay that would reach the deadline is cut to it, and the operation is not sent again (decision C23)."""
     simulation = simulated.ready()
     simulation.node.faults.always(Opcode.SET, faults.temporary_failure())
     error = simulation.failure(errors.UnambiguousTimeoutException, simulated.upsert())
@@ -330,7 +330,7 @@ def test_retried_until_the_deadline() -> None:
 
 @pytest.mark.parametrize("embedded", [True, False])
 def test_not_my_vbucket_under_fail_fast(embedded: bool) -> None:
-    """Always retried, with the controlled backoff (decisions C3, C10)."""
+    """NOT_MY_VBUCKET is always retried, with the controlled backoff (decisions C3, C10)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.SET, faults.not_my_vbucket(embedded), times=4)
     token = simulation.finish(simulated.upsert(), retry_strategy=couchbase.FailFastRetryStrategy())
@@ -349,7 +349,7 @@ def test_not_my_vbucket_under_fail_fast(embedded: bool) -> None:
     ],
 )
 def test_refused_by_the_strategy(fault: Any, kind: type[errors.CouchbaseException], reason: str) -> None:
-    """A reason born of a status surfaces as the status, any other as cancelled (decision C32)."""
+    """A refused retry raises the exception of the status, or RequestCanceledException without one (decision C32)."""
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.GET, fault)
     error = simulation.failure(kind, simulated.get(), retry_strategy=couchbase.FailFastRetryStrategy())
@@ -361,7 +361,7 @@ def test_refused_by_the_strategy(fault: Any, kind: type[errors.CouchbaseExceptio
 
 @pytest.mark.parametrize("fault", [faults.hang_up(), faults.hang_up_after_applying()])
 def test_write_is_never_applied_twice(fault: Any) -> None:
-    """A write that was handed over is not sent again, whatever the strategy returns, and may have been applied."""
+    """A write that was handed over is not sent again under any strategy, and may have been applied."""
 
     class Reckless:
         def retry_after(self, request: couchbase.RetryRequest, reason: couchbase.RetryReason) -> couchbase.RetryAction:
@@ -379,11 +379,11 @@ def test_write_is_never_applied_twice(fault: Any) -> None:
     assert "it may have been applied" in str(error)
 
 
-# Bounds.
+# Limits.
 
 
 def test_too_many_wait_for_a_collection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operation beyond the maximum queue for a collection id is retried and succeeds (decision C37)."""
+    """An operation that exceeds the queue limit of a collection id is retried and succeeds (decision C37)."""
     monkeypatch.setattr("triclinium_core.runtime.kv.collection_lookups.WAITING_MAX", 50)
     simulation = simulated.ready()
     simulation.node.faults.next(Opcode.GET_COLLECTION_ID, delay(0.1))
@@ -435,7 +435,7 @@ def test_reports() -> None:
     )
 
 
-def test_report_of_what_was_never_sent() -> None:
+def test_reports_of_an_unsent_operation() -> None:
     """The reports of an unsent operation name its node, and its timeout is reported like any other refusal."""
     simulation = simulated.Recorded()
     simulation.node.faults.always(None, faults.refuse_connection())

@@ -1,4 +1,4 @@
-"""One client and several nodes: each operation goes where its document is, whatever becomes of the map."""
+"""Client of several nodes: each operation reaches the node of its document while the map changes."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def nodes_of(count: int, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURE
 
 
 class RecordedCluster(simulated.Recorded):
-    """A client of several nodes, which knows one of them at first."""
+    """Client of several nodes, which knows one of them at first."""
 
     def __init__(self, count: int = 3, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> None:
         super().__init__(nodes_of(count, features), simulated.client_options(simulated.ADDRESS))
 
     def write(self, keys: Iterable[str] = KEYS, keyspace: Keyspace = simulated.TRAVEL) -> None:
-        """Write documents, and see that all of them are acknowledged."""
+        """Write documents, and check that all of them succeed."""
         tokens = [self.submit(simulated.upsert(key, keyspace)) for key in keys]
         self.run()
         assert set(tokens) <= set(self.results)
 
     def takers(self, key: str) -> list[int]:
-        """Return the nodes that applied a write, by their place."""
+        """Return the indices of the nodes that applied a write."""
         return [
             place
             for place, node in enumerate(self.nodes)
@@ -56,14 +56,14 @@ class RecordedCluster(simulated.Recorded):
 
 
 def owner_of(simulation: RecordedCluster, key: str) -> int:
-    """Return the node that has a key."""
+    """Return the index of the node that has a key."""
     owner = simulation.nodes.owner_of(key)
     assert owner is not None
     return owner
 
 
 def test_each_document_goes_to_its_node() -> None:
-    """At the first attempt: nobody has to say that it is not there."""
+    """The first attempt of each write goes to the node of its document, without NOT_MY_VBUCKET."""
     simulation = RecordedCluster()
     simulation.write()
 
@@ -74,7 +74,7 @@ def test_each_document_goes_to_its_node() -> None:
 
 
 def test_a_vbucket_that_has_moved() -> None:
-    """The node that had it says so and brings the new map; the write is applied once, by the other one."""
+    """The old node of a vbucket responds with the new map; the write is applied once, by the new node."""
     simulation = RecordedCluster()
     simulation.write()
     moved = [key for key in KEYS if owner_of(simulation, key) == 0]
@@ -89,7 +89,7 @@ def test_a_vbucket_that_has_moved() -> None:
 
 
 def test_a_node_that_was_removed() -> None:
-    """Its connections are closed for good, and nothing is sent there any more."""
+    """The connections to a removed node are closed permanently."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.remove_node(2)
@@ -112,7 +112,7 @@ def stream_to(simulation: RecordedCluster, place: int) -> StreamId:
 
 
 def leaving(key: str) -> tuple[RecordedCluster, StreamId, Token]:
-    """Let the node of a write that is on its way leave the map, before it has answered."""
+    """Remove the node of a write in flight from the map before it has responded."""
     simulation = RecordedCluster()
     simulation.write()
     stream = stream_to(simulation, owner_of(simulation, key))
@@ -127,8 +127,8 @@ def leaving(key: str) -> tuple[RecordedCluster, StreamId, Token]:
     return simulation, stream, token
 
 
-def test_what_is_on_its_way_to_a_node_that_leaves() -> None:
-    """The answer is awaited, and the connection is closed behind it."""
+def test_a_removed_node_with_a_write_in_flight() -> None:
+    """The connection to a removed node stays open until the response to the write in flight arrives."""
     simulation, stream, token = leaving(KEYS[0])
     before = (stream in simulation.links, token in simulation.settled_at)
     simulation.flow()
@@ -139,8 +139,8 @@ def test_what_is_on_its_way_to_a_node_that_leaves() -> None:
     assert ["the node is not in the cluster map any more"] == simulation.closings()
 
 
-def test_what_a_node_that_leaves_does_not_answer() -> None:
-    """It is not awaited for longer than any operation takes, a durable one included."""
+def test_a_removed_node_that_never_responds() -> None:
+    """The connection to a removed node that does not respond is closed after the timeout of the operation."""
     simulation, stream, token = leaving(KEYS[0])
     simulation.links[stream].incoming.clear()
     simulation.live(10.0)
@@ -149,8 +149,8 @@ def test_what_a_node_that_leaves_does_not_answer() -> None:
     assert stream not in simulation.links
 
 
-def test_a_durable_write_on_its_way_to_a_node_that_leaves() -> None:
-    """It has more time than others, and its answer is awaited for as long."""
+def test_a_removed_node_with_a_durable_write() -> None:
+    """The connection to a removed node stays open for the longer timeout of a durable write."""
     simulation = RecordedCluster()
     simulation.write()
     owner = owner_of(simulation, KEYS[0])
@@ -165,7 +165,7 @@ def test_a_durable_write_on_its_way_to_a_node_that_leaves() -> None:
 
 
 def test_a_node_that_leaves_and_breaks_tls() -> None:
-    """That says nothing of the nodes that there are (decision C6)."""
+    """A TLS failure of a removed node is not reported for the current nodes (decision C6)."""
     simulation, stream, _ = leaving(KEYS[0])
     simulation.lose(stream, LossCause.TLS)
     for place in range(3):
@@ -175,8 +175,8 @@ def test_a_node_that_leaves_and_breaks_tls() -> None:
     assert "TLS_ERROR" not in error.context.retry_reasons
 
 
-def test_a_map_whose_nodes_are_all_new_or_away() -> None:
-    """A map that has just come is not given up because its new nodes are not connected yet."""
+def test_a_map_of_new_and_dead_nodes() -> None:
+    """A new map is kept although none of its nodes is connected yet."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.write()
@@ -191,7 +191,7 @@ def test_a_map_whose_nodes_are_all_new_or_away() -> None:
 
 
 def test_a_node_that_leaves_and_hangs_up() -> None:
-    """Nobody connects to it again."""
+    """The client does not reconnect to a removed node that closes its connection."""
     simulation, stream, token = leaving(KEYS[0])
     simulation.lose(stream)
     opened = len(simulation.opened_at)
@@ -201,8 +201,8 @@ def test_a_node_that_leaves_and_hangs_up() -> None:
     assert opened == len(simulation.opened_at)
 
 
-def test_a_node_that_leaves_tells_that_it_is_back() -> None:
-    """Its connection goes on leaving; another one is opened, and is opened again when it is lost."""
+def test_a_removed_node_that_returns() -> None:
+    """The old connection to a node that returns still closes; a new one is opened, and again after a loss."""
     simulation, stream, token = leaving(KEYS[0])
     place = [f"127.0.0.1:{11210 + 2 * number}" for number in range(3)]
     gone = place.index(next(iter(set(place) - simulation.addresses())))
@@ -222,8 +222,8 @@ def test_a_node_that_leaves_tells_that_it_is_back() -> None:
     assert 4 == len(simulation.links)
 
 
-def test_a_map_of_nobody() -> None:
-    """The connections stay, so that the next map is heard of."""
+def test_a_map_without_nodes() -> None:
+    """A map without nodes keeps the connections, so that the client receives the next map."""
     simulation = RecordedCluster(1)
     simulation.write()
     empty = {
@@ -246,7 +246,7 @@ def test_a_map_of_nobody() -> None:
 
 
 def test_a_node_that_was_added() -> None:
-    """The client connects to it as soon as a map names it."""
+    """The client connects to a new node as soon as a map lists it."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.write()
@@ -260,8 +260,8 @@ def test_a_node_that_was_added() -> None:
     assert {2} <= {place for key in KEYS for place in simulation.takers(key)}
 
 
-def test_a_node_that_is_dead_until_it_is_failed_over() -> None:
-    """Its documents cannot be had, the others can; with the next map all of them can be written again."""
+def test_a_dead_node_until_its_failover() -> None:
+    """Documents of a dead node are unavailable and the others are not; after a failover, all can be written."""
     simulation = RecordedCluster()
     simulation.write()
     dead = next(key for key in KEYS if owner_of(simulation, key) == 2)
@@ -278,8 +278,8 @@ def test_a_node_that_is_dead_until_it_is_failed_over() -> None:
     simulation.write()
 
 
-def test_news_of_a_map() -> None:
-    """The nodes announce it, and the client fetches it: no operation has to fail first."""
+def test_an_announced_map() -> None:
+    """The client fetches an announced map before an operation fails."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
@@ -293,7 +293,7 @@ def test_news_of_a_map() -> None:
 
 
 def test_nodes_that_announce_nothing() -> None:
-    """They are asked every 2.5 s, so that a failover is noticed although the other nodes' vbuckets stay where they are."""
+    """Nodes that do not announce maps are polled every 2.5 s, so that a failover is noticed."""
     simulation = RecordedCluster(features=MUTE)
     simulation.write()
     simulation.nodes.kill(2)
@@ -306,7 +306,7 @@ def test_nodes_that_announce_nothing() -> None:
 
 
 def test_polls_end_with_their_connection() -> None:
-    """One question for each connection and 2.5 s, also after it was lost and opened again."""
+    """Each connection is polled once per 2.5 s, also after a reconnect."""
     simulation = RecordedCluster(1, MUTE)
     simulation.write()
     simulation.lose(stream_to(simulation, 0))
@@ -317,8 +317,8 @@ def test_polls_end_with_their_connection() -> None:
     assert 2 * 10 == len(simulation.commands(Opcode.GET_CLUSTER_CONFIG)) - before
 
 
-def test_a_node_that_announces_what_it_does_not_have() -> None:
-    """It is asked once more, and not for ever."""
+def test_a_false_announcement() -> None:
+    """If a node announces a config that it does not have, the client requests the config a limited number of times."""
     simulation = RecordedCluster(1)
     simulation.write()
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
@@ -334,8 +334,8 @@ def test_a_node_that_announces_what_it_does_not_have() -> None:
 
 @rows("extras", [b"", b"123", b"x" * 17])
 @rows("opcode", [0x01, 0x02, 0x7F])
-def test_what_else_a_server_may_say(opcode: int, extras: bytes) -> None:
-    """It is not heard, and harms nobody."""
+def test_unknown_server_requests(opcode: int, extras: bytes) -> None:
+    """Unknown or malformed server requests are ignored."""
     simulation = RecordedCluster(1)
     simulation.write()
     before = len(simulation.commands(Opcode.GET_CLUSTER_CONFIG))
@@ -347,7 +347,7 @@ def test_what_else_a_server_may_say(opcode: int, extras: bytes) -> None:
 
 
 def test_collections_of_several_nodes() -> None:
-    """An id that one node told is good for all."""
+    """A collection id from one node is used for all nodes."""
     simulation = RecordedCluster()
     simulation.write(keyspace=simulated.HOTELS)
 
@@ -361,7 +361,7 @@ def test_collections_of_several_nodes() -> None:
 
 
 def connected_to_all() -> RecordedCluster:
-    """Return a client that is connected to every node, and has asked for no collection's id."""
+    """Return a client that is connected to every node, and has requested no collection id."""
     simulation = RecordedCluster()
     simulation.write()
     return simulation
@@ -373,7 +373,7 @@ def key_of(simulation: RecordedCluster, place: int) -> str:
 
 
 def test_a_question_outlives_other_connections() -> None:
-    """What one node was asked does not get lost with the connection to another."""
+    """A pending id request to one node survives the loss of the connection to another."""
     simulation = connected_to_all()
     token = simulation.submit(simulated.upsert(key_of(simulation, 0), simulated.HOTELS))
     simulation.lose(stream_to(simulation, 1))
@@ -383,8 +383,10 @@ def test_a_question_outlives_other_connections() -> None:
     assert [] == simulation.retries
 
 
-def test_a_lost_question_is_asked_elsewhere() -> None:
-    """Who waits for the answer of one node to ask another is not failed with the connection to the first."""
+def test_a_lost_id_request_moves_to_another_node() -> None:
+    """If the connection of an id request is lost, operations of other nodes continue and the id is requested from one
+    of them.
+    """
     simulation = connected_to_all()
     asker, other = (
         simulation.submit(simulated.upsert(key_of(simulation, place), simulated.HOTELS)) for place in (0, 1)
@@ -396,8 +398,8 @@ def test_a_lost_question_is_asked_elsewhere() -> None:
     assert [asker] == [retry.token for retry in simulation.retries]
 
 
-def test_a_silent_node_is_not_asked_alone() -> None:
-    """A question that one node leaves unanswered goes to the next, so that the collection can be used meanwhile."""
+def test_an_unanswered_id_request_goes_elsewhere() -> None:
+    """An unanswered id request is sent to the next node, so that the collection can be used."""
     simulation = connected_to_all()
     simulation.nodes[0].faults.always(Opcode.GET_COLLECTION_ID, drop_response())
     tokens = [simulation.submit(simulated.upsert(key_of(simulation, place), simulated.HOTELS)) for place in (0, 1)]
@@ -407,11 +409,13 @@ def test_a_silent_node_is_not_asked_alone() -> None:
     assert [] == simulation.retries
 
 
-# A seed that is not a node of the cluster any more.
+# Seed node that has left the cluster.
 
 
-def test_what_waited_for_a_node_that_has_left() -> None:
-    """It goes to the node that has the document at once: that is no failure, so no strategy is asked."""
+def test_operations_queued_for_a_removed_node() -> None:
+    """Operations queued for a removed node go to the node of their document immediately, without consulting the
+    strategy.
+    """
     simulation = RecordedCluster()
     simulation.nodes.remove_node(0)
     simulation.tick()

@@ -1,4 +1,4 @@
-"""Collection ids: asked for once, kept, dropped when a node does not know them."""
+"""Collection ids: requested once, stored, and dropped when a node does not know them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def named(collection: str) -> Keyspace:
     return Keyspace(BUCKET, "a", collection)
 
 
-def test_asked_once_for_many() -> None:
-    """However many wait, there is one question, and its answer releases all of them in order."""
+def test_one_request_for_many_waiters() -> None:
+    """Several waiters cause one request, and its response releases all of them in order."""
     ids = CollectionIds(BUCKET)
 
     assert [True, False, False] == [ids.wait(HOTEL, waiter, 0.0) for waiter in (1, 2, 3)]
@@ -28,7 +28,7 @@ def test_asked_once_for_many() -> None:
 
 
 def test_outdated() -> None:
-    """An id that a node did not know is dropped, and asked for again once (decision C9)."""
+    """An id that a node does not know is dropped and requested again once (decision C9)."""
     ids = CollectionIds(BUCKET)
     ids.found(HOTEL, 8)
     ids.outdated(HOTEL)
@@ -43,8 +43,8 @@ def test_outdated() -> None:
     assert b"\x09" == ids.prefixes.get(HOTEL)
 
 
-def test_nothing_is_kept_of_what_is_not_there() -> None:
-    """However many names are asked for in vain, or are dropped: a client may live for years."""
+def test_missing_collections_are_not_stored() -> None:
+    """Missing, lost, outdated and dropped collections leave nothing behind."""
     ids = CollectionIds(BUCKET)
     for number in range(100):
         ids.wait(named(f"missing{number}"), number, 0.0)
@@ -61,7 +61,7 @@ def test_nothing_is_kept_of_what_is_not_there() -> None:
 
 
 def test_known_ids_are_bounded() -> None:
-    """Beyond the limit, the oldest id is dropped, and the collection is asked for again; the default one stays."""
+    """At the limit the oldest id is dropped and requested again when needed; the default collection stays."""
     ids = CollectionIds(BUCKET)
     for number in range(KNOWN_MAX):
         ids.found(named(f"job{number}"), number + 8)
@@ -87,7 +87,7 @@ def test_the_default_collection_keeps_its_id() -> None:
     assert {default: b""} == ids.no_prefixes
 
 
-def test_a_review_is_due_at_twice_the_number_of_ids() -> None:
+def test_reviews_are_due_at_each_doubling() -> None:
     """A manifest is due at each doubling of the ids, and after a review at twice the number that is left."""
     ids = CollectionIds(BUCKET)
     due = list[int]()
@@ -107,7 +107,7 @@ def test_a_review_is_due_at_twice_the_number_of_ids() -> None:
 
 
 def test_open_questions_are_not_dropped_for_room() -> None:
-    """A full table keeps the questions that have waiters."""
+    """A full table keeps the pending requests that have waiters."""
     ids = CollectionIds(BUCKET)
     ids.wait(HOTEL, 1, 0.0)
     for number in range(KNOWN_MAX + 1):
@@ -118,7 +118,7 @@ def test_open_questions_are_not_dropped_for_room() -> None:
 
 
 def test_a_lost_question_without_waiters_is_dropped() -> None:
-    """Names that were asked for and abandoned, of which no answer came, leave nothing behind."""
+    """Unanswered requests without waiters leave nothing behind."""
     ids = CollectionIds(BUCKET)
     for number in range(100):
         ids.wait(named(f"job{number}"), number, 0.0)
@@ -129,8 +129,8 @@ def test_a_lost_question_without_waiters_is_dropped() -> None:
     assert 0 == len(ids)
 
 
-def test_what_a_manifest_tells() -> None:
-    """Ids of collections that were dropped, or made anew, are forgotten; a question that is open stays open."""
+def test_a_manifest_drops_outdated_ids() -> None:
+    """A manifest drops the ids of dropped and recreated collections; pending requests stay."""
     ids = CollectionIds(BUCKET)
     for keyspace, collection_id in ((named("kept"), 8), (named("dropped"), 9), (named("anew"), 10)):
         ids.found(keyspace, collection_id)
@@ -144,7 +144,7 @@ def test_what_a_manifest_tells() -> None:
 
 
 def test_stop_waiting() -> None:
-    """An operation that stops waiting is not released later; to stop twice, or without having waited, is harmless."""
+    """An operation that stops waiting is not released later; stopping twice or without waiting is harmless."""
     ids = CollectionIds(BUCKET)
     ids.wait(HOTEL, 1, 0.0)
     ids.wait(HOTEL, 2, 0.0)
@@ -156,8 +156,8 @@ def test_stop_waiting() -> None:
     assert [2] == ids.found(HOTEL, 8)
 
 
-def test_asks_again_after_a_while() -> None:
-    """A question that got lost does not hold up the collection for as long as the connection lives."""
+def test_a_late_waiter_repeats_the_request() -> None:
+    """A waiter repeats a request that has been unanswered for half a second."""
     ids = CollectionIds(BUCKET)
     ids.wait(HOTEL, 1, 0.0)
     ids.wait(HOTEL, 2, 0.0)
@@ -168,8 +168,8 @@ def test_asks_again_after_a_while() -> None:
     assert [] == ids.found(HOTEL, 8)
 
 
-def test_asks_again_for_those_who_wait() -> None:
-    """An overdue question is repeated once per interval, while it is open and has waiters."""
+def test_an_overdue_request_is_repeated() -> None:
+    """An overdue request is repeated once per interval, while it is pending and has waiters."""
     ids = CollectionIds(BUCKET)
     unknown = ids.ask_again(HOTEL, 9.0)
     ids.wait(HOTEL, 1, 0.0)
@@ -185,7 +185,7 @@ def test_asks_again_for_those_who_wait() -> None:
 
 
 def test_connection_lost() -> None:
-    """Questions are lost with their connection, known ids are not; those who waited come back."""
+    """Pending requests are lost with their connection and return their waiters; known ids stay."""
     ids = CollectionIds(BUCKET)
     ids.found(named("known"), 7)
     ids.wait(HOTEL, 1, 0.0)
@@ -199,7 +199,7 @@ def test_connection_lost() -> None:
 
 
 def test_another_connection_is_lost() -> None:
-    """A question stays with the one that was asked last."""
+    """A pending request belongs to the connection that it was last sent on."""
     ids = CollectionIds(BUCKET)
     ids.wait(HOTEL, 1, 0.0, "first")
     ids.ask_again(HOTEL, 0.5, "second")
@@ -210,7 +210,7 @@ def test_another_connection_is_lost() -> None:
 
 
 class NobodyWaitsForEver(RuleBasedStateMachine):
-    """Every waiter is released exactly once, and a question is in flight while there are waiters."""
+    """Model in which each waiter is released exactly once and a request is in flight while there are waiters."""
 
     keyspaces = st.sampled_from([HOTEL, AIRLINE])
 

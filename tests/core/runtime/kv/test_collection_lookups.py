@@ -1,4 +1,4 @@
-"""Collection ids of each bucket: requests, retries, and the operations that a refusal concerns."""
+"""Collection ids of each bucket: requests, retries, and the operations that a refusal affects."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ NO_SCOPE = Keyspace("travel", "nowhere", "hotel")
 
 
 def respond_with(status: Status, **parts: Any) -> Callable[[Frame], bytes]:
-    """Return how to answer a request with a status."""
+    """Return a function that responds to a request with a status."""
     return lambda request: respond(request, status, **parts)
 
 
 def questions(simulation: Recorded) -> list[bytes]:
-    """Return the paths of all collections that were asked for."""
+    """Return the paths of all requested collections."""
     return [request.value for requests in simulation.requests.values() for request in requests if request.opcode == ASK]
 
 
 def wire_keys(simulation: Recorded, opcode: Opcode) -> list[bytes]:
-    """Return the keys that travelled with an opcode."""
+    """Return the keys of all requests with an opcode."""
     return [
         request.key for requests in simulation.requests.values() for request in requests if request.opcode == opcode
     ]
@@ -49,7 +49,7 @@ def wire_keys(simulation: Recorded, opcode: Opcode) -> list[bytes]:
 
 
 def test_no_prefix_without_collections() -> None:
-    """A server that knows none gets keys as they are."""
+    """A server without collections gets keys without a prefix."""
     simulation = ready(features=NO_COLLECTIONS)
     simulation.finish(upsert("ada"))
 
@@ -58,7 +58,7 @@ def test_no_prefix_without_collections() -> None:
 
 @pytest.mark.parametrize("operation", [get("k", HOTELS), upsert("k", HOTELS), Noop(HOTELS)], ids=lambda op: op.name)
 def test_no_collections_without_the_feature(operation: Operation) -> None:
-    """A document in a named collection cannot be reached there, and nothing is sent."""
+    """On a server without collections, an operation on a named collection fails and is not sent."""
     simulation = ready(features=NO_COLLECTIONS)
     sent = len(simulation.requests[StreamId(2)])
     error = simulation.failure(errors.FeatureNotAvailableException, operation)
@@ -68,7 +68,7 @@ def test_no_collections_without_the_feature(operation: Operation) -> None:
 
 
 def test_noop_has_no_prefix() -> None:
-    """Nothing is asked for what has no key."""
+    """An operation without a key causes no id request."""
     simulation = ready()
 
     assert Done() == simulation.result(Noop(HOTELS))
@@ -77,7 +77,7 @@ def test_noop_has_no_prefix() -> None:
 
 
 def test_the_id_stands_before_the_key() -> None:
-    """Asked for by scope and collection as a value, without a key or a vbucket."""
+    """An id request has the path as its value and no key; the id precedes the key of the document."""
     simulation = ready()
     simulation.result(upsert("ada", HOTELS))
     (question,) = (request for request in simulation.requests[StreamId(2)] if request.opcode == ASK)
@@ -87,18 +87,18 @@ def test_the_id_stands_before_the_key() -> None:
 
 
 def test_large_ids_take_more_bytes() -> None:
-    """LEB128, and the longest key still fits."""
+    """A large id is encoded as LEB128, and the longest key still fits."""
     simulation = ready(collections={"_default": {"_default": 0}, "inventory": {"hotel": 0xFFFF_FFFF}})
     simulation.result(upsert("k" * 246, HOTELS))
 
     assert [b"\xff\xff\xff\xff\x0f" + b"k" * 246] == wire_keys(simulation, Opcode.SET)
 
 
-# Asking.
+# Requests.
 
 
-def test_asked_once_for_many() -> None:
-    """Operations that come while the question is under way wait for its answer, in their order."""
+def test_one_request_for_many_operations() -> None:
+    """Operations that arrive while an id request is pending wait for its response, in their order."""
     simulation = ready()
     tokens = [simulation.submit(upsert(key, HOTELS)) for key in "abcde"]
     simulation.run()
@@ -109,7 +109,7 @@ def test_asked_once_for_many() -> None:
 
 
 def test_each_bucket_has_its_own_ids() -> None:
-    """The answer of one bucket does not count for another."""
+    """Two buckets with the same collection path each request its id."""
     simulation = Recorded(buckets=("travel", "other"))
     for bucket in ("travel", "other"):
         simulation.result(upsert("k", Keyspace(bucket, "inventory", "hotel")))
@@ -118,7 +118,7 @@ def test_each_bucket_has_its_own_ids() -> None:
 
 
 def test_outdated_id() -> None:
-    """0x88 to a document's operation: the id is asked for again, and the key encoded anew (decision C9)."""
+    """Status 0x88 for a document requests the id again and encodes the key again (decision C9)."""
     simulation = ready()
     simulation.result(upsert("ada", HOTELS))
     simulation.node.collections.drop("inventory", "hotel")
@@ -132,7 +132,7 @@ def test_outdated_id() -> None:
 
 
 def test_default_collection_that_was_dropped() -> None:
-    """There is no other id to ask for: it is retried until the deadline, and the error says why."""
+    """An operation on a dropped default collection is retried until the deadline; the error gives the reason."""
     simulation = ready()
     simulation.node.collections.drop("_default", "_default")
     error = simulation.failure(errors.UnambiguousTimeoutException, upsert("ada"))
@@ -142,7 +142,7 @@ def test_default_collection_that_was_dropped() -> None:
 
 
 def test_dropped_collection() -> None:
-    """0x88 to the document, then 0x88 to the question: terminal (decision C8)."""
+    """Status 0x88 for a document and then for its id request fails the operation (decision C8)."""
     simulation = ready()
     simulation.result(upsert("ada", HOTELS))
     simulation.node.collections.drop("inventory", "hotel")
@@ -159,14 +159,14 @@ def job(number: int) -> Keyspace:
 
 
 def known_ids(simulation: Recorded) -> int:
-    """Return how many collection ids of the bucket the client knows or has asked for."""
+    """Return the number of collection ids of the bucket that the client knows or has requested."""
     machine = simulation.machine
     assert isinstance(machine, ClientMachine)
     return len(machine._operations._dispatcher._collections._collections["travel"])
 
 
 def test_ids_of_dropped_collections_are_dropped() -> None:
-    """A client that uses ever new collections, each dropped afterwards, keeps the ids of some, and of those that exist."""
+    """A client that uses many short-lived collections keeps few of their ids, and the ids of existing collections."""
     simulation = ready()
     simulation.result(upsert("ada", HOTELS))
     for number in range(5 * REVIEW_MIN):
@@ -182,7 +182,7 @@ def test_ids_of_dropped_collections_are_dropped() -> None:
 
 
 def test_ids_of_collections_that_exist_are_kept() -> None:
-    """Each of many collections is asked for once, and the client fetches the manifest at each doubling only."""
+    """The id of each of many collections is requested once, and the manifest only at each doubling."""
     count = 4 * REVIEW_MIN
     names = {f"job{number}": number + 8 for number in range(count)}
     simulation = ready(collections={"_default": {"_default": 0}, "inventory": names})
@@ -195,7 +195,7 @@ def test_ids_of_collections_that_exist_are_kept() -> None:
 
 
 def test_no_manifest_is_requested_on_a_closed_stream() -> None:
-    """An id that arrives behind an answer that closes the stream requests no manifest there, and the next id does so."""
+    """An id that arrives behind a response that closes the stream requests no manifest there; the next id does."""
     names = {f"job{number}": number + 8 for number in range(REVIEW_MIN + 1)}
     simulation = ready(collections={"_default": {"_default": 0}, "inventory": names})
     for number in range(REVIEW_MIN - 1):
@@ -224,7 +224,7 @@ def test_no_manifest_is_requested_on_a_closed_stream() -> None:
     ],
 )
 def test_a_manifest_that_does_not_help(answer: Callable[[Frame], bytes]) -> None:
-    """A refused, malformed or empty manifest costs at most a further question, and the next operation works."""
+    """After a refused, malformed or empty manifest, the next operation succeeds."""
     simulation = ready()
     for number in range(REVIEW_MIN):
         simulation.node.collections.create("inventory", f"job{number}")
@@ -248,7 +248,7 @@ def test_a_manifest_that_does_not_help(answer: Callable[[Frame], bytes]) -> None
     ],
 )
 def test_missing(keyspace: Keyspace, kind: type[errors.CouchbaseException], reason: str) -> None:
-    """Under the default strategy all who wait fail at once (decision C8)."""
+    """Under the default strategy, all operations on a missing collection or scope fail immediately (decision C8)."""
     simulation = ready()
     tokens = [simulation.submit(upsert(key, keyspace)) for key in "ab"]
     simulation.run()
@@ -263,7 +263,7 @@ def test_missing(keyspace: Keyspace, kind: type[errors.CouchbaseException], reas
 
 @pytest.mark.parametrize("keyspace", [NOWHERE, NO_SCOPE])
 def test_missing_under_best_effort(keyspace: Keyspace) -> None:
-    """The collection may be created at this very moment."""
+    """Under best effort, an operation on a missing collection is retried until someone creates it."""
     simulation = ready()
     token = simulation.submit(upsert("ada", keyspace), retry_strategy=BestEffortRetryStrategy())
     simulation.live(0.5)
@@ -275,7 +275,7 @@ def test_missing_under_best_effort(keyspace: Keyspace) -> None:
 
 
 def test_missing_collection_explains_a_lost_connection() -> None:
-    """It is a better reason than the socket while the connection is away, until it is found (decision C6)."""
+    """While the connection is lost, a missing collection is the reported reason, until it is found (decision C6)."""
     simulation = ready()
     simulation.failure(errors.CollectionNotFoundException, upsert("ada", NOWHERE))
     simulation.node.faults.always(None, refuse_connection())
@@ -295,8 +295,8 @@ def test_missing_collection_explains_a_lost_connection() -> None:
         (0xABCD, errors.CouchbaseException),
     ],
 )
-def test_question_that_cannot_be_answered(answer: int, kind: type[errors.CouchbaseException]) -> None:
-    """Waiting operations fail with the error of the status, whose name is in the text; the connection stays."""
+def test_an_error_status_of_an_id_request(answer: int, kind: type[errors.CouchbaseException]) -> None:
+    """An error status fails the queued operations with its exception and its code, and keeps the connection."""
     simulation = ready()
     simulation.node.faults.next(ASK, status(answer))
     tokens = [simulation.submit(upsert(key, HOTELS)) for key in ("ada", "bob")]
@@ -307,8 +307,8 @@ def test_question_that_cannot_be_answered(answer: int, kind: type[errors.Couchba
     simulation.result(upsert("ada", HOTELS))
 
 
-def test_question_that_fails_for_a_moment_under_fail_fast() -> None:
-    """The strategy is asked, as for any other failure to dispatch; what it refuses is what the answer says (C32)."""
+def test_an_id_request_under_fail_fast() -> None:
+    """Under fail fast, a temporary failure of an id request fails the operation with its exception (C32)."""
     simulation = ready()
     simulation.node.faults.next(ASK, status(Status.TEMPORARY_FAILURE))
     error = simulation.failure(
@@ -328,7 +328,7 @@ ODD = ErrorMapDocument(
 
 
 def test_unknown_status_that_the_map_retries() -> None:
-    """The node's error map counts for our own question too (decision C13)."""
+    """The node's error map also applies to id requests (decision C13)."""
     simulation = ready(error_map=ODD)
     simulation.node.faults.next(ASK, status(0x7FF0))
     token = simulation.finish(upsert("ada", HOTELS))
@@ -339,7 +339,7 @@ def test_unknown_status_that_the_map_retries() -> None:
 
 @rows(("code", "words"), [(0x7FF1, "conn-state-invalidated"), (Status.AUTH_STALE, "invalidates the connection")])
 def test_status_that_closes_the_connection(code: int, words: str) -> None:
-    """Waiting operations are settled first, then the connection is closed, whichever operation asked (decision C31)."""
+    """A status that invalidates the connection fails the queued operations first and then closes it (decision C31)."""
     simulation = ready(error_map=ODD)
     simulation.node.faults.next(ASK, status(code))
     simulation.failure(errors.AuthenticationFailureException, upsert("ada", HOTELS))
@@ -352,7 +352,7 @@ def test_status_that_closes_the_connection(code: int, words: str) -> None:
     [(0, b""), (0, bytes(11)), (0, bytes(13)), (0xA6, bytes(12)), (0xCD, b"")],
 )
 def test_impossible_answers(answer: int, extras: bytes) -> None:
-    """A success without an id is reported and does not count; the question is repeated for waiting operations."""
+    """An invalid response to an id request is reported and ignored; the request is repeated."""
     simulation = ready()
     token = simulation.submit(upsert("ada", HOTELS))
     simulation.swallow(StreamId(2))
@@ -365,7 +365,7 @@ def test_impossible_answers(answer: int, extras: bytes) -> None:
 
 
 def test_a_second_answer() -> None:
-    """An error and then a success to one question: the first one counts, and other writes are not disturbed."""
+    """The first of two responses to one id request counts, and other writes are not disturbed."""
     simulation = ready()
     asking = simulation.submit(upsert("ada", HOTELS))
     question = simulation.requests[StreamId(2)][-1]
@@ -379,7 +379,9 @@ def test_a_second_answer() -> None:
 
 
 def test_no_answer() -> None:
-    """Those who wait fail in time, and say what they waited for, however often it was asked; the next one asks again."""
+    """An operation without a response to its id request times out and names the collection; the next one repeats the
+    request.
+    """
     simulation = ready()
     simulation.node.faults.next(ASK, drop_response(), times=5)
     error = simulation.failure(errors.UnambiguousTimeoutException, upsert("ada", HOTELS))
@@ -391,7 +393,7 @@ def test_no_answer() -> None:
 
 
 def test_lost_answer() -> None:
-    """A lost question is repeated while operations wait, so that a late one is answered in time as well."""
+    """A lost id request is repeated while operations wait, so that later ones succeed in time too."""
     simulation = ready()
     simulation.node.faults.next(ASK, drop_response())
     first = simulation.submit(upsert("ada", HOTELS))
@@ -404,8 +406,8 @@ def test_lost_answer() -> None:
     assert 0.5 == simulation.now
 
 
-def test_lost_answer_for_which_nobody_waits() -> None:
-    """Nothing is asked again for the sake of operations that are gone."""
+def test_a_lost_response_without_waiters() -> None:
+    """A lost id request is not repeated if no operation waits."""
     simulation = ready()
     simulation.node.faults.next(ASK, drop_response())
     simulation.abandon(simulation.submit(upsert("ada", HOTELS)))
@@ -415,7 +417,7 @@ def test_lost_answer_for_which_nobody_waits() -> None:
 
 
 def test_lost_answer_on_a_lost_connection() -> None:
-    """A question that was overdue on a lost stream is asked once on the next one."""
+    """An id request that is lost with its stream is sent once on the next one."""
     simulation = ready()
     simulation.node.faults.next(ASK, drop_response())
     token = simulation.submit(upsert("ada", HOTELS))
@@ -429,7 +431,7 @@ def test_lost_answer_on_a_lost_connection() -> None:
 
 @rows("start", [3.860968566208492, *(number / 7 for number in range(40))])
 def test_lost_question_at_any_time(start: float) -> None:
-    """The question is asked again when its timer says so, however the sum of two times is rounded."""
+    """A lost id request is repeated when its timer is due, for any rounding of the start time."""
     simulation = ready()
     simulation.live(start)
     simulation.node.faults.next(ASK, drop_response())
@@ -439,8 +441,8 @@ def test_lost_question_at_any_time(start: float) -> None:
 
 
 @pytest.mark.parametrize("code", [Status.NOT_MY_VBUCKET, Status.LOCKED, Status.SYNC_WRITE_IN_PROGRESS])
-def test_what_is_said_of_no_document(code: Status) -> None:
-    """A lookup is not retried for a reason that only documents have."""
+def test_statuses_of_documents_fail_a_lookup(code: Status) -> None:
+    """A lookup is not retried for a reason that applies only to documents."""
     simulation = ready()
     simulation.node.faults.next(ASK, status(code))
     token = simulation.finish(upsert("ada", HOTELS))
@@ -449,8 +451,8 @@ def test_what_is_said_of_no_document(code: Status) -> None:
     assert isinstance(simulation.errors[token], errors.CouchbaseException)
 
 
-def test_abandoned_waiters_ask_once() -> None:
-    """However many come and leave while a question is under way, it is asked once."""
+def test_abandoned_waiters_cause_one_request() -> None:
+    """Many operations that are submitted and abandoned while an id request is pending cause no further request."""
     simulation = ready()
     simulation.node.faults.next(ASK, delay(0.3))
     for position in range(100):
@@ -461,7 +463,7 @@ def test_abandoned_waiters_ask_once() -> None:
 
 
 def test_late_answer() -> None:
-    """An answer is kept although its operation has stopped waiting."""
+    """A late id is stored although its operation has stopped waiting."""
     simulation = ready()
     simulation.node.faults.always(ASK, delay(3.0))
     simulation.failure(errors.UnambiguousTimeoutException, upsert("ada", HOTELS))
@@ -473,7 +475,7 @@ def test_late_answer() -> None:
 
 
 def test_the_last_of_two_answers_counts() -> None:
-    """A question was asked twice, and between the answers the collection was made anew: the newer id is used."""
+    """If an id was requested twice and the collection was recreated in between, the newer id is used."""
     simulation = ready()
     _, first = simulation.submit_in_flight(get("a", HOTELS))
     simulation.now += 0.5
@@ -489,7 +491,7 @@ def test_the_last_of_two_answers_counts() -> None:
 
 
 def test_connection_lost_and_deadline_passed() -> None:
-    """A settled operation is not released a second time by what comes later."""
+    """An operation that has timed out is not released again by later events."""
     simulation = ready()
     simulation.node.faults.always(ASK, delay(3.0))
     token = simulation.submit(upsert("ada", HOTELS))

@@ -1,4 +1,4 @@
-"""Snappy everywhere: whatever a server compresses is inflated before anybody looks at it.
+"""Snappy everywhere: compressed bodies of all responses are inflated before they are read.
 
 Source: kv_engine ``docs/BinaryProtocol.md``, HELLO feature ``SnappyEverywhere`` (0x13).
 """
@@ -22,14 +22,14 @@ WORDS = ", ".join(4 * ["there is no such document"])
 
 
 def squeezed(document: bytes) -> bytes:
-    """Return a body as a server sends it that was granted compression everywhere."""
+    """Return a compressed body, as a server sends it after it granted compression everywhere."""
     deflated = deflate(document)
     assert deflated is not None
     return deflated
 
 
 def test_words_of_an_error() -> None:
-    """They stand in the error, with their reference."""
+    """The error has the message and the reference of a compressed body."""
     simulation = ready()
     body = json.dumps({"error": {"context": WORDS, "ref": "7"}}).encode()
     token, request = simulation.submit_in_flight(get())
@@ -40,7 +40,7 @@ def test_words_of_an_error() -> None:
 
 
 def test_a_config_in_a_refusal() -> None:
-    """It is applied before the retry, like any other."""
+    """A compressed config in a NOT_MY_VBUCKET response is applied before the retry."""
     simulation = ready()
     cluster = simulation.node.cluster
     body = json.loads(encode_config(cluster.map, cluster.nodes, 0, "travel")) | {"rev": 77}
@@ -56,7 +56,7 @@ def test_a_config_in_a_refusal() -> None:
 
 
 def test_a_refusal_that_cannot_be_inflated() -> None:
-    """The status counts as it does without a body, and the log tells of the one that came."""
+    """A NOT_MY_VBUCKET response with an invalid compressed body is retried as one without a body, and logged."""
     simulation = ready()
     token, request = simulation.submit_in_flight(upsert())
     simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=b"\xff" * 40, datatype=COMPRESSED))
@@ -67,7 +67,7 @@ def test_a_refusal_that_cannot_be_inflated() -> None:
 
 
 def test_an_error_map_that_cannot_be_inflated() -> None:
-    """It is as good as none (decision C18)."""
+    """An error map that cannot be inflated is ignored (decision C18)."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"\xff" * 40, COMPRESSED))
     simulation.result(upsert())
@@ -76,7 +76,7 @@ def test_an_error_map_that_cannot_be_inflated() -> None:
 
 
 def test_a_config_that_cannot_be_inflated() -> None:
-    """A connection that begins so is closed with the reason; the next one serves."""
+    """A connection whose first config cannot be inflated is closed with the reason; the next one works."""
     simulation = Recorded()
     simulation.flow()
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, b"\xff" * 40, COMPRESSED))
@@ -86,7 +86,7 @@ def test_a_config_that_cannot_be_inflated() -> None:
 
 
 def test_compressed_beside_plain() -> None:
-    """A document that is worth it is compressed, the id of its collection is not: both are understood."""
+    """A compressed document and an uncompressed collection id are both decoded."""
     simulation = ready(vbuckets=1024)
     assert HelloFeature.SNAPPY_EVERYWHERE.name in simulation.connection().features
     simulation.result(upsert("k", HOTELS, LONG))

@@ -24,7 +24,7 @@ def config(rev: int, *, epoch: int = 1, name: str | None = "travel", vbuckets: i
 
 
 def offer(simulation: Recorded, document: bytes) -> Frame:
-    """Answer NOT_MY_VBUCKET with a config to a read, and return the request of its next attempt."""
+    """Respond to a read with NOT_MY_VBUCKET and a config, and return the request of its next attempt."""
     _, request = simulation.submit_in_flight(get("ada"))
     simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=document))
     simulation.live(0.01)
@@ -65,7 +65,7 @@ def test_useless_config(document: bytes) -> None:
     assert [] == simulation.closings()
 
 
-def test_config_that_was_asked_for() -> None:
+def test_a_requested_config() -> None:
     """The client takes a config that it requested, and ignores the body of an error response."""
     simulation = ready()
     simulation.node.set_config_revision(5, simulation.now)
@@ -90,7 +90,7 @@ def test_config_that_was_asked_for() -> None:
     ],
 )
 def test_bootstrap_with_a_useless_config(document: bytes, reason: str) -> None:
-    """A connection that brings no valid config is closed with the reason."""
+    """A connection that receives no valid config is closed with the reason."""
     simulation = Recorded()
     simulation.flow()
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, document))
@@ -112,7 +112,7 @@ def test_reconnect_without_a_newer_config() -> None:
 
 
 def test_problem_on_a_stream_that_was_closed_already() -> None:
-    """A config that arrives behind an answer that closes the stream is ignored."""
+    """A config behind a response that closes the stream is ignored."""
     simulation = ready()
     pairs = [simulation.submit_in_flight(get(key)) for key in "ab"]
     first, second = (request for _, request in pairs)

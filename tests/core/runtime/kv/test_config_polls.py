@@ -1,4 +1,4 @@
-"""How often nodes are asked for the cluster config, what they are told of the one that is known, and what they leave out."""
+"""Config polls: their interval, the known version that they send, and the configs that nodes leave out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEDUPE = HelloFeature.DEDUPE_NOT_MY_VBUCKET_CLUSTERMAP
 
 
 def questions(simulation: Recorded) -> list[bytes]:
-    """Return what was told of the known version with each question for a config, oldest stream first."""
+    """Return the known version in each config request, oldest stream first."""
     return [
         request.extras
         for stream in sorted(simulation.requests)
@@ -31,13 +31,13 @@ def questions(simulation: Recorded) -> list[bytes]:
 
 
 def polled(interval: float, features: frozenset[HelloFeature] = MUTE) -> Recorded:
-    """Return a client that is ready, of a node that announces nothing."""
+    """Return a ready client of a node that announces nothing."""
     options = client_options(timeouts=TimeoutOptions(config_poll_interval=interval))
     return ready(options=options, features=features)
 
 
-def test_polls_tell_what_is_known() -> None:
-    """The node answers nothing then, until it has a newer one, which is taken."""
+def test_polls_send_the_known_version() -> None:
+    """A poll sends the known version; the node responds with a config only if it has a newer one."""
     simulation = polled(2.5)
     simulation.live(2.6)
     version = CONFIG_VERSION.pack(1, 1)
@@ -55,7 +55,7 @@ def test_polls_tell_what_is_known() -> None:
 
 
 def test_a_node_that_knows_no_versions() -> None:
-    """It is asked without one, and answers the whole config each time."""
+    """A node without known versions gets polls without one, and sends the complete config each time."""
     simulation = polled(2.5, MUTE - {KNOWN_VERSION})
     simulation.live(2.6)
 
@@ -64,7 +64,7 @@ def test_a_node_that_knows_no_versions() -> None:
 
 
 def test_a_connection_after_the_first() -> None:
-    """Its bootstrap tells the version too, so that a map of a thousand vbuckets travels once."""
+    """The bootstrap of a later connection sends the known version, so that a large map is sent once."""
     simulation = RecordedCluster(3)
     simulation.write()
     version = CONFIG_VERSION.pack(1, 1)
@@ -81,7 +81,7 @@ def test_a_connection_after_the_first() -> None:
 
 @pytest.mark.parametrize(("interval", "polls"), [(0.5, 20), (2.5, 4), (10.0, 1)])
 def test_interval(interval: float, polls: int) -> None:
-    """As it was asked for, on each of the two connections."""
+    """Each of the two connections is polled at the configured interval."""
     simulation = polled(interval)
     before = len(questions(simulation))
     simulation.live(10.1)
@@ -90,7 +90,7 @@ def test_interval(interval: float, polls: int) -> None:
 
 
 def test_floor() -> None:
-    """Refusals, however many, lead to no more questions than one in 50 ms for each connection."""
+    """Many NOT_MY_VBUCKET responses cause at most one config request per 50 ms and connection."""
     simulation = RecordedCluster(1, MUTE - {KNOWN_VERSION, DEDUPE})
     simulation.write()
     simulation.node.faults.always(Opcode.GET, not_my_vbucket(with_config=False))
@@ -105,7 +105,7 @@ def test_floor() -> None:
 
 
 def test_refusals_without_a_config_that_is_known() -> None:
-    """A node leaves out the config that it has told: the operation waits for the others to agree."""
+    """If a node leaves out a config that the client has, the operation is retried until the nodes agree."""
     simulation = RecordedCluster(2, MUTE)
     simulation.write()
     key = next(key for key in KEYS if owner_of(simulation, key) == 0)
@@ -123,7 +123,7 @@ def test_refusals_without_a_config_that_is_known() -> None:
 
 
 def test_a_revision_out_of_range() -> None:
-    """A config with a revision beyond 63 bits is refused, and the next poll names the previous version."""
+    """A config with a revision above 63 bits is rejected, and the next poll names the previous version."""
     simulation = ready(features=IMPLEMENTED_FEATURES)
     _, request = simulation.submit_in_flight(get())
     config = b'{"revEpoch":2,"rev":9223372036854775808,"name":"travel","vBucketServerMap":{"serverList":[],"vBucketMap":[[-1]]}}'

@@ -1,4 +1,4 @@
-"""An answer that shows an outdated cluster map leads to one config request before the retry."""
+"""Config refreshes: a response that shows an outdated map causes one config request before the retry."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX
 from triclinium_core.testing.fakes import faults
 
 REFRESHING = (couchbase.Status.NOT_MY_VBUCKET, 0x7F0C)
-"""Statuses, answered without a config, that refresh the map and have the operation sent again after a delay."""
+"""Statuses that, without a config, refresh the map and retry the operation after a delay."""
 
 
 def refreshing() -> simulated.Recorded:
-    """Return a client whose operations are sent again after either status."""
+    """Return a client that retries operations after either status."""
     return simulated.ready(
         error_map=MAP, options=simulated.client_options(retry_strategy=couchbase.BestEffortRetryStrategy())
     )
@@ -27,7 +27,7 @@ def refreshing() -> simulated.Recorded:
 
 @pytest.mark.parametrize("code", REFRESHING)
 def test_config_request_precedes_waiting_operations(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A response that refreshes the map has the config requested first, then queued operations sent, then the retry."""
+    """A response that refreshes the map requests the config first; then queued operations and the retry are sent."""
     monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", 1)
     simulation = refreshing()
     token, request = simulation.submit_in_flight(simulated.upsert("a"))
@@ -48,7 +48,7 @@ def test_config_request_precedes_waiting_operations(code: int, monkeypatch: pyte
 
 @pytest.mark.parametrize("code", REFRESHING)
 def test_responses_in_one_piece_request_one_config(code: int) -> None:
-    """Two operations that are refused in one piece of bytes request one config, and are sent again in their order."""
+    """Two operations that are refused in one piece of bytes request one config, and are retried in order."""
     simulation = refreshing()
     (_, first), (_, second) = (simulation.submit_in_flight(simulated.upsert(key)) for key in "ab")
     del simulation.actions[:]
@@ -63,7 +63,7 @@ def test_responses_in_one_piece_request_one_config(code: int) -> None:
 
 
 def test_config_request_closes_before_the_retry() -> None:
-    """A connection that answers no config request is closed before the retry of a refused operation is reported."""
+    """A connection with an overdue config request is closed before the retry of a refused operation is reported."""
     simulation = simulated.ready(options=simulated.client_options(timeouts=TimeoutOptions(config_poll_interval=60.0)))
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, faults.drop_response())
     for seconds in (0, SECONDS_MAX):

@@ -1,4 +1,4 @@
-"""A retry strategy decides on each failure of an operation, and an operation survives a broken strategy."""
+"""Retry strategies: one decides on each failure of an operation, and other operations survive a broken one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_strategy_that_is_broken(answer: object) -> None:
 
 
 def test_own_strategy_and_context() -> None:
-    """An operation may bring both; the strategy sees what the application attached."""
+    """An operation's own strategy replaces the client's and receives the ``client_context``."""
     seen: list[couchbase.RetryRequest] = []
 
     class Curious:
@@ -62,12 +62,12 @@ def test_own_strategy_and_context() -> None:
 
 
 def consulted() -> tuple[simulated.Recorded, neutral.Token]:
-    """Return a simulation in which a write waits for its strategy."""
+    """Return a simulation in which a write waits for the decision of its strategy."""
     return PHASES["consulting"](write)
 
 
 def test_strategy_decides_to_retry() -> None:
-    """After its delay, counted from the decision."""
+    """The retry follows the decision after its delay."""
     simulation, token = consulted()
     simulation.live(0.5)
     simulation.feed(neutral.StrategyDecided(token, couchbase.RetryAction.after(0.25)))
@@ -78,7 +78,7 @@ def test_strategy_decides_to_retry() -> None:
 
 
 def test_strategy_decides_not_to_retry() -> None:
-    """With the error that the status stands for, or with the strategy's own."""
+    """A refused retry raises the exception of the status, or that of the strategy."""
     simulation, token = consulted()
     simulation.feed(neutral.StrategyDecided(token, couchbase.RetryAction.no_retry()))
     simulation.error(errors.TemporaryFailureException, token)
@@ -104,8 +104,8 @@ def test_strategy_that_fails_to_decide(
     assert cause is type(simulation.error(errors.RequestCanceledException, token).__cause__)
 
 
-def test_decision_that_comes_too_late() -> None:
-    """A decision is ignored after the deadline, after the caller has left, and for an unknown token."""
+def test_late_decisions_are_ignored() -> None:
+    """A decision is ignored after the deadline, after the operation was abandoned, and for an unknown token."""
     simulation, token = consulted()
     simulation.live(3.0)
     simulation.feed(neutral.StrategyDecided(token, couchbase.RetryAction.after(0)))
@@ -119,8 +119,8 @@ def test_decision_that_comes_too_late() -> None:
 
 
 @pytest.mark.parametrize("phase", ["connecting", "in flight", "waiting"])
-def test_decision_that_nobody_asked_for(phase: str) -> None:
-    """A mistake of the driver raises at once, and changes nothing."""
+def test_an_unexpected_decision_raises(phase: str) -> None:
+    """A decision for an operation that awaits none raises and changes nothing."""
     simulation, token = PHASES[phase](read)
 
     with pytest.raises(InvalidEvent):
@@ -132,8 +132,8 @@ def test_decision_that_nobody_asked_for(phase: str) -> None:
     simulation.error(errors.UnambiguousTimeoutException, token)
 
 
-def test_always_retried_reasons_are_not_asked_about() -> None:
-    """Nor under an asynchronous strategy."""
+def test_always_retried_reasons_consult_no_strategy() -> None:
+    """An always retried reason does not consult an asynchronous strategy."""
     simulation, _ = consulted()
     simulation.node.faults.next(Opcode.SET, faults.not_my_vbucket())
     token = simulation.finish(simulated.upsert())

@@ -1,4 +1,4 @@
-"""Routes in the cache are those that a search finds."""
+"""Cache of routes: each cached route equals the result of a search."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from triclinium_core.testing.simulation.history import play
 
 
 def destinations_of(client: ClientMachine) -> Destinations:
-    """Return what a client remembers."""
+    """Return the route cache of a client."""
     return client._operations._dispatcher._destinations
 
 
 def remembered(client: ClientMachine) -> Sequence[tuple[str | None, Destination]]:
-    """Return all routes that a client has in its cache, with their buckets."""
+    """Return all cached routes of a client, with their buckets."""
     buckets = destinations_of(client)._buckets
     return [(bucket, found) for bucket, known in buckets.items() for found in known.destinations.values()]
 
 
 def found_afresh(client: ClientMachine, bucket: str | None, vbucket: int) -> tuple[BucketMap | None, Connection]:
-    """Return the map and the connection that a search finds now."""
+    """Return the map and the connection that a search finds."""
     dispatcher, routes = client._operations._dispatcher, client._connections.routes
     known = dispatcher._maps.get(bucket)
     if known is None:
@@ -50,8 +50,8 @@ def found_afresh(client: ClientMachine, bucket: str | None, vbucket: int) -> tup
 @pytest.mark.history
 @settings(max_examples=8)
 @given(st.integers(0, 999_999_999))
-def test_remembered_is_found_afresh(seed: int) -> None:
-    """After every event of an eventful hour: rebalances, failovers, losses, dropped collections, other credentials."""
+def test_cached_routes_equal_a_search(seed: int) -> None:
+    """After each event of a random history, all cached routes equal the result of a search."""
     compared = 0
     handle = ClientMachine.handle
 
@@ -77,7 +77,7 @@ def test_remembered_is_found_afresh(seed: int) -> None:
 
 @pytest.mark.parametrize("keyspace", [TRAVEL, HOTELS])
 def test_a_route_is_searched_once(keyspace: Keyspace) -> None:
-    """The second operation on a document does not ask for map, connection and collection again."""
+    """The second operation on a document searches neither map, connection nor collection."""
     simulation = ready()
     simulation.finish(get("k", keyspace))
     with counted() as again:
@@ -87,7 +87,7 @@ def test_a_route_is_searched_once(keyspace: Keyspace) -> None:
 
 
 def test_collections_share_the_routes_of_a_bucket() -> None:
-    """A second walk over collections and documents searches for no route, and asks for no prefix."""
+    """A second pass over collections and documents searches no route and no prefix."""
     names = {f"room{number}": 9 + number for number in range(20)}
     simulation = ready(collections={"_default": {"_default": 0}, "inventory": names})
     walk = [get(f"k{number}", Keyspace("travel", "inventory", name)) for name in names for number in range(20)]
@@ -102,7 +102,7 @@ def test_collections_share_the_routes_of_a_bucket() -> None:
 
 
 def test_a_new_collection_keeps_the_routes() -> None:
-    """The answer to a question for a collection's id drops no route."""
+    """A new collection id drops no route."""
     simulation = ready()
     simulation.finish(get())
     simulation.finish(get("k", HOTELS))
@@ -113,7 +113,7 @@ def test_a_new_collection_keeps_the_routes() -> None:
 
 
 def test_a_dropped_collection_keeps_the_routes() -> None:
-    """An id that a node does not know any more is asked for again, and the default collection needs no search."""
+    """An outdated collection id is requested again, and the routes of the default collection stay."""
     simulation = ready()
     simulation.finish(get())
     simulation.finish(get("k", HOTELS))
@@ -127,7 +127,7 @@ def test_a_dropped_collection_keeps_the_routes() -> None:
 
 
 def test_another_bucket_keeps_its_routes() -> None:
-    """The connection and the config of a bucket drop its own routes alone."""
+    """A change to the connection and config of a bucket drops only its own routes."""
     simulation = ready(buckets=("travel", "other"))
     (client,) = simulation.clients
     simulation.finish(get())

@@ -1,4 +1,4 @@
-"""Why nothing can be sent: each reason comes from the state that it describes.
+"""Reasons why an operation cannot be sent: each is reported for the state that it describes.
 
 Source: SDK-RFC 0049 "Client Dispatch", "RetryReason".
 """
@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.faults import drop_response, refuse_connectio
 
 
 def test_socket_not_available() -> None:
-    """The node was reached once, and its connection is away."""
+    """If a node was reached before and its connections are lost, the reason is SOCKET_NOT_AVAILABLE."""
     simulation = ready()
     simulation.node.faults.always(None, refuse_connection())
     for stream in tuple(simulation.links):
@@ -26,7 +26,7 @@ def test_socket_not_available() -> None:
 
 
 def test_node_not_available() -> None:
-    """Nobody was ever reached there."""
+    """If a node was never reached, the reason is NODE_NOT_AVAILABLE."""
     simulation = Recorded()
     simulation.node.faults.always(None, refuse_connection())
     error = simulation.failure(errors.UnambiguousTimeoutException, upsert())
@@ -35,7 +35,7 @@ def test_node_not_available() -> None:
 
 
 class Encrypted(RecordedCluster):
-    """A client that speaks TLS to three nodes, of which the second offers none."""
+    """Client that connects with TLS to three nodes, of which the second has no TLS port."""
 
     def __init__(self) -> None:
         nodes = FakeNodes(node_options(port=11210, tls_port=11207), nodes=3)
@@ -44,7 +44,7 @@ class Encrypted(RecordedCluster):
 
 
 def test_service_not_available() -> None:
-    """The node is there, and its documents are not offered over TLS: nothing is sent in plain text instead."""
+    """If a node has no TLS port, the reason is SERVICE_NOT_AVAILABLE and nothing is sent in plain text."""
     simulation = Encrypted()
     there = next(key for key in KEYS if owner_of(simulation, key) == 0)
     not_there = next(key for key in KEYS if owner_of(simulation, key) == 1)
@@ -56,8 +56,8 @@ def test_service_not_available() -> None:
     assert all(action.tls for _, action in simulation.opened_at)
 
 
-def test_a_service_that_comes() -> None:
-    """As soon as the map tells its port, what waited is sent there."""
+def test_a_service_that_appears() -> None:
+    """A waiting operation is sent as soon as the map lists the port of the service."""
     simulation = Encrypted()
     not_there = next(key for key in KEYS if owner_of(simulation, key) == 1)
     simulation.write(key for key in KEYS if owner_of(simulation, key) == 0)
@@ -73,7 +73,7 @@ def test_a_service_that_comes() -> None:
 
 
 def test_circuit_breaker_open() -> None:
-    """Two of three operations had no answer in time: the next one is not sent, and the statistics show why."""
+    """After two of three operations time out, the next one is not sent and the reason is CIRCUIT_BREAKER_OPEN."""
     options = client_options(circuit_breaker=CircuitBreakerOptions(volume_threshold=3))
     simulation = ready(options=options)
     simulation.node.faults.always(Opcode.GET, drop_response())

@@ -1,4 +1,4 @@
-"""Durable writes through the whole machine: their deadline, what the server is told of it, and how they end."""
+"""Durable writes in the client machine: their deadline, the timeout that they send to the server, and their results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def durable(**options: Any) -> Upsert:
 
 
 def with_timeouts(**seconds: float) -> Recorded:
-    """Return a simulation whose client was told these timeouts."""
+    """Return a simulation whose client has these timeouts."""
     return ready(options=client_options(timeouts=TimeoutOptions(**seconds)))
 
 
@@ -44,7 +44,7 @@ def sent(simulation: Recorded) -> list[Frame]:
 
 
 def milliseconds_sent(simulation: Recorded) -> list[int]:
-    """Return the time that the server was given, attempt by attempt."""
+    """Return the timeout sent to the server with each attempt."""
     contents = [
         parse_framing_extras(request.framing_extras)[RequestFrameInfo.DURABILITY] for request in sent(simulation)
     ]
@@ -52,19 +52,19 @@ def milliseconds_sent(simulation: Recorded) -> list[int]:
 
 
 class Once:
-    """A strategy that waits once, for as long as it was told."""
+    """Strategy that waits once, for a given time."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
     def retry_after(self, request: Any, reason: object) -> RetryAction:
-        """Say so, and give up after that."""
+        """Return the delay, and refuse a second retry."""
         return RetryAction.no_retry() if request.retry_attempts else RetryAction.after(self.seconds)
 
 
 @pytest.mark.parametrize("kind", MUTATIONS, ids=lambda kind: kind.name)
 def test_every_write_has_the_durable_deadline(kind: type[Mutation]) -> None:
-    """Ten seconds, not the two and a half of other operations; in flight, it is ambiguous then."""
+    """A durable write has a deadline of 10 s and is ambiguous if it times out in flight."""
     simulation = ready()
     simulation.node.faults.always(None, drop_response())
     error = simulation.failure(errors.AmbiguousTimeoutException, make(kind, durability=MAJORITY))
@@ -86,8 +86,8 @@ def test_every_write_has_the_durable_deadline(kind: type[Mutation]) -> None:
         (math.inf, math.inf, TIMEOUT_MS_MAX),
     ],
 )
-def test_the_deadline_and_what_the_server_gets_of_it(seconds: float, deadline: float, milliseconds: int) -> None:
-    """Nine tenths; a deadline that is too short for any server is raised."""
+def test_the_deadline_and_the_timeout_for_the_server(seconds: float, deadline: float, milliseconds: int) -> None:
+    """The server gets nine tenths of the deadline; a deadline that is too short for a server is raised."""
     simulation = with_timeouts(kv_durable=seconds)
     token, _ = simulation.submit_in_flight(durable())
     simulation.live(200.0)
@@ -97,7 +97,7 @@ def test_the_deadline_and_what_the_server_gets_of_it(seconds: float, deadline: f
 
 
 def test_the_connection_string_sets_the_deadline() -> None:
-    """``kv_durable_timeout``, and ``kv_timeout`` has no part in it."""
+    """``kv_durable_timeout`` in the connection string sets the deadline, and ``kv_timeout`` does not affect it."""
     options = client_options("couchbase://127.0.0.1:11210?kv_durable_timeout=4s&kv_timeout=1s")
     simulation = ready(options=options)
     simulation.node.faults.always(Opcode.SET, drop_response())
@@ -108,11 +108,11 @@ def test_the_connection_string_sets_the_deadline() -> None:
 
 
 def test_each_attempt_gives_the_server_less() -> None:
-    """What is left at that moment, not what there was at first (decision C29)."""
+    """Each attempt sends nine tenths of the remaining time (decision C29)."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SET, status(Status.SYNC_WRITE_IN_PROGRESS), times=12)
     simulation.finish(durable())
-    # Best effort: 1, 2, 4 … 256, 500, 500 … ms after the answer before.
+    # Best effort: 1, 2, 4 … 256, 500, 500 … ms after the previous response.
     waited = [0, *(sum(min(2**n, 500) for n in range(attempt)) for attempt in range(1, 13))]
 
     assert [(10_000 - ms) * 9 // 10 for ms in waited] == milliseconds_sent(simulation)
@@ -120,7 +120,7 @@ def test_each_attempt_gives_the_server_less() -> None:
 
 @pytest.mark.parametrize(("seconds", "milliseconds"), [(9.0, 900), (9.9, 90), (9.995, 4), (9.999, 1)], ids=str)
 def test_an_attempt_just_before_the_deadline(seconds: float, milliseconds: int) -> None:
-    """The floor is one of the whole operation: the last attempt gets what there is, and never 0."""
+    """The minimum timeout applies to the operation: its last attempt sends the remaining time, and never 0."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SET, status(Status.SYNC_WRITE_IN_PROGRESS))
     simulation.finish(durable(), retry_strategy=Once(seconds))
@@ -137,8 +137,8 @@ def test_an_attempt_just_before_the_deadline(seconds: float, milliseconds: int) 
     ],
 )
 @rows("kind", MUTATIONS)
-def test_what_is_never_sent_again(kind: type[Mutation], code: Status, error: type[errors.CouchbaseException]) -> None:
-    """Whatever the strategy; a write that the server calls ambiguous least of all."""
+def test_statuses_without_a_retry(kind: type[Mutation], code: Status, error: type[errors.CouchbaseException]) -> None:
+    """Durability errors, including an ambiguous write, are not retried under any strategy."""
     simulation = ready()
     token, request = simulation.submit_in_flight(
         make(kind, durability=MAJORITY), retry_strategy=BestEffortRetryStrategy()
@@ -162,7 +162,9 @@ def test_what_is_never_sent_again(kind: type[Mutation], code: Status, error: typ
 def test_another_durable_write_is_waited_for(
     operation: Upsert, code: Status, error: type[errors.CouchbaseException]
 ) -> None:
-    """Retried until it is over, or until time is up; a strategy that refuses gets the status's own exception."""
+    """A write is retried while another durable write is in progress; a strategy that refuses gets the exception of the
+    status.
+    """
     simulation = ready()
     simulation.node.faults.next(Opcode.SET, status(code), times=3)
     simulation.result(operation)
@@ -177,7 +179,7 @@ def test_another_durable_write_is_waited_for(
 
 @pytest.mark.parametrize("missing", [HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST])
 def test_a_server_without_durable_writes(missing: HelloFeature) -> None:
-    """Nothing is sent, nothing retried, and the error says what the server lacks; other writes are done."""
+    """On a server without durable writes, a durable write fails unsent and names the feature; other writes succeed."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {missing})
     error = simulation.failure(errors.FeatureNotAvailableException, durable(), retry_strategy=BestEffortRetryStrategy())
     unsent = sent(simulation)

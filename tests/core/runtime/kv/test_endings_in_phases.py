@@ -1,4 +1,4 @@
-"""A deadline, an abandonment and a lost connection end an operation in each phase and leave nothing behind."""
+"""Endings in each phase: a deadline, an abandonment and a lost connection end an operation and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ each_phase = rows("phase", PHASES)
 
 
 def is_forgotten(simulation: simulated.Recorded, *, in_flight: int = 0) -> bool:
-    """Tell whether nothing of any operation is left in the client, whatever still happens, and it can be used.
+    """Return whether the client keeps nothing of any operation and still works.
 
     Args:
-        in_flight: answers that will never come.
+        in_flight: number of responses that will never arrive.
     """
     simulation.node.faults.clear()
     simulation.live(20.0)
@@ -33,7 +33,7 @@ def is_forgotten(simulation: simulated.Recorded, *, in_flight: int = 0) -> bool:
 @each_phase
 @each_kind
 def test_deadline(phase: str, make: Make) -> None:
-    """In every phase: at its time, ambiguous where a write is on the wire without an answer, else not (decision C25)."""
+    """The deadline ends the operation in time in each phase; a write that may have been applied is ambiguous (C25)."""
     simulation, token = PHASES[phase](make)
     expected = phase in AMBIGUOUS and make is write
     told = simulation.machine.is_ambiguous(token)
@@ -62,13 +62,13 @@ STATES: Mapping[str, couchbase.RetryState] = {
     "consulting": couchbase.RetryState.CONSULTING,
     "consulting after a loss": couchbase.RetryState.CONSULTING,
 }
-"""Where the request stands in each phase."""
+"""State of the request in each phase."""
 
 
 @each_phase
 @each_kind
-def test_whoever_gives_up_is_told_as_much_as_the_deadline_tells(phase: str, make: Make) -> None:
-    """In every phase: at the same instant, the same context, and where the request stood."""
+def test_the_context_of_an_open_operation(phase: str, make: Make) -> None:
+    """``error_context`` returns the context of a timeout at that time, plus the state of the request, in each phase."""
     simulation, token = PHASES[phase](make)
     early = simulation.machine.error_context(token, simulation.now)
     simulation.live(simulated.TIMEOUT - 0.001 - simulation.now)
@@ -85,7 +85,7 @@ def test_whoever_gives_up_is_told_as_much_as_the_deadline_tells(phase: str, make
 @each_phase
 @each_kind
 def test_abandoned(phase: str, make: Make) -> None:
-    """In every phase: the caller hears nothing more, and nothing is left behind."""
+    """An operation that is abandoned, in any phase, causes no further event and leaves nothing behind."""
     simulation, token = PHASES[phase](make)
     simulation.abandon(token)
 
@@ -102,7 +102,7 @@ def test_abandoned(phase: str, make: Make) -> None:
 @rows("phase", ["in flight", "waiting", "expiring", "consulting"])
 @rows("ending", ["abandoned", "deadline"])
 def test_no_timer_is_left_behind(phase: str, ending: str) -> None:
-    """A settled operation leaves no timer: the next one is the keep-alive."""
+    """A completed operation leaves no timer; the next one is the keep-alive."""
     simulation, token = PHASES[phase](read)
     if ending == "abandoned":
         simulation.abandon(token)
@@ -117,7 +117,7 @@ def test_no_timer_is_left_behind(phase: str, ending: str) -> None:
 @each_phase
 @each_kind
 def test_connection_lost(phase: str, make: Make) -> None:
-    """In every phase: what was on the wire is retried if it is a read, everything else was not and is retried."""
+    """A lost connection causes a retry in each phase, except for a write that may have been applied, which fails."""
     simulation, token = PHASES[phase](make)
     simulation.node.documents.put("travel", "k", b"{}")
     simulation.node.documents.put("travel", "k", b"{}", collection_id=8)

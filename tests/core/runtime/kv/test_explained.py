@@ -1,4 +1,4 @@
-"""What ``explain`` says of an answer, and what the whole client does about it: the same, for every operation and status."""
+"""Agreement of ``explain`` with the client, for every operation and status."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MAPPED = SMALL_MAP.rows[0].code
 STATUSES = sorted(
     {*map(int, couchbase.Status), *range(0x0F, 0x100, 0x10), MAPPED, 0x7FF1, 0xFFFF} - {couchbase.Status.SUCCESS}
 )
-"""All that are known but success, one that the node's error map has, and some that nobody knows."""
+"""All known statuses except success, one of the node's error map, and some unknown ones."""
 
 
 class Comparable(NamedTuple):
-    """What becomes of an operation, as far as both can say it."""
+    """Result of an operation, as far as both describe it."""
 
     outcome: Outcome
     reason: str | None = None
@@ -39,12 +39,12 @@ class Comparable(NamedTuple):
 
 
 def entry_of(status: int) -> couchbase.ErrorMapEntry | None:
-    """Return what the node's error map says of a status."""
+    """Return the entry of a status in the node's error map."""
     return couchbase.parse_error_map(SMALL_MAP.encode(2)).entries.get(status)
 
 
 def explained(operation: Operation, status: int, strategy: couchbase.RetryStrategy) -> Comparable:
-    """Return what ``explain`` says."""
+    """Return the result that ``explain`` predicts."""
     case = CouchbaseCase(
         service=couchbase.Service.KV,
         operation=operation.name,
@@ -59,7 +59,7 @@ def explained(operation: Operation, status: int, strategy: couchbase.RetryStrate
 
 
 def done(actions: Sequence[Action]) -> Comparable:
-    """Return what the client did."""
+    """Return the result in the client."""
     closes = any(isinstance(action, CloseStream) for action in actions)
     for action in actions:
         match action:
@@ -79,11 +79,11 @@ BODIES: Mapping[type[Operation], Mapping[int, bytes]] = {
     LookupInReplica: dict.fromkeys((0xCC, 0xCD, 0xD3), b"\x00\x00" + bytes(4)),
     MutateIn: dict.fromkeys((0xCC, 0xD3), b"\x00" + b"\x00\x87"),
 }
-"""What an answer has to tell besides its status: that a path was found, or that one failed for no reason of its own."""
+"""Bodies that a response needs besides its status: the results of the paths."""
 
 
 def answered(simulation: Recorded, operation: Operation, status: int) -> Comparable:
-    """Let a client submit an operation, and its node answer with a status."""
+    """Submit an operation, and let the node respond with a status."""
     token, request = simulation.submit_in_flight(operation)
     actions = simulation.feed(
         BytesReceived(
@@ -96,8 +96,8 @@ def answered(simulation: Recorded, operation: Operation, status: int) -> Compara
 
 @rows("strategy", [couchbase.FastFailOnTerminalErrorRetryStrategy(), couchbase.BestEffortRetryStrategy()])
 @pytest.mark.parametrize("kind", VALID, ids=lambda kind: kind.name)
-def test_the_client_does_what_is_explained(kind: type[Operation], strategy: couchbase.RetryStrategy) -> None:
-    """Retry, error, delay and the end of the connection, answer by answer."""
+def test_the_client_agrees_with_explain(kind: type[Operation], strategy: couchbase.RetryStrategy) -> None:
+    """The client retries, fails and closes the connection as ``explain`` predicts for each status."""
     operation = make(kind)
     simulation = None
     for status in STATUSES:

@@ -1,4 +1,6 @@
-"""Forged revisions of configs keep genuine configs out only for a while, and nodes that are behind change nothing."""
+"""Forged revisions of configs: they keep genuine configs out only for a while, and nodes that are behind change
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def forged(servers: list[str], holders: list[list[int]]) -> bytes:
 
 
 def deceive(simulation: Recorded, config: bytes) -> None:
-    """Send a config with the answer to a read."""
+    """Send a config with the response to a read."""
     simulation.result(upsert())
     token, request = simulation.submit_in_flight(get())
     simulation.inject(respond(request, Status.NOT_MY_VBUCKET, value=config))
@@ -42,8 +44,8 @@ def revisions(simulation: Recorded) -> set[tuple[int, int] | None]:
     return {each.config_revision for each in connections if each.bucket == "travel"}
 
 
-def test_a_node_of_the_string_ends_a_forged_revision() -> None:
-    """After a forged revision, the client accepts the genuine config within a bounded number of polls."""
+def test_polls_end_a_forged_revision() -> None:
+    """After a forged revision, the client accepts the genuine config within a limited number of polls."""
     simulation = ready(features=OLD)
     genuine = revisions(simulation)
     deceive(simulation, forged(["127.0.0.1:11210", "127.0.0.1:1"], [[1]] * 128))
@@ -74,7 +76,7 @@ def test_refusals_end_a_forged_revision() -> None:
 
 @pytest.mark.parametrize("seeds", ["127.0.0.1:11210,127.0.0.1:11212", "127.0.0.1:11210"])
 def test_a_node_that_is_behind(seeds: str) -> None:
-    """The client refuses the older config of a node that catches up, or is not alone in the connection string."""
+    """The client rejects the older config of a node that is behind, unless that node is its only seed."""
     simulation = Recorded(nodes_of(2, OLD), client_options(f"couchbase://{seeds}"))
     simulation.result(upsert())
     late = 0 if "," in seeds else 1

@@ -1,4 +1,4 @@
-"""Buckets that the servers refuse or no longer have: forgotten once nothing uses them (decision C7)."""
+"""Buckets that the servers refuse or have dropped: they are forgotten once they are unused (decision C7)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from triclinium_core.testing.fakes.faults import drop_response, refuse_connectio
 
 OTHER = Keyspace("other")
 SETTLED = 5.0
-"""Seconds after which every backoff is over, and whatever can be forgotten is forgotten."""
+"""Seconds after which every backoff has ended and unused buckets are forgotten."""
 
 
 def machine_of(simulation: Recorded) -> ClientMachine:
@@ -36,17 +36,17 @@ def machine_of(simulation: Recorded) -> ClientMachine:
 
 
 def names(simulation: Recorded) -> set[str | None]:
-    """Return the buckets that the client has connections of."""
+    """Return the buckets for which the client has connections."""
     return {each.bucket for each in simulation.machine.statistics().connections}
 
 
 def selections(simulation: Recorded) -> int:
-    """Return how often a bucket was to be selected."""
+    """Return the number of SELECT_BUCKET requests."""
     return len(simulation.commands(Opcode.SELECT_BUCKET))
 
 
 def drop(simulation: Recorded, bucket: str = "travel") -> None:
-    """Drop a bucket: its node hangs up, and refuses it from then on."""
+    """Drop a bucket: its node closes the connection and refuses the bucket from then on."""
     simulation.node.cluster.buckets.drop(bucket)
     simulation.flow()
 
@@ -61,7 +61,7 @@ def changes(simulation: Recorded) -> list[TopologyChange]:
 
 
 def test_a_name_that_is_no_bucket() -> None:
-    """A refused bucket is forgotten after its backoff, and leaves nothing but the number of its failures."""
+    """A refused bucket is forgotten after its backoff and leaves only its failure count behind."""
     simulation = ready()
     for number in range(3):
         simulation.failure(errors.BucketAccessException, get("k", Keyspace(f"nowhere{number}")))
@@ -92,7 +92,7 @@ def test_a_dropped_bucket() -> None:
 
 
 def test_the_next_use_after_forgetting() -> None:
-    """A bucket that is made anew works again at once, and its sequence of topologies begins anew."""
+    """A recreated bucket works immediately, and its sequence of topologies starts again."""
     simulation = ready()
     drop(simulation)
     simulation.live(SETTLED)
@@ -107,7 +107,9 @@ def test_the_next_use_after_forgetting() -> None:
 
 
 def test_a_bucket_in_use_is_kept() -> None:
-    """While an operation waits for a bucket that no node has yet, the bucket is kept; it succeeds once the bucket is there."""
+    """A bucket that does not exist yet is kept while an operation waits for it, and the operation succeeds once it
+    exists.
+    """
     simulation = ready()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
     token = simulation.submit(get("k", OTHER))
@@ -123,8 +125,8 @@ def test_a_bucket_in_use_is_kept() -> None:
     assert "other" in names(simulation)
 
 
-def test_a_bucket_that_no_operation_waits_for_any_more() -> None:
-    """A bucket that no node has yet is forgotten after the deadline of its only operation, and no more attempts are made."""
+def test_a_bucket_without_waiters_is_forgotten() -> None:
+    """A bucket that does not exist yet is forgotten after the deadline of its only operation."""
     simulation = ready()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
     simulation.failure(errors.UnambiguousTimeoutException, get("k", OTHER))
@@ -138,7 +140,7 @@ def test_a_bucket_that_no_operation_waits_for_any_more() -> None:
 
 @rows("inquiry", [WaitUntilReady("other", service_types=frozenset({Service.KV})), WaitForNodes("other")])
 def test_a_bucket_that_is_waited_for_is_kept(inquiry: WaitUntilReady | WaitForNodes) -> None:
-    """A wait keeps its bucket for as long as it is open, and no longer."""
+    """An open wait for readiness or nodes keeps its bucket, which is forgotten afterwards."""
     simulation = ready()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, status(Status.KEY_NOT_FOUND))
     token = simulation.inquire(inquiry)
@@ -151,8 +153,8 @@ def test_a_bucket_that_is_waited_for_is_kept(inquiry: WaitUntilReady | WaitForNo
     assert {None, "travel"} == names(simulation)
 
 
-def test_a_subscriber_keeps_what_it_has_seen() -> None:
-    """With a subscriber, a dropped bucket keeps its topology, and is forgotten when the last subscriber leaves."""
+def test_a_subscriber_keeps_dropped_buckets() -> None:
+    """A dropped bucket keeps its topology while there are subscribers, and is forgotten without them."""
     simulation = ready()
     for count in (1, 2):
         simulation.feed(SubscribersChanged(count))
@@ -170,7 +172,7 @@ def test_a_subscriber_keeps_what_it_has_seen() -> None:
 
 
 def test_a_subscriber_sees_no_gap() -> None:
-    """With a subscriber, a bucket that is dropped and made anew goes on from the version that was published last."""
+    """With a subscriber, the topologies of a recreated bucket continue from the last published version."""
     simulation = ready()
     simulation.feed(SubscribersChanged(1))
     drop(simulation)
@@ -185,8 +187,8 @@ def test_a_subscriber_sees_no_gap() -> None:
 
 
 @rows("count", [-1, 1.5, "1", None, True])
-def test_a_number_of_subscribers_that_cannot_be(count: object) -> None:
-    """Anything but a number of subscribers is refused, and changes nothing."""
+def test_an_invalid_number_of_subscribers(count: object) -> None:
+    """An invalid number of subscribers is rejected and changes nothing."""
     simulation = ready()
     with pytest.raises(errors.InvalidArgumentException) as caught:
         simulation.feed(SubscribersChanged(count))  # type: ignore[arg-type]
@@ -196,7 +198,7 @@ def test_a_number_of_subscribers_that_cannot_be(count: object) -> None:
 
 
 def test_a_bucket_that_exists_is_kept() -> None:
-    """A bucket whose node cannot be reached for long is kept, with its topology, and works when the node is back."""
+    """A bucket whose node is unreachable for a minute is kept with its topology, and works when the node is back."""
     simulation = ready()
     simulation.node.faults.always(None, refuse_connection())
     for stream in list(simulation.links):
@@ -211,8 +213,8 @@ def test_a_bucket_that_exists_is_kept() -> None:
     assert all(change.old == changes(simulation)[0].new for change in changes(simulation)[1:])
 
 
-def test_a_bucket_that_one_node_still_has_is_kept() -> None:
-    """While one node serves a bucket, the refusal of another one does not make the client forget it."""
+def test_a_bucket_on_one_node_is_kept() -> None:
+    """While one node serves a bucket, the client keeps it although another node refuses it."""
     nodes = FakeNodes(node_options(), nodes=2)
     connection_string = nodes.connection_string()
     assert connection_string is not None
@@ -229,8 +231,8 @@ def test_a_bucket_that_one_node_still_has_is_kept() -> None:
     assert 2 == len(machine_of(simulation).topologies)
 
 
-def test_a_node_that_joins_without_the_bucket_and_leaves() -> None:
-    """A node that joins, does not have the bucket and leaves again leaves no timer and no connection behind."""
+def test_a_node_that_joins_without_the_bucket() -> None:
+    """A node that joins without the bucket and leaves again leaves no timer and no connection behind."""
     simulation = RecordedCluster()
     simulation.nodes.remove_node(2)
     simulation.write()
@@ -251,7 +253,7 @@ def test_a_node_that_joins_without_the_bucket_and_leaves() -> None:
 
 
 def test_a_dropped_bucket_with_a_dead_node() -> None:
-    """A dropped bucket is forgotten, and not tried again, although one of its nodes refuses every connection."""
+    """A dropped bucket is forgotten, and not retried, although one of its nodes refuses every connection."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.kill(2)
@@ -267,7 +269,7 @@ def test_a_dropped_bucket_with_a_dead_node() -> None:
 
 
 def test_a_dropped_bucket_with_a_silent_node() -> None:
-    """A bucket that is dropped while one of its nodes does not answer new connections is forgotten in the end."""
+    """A bucket that is dropped while one of its nodes does not respond is forgotten eventually."""
     simulation = RecordedCluster()
     simulation.write()
     simulation.nodes.partition(2)
@@ -279,7 +281,7 @@ def test_a_dropped_bucket_with_a_silent_node() -> None:
     assert "travel" not in machine_of(simulation)._configs
 
 
-def test_a_bucket_with_a_dead_node_and_one_that_has_it() -> None:
+def test_a_bucket_on_one_of_three_nodes() -> None:
     """While one node serves a bucket, it is kept although another node lacks it and a third one is dead."""
     simulation = RecordedCluster()
     simulation.write()
@@ -297,7 +299,7 @@ def test_a_bucket_with_a_dead_node_and_one_that_has_it() -> None:
 
 
 def test_the_routes_of_a_forgotten_bucket() -> None:
-    """Looking up the routes of a forgotten bucket finds none, and makes no new entry for it."""
+    """Looking up the routes of a forgotten bucket finds none and creates no entry."""
     simulation = ready()
     token = simulation.submit(upsert("a", HOTELS))
     simulation.node.cluster.buckets.drop("travel")
@@ -319,7 +321,7 @@ def test_the_routes_of_a_forgotten_bucket() -> None:
 
 
 def attempts_while_asking(simulation: Recorded, seconds: float, pause: float) -> int:
-    """Return how often the bucket was to be selected, for a program that asks, pauses and asks again."""
+    """Return the number of selections of a bucket while a program repeats an operation on it."""
     before, end = selections(simulation), simulation.now + seconds
     while simulation.now < end:
         simulation.failure(errors.BucketAccessException, get("k", OTHER))
@@ -328,8 +330,8 @@ def attempts_while_asking(simulation: Recorded, seconds: float, pause: float) ->
 
 
 @rows("pause", [0.005, 0.05, 0.3])
-def test_a_program_that_goes_on_asking(pause: float) -> None:
-    """However often a program asks for a refused bucket, attempts become as rare as the longest backoff."""
+def test_frequent_operations_on_a_refused_bucket(pause: float) -> None:
+    """Repeated operations on a refused bucket cause attempts that slow down to the longest backoff."""
     simulation = ready()
     at_first = attempts_while_asking(simulation, 2.0, pause)
     later = attempts_while_asking(simulation, 5.0, pause)
@@ -338,8 +340,10 @@ def test_a_program_that_goes_on_asking(pause: float) -> None:
     assert 3 <= later <= 6
 
 
-def test_a_program_that_asks_seldom() -> None:
-    """A program that asks after the longest backoff costs one attempt for each call, and the bucket is forgotten between."""
+def test_rare_operations_on_a_refused_bucket() -> None:
+    """Operations that are further apart than the longest backoff cause one attempt each, and the bucket is forgotten in
+    between.
+    """
     simulation = ready()
     kept = set[str | None]()
     for _ in range(20):
@@ -353,7 +357,7 @@ def test_a_program_that_asks_seldom() -> None:
 
 
 def test_the_backoff_after_success() -> None:
-    """A bucket that was refused many times, and then used, is tried again after the shortest backoff when it is refused."""
+    """A successful use of a refused bucket resets its backoff."""
     simulation = ready()
     attempts_while_asking(simulation, 5.0, 0.05)
     simulation.live(SETTLED)
@@ -366,7 +370,7 @@ def test_the_backoff_after_success() -> None:
 
 
 def test_numbers_of_failures_are_bounded() -> None:
-    """However many names are refused, the client remembers the failures of some only."""
+    """The client keeps the failure counts of a limited number of refused buckets."""
     simulation = ready()
     for number in range(2 * FORGOTTEN_MAX):
         simulation.failure(errors.BucketAccessException, get("k", Keyspace(f"nowhere{number}")))
@@ -376,7 +380,7 @@ def test_numbers_of_failures_are_bounded() -> None:
 
 
 def test_the_reasons_of_a_forgotten_bucket() -> None:
-    """Terminal reasons go with their bucket, and those of another bucket stay."""
+    """Terminal reasons are dropped with their bucket, and those of another bucket stay."""
     simulation = ready(buckets=("travel", "other"))
     for bucket in ("travel", "other"):
         simulation.finish(get("k", Keyspace(bucket, "inventory", "nowhere")))
@@ -396,7 +400,7 @@ def test_the_reasons_of_a_forgotten_bucket() -> None:
 
 
 def test_a_view_request_keeps_its_bucket() -> None:
-    """A request to the nodes of a bucket keeps it until the request is over."""
+    """A view request keeps its bucket until the request ends."""
     simulation = ready(services=frozenset(Service))
     simulation.node.faults.always(Service.VIEWS, drop_response())
     token = simulation.request(ViewRequest(bucket_name="travel", design_document="hotels", view_name="by_name"))
@@ -412,7 +416,7 @@ def test_a_view_request_keeps_its_bucket() -> None:
 
 
 def test_the_only_topology_is_kept() -> None:
-    """On a cluster that has no config of its own, the last bucket is kept: the services are found by its topology alone."""
+    """On a cluster without a global config, the last bucket is kept, because only its topology lists the services."""
     simulation = Recorded(buckets=("travel", "other"))
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.NO_BUCKET))
     simulation.flow()

@@ -1,4 +1,4 @@
-"""The map that a rebalance leads to: who is refused by one node without a newer map tries the node that is next."""
+"""Forward map of a rebalance: an operation that is refused without a newer map is sent to the future node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.testing.fakes.faults import not_my_vbucket
 
 
 def rebalancing() -> tuple[RecordedCluster, str]:
-    """Let the vbuckets of one node be about to move to another, and return one of its keys."""
+    """Announce a move of one node's vbuckets to another, and return one of its keys."""
     simulation = RecordedCluster(2, MUTE)
     simulation.write()
     key = next(key for key in KEYS if owner_of(simulation, key) == 0)
@@ -21,7 +21,7 @@ def rebalancing() -> tuple[RecordedCluster, str]:
 
 
 def test_the_next_node_is_tried() -> None:
-    """The old one refuses and knows no newer map: the write goes to the new one, and nobody waits for the next poll."""
+    """If the old node refuses and has no newer map, the write goes to the new node before the next poll."""
     simulation, key = rebalancing()
     simulation.nodes.hold_config(0)
     simulation.nodes[0].faults.always(Opcode.SET, not_my_vbucket(with_config=False))
@@ -37,7 +37,7 @@ def test_the_next_node_is_tried() -> None:
 
 
 def test_both_nodes_are_tried_in_turn() -> None:
-    """As long as both refuse, for neither map is better than the other."""
+    """While both nodes refuse, attempts alternate between them."""
     simulation, key = rebalancing()
     for node in simulation.nodes:
         node.faults.always(Opcode.SET, not_my_vbucket(with_config=False))
@@ -55,7 +55,7 @@ def test_both_nodes_are_tried_in_turn() -> None:
 
 
 def test_a_rebalance_that_is_not_done_yet() -> None:
-    """Nobody goes by the announcement while the old node answers."""
+    """The forward map is not used while the old node accepts operations."""
     simulation, key = rebalancing()
     for node in simulation.nodes:
         node.command_log.clear()
@@ -65,8 +65,8 @@ def test_a_rebalance_that_is_not_done_yet() -> None:
     assert RetryReason.KV_NOT_MY_VBUCKET not in simulation.machine.statistics().retries_by_reason
 
 
-def test_a_newer_map_comes_first() -> None:
-    """What a refusal brings along is gone by, and what the old map was to become is forgotten."""
+def test_a_newer_map_takes_precedence() -> None:
+    """The map in a refusal is used, and the old forward map is dropped."""
     simulation, key = rebalancing()
     simulation.nodes.move(simulation.nodes.vbuckets_of(0), to=1)
     simulation.nodes.move(simulation.nodes.vbuckets_of(1), to=0)

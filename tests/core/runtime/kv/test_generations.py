@@ -1,4 +1,4 @@
-"""A client outlives its nodes: of those that have left the cluster it keeps nothing."""
+"""Generations of nodes: the client keeps nothing of nodes that have left the cluster."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from triclinium_core.testing.fakes.faults import status
 
 GENERATIONS = 12
 LASTING = 2
-"""So many nodes stay; the first is that of the connection string."""
+"""Number of nodes that stay; the first is the seed node."""
 
 
 def remembered(root: object) -> set[str]:
-    """Return all texts of the form ``host:port`` that an object holds, however deep."""
+    """Return all texts of the form ``host:port`` that an object holds, at any depth."""
     seen, found, left = {id(root)}, set[str](), [root]
     while left:
         for value in _held(left.pop()):
@@ -39,22 +39,22 @@ def _held(value: object) -> Iterable[object]:
         # The globals of a function belong to its module.
         return value.__closure__ or ()
     if isinstance(value, dict):
-        # A collector does not look at keys that are texts.
+        # The garbage collector does not visit keys that are strings.
         return [*value, *value.values()]
     return gc.get_referents(value)
 
 
 def is_well(nodes: FakeNodes, place: int) -> None:
-    """Let a node be as the others are."""
+    """Leave a node as it is."""
 
 
 def dies(nodes: FakeNodes, place: int) -> None:
-    """Let a node be out of reach for good."""
+    """Kill a node."""
     nodes.kill(place)
 
 
 def speaks_nonsense(nodes: FakeNodes, place: int) -> None:
-    """Let the error map of a node be corrupt, and its connections be made anew."""
+    """Corrupt the error map of a node, and restart it."""
     nodes[place].faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
     nodes.kill(place)
     nodes.revive(place)
@@ -62,7 +62,7 @@ def speaks_nonsense(nodes: FakeNodes, place: int) -> None:
 
 @pytest.mark.parametrize("happens", [is_well, dies, speaks_nonsense])
 def test_nothing_is_kept_of_nodes_that_have_left(happens: Callable[[FakeNodes, int], None]) -> None:
-    """One node after the other joins, is used, and leaves for good, in whatever state; the lasting ones go on."""
+    """Nodes join, are used and leave in any state; the client keeps only the lasting nodes."""
     nodes = FakeNodes(node_options(), nodes=LASTING + GENERATIONS)
     for place in range(LASTING, len(nodes)):
         nodes.remove_node(place)
@@ -77,14 +77,14 @@ def test_nothing_is_kept_of_nodes_that_have_left(happens: Callable[[FakeNodes, i
         assert name_of(place) in remembered(simulation.machine)
         nodes.remove_node(place)
         simulation.live(5.0)
-    # The requests of their connections may be answered until then.
+    # Responses to their requests may arrive until then.
     simulation.live(600.0)
 
     assert {name_of(place) for place in range(LASTING)} == remembered(simulation.machine)
 
 
-def test_a_node_that_failed_and_came_back_is_lost_aloud_again() -> None:
-    """Its first outage ended when it left the cluster, though it was never in reach again before."""
+def test_a_second_outage_is_logged_again() -> None:
+    """A node that failed over and returned causes another warning when it is lost."""
     nodes = FakeNodes(node_options(replicas=1), nodes=LASTING)
     simulation = Recorded(nodes, client_options(ADDRESS))
     simulation.finish(Noop(TRAVEL))
@@ -106,5 +106,5 @@ def test_a_node_that_failed_and_came_back_is_lost_aloud_again() -> None:
 
 
 def name_of(place: int) -> str:
-    """Return what the client calls a node."""
+    """Return the client's name of a node."""
     return f"127.0.0.1:{11210 + 2 * place}"

@@ -1,6 +1,6 @@
-"""The most that one answer of a server can cost: documents that use up every limit, counted in calls.
+"""Maximum cost of one response: documents that reach every limit, measured in calls.
 
-A call takes half a microsecond or so; what single calls of C take is bounded by the sizes that the limits permit.
+A call takes about half a microsecond; the size limits also bound the time of single C calls.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from triclinium_core.retry.couchbase.tables.error_map import ERROR_MAP_ENTRIES_M
 from triclinium_core.runtime.kv.connection import scram
 
 CALLS_MAX = 60_000
-"""Some thirty milliseconds."""
+"""Maximum number of calls: about thirty milliseconds."""
 
 
 def largest_error_map() -> Callable[[], object]:
-    """As many statuses as are permitted, and in one of them as many attributes as fit."""
+    """Return a parser of an error map with the most statuses, and the most attributes in one of them."""
     errors: dict[str, object] = {f"{code:x}": {"attrs": ["temp"]} for code in range(ERROR_MAP_ENTRIES_MAX)}
     size = len(json.dumps(errors, separators=(",", ":")))
     errors["0"] = {"attrs": [Attribute.DCP] * ((ERROR_MAP_SIZE_BYTES_MAX - size) // 6 - 10)}
@@ -42,7 +42,7 @@ def largest_error_map() -> Callable[[], object]:
 
 
 def largest_config() -> Callable[[], object]:
-    """As many nodes, vbuckets and copies of them as are permitted."""
+    """Return a parser of a config with the most nodes, vbuckets and copies."""
     holders = [[0] * HOLDERS_MAX] * VBUCKETS_MAX
     servers = [f"n{number}.example:11210" for number in range(NODES_MAX)]
     entries = [{"hostname": server[:-6], "services": {"kv": 11210}} for server in servers]
@@ -52,7 +52,7 @@ def largest_config() -> Callable[[], object]:
 
 
 def largest_manifest() -> Callable[[], object]:
-    """As many collections as are permitted."""
+    """Return a decoder of a manifest with the most collections."""
     collections = [{"uid": f"{number:x}", "name": "c" * 100} for number in range(MANIFEST_LIMITS.objects_max - 2)]
     manifest = {"uid": "1", "scopes": [{"uid": "8", "name": "s", "collections": collections}]}
     frame = response(value=json.dumps(manifest).encode())
@@ -61,7 +61,7 @@ def largest_manifest() -> Callable[[], object]:
 
 @pytest.mark.parametrize("prepare", [largest_error_map, largest_config, largest_manifest])
 def test_the_largest_answer(prepare: Callable[[], Callable[[], object]]) -> None:
-    """It is taken, and costs no more than the loop can bear."""
+    """The largest permitted document is accepted, within a limited number of calls."""
     take = prepare()
     with counted() as calls:
         take()
@@ -70,7 +70,7 @@ def test_the_largest_answer(prepare: Callable[[], Callable[[], object]]) -> None
 
 
 def bootstrapped(salted_passwords: scram.SaltedPasswords, password: str = "secret") -> int:
-    """Return how often a connection has a password salted while it is bootstrapped."""
+    """Return how often a connection salts a password during its bootstrap."""
     authenticator = PasswordAuthenticator("ada", password)
     bootstrap = bootstrap_of(plan(authenticator=authenticator, salted_passwords=salted_passwords))
     node, salted = Answering(password=password), 0
@@ -97,12 +97,12 @@ def test_a_password_is_salted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Salting(Recorded):
-    """A simulation that counts how often its client salts a password."""
+    """Simulation that counts how often its client salts a password."""
 
     salted = 0
 
     def feed(self, event: Event) -> Sequence[Action]:
-        """Feed an event, and count."""
+        """Feed an event, and count salted passwords."""
         with counted() as calls:
             actions = super().feed(event)
         self.salted += calls["_salted_password"] if isinstance(event, BytesReceived) else 0
@@ -110,7 +110,7 @@ class Salting(Recorded):
 
 
 class Forgetful(scram.SaltedPasswords):
-    """A cache of test servers that keeps nothing, so that clients salt passwords themselves."""
+    """Cache of test servers that keeps nothing, so that clients salt passwords themselves."""
 
     def of(self, digest: str, password: bytes, salt: bytes, iterations: int) -> bytes:
         """Return a salted password."""

@@ -1,4 +1,4 @@
-"""What the newest configs tell of the services."""
+"""Newest configs: counts, capabilities, labels and revisions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def named(revision: int, **labels: str) -> ClusterConfig:
 
 
 def config(revision: int, **capabilities: list[str]) -> ClusterConfig:
-    """Return a config of this revision, with what services can do."""
+    """Return a config of this revision, with capabilities of services."""
     document = {"rev": revision, "nodesExt": [{"services": {"kv": 11210}}], "clusterCapabilities": capabilities}
     return parse_cluster_config(json.dumps(document).encode(), host="10.0.0.1")
 
@@ -45,7 +45,9 @@ def test_newest_revision() -> None:
 
 
 def test_capabilities() -> None:
-    """Search has another name there than among the ports (SDK-RFC 0052 "FeatureNotAvailable handling")."""
+    """The capabilities of search are listed as ``search``, its ports as ``fts`` (SDK-RFC 0052 "FeatureNotAvailable
+    handling").
+    """
     configs = KnownConfigs()
     assert frozenset() == configs.capabilities_of(Service.SEARCH)
 
@@ -60,7 +62,7 @@ def test_capabilities() -> None:
 
 
 def test_the_first_labels_are_kept() -> None:
-    """Later configs can add a missing label and cannot change a label, which would start another time series."""
+    """Later configs can add a missing label but not change one, which would start another time series."""
     configs = KnownConfigs()
     for revision in range(1, 61):
         configs.take("travel", named(revision, clusterName=f"name {revision}"))
@@ -91,7 +93,7 @@ def test_labels_are_bounded(text: str, label: str | None) -> None:
 
 
 def test_older_configs_in_a_row() -> None:
-    """Only older configs that are far enough apart count, and a config as new as the newest ends the count."""
+    """Older configs count only at intervals, and a config as new as the newest resets the count."""
     configs, older = KnownConfigs(), named(3)
     configs.take("travel", named(4))
     for second in range(OLDER_CONFIGS_MAX - 1):

@@ -1,6 +1,6 @@
-"""A cluster of a thousand nodes of which hardly any is there: what one event may cost, in calls and orders.
+"""Clusters of a thousand mostly unreachable nodes: the cost of one event in calls and actions.
 
-Calls are counted, of Python and of C, for they are the same on every machine.
+The tests count calls of Python and C, which are the same on every machine.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from triclinium_core.retry.couchbase import Status
 from triclinium_core.runtime.kv.pool.openings import PLACE_SECONDS_MAX, PLACES_MAX
 
 FEW, MANY = 40, 200
-"""Enough to tell what grows; the largest cluster is taken where a bound is at stake."""
+"""Sizes that show growth; tests of limits use the largest cluster."""
 SLACK = 1.3
-"""By how much the count may differ between clusters of different size: heaps and tables grow."""
+"""Permitted ratio of the counts of clusters of different size, because heaps and tables grow."""
 
 
 def config(nodes: int, revision: int) -> bytes:
-    """Return the config of a bucket whose first node is there."""
+    """Return the config of a bucket of which only the first node exists."""
     servers = ["127.0.0.1:11210", *(f"n{number}.example:11210" for number in range(1, nodes))]
     entries = [
         {"hostname": server.split(":")[0], "services": {"kv": 11210}, "thisNode": not number}
@@ -40,7 +40,7 @@ def config(nodes: int, revision: int) -> bytes:
 
 
 class Large:
-    """A client of such a cluster, and what its machine orders; nobody carries it out."""
+    """Client of a large cluster, whose actions are recorded and not performed."""
 
     def __init__(self) -> None:
         self._simulation: Recorded = ready()
@@ -53,7 +53,7 @@ class Large:
         self.opened_at_once_max = 0
 
     def handle(self, event: Event) -> Sequence[Action]:
-        """Feed an event, and count what it costs where that is to be known."""
+        """Feed an event, and count its calls if counting is on."""
         if self.is_counting:
             with counted() as calls:
                 actions = self.machine.handle(event, self.now)
@@ -66,7 +66,7 @@ class Large:
         return actions
 
     def follow(self, nodes: int, revision: int) -> int:
-        """Give the client a new config, and return what it costs."""
+        """Send the client a new config, and return its cost."""
         simulation = self._simulation
         _, request = simulation.submit_in_flight(get())
         with counted() as calls:
@@ -76,11 +76,11 @@ class Large:
         return calls.total()
 
     def refuse(self, stream: StreamId) -> None:
-        """Let a stream not be opened."""
+        """Refuse a stream."""
         self.handle(StreamLost(stream, LossCause.REFUSED, "Connection refused", 0))
 
     def refuse_all(self, seconds: float) -> None:
-        """Let time pass, and no stream be opened."""
+        """Let time pass, and refuse all streams."""
         until = self.now + seconds
         while self.now < until:
             while self.refused < len(self.opened):
@@ -91,7 +91,7 @@ class Large:
 
 
 def large(nodes: int, *, is_one_alive: bool) -> Large:
-    """Return a client that follows a cluster of so many nodes, and has seen each of them refuse, or all but one."""
+    """Return a client of a cluster of ``nodes`` nodes that has been refused by all of them, or by all but one."""
     client = Large()
     client.follow(nodes, revision=2)
     if not is_one_alive:
@@ -101,8 +101,8 @@ def large(nodes: int, *, is_one_alive: bool) -> Large:
     return client
 
 
-def test_a_config_costs_so_much_for_each_node() -> None:
-    """A map with ten times the nodes costs ten times as much, when it comes, when it changes, and when it shrinks."""
+def test_the_cost_of_a_config_is_linear() -> None:
+    """The cost of a new, a changed and a shrunk map grows linearly with the number of nodes."""
     costs = []
     for nodes in (FEW, MANY):
         client = Large()
@@ -114,7 +114,7 @@ def test_a_config_costs_so_much_for_each_node() -> None:
 
 
 def test_streams_are_opened_a_few_at_a_time() -> None:
-    """So many for one event, and for one moment; and yet every node has its turn within four seconds."""
+    """The client opens a limited number of streams at a time, and tries every node within four seconds."""
     client = Large()
     client.follow(NODES_MAX, revision=2)
 
@@ -130,7 +130,7 @@ def test_streams_are_opened_a_few_at_a_time() -> None:
 @rows("is_one_alive", [True, False])
 @rows("inquiry", [None, Ping("travel", "r"), WaitUntilReady("travel"), WaitForNodes("travel", 1)])
 def test_a_loss_costs_the_same_in_every_cluster(inquiry: Inquiry | None, *, is_one_alive: bool) -> None:
-    """Whoever is lost, and whoever asks how the connections stand."""
+    """The cost of a lost connection does not depend on the number of nodes, also during an inquiry."""
     costs = []
     for nodes in (FEW, MANY):
         client = large(nodes, is_one_alive=is_one_alive)
@@ -146,7 +146,7 @@ def test_a_loss_costs_the_same_in_every_cluster(inquiry: Inquiry | None, *, is_o
 @rows("is_one_alive", [True, False])
 @rows("operation", [get(), get(keyspace=HOTELS), Noop(TRAVEL)])
 def test_an_operation_costs_the_same_in_every_cluster(operation: Operation, *, is_one_alive: bool) -> None:
-    """On a document, in a collection whose id has to be asked for, and on whichever node there is."""
+    """The cost of submitting an operation does not depend on the number of nodes."""
     costs = []
     for nodes in (FEW, MANY):
         client = large(nodes, is_one_alive=is_one_alive)
@@ -157,7 +157,7 @@ def test_an_operation_costs_the_same_in_every_cluster(operation: Operation, *, i
 
 
 def test_all_that_are_lost_are_reported() -> None:
-    """A ping of a thousand nodes tells of each."""
+    """A ping of a thousand nodes has a report for each."""
     client = large(NODES_MAX, is_one_alive=True)
     client.handle(InquirySubmitted(Token(10**6), Ping("travel", "r")))
     client.now += 2.5

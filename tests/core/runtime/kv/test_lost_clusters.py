@@ -1,4 +1,4 @@
-"""A cluster that cannot be found any more: the client goes back to where it began."""
+"""Clusters that are lost: the client returns to its seed nodes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SEED = "seed.example"
 
 
 class Moving(Recorded):
-    """A client of three nodes, and three that wait. It looks for them at the first, then at an address of none of them."""
+    """Client of three nodes, and three spare nodes. Its seeds are the first node and an alias address."""
 
     def __init__(self, features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES) -> None:
         self.lead: int | None = 0
-        """The node to which the second seed leads."""
+        """Node behind the second seed."""
         nodes = FakeNodes(node_options(buckets=("travel", "beer"), features=features), nodes=NODES)
         for place in NEW:
             nodes.remove_node(place)
@@ -41,7 +41,7 @@ class Moving(Recorded):
             self.result(upsert(key))
 
     def replace_all(self) -> None:
-        """Have all nodes of the cluster replaced at once, so that no old one can tell of a new one."""
+        """Replace all nodes at the same time, so that no old node announces a new one."""
         for place in NEW:
             self.nodes.add_node(place)
         for place in OLD:
@@ -53,7 +53,7 @@ class Moving(Recorded):
 
 @pytest.mark.parametrize("features", [IMPLEMENTED_FEATURES, MUTE], ids=["announced", "polled"])
 def test_all_nodes_are_replaced_at_once(features: frozenset[HelloFeature]) -> None:
-    """Nobody could tell of the new ones: they are found where the client began."""
+    """If all nodes are replaced at the same time, the client finds the new ones through its seed nodes."""
     simulation = Moving(features=features)
     simulation.write()
     simulation.replace_all()
@@ -67,7 +67,7 @@ def test_all_nodes_are_replaced_at_once(features: frozenset[HelloFeature]) -> No
 
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_a_cluster_that_was_made_anew(epoch: int) -> None:
-    """It counts configs from the beginning; what is older by number is not older when nobody has the old ones."""
+    """The client accepts the lower revisions of a recreated cluster once all old nodes are lost."""
     simulation = Moving()
     simulation.nodes.set_config_revision(900, epoch=epoch)
     simulation.write()
@@ -81,7 +81,9 @@ def test_a_cluster_that_was_made_anew(epoch: int) -> None:
 
 
 def test_the_same_nodes_made_anew() -> None:
-    """At the same addresses: no other way is opened, and their map is taken although its number is a smaller one."""
+    """If the cluster is recreated on the same nodes, the client accepts the lower revision and opens no other
+    connections.
+    """
     simulation = Moving()
     simulation.nodes.set_config_revision(900)
     simulation.write()
@@ -100,7 +102,7 @@ def test_the_same_nodes_made_anew() -> None:
 
 
 def opening(simulation: RecordedCluster, bucket: str | None, place: int) -> StreamId:
-    """Let time pass until a bucket's connection to a node is opened again, and nothing else; return its stream."""
+    """Let time pass until the bucket's connection to a node is reopened; return its stream."""
     while True:
         for name, link in simulation.links.items():
             node = simulation.clients[0]._connections.streams.connection(name)
@@ -110,8 +112,10 @@ def opening(simulation: RecordedCluster, bucket: str | None, place: int) -> Stre
         simulation.tick()
 
 
-def test_a_cluster_that_is_lost_while_one_node_is_coming_back() -> None:
-    """That node was told what is known, and left it out: it is asked again, for nobody else can say what holds now."""
+def test_a_cluster_lost_during_a_bootstrap() -> None:
+    """If the cluster is lost during the bootstrap of one node, the client requests the config again without a known
+    version.
+    """
     simulation = RecordedCluster(2)
     simulation.write()
     simulation.lose(stream_to(simulation, 0))
@@ -130,7 +134,7 @@ def test_a_cluster_that_is_lost_while_one_node_is_coming_back() -> None:
 
 
 def test_some_nodes_can_be_reached() -> None:
-    """Then they know best, and what is older by number stays older."""
+    """While some nodes are reachable, the client does not return to its seeds and older configs are rejected."""
     simulation = Moving()
     simulation.write()
     opened = len(simulation.opened_at)
@@ -142,8 +146,8 @@ def test_some_nodes_can_be_reached() -> None:
     assert (1, 4) == simulation.machine.statistics().connections[-1].config_revision
 
 
-def test_attempts_are_bounded_while_nobody_is_there() -> None:
-    """An outage of a minute costs each connection about one attempt a second, and no more connections than before."""
+def test_attempts_are_bounded_during_an_outage() -> None:
+    """An outage of a minute causes about one attempt per second and connection, and at most one more connection."""
     simulation = Moving()
     simulation.write()
     connections = len(simulation.machine.statistics().connections)
@@ -156,8 +160,8 @@ def test_attempts_are_bounded_while_nobody_is_there() -> None:
     assert 60 * (connections + 1) + 60 > len(simulation.opened_at) - opened
 
 
-def test_a_seed_that_tells_of_nobody_who_can_be_reached() -> None:
-    """It is asked each 2.5 s, not as fast as it answers; the client recovers when the nodes do."""
+def test_a_seed_that_lists_dead_nodes_only() -> None:
+    """A seed whose nodes are all unreachable is tried every 2.5 s; the client recovers when the nodes do."""
     simulation = Moving()
     simulation.nodes.remove_node(0)
     simulation.write()
@@ -175,8 +179,8 @@ def test_a_seed_that_tells_of_nobody_who_can_be_reached() -> None:
     simulation.write()
 
 
-def test_a_bucket_that_is_opened_when_the_seeds_are_gone() -> None:
-    """The nodes of the global config are known: it begins with one of them."""
+def test_a_bucket_opened_after_the_seeds_died() -> None:
+    """A bucket that is opened after the seed nodes have died uses a node of the global config."""
     simulation = Moving()
     simulation.write()
     simulation.lead = None
@@ -190,8 +194,8 @@ def test_a_bucket_that_is_opened_when_the_seeds_are_gone() -> None:
     assert global_connection.node in {"b.example:11210", "c.example:11210"}
 
 
-def test_a_bucket_begins_where_the_cluster_was_reached() -> None:
-    """A seed that is dead is not tried again for each bucket."""
+def test_a_bucket_skips_a_dead_seed() -> None:
+    """A bucket starts at the seed that was reached, and does not try a dead seed again."""
     simulation = Recorded(
         FakeNodes(node_options(), nodes=NODES[:2]),
         client_options("couchbase://dead.example:1,b.example:11210"),
@@ -204,7 +208,7 @@ def test_a_bucket_begins_where_the_cluster_was_reached() -> None:
 
 
 def test_a_lost_cluster_chooses_its_network_again() -> None:
-    """A client that lost all nodes chooses the network by the config with which it finds the cluster again."""
+    """After a client has lost all nodes, it chooses the network again by the next config."""
     simulation = Moving()
     simulation.write()
     simulation.replace_all()

@@ -1,4 +1,4 @@
-"""Which scopes and collections there are, asked from any node of a bucket."""
+"""Collections manifests, requested from any node of a bucket."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ QUESTION = GetCollectionsManifest(Keyspace("travel"))
 
 
 def names(simulation: Recorded) -> dict[str, dict[str, int]]:
-    """Return the ids of all collections, as the client is told."""
+    """Return the ids of all collections in the manifest."""
     manifest = simulation.result(QUESTION)
     assert isinstance(manifest, CollectionsManifest)
     return {scope.name: {each.name: each.id for each in scope.collections} for scope in manifest.scopes}
 
 
 def test_all_of_a_bucket() -> None:
-    """With the ids by which their documents are addressed, also on the first connection of all."""
+    """A manifest on the first connection lists all collections with their ids."""
     assert {"_default": {"_default": 0}, "inventory": {"hotel": HOTEL_ID}} == names(Recorded())
 
 
-def test_what_has_changed() -> None:
-    """It is asked anew each time."""
+def test_a_manifest_is_requested_each_time() -> None:
+    """Each call requests the manifest and returns new collections."""
     simulation = RecordedCluster()
     before = names(simulation)
     simulation.nodes.collections.create("inventory", "airline")
@@ -47,8 +47,8 @@ def test_what_has_changed() -> None:
         (hang_up_after_applying(), RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT),
     ],
 )
-def test_it_may_be_asked_again(fault: Fault, reason: RetryReason) -> None:
-    """Nothing changes by it."""
+def test_a_manifest_request_is_retried(fault: Fault, reason: RetryReason) -> None:
+    """A manifest request is idempotent, so it is retried after any failure."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET_COLLECTIONS_MANIFEST, fault)
 
@@ -57,7 +57,7 @@ def test_it_may_be_asked_again(fault: Fault, reason: RetryReason) -> None:
 
 
 def test_a_server_without_collections() -> None:
-    """Nothing is sent."""
+    """On a server without collections, the operation fails and nothing is sent."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.COLLECTIONS})
     simulation.failure(errors.FeatureNotAvailableException, QUESTION)
 

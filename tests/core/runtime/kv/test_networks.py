@@ -1,4 +1,4 @@
-"""One client and nodes with several addresses: it keeps to those of one network."""
+"""Networks: a client uses the addresses of one network of nodes that have several."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OUTSIDE = f"couchbase://{EXTERNAL}:31210"
 
 
 class Forwarded(Recorded):
-    """A client of two nodes that have other addresses on the outside."""
+    """Client of two nodes with external addresses."""
 
     def __init__(self, connection_string: str, **options: Any) -> None:
         nodes = FakeNodes(node_options(alternate_addresses={"external": (EXTERNAL, 31210)}), nodes=2)
@@ -41,7 +41,9 @@ class Forwarded(Recorded):
     ],
 )
 def test_all_nodes_are_reached_in_one_network(connection_string: str, network: str, addresses: set[str]) -> None:
-    """The one that was named, in the string before the program; else that of the seed, whose connection goes on."""
+    """The network of the connection string is used, else that of the options, else that of the seed, whose connection
+    stays.
+    """
     simulation = Forwarded(connection_string, network=network)
     simulation.write()
 
@@ -49,7 +51,7 @@ def test_all_nodes_are_reached_in_one_network(connection_string: str, network: s
 
 
 def test_a_node_that_is_not_in_the_network() -> None:
-    """Its documents cannot be had, and the error says why; the others can."""
+    """Documents of a node without an address in the network are unavailable, and the error gives the reason."""
     simulation = Forwarded(OUTSIDE)
     simulation.nodes.set_alternate_addresses(1, {})
     lost = next(key for key in KEYS if simulation.nodes.owner_of(key) == 1)
@@ -65,8 +67,10 @@ def test_a_node_that_is_not_in_the_network() -> None:
     simulation.write()
 
 
-def test_a_network_that_nobody_is_in() -> None:
-    """The error names the networks that there are; the connection that told the config stays, and hears of new ones."""
+def test_an_unknown_network() -> None:
+    """If no node is in the network, the error lists the existing networks; the connection stays and receives new
+    configs.
+    """
     simulation = Forwarded(INSIDE, network="extern")
     error = simulation.failure(errors.UnambiguousTimeoutException, upsert())
 

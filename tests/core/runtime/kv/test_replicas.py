@@ -1,4 +1,4 @@
-"""One client and several nodes that have replicas: which copy is read where, whatever becomes of the map."""
+"""Replica reads on several nodes: the copy that is read, and its node, while the map changes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 
 
 class Replicated(RecordedCluster):
-    """A client of three nodes with two replicas of each vbucket."""
+    """Client of three nodes with two replicas of each vbucket."""
 
     def __init__(self, replicas: int = 2) -> None:
         Recorded.__init__(self, nodes_of(3, replicas=replicas), client_options(ADDRESS))
 
     def readers(self) -> list[int]:
-        """Return the nodes that answered reads of replicas with success, by their place, and forget all commands."""
+        """Return the indices of the nodes with successful replica reads, and clear the logs."""
         places = [
             place
             for place, node in enumerate(self.nodes)
@@ -36,7 +36,7 @@ class Replicated(RecordedCluster):
         return places
 
     def read(self, replica: int) -> GetReplicaResult:
-        """Return one replica of the document that the tests use."""
+        """Return one replica of the document."""
         result = self.result(GetReplica(TRAVEL, "ada", replica))
         assert isinstance(result, GetReplicaResult)
         return result
@@ -51,7 +51,7 @@ def simulation() -> Replicated:
 
 
 def test_each_replica_is_read_at_its_node(simulation: Replicated) -> None:
-    """At the first attempt; the result says that it is one."""
+    """The first attempt reads each replica at its node, and the result has ``is_replica``."""
     for replica in (1, 2):
         found = simulation.read(replica)
 
@@ -61,7 +61,7 @@ def test_each_replica_is_read_at_its_node(simulation: Replicated) -> None:
 
 
 def test_in_a_collection() -> None:
-    """Its id stands before the key, as in any read."""
+    """A replica read in a collection sends the collection id."""
     simulation = Replicated()
     simulation.write(["ada"], HOTELS)
 
@@ -70,7 +70,7 @@ def test_in_a_collection() -> None:
 
 
 def test_a_replica_may_be_behind(simulation: Replicated) -> None:
-    """What it says is what the client returns."""
+    """The client returns the value of the replica, even if it is stale."""
     first, _ = simulation.nodes.replica_holders_of("ada")
     simulation.nodes.hold_replication(first)
     simulation.nodes.documents.put("travel", "ada", b"2")
@@ -79,8 +79,8 @@ def test_a_replica_may_be_behind(simulation: Replicated) -> None:
 
 
 @pytest.mark.parametrize("replicas", [0, 1, 2])
-def test_a_replica_that_there_is_not(replicas: int) -> None:
-    """It fails at once, by the map, and nothing is sent."""
+def test_a_missing_replica(replicas: int) -> None:
+    """A replica number above that of the map fails immediately, and nothing is sent."""
     simulation = Replicated(replicas)
     simulation.write(["ada"])
     began = simulation.now
@@ -93,7 +93,7 @@ def test_a_replica_that_there_is_not(replicas: int) -> None:
 
 
 def test_a_replica_that_the_map_has_lost(simulation: Replicated) -> None:
-    """Those that are left move up, and the last number has no replica."""
+    """After a failover the remaining replicas move up, and the last number has no replica."""
     simulation.nodes.fail_over(simulation.nodes.replica_holders_of("ada")[0])
     simulation.flow()
 
@@ -102,14 +102,14 @@ def test_a_replica_that_the_map_has_lost(simulation: Replicated) -> None:
     assert "has no replica 2 on any node now" in str(error)
 
 
-def test_how_many_replicas_there_are_before_a_map() -> None:
-    """Nobody knows."""
+def test_the_replica_count_before_a_map() -> None:
+    """Before the first map, the client does not know the number of replicas."""
     assert Replicated().clients[0].replica_count("travel") is None
     assert Replicated().clients[0].replica_count(None) is None
 
 
 def test_a_replica_that_has_moved(simulation: Replicated) -> None:
-    """Its former node says so and brings the new map; the read is retried there."""
+    """The old node of a replica responds with the new map, and the read is retried at the new node."""
     owner, first, second = simulation.nodes.map.chain(vbucket := simulation.nodes.documents.address("t", "ada").vbucket)
     del owner
     token = simulation.submit(GetReplica(TRAVEL, "ada"))
@@ -122,7 +122,7 @@ def test_a_replica_that_has_moved(simulation: Replicated) -> None:
 
 
 def test_a_dead_node(simulation: Replicated) -> None:
-    """Its replica cannot be read before it comes back, while the others can."""
+    """The replica on a dead node is unavailable, and the other is not."""
     first, _ = simulation.nodes.replica_holders_of("ada")
     simulation.nodes.kill(first)
     simulation.live(0.1)
@@ -135,7 +135,7 @@ def test_a_dead_node(simulation: Replicated) -> None:
 
 
 def test_reading_a_replica_is_idempotent(simulation: Replicated) -> None:
-    """It is sent again whatever became of it."""
+    """A replica read is retried after any failure."""
     first, _ = simulation.nodes.replica_holders_of("ada")
     simulation.nodes[first].faults.next(Opcode.GET_REPLICA, temporary_failure())
     simulation.nodes[first].faults.next(Opcode.GET_REPLICA, drop_response())
@@ -151,7 +151,7 @@ def test_reading_a_replica_is_idempotent(simulation: Replicated) -> None:
 
 
 def test_parts_of_a_replica(simulation: Replicated) -> None:
-    """They are read where the replica is, fresh or stale, and say that it is one."""
+    """A sub-document lookup reads a fresh or stale replica at its node, and the result has ``is_replica``."""
     ask = (LookupInSpec.get("a"), LookupInSpec.exists("b"))
     simulation.nodes.documents.put("travel", "ada", b'{"a":1}')
     first, second = simulation.nodes.replica_holders_of("ada")
@@ -167,8 +167,8 @@ def test_parts_of_a_replica(simulation: Replicated) -> None:
     assert all(Opcode.SUBDOC_MULTI_LOOKUP == simulation.nodes[node].command_log[-1].opcode for node in (first, second))
 
 
-def test_parts_of_what_was_removed_from_a_replica(simulation: Replicated) -> None:
-    """There is nothing, or what is left of it where that is asked for, stale or not."""
+def test_lookup_in_a_deleted_replica(simulation: Replicated) -> None:
+    """A lookup in a deleted replica finds no document, or its tombstone with ``access_deleted``."""
     ask = (LookupInSpec.exists("a"),)
     simulation.nodes.documents.remove("travel", "ada")
 
@@ -181,7 +181,7 @@ def test_parts_of_what_was_removed_from_a_replica(simulation: Replicated) -> Non
 
 
 def test_a_bucket_that_cannot_read_parts_of_replicas() -> None:
-    """Its config does not say that it can: nothing is sent, while whole replicas are read."""
+    """Without the capability, a lookup in a replica fails unsent, while complete replicas can be read."""
     simulation = ready(replicas=1, features=IMPLEMENTED_FEATURES - {HelloFeature.SUBDOC_REPLICA_READ})
     error = simulation.failure(
         errors.FeatureNotAvailableException, LookupInReplica(TRAVEL, "ada", (LookupInSpec.get("a"),))

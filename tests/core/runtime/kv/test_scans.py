@@ -1,4 +1,4 @@
-"""Scans through the whole client machine: several answers to one request, and nothing left open by who gives up."""
+"""Scans in the client machine: several responses to one request, and nothing left open by abandoned operations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def stored(simulation: Recorded, keys: list[str] = KEYS, collection_id: int = 0)
 
 
 def open_scan(simulation: Recorded, create: RangeScanCreate = CREATE) -> bytes:
-    """Return the id of a scan that was opened."""
+    """Open a scan, and return its id."""
     result = simulation.result(create)
     assert isinstance(result, RangeScanCreated)
     return result.scan_id
@@ -50,14 +50,14 @@ def go_on(scan_id: bytes, items: int = 1000, vbucket: int = VBUCKET) -> RangeSca
 
 
 def vbuckets(simulation: Recorded, bucket: str = "travel") -> int:
-    """Return how many vbuckets a bucket has, as far as the client knows."""
+    """Return the number of vbuckets of a bucket that the client knows."""
     machine = simulation.machine
     assert isinstance(machine, ClientMachine)
     return machine.vbucket_count(bucket)
 
 
 def test_a_scan() -> None:
-    """Opened, taken in two pages of which each comes in several answers, and gone when it is complete."""
+    """A scan is opened, read in two pages of several responses each, and closed when it is complete."""
     simulation = stored(ready())
     scan_id = open_scan(simulation)
     pages = [simulation.result(go_on(scan_id, 20)), simulation.result(go_on(scan_id))]
@@ -71,7 +71,7 @@ def test_a_scan() -> None:
 
 
 def test_a_scan_that_is_ended() -> None:
-    """It is no more; a second end says so."""
+    """Cancelling a scan closes it; a second cancellation fails."""
     simulation = stored(ready())
     scan_id = open_scan(simulation)
     cancel = RangeScanCancel(TRAVEL, VBUCKET, scan_id)
@@ -83,7 +83,7 @@ def test_a_scan_that_is_ended() -> None:
 
 
 def test_in_a_collection() -> None:
-    """Its id is asked for as for any operation, and forgotten where a node does not know it."""
+    """A scan in a collection requests the collection id, and again if a node does not know it."""
     simulation = stored(ready(), KEYS[:3], HOTEL_ID)
     create = RangeScanCreate(HOTELS, VBUCKET, Bounds())
     page = simulation.result(go_on(open_scan(simulation, create)))
@@ -106,8 +106,8 @@ def test_in_a_collection() -> None:
         (Status.RANGE_SCAN_CANCELLED, errors.RequestCanceledException),
     ],
 )
-def test_what_going_on_does_not_retry(code: Status, kind: type[errors.CouchbaseException]) -> None:
-    """Another attempt would not find the scan (decisions C9, C10)."""
+def test_continuing_a_scan_is_not_retried(code: Status, kind: type[errors.CouchbaseException]) -> None:
+    """A continuation is not retried, because another attempt would not find the scan (decisions C9, C10)."""
     simulation = stored(ready())
     scan_id = open_scan(simulation)
     simulation.node.faults.next(Opcode.RANGE_SCAN_CONTINUE, status(code))
@@ -117,7 +117,7 @@ def test_what_going_on_does_not_retry(code: Status, kind: type[errors.CouchbaseE
 
 
 def test_opening_is_retried() -> None:
-    """Elsewhere, where the vbucket is not there; later, where the node has no resources."""
+    """Opening a scan is retried after a temporary failure and at another node."""
     simulation = stored(ready())
     simulation.node.faults.next(Opcode.RANGE_SCAN_CREATE, temporary_failure())
     simulation.node.faults.next(Opcode.RANGE_SCAN_CREATE, status(Status.NOT_MY_VBUCKET))
@@ -128,8 +128,8 @@ def test_opening_is_retried() -> None:
     )
 
 
-def test_a_scan_goes_to_the_node_of_its_vbucket() -> None:
-    """Also when it has moved: then the new node does not know the scan, and the old one has closed it."""
+def test_a_scan_uses_the_node_of_its_vbucket() -> None:
+    """A scan uses the node of its vbucket; a move closes it, and the new node does not know it."""
     simulation = RecordedCluster()
     simulation.write(["ada"])
     vbucket = vbucket_of(b"ada", 128)
@@ -145,8 +145,8 @@ def test_a_scan_goes_to_the_node_of_its_vbucket() -> None:
     assert 0 == sum(node.open_scans for node in simulation.nodes)
 
 
-def test_a_vbucket_that_there_is_not() -> None:
-    """It has no node, as one that is without for a while: the operation waits for another map."""
+def test_a_vbucket_outside_the_map() -> None:
+    """A scan of a vbucket outside the map waits for another map."""
     simulation = ready()
     token = simulation.submit(RangeScanCreate(TRAVEL, 0xFFFF, Bounds()))
     simulation.live(1.0)
@@ -156,7 +156,7 @@ def test_a_vbucket_that_there_is_not() -> None:
 
 
 def test_a_bucket_that_cannot_be_scanned() -> None:
-    """Its config does not say that it can."""
+    """Without the capability, opening a scan fails unsent."""
     simulation = ready(features=IMPLEMENTED_FEATURES - {HelloFeature.JSON})
     error = simulation.failure(errors.FeatureNotAvailableException, CREATE)
 
@@ -164,13 +164,13 @@ def test_a_bucket_that_cannot_be_scanned() -> None:
     assert [] == simulation.commands(Opcode.RANGE_SCAN_CREATE)
 
 
-def test_how_many_vbuckets_there_are() -> None:
-    """As soon as the map has come."""
+def test_the_number_of_vbuckets() -> None:
+    """The number of vbuckets is known once the map has arrived."""
     assert (0, 128, 0) == (vbuckets(Recorded()), vbuckets(ready()), vbuckets(ready(), "hotels"))
 
 
-def test_its_own_deadline() -> None:
-    """A request of a scan may take longer than others; both ways to set it work."""
+def test_the_deadline_of_a_scan() -> None:
+    """The option and the connection string set the deadline of scan requests."""
     for options in (
         client_options(timeouts=TimeoutOptions(kv_scan=20.0)),
         client_options("couchbase://127.0.0.1:11210?kv_scan_timeout=20s"),
@@ -183,11 +183,11 @@ def test_its_own_deadline() -> None:
         assert 20.0 == simulation.now - began
 
 
-# Several answers to one request.
+# Several responses to one request.
 
 
-def test_which_answer_is_the_last() -> None:
-    """Any but a success to a continuation."""
+def test_the_last_response() -> None:
+    """Each response except a success to a continuation is the last one of its request."""
     assert not is_last(Opcode.RANGE_SCAN_CONTINUE, Status.SUCCESS)
     assert all(is_last(Opcode.RANGE_SCAN_CONTINUE, code) for code in (MORE, COMPLETE, Status.NOT_MY_VBUCKET))
     assert is_last(Opcode.GET, Status.SUCCESS)
@@ -195,7 +195,7 @@ def test_which_answer_is_the_last() -> None:
 
 
 def test_a_page_in_parts() -> None:
-    """The operation is settled once, by the last part, with all of them; other answers come in between."""
+    """The last part of a page completes its operation with all parts; other responses may arrive in between."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     for key in (b"a", b"b"):
@@ -214,7 +214,7 @@ def test_a_page_in_parts() -> None:
 
 
 def test_a_failure_after_some_parts() -> None:
-    """What came is of no use: the scan goes on behind what was delivered."""
+    """A failure after some parts discards them, and the scan continues after the last delivered item."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01a"))
@@ -232,8 +232,8 @@ def test_a_failure_after_some_parts() -> None:
         ([b"\x01a", b"\x01b", b"\x01c"], "3 items came, and 2 were asked for"),
     ],
 )
-def test_parts_that_cannot_be(parts: list[bytes], reason: str) -> None:
-    """The operation fails with the first of them, and what still comes of the page is dropped."""
+def test_invalid_parts_of_a_page(parts: list[bytes], reason: str) -> None:
+    """The first invalid part fails the operation, and later parts are ignored."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16), 2))
     for value in parts:
@@ -246,7 +246,7 @@ def test_parts_that_cannot_be(parts: list[bytes], reason: str) -> None:
 
 
 def test_a_connection_lost_between_parts() -> None:
-    """The operation fails: nobody can tell what the node has sent."""
+    """If the connection is lost between parts, the operation fails."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01a"))
@@ -256,7 +256,7 @@ def test_a_connection_lost_between_parts() -> None:
 
 
 def test_an_answer_of_another_kind_between_parts() -> None:
-    """It is no part of the page, and is passed over."""
+    """A response with another opcode between parts is ignored."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"\x01a"))
@@ -271,8 +271,8 @@ def test_an_answer_of_another_kind_between_parts() -> None:
 # Nothing is left open.
 
 
-def test_opening_that_nobody_waits_for() -> None:
-    """When the answer comes, the scan is ended, and told as an orphan; what ends it is awaited by nobody, and is not told."""
+def test_an_abandoned_opening_is_cancelled() -> None:
+    """A scan whose opening was abandoned is cancelled and reported as an orphan; its cancellation is not."""
     simulation = stored(ready(options=client_options(orphans=OrphanReporter())))
     token = simulation.submit(CREATE)
     simulation.abandon(token)
@@ -290,7 +290,7 @@ def test_opening_that_nobody_waits_for() -> None:
 
 
 def test_opening_that_is_answered_too_late() -> None:
-    """Likewise, when its deadline has passed."""
+    """A scan that opens after the deadline is cancelled."""
     simulation = stored(ready(options=client_options(timeouts=TimeoutOptions(kv_scan=1.0))))
     token, request = simulation.submit_in_flight(CREATE)
     simulation.live(2.0)
@@ -304,8 +304,8 @@ def test_opening_that_is_answered_too_late() -> None:
 @pytest.mark.parametrize(
     ("code", "value"), [(Status.KEY_NOT_FOUND, b""), (Status.SUCCESS, b""), (Status.SUCCESS, bytes(17))]
 )
-def test_opening_that_failed_when_nobody_waited(code: Status, value: bytes) -> None:
-    """There is nothing to end."""
+def test_a_failed_abandoned_opening(code: Status, value: bytes) -> None:
+    """After a failed or invalid response to an abandoned opening, nothing is cancelled."""
     simulation = ready()
     token, request = simulation.submit_in_flight(CREATE)
     simulation.abandon(token)
@@ -315,8 +315,8 @@ def test_opening_that_failed_when_nobody_waited(code: Status, value: bytes) -> N
     assert before == len(simulation.requests[simulation.newest])
 
 
-def test_a_page_that_nobody_waits_for() -> None:
-    """Its parts are orphans, and its request is open until the last of them."""
+def test_an_abandoned_page() -> None:
+    """The parts of an abandoned page are orphans, and its request stays in flight until the last one."""
     simulation = ready()
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.abandon(token)
@@ -328,8 +328,8 @@ def test_a_page_that_nobody_waits_for() -> None:
     assert (2, 0) == (simulation.machine.statistics().orphans, simulation.machine.statistics().in_flight)
 
 
-def test_a_late_answer_behind_one_that_could_not_be_read() -> None:
-    """The last answer of a page whose first answer could not be read is reported as an orphan once, and ends the request."""
+def test_a_late_response_after_an_unreadable_one() -> None:
+    """The last response of a page whose first was unreadable is one orphan, and ends the request."""
     simulation = ready(options=client_options(orphans=OrphanReporter()))
     token, request = simulation.submit_in_flight(go_on(bytes(16)))
     simulation.inject(respond(request, extras=KEYS_ONLY, value=b"no page"))
@@ -343,8 +343,8 @@ def test_a_late_answer_behind_one_that_could_not_be_read() -> None:
     assert (1, 0) == (simulation.machine.statistics().orphans, simulation.machine.statistics().in_flight)
 
 
-def test_nonsense_follows_nonsense() -> None:
-    """In one piece of bytes: the first answer ends the request, and the second one is for nobody."""
+def test_two_unreadable_responses() -> None:
+    """The first of two unreadable responses in one piece ends the request; the second is an orphan."""
     simulation = stored(ready())
     token, request = simulation.submit_in_flight(go_on(open_scan(simulation)))
     simulation.inject(respond(request, value=b"no page") * 2)
@@ -353,8 +353,8 @@ def test_nonsense_follows_nonsense() -> None:
     assert (1, []) == (simulation.machine.statistics().orphans, simulation.closings())
 
 
-def test_pages_behind_nonsense_on_a_closed_stream() -> None:
-    """Behind an answer that closes the connection, an unreadable page fails its scan once, and further ones are orphans."""
+def test_unreadable_pages_on_a_closed_stream() -> None:
+    """An unreadable page behind a response that closes the connection fails its scan; further pages are orphans."""
     simulation = ready(error_map=ErrorMapDocument(1, (ErrorMapRow(0x7F09, "GONE", "conn-state-invalidated", "Gone"),)))
     other, first = simulation.submit_in_flight(get())
     token, request = simulation.submit_in_flight(go_on(bytes(16)))

@@ -28,7 +28,7 @@ from triclinium_core.testing.fakes import faults
 
 
 async def nothing() -> None:
-    """Do not think."""
+    """Return immediately."""
 
 
 class _Moment:
@@ -37,12 +37,12 @@ class _Moment:
 
 
 async def moment() -> None:
-    """Suspend once, as whoever waits for something does."""
+    """Suspend once, like a function that waits."""
     await _Moment()
 
 
 def after_the_first(think: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
-    """Return a function that thinks from its second call on."""
+    """Return a function that calls ``think`` from its second call on."""
     thoughts = iter([nothing])
 
     def next_thought() -> Awaitable[None]:
@@ -52,14 +52,14 @@ def after_the_first(think: Callable[[], Awaitable[None]]) -> Callable[[], Awaita
 
 
 def ready(strategy: AnyRetryStrategy) -> Recorded:
-    """Return a client whose own strategy this is, after one write."""
+    """Return a client with this strategy, after one write."""
     simulation = Recorded(options=client_options(retry_strategy=strategy))
     simulation.result(upsert())
     return simulation
 
 
-def test_the_token_comes_before_the_first_dispatch_and_goes_back_with_the_success() -> None:
-    """Each operation has one, from the strategy of the cluster."""
+def test_each_operation_records_one_token() -> None:
+    """Each operation acquires one token from the cluster's strategy and records its success."""
     book = TokenBook()
     simulation = ready(book)
     simulation.result(get())
@@ -68,8 +68,8 @@ def test_the_token_comes_before_the_first_dispatch_and_goes_back_with_the_succes
 
 
 @pytest.mark.parametrize("where", ["cluster", "call"])
-def test_a_cluster_and_a_call_take_one(where: str) -> None:
-    """A scope is told with every token."""
+def test_a_cluster_and_a_call_accept_scopes(where: str) -> None:
+    """A ``TokenScope`` of the cluster or of a call passes its scope with each token."""
     book = TokenBook()
     scoped = TokenScope(book, "orders")
     options: dict[str, Any] = {"retry_strategy": scoped} if where == "cluster" else {}
@@ -79,8 +79,8 @@ def test_a_cluster_and_a_call_take_one(where: str) -> None:
     assert [("orders", "recorded")] == [(token.token_scope, token.end) for token in book.tokens]
 
 
-def test_the_strategy_says_when_to_try_again_and_is_told_why() -> None:
-    """What it is shown says what Smithy's strategies read, and has the reason."""
+def test_the_strategy_gets_errors_and_sets_delays() -> None:
+    """The strategy gets each error with its reason and Smithy attributes, and sets the delay of each retry."""
     book = TokenBook(delay=0.3)
     simulation = ready(book)
     simulation.node.faults.next(Opcode.GET, faults.temporary_failure(), times=2)
@@ -98,8 +98,8 @@ def test_the_strategy_says_when_to_try_again_and_is_told_why() -> None:
     assert book is first.request.retry_strategy
 
 
-def test_a_refusal_ends_the_operation_with_its_own_error_and_the_words_of_the_strategy() -> None:
-    """Whoever reads it learns that the quota is empty."""
+def test_a_refusal_fails_with_the_quota_text() -> None:
+    """A refused retry raises the exception of the status, with the text of the strategy."""
     simulation = ready(StandardRetryStrategy(rng=Fixed(), quota_capacity=3))
     simulation.node.faults.next(Opcode.GET, faults.temporary_failure())
     error = simulation.failure(errors.TemporaryFailureException, get())
@@ -108,8 +108,8 @@ def test_a_refusal_ends_the_operation_with_its_own_error_and_the_words_of_the_st
     assert "quota" in str(error)
 
 
-def test_what_is_always_retried_costs_nothing_and_needs_no_quota() -> None:
-    """The orchestrator decides, and the token that the operation has serves on."""
+def test_always_retried_reasons_need_no_quota() -> None:
+    """An always retried reason does not consult the strategy, and the operation keeps its token."""
     book = TokenBook(retries=0)
     simulation = ready(book)
     simulation.node.faults.next(Opcode.GET, faults.not_my_vbucket(), times=3)
@@ -118,8 +118,8 @@ def test_what_is_always_retried_costs_nothing_and_needs_no_quota() -> None:
     assert ([], "recorded") == (book.errors, book.ends[-1])
 
 
-def test_a_terminal_reason_is_not_retried_and_its_token_goes_back() -> None:
-    """With the error that the default strategy names, and without a question."""
+def test_a_terminal_reason_releases_the_token() -> None:
+    """A terminal reason fails the operation without consulting the strategy, and releases the token."""
     book = TokenBook()
     wrong = PasswordAuthenticator("Administrator", "wrong")
     simulation = Recorded(options=client_options(authenticator=wrong, retry_strategy=book))
@@ -129,8 +129,8 @@ def test_a_terminal_reason_is_not_retried_and_its_token_goes_back() -> None:
     assert "abandoned" == book.ends[-1]
 
 
-def test_a_write_that_may_have_been_applied_is_not_sent_again() -> None:
-    """The strategy would permit it, and is not asked; a read goes on."""
+def test_an_applied_write_is_not_sent_again() -> None:
+    """A write that may have been applied is not retried and the strategy is not consulted; a read is retried."""
     book = TokenBook()
     simulation = ready(book)
     simulation.node.faults.next(Opcode.SET, faults.hang_up_after_applying())
@@ -145,8 +145,8 @@ def test_a_write_that_may_have_been_applied_is_not_sent_again() -> None:
     assert "recorded" == book.ends[-1]
 
 
-def test_a_strategy_that_permits_what_is_not_safe_is_overruled() -> None:
-    """Only what throttles is shown to it then; there is none such, so it is not even asked."""
+def test_an_unsafe_retry_takes_no_quota() -> None:
+    """A write that may have been applied takes no retry from the strategy."""
     book = TokenBook()
     simulation = ready(book)
     simulation.node.faults.next(Opcode.SET, faults.hang_up_after_applying())
@@ -155,8 +155,8 @@ def test_a_strategy_that_permits_what_is_not_safe_is_overruled() -> None:
     assert book.retries == book.left
 
 
-def test_a_delay_beyond_the_deadline_is_cut_and_the_token_goes_back_at_once() -> None:
-    """The operation waits for its deadline, as the RFC has it; its part of the quota does not."""
+def test_a_delay_beyond_the_deadline_releases_the_token() -> None:
+    """If the delay reaches the deadline, the token is released immediately and the operation times out."""
     book = TokenBook(delay=60.0, retries=1)
     simulation = ready(book)
     simulation.node.faults.always(Opcode.GET, faults.temporary_failure())
@@ -171,8 +171,8 @@ def test_a_delay_beyond_the_deadline_is_cut_and_the_token_goes_back_at_once() ->
     assert isinstance(error, errors.UnambiguousTimeoutException)
 
 
-def test_an_answer_that_says_nothing_against_the_node_is_a_success() -> None:
-    """A cache asks mostly for what is not there, and its quota must fill again."""
+def test_a_missing_document_records_a_success() -> None:
+    """A missing document counts as a success of the node, so that the quota of a cache fills again."""
     book = TokenBook()
     simulation = ready(book)
     simulation.failure(errors.DocumentNotFoundException, get("absent"))
@@ -181,8 +181,8 @@ def test_an_answer_that_says_nothing_against_the_node_is_a_success() -> None:
 
 
 @pytest.mark.parametrize("answer", [Status.INTERNAL_ERROR, Status.RATE_LIMITED_MAX_COMMANDS, 0x7FFF])
-def test_an_answer_that_does_is_none(answer: int) -> None:
-    """The node could not do it, met a limit, or nobody knows what it said."""
+def test_an_error_of_the_node_records_nothing(answer: int) -> None:
+    """An internal error, a limit or an unknown status records no success."""
     book = TokenBook()
     simulation = ready(book)
     simulation.node.faults.next(Opcode.GET, faults.status(answer))
@@ -192,8 +192,8 @@ def test_an_answer_that_does_is_none(answer: int) -> None:
     assert None is book.ends[-1]
 
 
-def test_whoever_leaves_before_anything_was_sent_gives_the_token_back() -> None:
-    """The connection is not open yet."""
+def test_abandoning_an_unsent_operation_releases_its_token() -> None:
+    """An operation that is abandoned before its connection is open releases its token."""
     book = TokenBook()
     simulation = Recorded(options=client_options(retry_strategy=book))
     token = simulation.submit(get())
@@ -202,8 +202,8 @@ def test_whoever_leaves_before_anything_was_sent_gives_the_token_back() -> None:
     assert ["abandoned"] == book.ends
 
 
-def test_whoever_leaves_in_flight_leaves_the_token_where_it_is() -> None:
-    """The node works for it all the same."""
+def test_abandoning_in_flight_keeps_the_token() -> None:
+    """An operation that is abandoned in flight does not release its token."""
     book = TokenBook()
     simulation = ready(book)
     token, _ = simulation.submit_in_flight(get())
@@ -212,8 +212,8 @@ def test_whoever_leaves_in_flight_leaves_the_token_where_it_is() -> None:
     assert None is book.ends[-1]
 
 
-def test_whoever_leaves_during_a_delay_gives_the_next_token_back() -> None:
-    """Its attempt will not be made."""
+def test_abandoning_a_delayed_retry_releases_its_token() -> None:
+    """An operation that is abandoned during a delay releases the token of the retry."""
     book = TokenBook(delay=1.0, retries=1)
     simulation = ready(book)
     simulation.node.faults.always(Opcode.GET, faults.temporary_failure())
@@ -224,8 +224,8 @@ def test_whoever_leaves_during_a_delay_gives_the_next_token_back() -> None:
     assert (["renewed", "abandoned"], 1) == (book.ends[1:], book.left)
 
 
-def test_a_retry_that_waits_for_its_connection_at_the_deadline_gives_its_token_back() -> None:
-    """It was granted, and never sent."""
+def test_an_unsent_retry_releases_its_token() -> None:
+    """A retry that waits for its connection at the deadline releases its token."""
     book = TokenBook(delay=0.2, retries=1)
     simulation = ready(book)
     simulation.node.faults.next(Opcode.GET, faults.hang_up_after_applying())
@@ -236,8 +236,8 @@ def test_a_retry_that_waits_for_its_connection_at_the_deadline_gives_its_token_b
 
 
 @pytest.mark.parametrize("delay", [0.25, 1.0])
-def test_the_first_attempt_is_held_back_for_as_long_as_its_token_says(delay: float) -> None:
-    """Only that operation: another one goes its way meanwhile."""
+def test_a_token_delays_the_first_attempt(delay: float) -> None:
+    """The delay of the token delays the first attempt of its operation, and no other operation."""
     book = TokenBook(first_delay=delay)
     simulation = Recorded()
     simulation.result(upsert())
@@ -254,8 +254,8 @@ def test_the_first_attempt_is_held_back_for_as_long_as_its_token_says(delay: flo
     assert ["recorded"] == book.ends
 
 
-def test_a_first_attempt_that_is_held_back_beyond_the_deadline_times_out_unsent() -> None:
-    """Its token goes back at once, and the error says what held it back."""
+def test_a_first_delay_beyond_the_deadline() -> None:
+    """A first attempt whose delay exceeds the deadline releases its token immediately and times out unsent."""
     book = TokenBook(first_delay=60.0)
     simulation = Recorded()
     simulation.result(upsert())
@@ -271,8 +271,8 @@ def test_a_first_attempt_that_is_held_back_beyond_the_deadline_times_out_unsent(
     assert TIMEOUT == simulation.settled_at[neutral.Token(2)]
 
 
-def test_an_adaptive_strategy_lowers_its_rate_and_then_holds_first_attempts_back() -> None:
-    """Throttling answers count, as KV_TEMPORARY_FAILURE is one."""
+def test_an_adaptive_strategy_delays_first_attempts() -> None:
+    """After a throttling error, an adaptive strategy lowers its rate and delays first attempts."""
     simulation = Recorded()
     simulation.result(upsert())
     strategy = AdaptiveRetryStrategy(rng=Fixed(), clock=lambda: simulation.now)
@@ -290,15 +290,15 @@ def test_an_adaptive_strategy_lowers_its_rate_and_then_holds_first_attempts_back
 
 
 class Refusing(TokenBook):
-    """Has no initial tokens."""
+    """Strategy without initial tokens."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:  # type: ignore[override]
-        """Refuse, or break."""
+        """Raise."""
         raise self.raises or RetryError("none")
 
 
 def test_without_a_token_there_is_one_attempt() -> None:
-    """What is always retried is retried all the same."""
+    """Without a token, only always retried reasons are retried."""
     simulation = Recorded()
     simulation.result(upsert())
     simulation.node.faults.next(Opcode.GET, faults.not_my_vbucket())
@@ -307,8 +307,8 @@ def test_without_a_token_there_is_one_attempt() -> None:
     simulation.failure(errors.TemporaryFailureException, get(), retry_strategy=Refusing())
 
 
-def test_a_strategy_that_breaks_before_the_first_attempt_fails_the_operation_unsent() -> None:
-    """With what it raised as the cause."""
+def test_a_strategy_that_breaks_at_first() -> None:
+    """A strategy that raises before the first attempt fails the operation unsent and is the cause of its error."""
     broken = ZeroDivisionError("a strategy with a defect")
     simulation = Recorded()
     simulation.result(upsert())
@@ -319,8 +319,8 @@ def test_a_strategy_that_breaks_before_the_first_attempt_fails_the_operation_uns
     assert sent == sum(isinstance(action, neutral.SendBytes) for action in simulation.actions)
 
 
-def test_a_first_token_with_a_delay_that_makes_no_sense_goes_back() -> None:
-    """The operation fails unsent; what was lent for it is not lost."""
+def test_an_invalid_first_delay_releases_the_token() -> None:
+    """An invalid delay of the first token fails the operation and releases the token."""
     book = TokenBook(first_delay=-1.0)
     error = ready(TokenBook()).failure(errors.RequestCanceledException, get(), retry_strategy=book)
 
@@ -328,8 +328,8 @@ def test_a_first_token_with_a_delay_that_makes_no_sense_goes_back() -> None:
     assert ["abandoned"] == book.ends
 
 
-def test_a_strategy_that_breaks_at_a_success_costs_nobody_the_result() -> None:
-    """It is reported instead."""
+def test_a_strategy_that_breaks_at_a_success() -> None:
+    """A strategy that raises at a success is reported, and the operation keeps its result."""
     broken = ZeroDivisionError("a strategy with a defect")
     simulation = Recorded()
     simulation.result(upsert(), retry_strategy=TokenBook(raises=broken))
@@ -338,27 +338,27 @@ def test_a_strategy_that_breaks_at_a_success_costs_nobody_the_result() -> None:
 
 
 class Asked:
-    """Plays the driver's part for an asynchronous strategy."""
+    """Driver of an asynchronous strategy."""
 
     def __init__(self, book: TokenBook, simulation: Recorded | None = None) -> None:
         self.strategy = AwaitedBook(book, nothing)
         self.simulation = simulation if simulation is not None else Recorded()
 
     def answer(self) -> None:
-        """Have the strategy answer the oldest question."""
+        """Let the strategy decide on the oldest action."""
         consulted = self.simulation.consulted.pop(0)
         self.simulation.feed(neutral.StrategyDecided(consulted.token, completed(asking(consulted))))
 
 
 def asking(consulted: neutral.AcquirePermit | neutral.ConsultStrategy) -> Callable[[], object]:
-    """Return what the driver awaits."""
+    """Return the function that the driver awaits."""
     if isinstance(consulted, neutral.AcquirePermit):
         return consulted.permit.acquire
     return partial(consulted.strategy.retry_after, consulted.request, consulted.reason)
 
 
 def completed(ask: Callable[[], object]) -> RetryAction:
-    """Return what an awaitable gives that waits for nothing."""
+    """Return the result of an awaitable that does not suspend."""
     try:
         ask().send(None)  # type: ignore[attr-defined]
     except StopIteration as end:
@@ -367,8 +367,10 @@ def completed(ask: Callable[[], object]) -> RetryAction:
     raise AssertionError("it waits for nothing")
 
 
-def test_an_asynchronous_strategy_is_awaited_before_the_first_attempt_and_for_each_retry() -> None:
-    """The success is recorded before the result leaves, and nobody waits for it."""
+def test_an_asynchronous_strategy_decides_each_attempt() -> None:
+    """An asynchronous strategy is awaited before each attempt; its success is recorded before the result, without
+    waiting.
+    """
     book = TokenBook()
     simulation = Recorded()
     simulation.result(upsert())
@@ -401,8 +403,8 @@ def test_an_asynchronous_strategy_is_awaited_before_the_first_attempt_and_for_ea
 
 
 @pytest.mark.parametrize("is_retry", [False, True])
-def test_a_token_that_comes_too_late_goes_back(is_retry: bool) -> None:
-    """The caller has left while the strategy was thinking."""
+def test_a_late_token_is_released(is_retry: bool) -> None:
+    """A token that the strategy returns after the operation was abandoned is released."""
     book = TokenBook(retries=1)
     asked = Asked(book)
     asked.strategy = AwaitedBook(book, moment) if not is_retry else AwaitedBook(book, after_the_first(moment))
@@ -422,8 +424,8 @@ def test_a_token_that_comes_too_late_goes_back(is_retry: bool) -> None:
     assert ("abandoned", book.retries) == (book.ends[-1], book.left)
 
 
-def test_an_awaited_first_token_with_a_delay_that_makes_no_sense_goes_back() -> None:
-    """As from a strategy that answers at once."""
+def test_an_invalid_delay_releases_an_awaited_token() -> None:
+    """An invalid delay of an asynchronous strategy's first token fails the operation and releases the token."""
     book = TokenBook(first_delay=-1.0)
     asked = Asked(book)
     token = asked.simulation.submit(get(), retry_strategy=asked.strategy)
@@ -436,8 +438,8 @@ def test_an_awaited_first_token_with_a_delay_that_makes_no_sense_goes_back() -> 
 
 
 @pytest.mark.parametrize("raised", [None, ZeroDivisionError("a strategy with a defect")])
-def test_an_asynchronous_strategy_that_gives_no_token_fails_the_operation_unsent(raised: Exception | None) -> None:
-    """With what it raised as the cause, if it raised."""
+def test_an_asynchronous_strategy_without_a_token(raised: Exception | None) -> None:
+    """An asynchronous strategy that provides no token fails the operation unsent; its exception is the cause."""
     asked = Asked(TokenBook())
     token = asked.simulation.submit(get(), retry_strategy=asked.strategy)
     asked.simulation.feed(neutral.StrategyDecided(token, None if raised else RetryAction.no_retry(), raised))
@@ -446,8 +448,8 @@ def test_an_asynchronous_strategy_that_gives_no_token_fails_the_operation_unsent
     assert raised is error.__cause__
 
 
-def test_an_asynchronous_strategy_that_thinks_past_the_deadline_times_out_its_operation() -> None:
-    """And says what it waited for."""
+def test_a_slow_asynchronous_strategy_times_out() -> None:
+    """If an asynchronous strategy is too slow, the operation times out and names the strategy."""
     asked = Asked(TokenBook())
     token = asked.simulation.submit(upsert(), retry_strategy=asked.strategy)
     asked.simulation.run()

@@ -1,4 +1,4 @@
-"""What a client gathers of its operations: durations of all, and what was slow or came too late."""
+"""Telemetry of operations: durations of all, and slow operations and orphans."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ALL_ON = client_options(
 
 
 def test_a_slow_operation_its_duration_and_its_orphan() -> None:
-    """An operation that ran out of time is slow; its late answer is an orphan, with what the node says of its work."""
+    """An operation that times out is slow; its late response is an orphan with the node's processing time."""
     simulation = ready(options=ALL_ON)
     simulation.node.faults.next(Opcode.GET, delay(TIMEOUT + 1))
     simulation.submit(get())
@@ -81,7 +81,7 @@ def test_an_abandoned_operation_is_measured(reason: couchbase.AbandonReason, ret
     assert 1 == recorded[couchbase.TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
 
 
-def test_an_abandoned_operation_that_is_fast_is_only_counted() -> None:
+def test_a_fast_abandoned_operation_is_only_counted() -> None:
     """An operation that is abandoned below the threshold is in the meter, and not in the threshold log."""
     simulation = ready(options=ALL_ON)
     simulation.node.faults.always(Opcode.GET, drop_response())
@@ -107,8 +107,8 @@ def test_an_operation_that_was_never_sent_is_measured() -> None:
     assert ("timeout", False) == (slow["abandoned"], "last_remote_socket" in slow)
 
 
-def test_what_is_not_needed_is_not_measured() -> None:
-    """An operation whose result is not needed is in no report."""
+def test_an_unneeded_operation_is_not_measured() -> None:
+    """An operation whose result is not needed is not in any report."""
     simulation = ready(options=ALL_ON)
     simulation.node.faults.always(Opcode.GET, drop_response())
     token = simulation.submit(get())
@@ -125,10 +125,10 @@ def test_what_is_not_needed_is_not_measured() -> None:
     ("reason", "orphans"), [(couchbase.AbandonReason.NOT_NEEDED, 0), (couchbase.AbandonReason.TIMEOUT, 1)]
 )
 @pytest.mark.parametrize("operation", [get(), CREATE])
-def test_late_answers_that_are_not_needed_are_no_orphans(
+def test_late_unneeded_responses_are_not_orphans(
     operation: Operation, reason: couchbase.AbandonReason, orphans: int
 ) -> None:
-    """Neither the statistics nor the log has the late answer to an operation whose caller has its result."""
+    """A late response is not an orphan if the result of its operation is not needed."""
     simulation = ready(options=ALL_ON)
     simulation.node.faults.next(operation.opcode, delay(0.5))
     token = simulation.submit(operation)
@@ -141,8 +141,8 @@ def test_late_answers_that_are_not_needed_are_no_orphans(
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_the_operations_of_a_call_are_counted_as_one(is_late: bool) -> None:
-    """The meter has one value for a call whose operations are parts, in whatever way they end."""
+def test_parts_of_a_call_count_once(is_late: bool) -> None:
+    """The meter has one value for a call with several operations, for any end of the operations."""
     simulation = ready(options=ALL_ON)
     for number, operation in enumerate((get(), get("b"), upsert("c"), CREATE)):
         if is_late:
@@ -159,8 +159,8 @@ def test_the_operations_of_a_call_are_counted_as_one(is_late: bool) -> None:
     assert 250_000 == counted["get_all_replicas"]["percentiles_us"]["100.0"]
 
 
-def test_without_a_meter_the_end_of_a_call_is_not_counted() -> None:
-    """A client whose meter is off has nothing to report."""
+def test_a_call_is_not_counted_without_a_meter() -> None:
+    """A client without a meter reports nothing at the end of a call."""
     simulation = ready()
     simulation.feed(couchbase.CallEnded(WrappingCall.RANGE_SCAN, 0.25))
 
@@ -168,7 +168,7 @@ def test_without_a_meter_the_end_of_a_call_is_not_counted() -> None:
 
 
 def test_an_abandoned_operation_is_measured_once() -> None:
-    """An answered operation, and one that is abandoned twice, count once."""
+    """A completed operation and one that is abandoned twice count once each."""
     simulation = ready(options=ALL_ON)
     answered = simulation.submit(get())
     simulation.live(0.1)
@@ -180,8 +180,8 @@ def test_an_abandoned_operation_is_measured_once() -> None:
     assert 2 == recorded_by(simulation)[couchbase.TelemetryKind.DURATIONS]["operations"]["kv"]["get"]["total_count"]
 
 
-def test_what_is_fast_is_only_counted() -> None:
-    """Nothing is slow, nothing is late, and every kind of operation has its count."""
+def test_fast_operations_are_only_counted() -> None:
+    """Fast operations are counted by kind, and appear in no other report."""
     simulation = ready(options=ALL_ON)
     for operation in (get(), upsert(), upsert()):
         simulation.submit(operation)
@@ -193,8 +193,10 @@ def test_what_is_fast_is_only_counted() -> None:
     assert (1, 2) == (operations["get"]["total_count"], operations["upsert"]["total_count"])
 
 
-def test_attempts_are_told_where_that_is_asked_for() -> None:
-    """One operation of two is traced: its attempt is told before it is sent and when it is answered, the other's is not."""
+def test_only_traced_attempts_are_reported() -> None:
+    """The attempt of a traced operation is reported before it is sent and at its response; that of an untraced one is
+    not.
+    """
     simulation = ready()
     simulation.feed(couchbase.OperationSubmitted(Token(101), get(), is_traced=True))
     simulation.feed(couchbase.OperationSubmitted(Token(102), get("other")))
@@ -210,7 +212,7 @@ def test_attempts_are_told_where_that_is_asked_for() -> None:
 @pytest.mark.parametrize("leaves", [False, True])
 @pytest.mark.parametrize("operation", [get(), CREATE])
 def test_late_answer_to_traced_operation_counts_once(operation: Operation, leaves: bool) -> None:
-    """The late answer to a traced, slow operation is one orphan in the statistics and in the log, and no attempt ends."""
+    """The late response to a traced, slow operation is one orphan in statistics and log, and ends no attempt."""
     simulation = ready(options=replace(ALL_ON, timeouts=TimeoutOptions(kv_scan=TIMEOUT)))
     simulation.node.faults.next(operation.opcode, delay(TIMEOUT + 1))
     simulation.feed(couchbase.OperationSubmitted(Token(101), operation, is_traced=True))
@@ -243,12 +245,12 @@ ENDS: Mapping[str, Callable[[Recorded, Frame], object]] = {
     "abandoned": lambda simulation, request: simulation.abandon(Token(2)),
     "deadline": lambda simulation, request: simulation.advance(TIMEOUT),
 }
-"""How an attempt, or its operation, ends."""
+"""Ends of an attempt or its operation."""
 
 
 @rows("end", sorted(ENDS))
 def test_an_attempt_ends_with_its_answer(end: str) -> None:
-    """An answer or a lost stream ends a traced attempt; a deadline or an abandoned operation does not."""
+    """A response or a lost stream ends a traced attempt; a deadline or an abandonment does not."""
     simulation = ready()
     simulation.is_traced = True
     token, request = simulation.submit_in_flight(get())

@@ -1,4 +1,4 @@
-"""What may be wrong with a cluster: each ends in an error that names it, or is survived."""
+"""Faults of clusters: the client survives each, or reports an error that names it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOBODY: Mapping[str, Any] = {
 
 
 def two_seeds() -> Recorded:
-    """Return a client of two nodes, of which the first is not what the client takes it for."""
+    """Return a client of two nodes, of which the first is not a Couchbase node."""
     nodes = FakeNodes(node_options(), nodes=[("a.example", 1), ("b.example", 2)])
     nodes.remove_node(0)
     nodes[0].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
@@ -40,7 +40,7 @@ def two_seeds() -> Recorded:
 
 
 def test_a_seed_that_is_not_couchbase() -> None:
-    """One of two is passed over: the other one is a way in, and no operation fails for the first."""
+    """A seed that is not a Couchbase node is skipped, and operations succeed through the other seed."""
     simulation = two_seeds()
     simulation.result(upsert())
 
@@ -49,7 +49,7 @@ def test_a_seed_that_is_not_couchbase() -> None:
 
 
 def test_seeds_of_which_none_is_couchbase() -> None:
-    """Who waits while the last of them says so fails at once, and who waited for another try; both learn what may help."""
+    """If no seed is a Couchbase node, operations fail immediately, also during a later attempt, with advice."""
     simulation = two_seeds()
     simulation.nodes[1].faults.always(Opcode.HELLO, status(Status.UNKNOWN_COMMAND))
     early = simulation.failure(errors.UnsupportedOperationException, get())
@@ -64,7 +64,7 @@ def test_seeds_of_which_none_is_couchbase() -> None:
 
 
 def test_half_a_cluster_down_at_start() -> None:
-    """What the others have can be had; the rest says which node it is, and is there when that is."""
+    """Documents of reachable nodes are available; errors for the others name their node, until it is back."""
     simulation = Recorded(
         nodes_of(4, IMPLEMENTED_FEATURES), client_options("couchbase://127.0.0.1:11210,127.0.0.1:11216")
     )
@@ -88,7 +88,7 @@ def test_half_a_cluster_down_at_start() -> None:
 
 
 def test_a_whole_cluster_down_at_start() -> None:
-    """The error says what was tried; the client is there as soon as the cluster is."""
+    """If all nodes are down, the error lists the attempts; the client recovers with the cluster."""
     simulation = RecordedCluster()
     for place in range(3):
         simulation.nodes.kill(place)
@@ -103,7 +103,7 @@ def test_a_whole_cluster_down_at_start() -> None:
 
 
 def test_a_first_map_with_zero_nodes() -> None:
-    """Nobody has a document, and the error says so; the next map is heard of, and counts."""
+    """With a first map without nodes, operations time out with that reason, until the next map arrives."""
     simulation = RecordedCluster(1)
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NOBODY).encode()), times=2)
     error = simulation.failure(errors.UnambiguousTimeoutException, upsert())
@@ -116,7 +116,7 @@ def test_a_first_map_with_zero_nodes() -> None:
 
 
 def test_a_map_with_zero_nodes_that_is_lost() -> None:
-    """Who told it is gone as well: the client goes back to its seeds, and takes what it finds there."""
+    """If the only node with an empty map is lost, the client returns to its seeds and uses their map."""
     simulation = RecordedCluster(1)
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(NOBODY).encode()), times=2)
     simulation.failure(errors.UnambiguousTimeoutException, upsert())
@@ -128,7 +128,7 @@ def test_a_map_with_zero_nodes_that_is_lost() -> None:
 
 
 def test_a_memcached_bucket() -> None:
-    """It is refused at once, and in words: its documents would be looked for in the wrong places."""
+    """A memcached bucket is rejected immediately, with advice, and without further attempts."""
     simulation = Recorded()
     bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
@@ -147,7 +147,9 @@ def test_a_memcached_bucket() -> None:
 
 
 def test_a_memcached_bucket_without_a_config() -> None:
-    """It is refused once its nodes have said for long enough that it has none, and nobody knocks until asked to."""
+    """A memcached bucket without a config is rejected after ``NO_CONFIG_SECONDS``, and tried again only for new
+    operations.
+    """
     simulation = Recorded(buckets=("beer",), memcached_buckets=("travel",))
     error = simulation.failure(errors.UnsupportedOperationException, upsert())
     opened = len(simulation.opened_at)
@@ -163,7 +165,7 @@ def test_a_memcached_bucket_without_a_config() -> None:
 
 
 def test_a_memcached_bucket_after_a_long_outage() -> None:
-    """The backoff has grown by then, and does not put off the refusal."""
+    """A long backoff does not delay the rejection of a memcached bucket."""
     simulation = Recorded(buckets=(), memcached_buckets=("travel",))
     simulation.node.kill()
     simulation.submit(get())
@@ -177,7 +179,7 @@ def test_a_memcached_bucket_after_a_long_outage() -> None:
 
 
 def test_a_bucket_that_was_created_a_moment_ago() -> None:
-    """It gets its config within the time, and nothing is refused; a bucket that is known already is asked for any time."""
+    """A new bucket whose config arrives in time is not rejected, and a known bucket is never rejected."""
     simulation = Recorded()
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))
     token = simulation.submit(upsert())
@@ -194,7 +196,7 @@ def test_a_bucket_that_was_created_a_moment_ago() -> None:
 
 @pytest.mark.parametrize("vbuckets", [{"serverList": [], "vBucketMap": []}, None])
 def test_a_first_config_without_vbuckets(vbuckets: object) -> None:
-    """An operation waits for the vbuckets of a new bucket, however long they take; its timeout names what is missing."""
+    """An operation waits until a new bucket has vbuckets; its timeout names the missing vbuckets."""
     config = json.dumps({"rev": 1, "name": "travel", "nodeLocator": "vbucket", "vBucketServerMap": vbuckets}).encode()
     simulation = Recorded()
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, config))
@@ -225,8 +227,8 @@ def test_a_later_config_without_vbuckets() -> None:
 
 
 @pytest.mark.parametrize("opcode", [Opcode.GET_CLUSTER_CONFIG, Opcode.SELECT_BUCKET])
-def test_a_bucket_that_only_one_node_knows_nothing_of(opcode: Opcode) -> None:
-    """As long as another one says otherwise it is not refused: it may be on its way there."""
+def test_a_bucket_that_one_node_lacks(opcode: Opcode) -> None:
+    """A bucket is not rejected while another node responds differently."""
     simulation = two_seeds()
     simulation.nodes[0].faults.clear()
     simulation.nodes[0].faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))
@@ -236,8 +238,8 @@ def test_a_bucket_that_only_one_node_knows_nothing_of(opcode: Opcode) -> None:
     simulation.failure(errors.UnambiguousTimeoutException, upsert())
 
 
-def test_a_bucket_without_a_config_beside_a_dead_node() -> None:
-    """Who cannot be asked does not count."""
+def test_a_bucket_beside_a_dead_node() -> None:
+    """Unreachable nodes do not count when a bucket without a config is rejected."""
     simulation = Recorded(
         FakeNodes(
             FakeNodeOptions(buckets=(), memcached_buckets=("travel",)), nodes=[("a.example", 1), ("b.example", 2)]
@@ -249,8 +251,8 @@ def test_a_bucket_without_a_config_beside_a_dead_node() -> None:
     simulation.failure(errors.UnsupportedOperationException, upsert())
 
 
-def test_a_bucket_that_was_made_anew() -> None:
-    """Under the same name, as one that can be spoken to: the next operation finds it so."""
+def test_a_recreated_bucket() -> None:
+    """A rejected bucket works again once it is recreated as a supported type."""
     simulation = Recorded()
     bucket = {"rev": 1, "name": "travel", "nodeLocator": "ketama", "nodes": [{"hostname": "h:8091"}]}
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, json.dumps(bucket).encode()))
@@ -263,7 +265,7 @@ def test_a_bucket_that_was_made_anew() -> None:
 
 @pytest.mark.parametrize("hours", [1.0, 24.0 * 365])
 def test_a_clock_that_jumps_forward(hours: float) -> None:
-    """As after a sleep: what was open is out of time, connections prove that they live, and all goes on."""
+    """After a jump of the clock, open operations time out, and the client recovers."""
     simulation = RecordedCluster()
     simulation.write()
     token, _ = simulation.submit_in_flight(upsert(KEYS[0]))

@@ -1,4 +1,4 @@
-"""The life cycle with a carrier that sends nothing: permits and stages."""
+"""Life cycle with a carrier that sends nothing: permits and stages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from triclinium_core.testing.simulation import MIDPOINT
 
 
 class Forgetful(TokenBook):
-    """A strategy that fails to provide the first token."""
+    """Strategy that fails to provide the first token."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> BookedToken:
         """Raise."""
@@ -35,11 +35,11 @@ class Forgetful(TokenBook):
 
 
 async def nothing() -> None:
-    """Return at once."""
+    """Return immediately."""
 
 
 class Sink:
-    """A carrier that records the calls, and dispatches with a given result."""
+    """Carrier that records the calls, and dispatches with a given result."""
 
     def __init__(self) -> None:
         self.lifecycle: Lifecycle | None = None
@@ -49,7 +49,7 @@ class Sink:
         self.failures: list[errors.CouchbaseException] = []
 
     def dispatch(self, live: LiveOperation, now: float) -> Undispatched | None:
-        """Record the instant."""
+        """Record the time."""
         self.dispatched.append(now)
         if self.undispatched is None:
             live.stage = Stage.IN_FLIGHT
@@ -60,7 +60,7 @@ class Sink:
         self.departures.append(departure)
 
     def fail(self, live: LiveOperation, error: errors.CouchbaseException, now: float) -> None:
-        """Record the failure and settle."""
+        """Record the failure and complete the operation."""
         assert self.lifecycle is not None
         self.failures.append(error)
         self.lifecycle.forget(live)
@@ -73,7 +73,7 @@ class Sink:
 
 
 class Scene:
-    """A life cycle with one operation."""
+    """Life cycle with one operation."""
 
     def __init__(self, permit: AnyPermit | None = None, *, deadline: float = 1.0) -> None:
         self.actions: list[Action] = []
@@ -119,7 +119,7 @@ def test_a_strategy_that_fails_fails_the_operation() -> None:
 
 
 def awaited(book: TokenBook) -> AsyncPermit:
-    """Return the permit of a strategy that is awaited."""
+    """Return the permit of an asynchronous strategy."""
     return AsyncPermit(AwaitedBook(book, nothing), None)
 
 
@@ -134,7 +134,7 @@ def awaited(book: TokenBook) -> AsyncPermit:
 def test_an_awaited_permit_is_acquired_by_the_driver(
     answer: couchbase.RetryAction | None, raised: Exception | None, dispatched: list[float]
 ) -> None:
-    """The driver awaits the strategy, and its answer begins or fails the operation."""
+    """The driver awaits the strategy, whose decision begins or fails the operation."""
     permit = awaited(TokenBook())
     scene = Scene(permit)
     scene.lifecycle.begin(scene.live, 0.0)
@@ -162,7 +162,7 @@ def test_a_permit_ends_once() -> None:
     assert ["recorded", "abandoned"] == book.ends
 
 
-def test_an_exception_at_the_end_of_a_permit_is_reported() -> None:
+def test_an_exception_of_an_ending_permit_is_reported() -> None:
     """An exception of the strategy at the end does not reach the caller; the log reports it."""
     error = ValueError("full")
     scene = Scene(Permit(TokenBook(raises=error), None))
@@ -172,8 +172,8 @@ def test_an_exception_at_the_end_of_a_permit_is_reported() -> None:
     assert [ReportStrategyError(Token(7), error)] == scene.actions
 
 
-def test_a_success_of_an_awaited_permit_is_recorded_by_the_driver() -> None:
-    """The driver records the success with a strategy that is awaited."""
+def test_the_driver_records_an_asynchronous_success() -> None:
+    """The driver records the success with an asynchronous strategy."""
     permit = awaited(TokenBook())
     scene = Scene(permit)
     scene.lifecycle.begin(scene.live, 0.0)
@@ -186,7 +186,7 @@ def test_a_success_of_an_awaited_permit_is_recorded_by_the_driver() -> None:
 
 
 def test_a_dispatch_that_fails_is_retried() -> None:
-    """A reason that is always retried leads to a second dispatch, which is counted."""
+    """A dispatch that fails for an always retried reason is retried and counted."""
     scene = Scene(deadline=math.inf)
     scene.carrier.undispatched = couchbase.DispatchFailed(couchbase.RetryReason.KV_NOT_MY_VBUCKET)
     scene.lifecycle.begin(scene.live, 0.0)
@@ -202,7 +202,7 @@ def test_a_dispatch_that_fails_is_retried() -> None:
 
 
 def test_a_refused_dispatch_fails() -> None:
-    """A dispatch that cannot succeed fails without a question to the strategy."""
+    """A dispatch that cannot succeed fails without consulting the strategy."""
     scene = Scene()
     scene.carrier.undispatched = Refused(errors.DocumentNotFoundException, "gone")
     scene.lifecycle.begin(scene.live, 0.0)
@@ -220,7 +220,7 @@ def test_a_refused_dispatch_fails() -> None:
     ],
 )
 def test_an_abandoned_operation_leaves_its_carrier(reason: AbandonReason, departure: Departure) -> None:
-    """An operation whose caller leaves is taken from its carrier once, and forgotten."""
+    """An abandoned operation leaves its carrier once, and is forgotten."""
     scene = Scene()
     scene.lifecycle.begin(scene.live, 0.0)
     for _ in range(2):
@@ -232,7 +232,7 @@ def test_an_abandoned_operation_leaves_its_carrier(reason: AbandonReason, depart
 
 
 def reachable(stage: Stage, next_of: Callable[[Stage], frozenset[Stage]]) -> frozenset[Stage]:
-    """Return the stages that can follow ``stage`` sooner or later."""
+    """Return the stages that can follow ``stage``, directly or indirectly."""
     found, unseen = set[Stage](), [stage]
     while unseen:
         for each in next_of(unseen.pop()) - found:
@@ -249,7 +249,7 @@ def test_each_stage_leads_to_the_end() -> None:
 
 
 def test_a_wrong_stage_fails_each_test() -> None:
-    """An assignment that the table does not list raises in each run of the tests."""
+    """Assigning a stage that the table does not list raises in each run of the tests."""
     scene = Scene()
 
     with pytest.raises(AssertionError, match="from WAITING to HELD"):

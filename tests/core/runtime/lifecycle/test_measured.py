@@ -1,4 +1,4 @@
-"""The facts of an operation, computed from its measurements."""
+"""Facts of an operation, computed from its measurements."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def measured() -> Measured:
     )
 
 
-def test_an_attempt_whose_answer_has_just_come() -> None:
-    """It is the last one, and added to those that are over; asked again, the sums are the same."""
+def test_an_attempt_that_has_just_ended() -> None:
+    """The attempt in flight counts as the last one and in the sums; a second call returns the same facts."""
     operation = measured()
     expected = OperationFacts(
         service=Service.KV,
@@ -52,8 +52,8 @@ def test_an_attempt_whose_answer_has_just_come() -> None:
     assert expected == operation.facts(3.0, 0.125)
 
 
-def test_what_was_encoded_first() -> None:
-    """That counts as well: the caller has waited for it."""
+def test_encoding_time_counts() -> None:
+    """The encoding time counts towards the total duration, because the caller has waited for it."""
     operation = replace(measured(), began_at=0.75, encode_seconds=0.25)
     facts = operation.facts(3.0, 0.125)
 
@@ -61,8 +61,8 @@ def test_what_was_encoded_first() -> None:
     assert (1_500_000, 2_500) == (facts.total_dispatch_duration_us, facts.timeout_ms)
 
 
-def test_what_was_never_sent() -> None:
-    """Of an operation without an attempt, and without a limit, nothing is told of either."""
+def test_facts_of_an_unsent_operation() -> None:
+    """The facts of an operation without an attempt and without a timeout contain neither."""
     operation = Measured(
         service=Service.QUERY,
         name="query",

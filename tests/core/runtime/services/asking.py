@@ -1,4 +1,4 @@
-"""A simulation whose users ask the query service, and what its nodes were asked."""
+"""Simulation whose users send requests to the query service, with a log of the requests that its nodes receive."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def asking(statement: str = STATEMENT, **options: Any) -> QueryRequest:
 
 
 class Asking(Simulation):
-    """A simulation of a client, and of nodes whose query service knows one statement."""
+    """Simulation of a client and of nodes whose query service knows one statement."""
 
     def __init__(
         self,
@@ -59,17 +59,17 @@ class Asking(Simulation):
         )
 
     def feed(self, event: Event) -> list[Action]:
-        """Feed an event, and keep what it leads to."""
+        """Feed an event, and keep the resulting actions."""
         actions = list(super().feed(event))
         self.actions += actions
         return actions
 
     def deliver(self, stream: StreamId, size: int | None = RECEIVE_SIZE) -> None:
-        """Let the client have the next piece, as large as a driver reads."""
+        """Deliver the next piece to the client, as large as a driver reads."""
         super().deliver(stream, size)
 
     def live(self, seconds: float) -> None:
-        """Let everything flow while time passes, whoever is settled."""
+        """Let everything flow for ``seconds``, even after all requests have completed."""
         end = self.now + seconds
         self.flow()
         while (instant := self.wakeup) <= end:
@@ -78,7 +78,7 @@ class Asking(Simulation):
         self.now = end
 
     def finish(self, request: ServiceRequest, **options: Any) -> Token:
-        """Ask, let the request come to its end, and return its token."""
+        """Submit a request, run it to its end, and return its token."""
         token = self.request(request, **options)
         self.run()
         assert token in self.settled_at
@@ -93,9 +93,9 @@ class Asking(Simulation):
 
     @property
     def asked(self) -> list[LoggedRequest]:
-        """What the nodes were asked over HTTP, by time."""
+        """HTTP requests that the nodes have received, by time."""
         return sorted((each for node in self.nodes for each in node.request_log), key=lambda each: each.now)
 
     def count(self, *kinds: type[Action]) -> int:
-        """Return how many actions of these kinds were ordered."""
+        """Return the number of actions of these kinds."""
         return sum(type(action) in kinds for action in self.actions)

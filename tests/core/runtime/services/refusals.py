@@ -1,4 +1,4 @@
-"""Arguments that are refused."""
+"""Helper for rejected arguments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core import errors
 
 
 def refused(parameter: str, make: Callable[..., object], *arguments: Any, **options: Any) -> None:
-    """Expect that an argument is refused by its name, which stands in the message too."""
+    """Expect an error whose ``parameter`` and message name the rejected argument."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make(*arguments, **options)
     assert parameter == caught.value.parameter

@@ -1,4 +1,4 @@
-"""Helpers that several tests of requests over HTTP share."""
+"""Helpers of several tests of requests over HTTP."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryReque
 
 
 class Later:
-    """A strategy that has to be awaited."""
+    """Asynchronous strategy, whose decisions the simulation makes."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Say nothing that anybody hears."""
+        """Raise, because the simulation decides instead."""
         raise AssertionError("the simulation decides")
 
 
 class Never:
-    """A strategy that retries nothing."""
+    """Strategy that retries nothing."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Refuse."""
+        """Refuse the retry."""
         return RetryAction.no_retry()
 
 

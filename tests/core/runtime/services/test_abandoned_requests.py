@@ -1,4 +1,4 @@
-"""A request that its caller abandons is measured once, and its report says whether it may have been applied."""
+"""Abandoned requests: each is measured once, and its error context shows whether it may have been applied."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_an_abandoned_request_names_its_obstacle() -> None:
 
 
 def test_the_caller_leaves_in_the_middle() -> None:
-    """The connection is closed, so that the service notices; the others go on."""
+    """Abandoning a request in flight closes its connection, so the service notices; other requests go on."""
     simulation = Asking()
     simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0))
     token, other = simulation.request(asking("SELECT slow")), simulation.request(asking())
@@ -45,8 +45,8 @@ def test_the_caller_leaves_in_the_middle() -> None:
 
 
 @pytest.mark.parametrize("readonly", [True, False])
-def test_who_leaves_with_rows_in_hand_is_told_that_it_may_be_applied(readonly: bool) -> None:
-    """Also where the whole answer has come, and only its reader is not through."""
+def test_request_with_unread_rows_may_be_applied(readonly: bool) -> None:
+    """A request that writes may have been applied even if its response is complete and only its rows are unread."""
     simulation = Asking()
     simulation.takes_rows = False
     token = simulation.request(asking(readonly=readonly))
@@ -73,7 +73,7 @@ def recorded_by(simulation: Asking) -> dict[couchbase.TelemetryKind, Any]:
 def test_an_abandoned_request_is_measured(
     answer: FakeAnswer, *, takes_rows: bool, reason: couchbase.AbandonReason
 ) -> None:
-    """A slow request that is abandoned before its whole answer is in both reports, with the reason of a failure."""
+    """A slow request that is abandoned before its complete response is in both reports; a failure gives its reason."""
     simulation = Asking(tracer=ThresholdLoggingTracer(), meter=LoggingMeter())
     simulation.takes_rows = takes_rows
     simulation.nodes.script.answer("SELECT slow", answer)
@@ -90,8 +90,8 @@ def test_an_abandoned_request_is_measured(
     assert 1 == recorded[couchbase.TelemetryKind.DURATIONS]["operations"]["query"]["query"]["total_count"]
 
 
-def test_a_reader_that_leaves_a_whole_answer_is_measured_once() -> None:
-    """The time during which a reader keeps the rows of a whole answer does not count, however it leaves."""
+def test_time_of_a_reader_is_not_measured() -> None:
+    """The time for which a reader keeps the rows of a complete response does not count, even if the reader leaves."""
     simulation = Asking(tracer=ThresholdLoggingTracer(), meter=LoggingMeter())
     simulation.takes_rows = False
     token = simulation.request(asking())
@@ -104,8 +104,8 @@ def test_a_reader_that_leaves_a_whole_answer_is_measured_once() -> None:
     assert 1 == recorded[couchbase.TelemetryKind.DURATIONS]["operations"]["query"]["query"]["total_count"]
 
 
-def test_the_caller_leaves_when_all_has_come() -> None:
-    """An answer that is whole costs no connection."""
+def test_abandoning_a_complete_response_keeps_the_connection() -> None:
+    """Abandoning a request whose response is complete does not close its connection."""
     simulation = Asking()
     simulation.takes_rows = False
     token = simulation.request(asking())
@@ -117,8 +117,8 @@ def test_the_caller_leaves_when_all_has_come() -> None:
     assert 0 == simulation.open_operations
 
 
-def test_what_errors_tell_of_a_request_that_is_given_up() -> None:
-    """Where it stands, and whether it may have been applied."""
+def test_error_context_of_a_running_request() -> None:
+    """The context of a running request has its state and its obstacle, and only a request in flight is ambiguous."""
     simulation = Asking(max_http_connections=1)
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1], seconds=60.0))
     early = simulation.request(asking())

@@ -1,4 +1,4 @@
-"""Requests over HTTP from submission to settlement, against the fake cluster's query service."""
+"""Requests over HTTP from submission to completion, against the fake cluster's query service."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_one_connection_carries_one_request_after_the_other() -> None:
     assert [*streams] == [action.stream for action in simulation.actions if isinstance(action, neutral.CloseStream)]
 
 
-def test_requests_at_once_share_the_connections_that_are_permitted() -> None:
-    """Requests beyond the maximum number of connections are queued, and all of them complete in order."""
+def test_requests_share_the_permitted_connections() -> None:
+    """Requests that exceed the maximum number of connections are queued, and all complete in order."""
     simulation = Asking(max_http_connections=2)
     simulation.run()
     before = simulation.count(neutral.OpenStream)
@@ -50,8 +50,8 @@ def test_requests_at_once_share_the_connections_that_are_permitted() -> None:
     assert tokens == sorted(simulation.answers, key=lambda token: simulation.settled_at[token])
 
 
-def test_requests_wait_for_the_first_config_and_no_longer() -> None:
-    """Where the cluster cannot be found the strategy is asked, and the error says what is missing."""
+def test_requests_wait_for_the_first_config() -> None:
+    """A request waits for the first config; without a reachable node, the error of the request gives the reason."""
     simulation = Asking()
     token = simulation.request(asking())
     assert not simulation.asked
@@ -66,7 +66,7 @@ def test_requests_wait_for_the_first_config_and_no_longer() -> None:
 
 
 def test_no_node_has_the_service() -> None:
-    """It is waited for; once a node has it, the request is answered."""
+    """While no node has the service, the request is retried; it succeeds as soon as a node has it."""
     simulation = Asking()
     simulation.run()
     simulation.nodes.set_services(0, {Service.KV})
@@ -83,8 +83,8 @@ def test_no_node_has_the_service() -> None:
     assert ROWS == simulation.rows[token]
 
 
-def test_an_endpoint_that_failed_is_avoided_on_the_next_attempt() -> None:
-    """A node that refuses does not keep a request from the one beside it."""
+def test_the_next_attempt_avoids_a_failed_endpoint() -> None:
+    """If one node refuses connections, requests succeed on the other."""
     simulation = Asking(nodes=2)
     simulation.run()
     simulation.nodes.kill(0)
@@ -112,7 +112,7 @@ def test_a_connection_lost_in_flight(fault: Fault, readonly: bool) -> None:
         assert 1 == len(simulation.asked)
 
 
-def test_refused_connections_beside_a_busy_one_are_backed_off_from() -> None:
+def test_refused_connections_are_backed_off_from() -> None:
     """Requests that find no free connection are retried with backoff, not in a busy loop."""
     simulation = Asking()
     simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1] * 10, seconds_between_rows=1.0))
@@ -131,8 +131,8 @@ def test_refused_connections_beside_a_busy_one_are_backed_off_from() -> None:
     assert slow in simulation.answers
 
 
-def test_what_never_left_the_client_is_sent_again() -> None:
-    """A stream that is lost before the driver has handed over a byte of the request makes nothing ambiguous."""
+def test_an_unsent_request_is_sent_again() -> None:
+    """A request is retried if its stream is lost before the driver has written a byte of it."""
     simulation = Asking()
     simulation.finish(asking())
     token = simulation.request(asking())
@@ -146,7 +146,7 @@ def test_what_never_left_the_client_is_sent_again() -> None:
 
 
 def test_an_error_without_rows() -> None:
-    """The service's code says which exception it is; the context has what it said, and nothing of the parameters."""
+    """The service's error code selects the exception; its context has the codes and the statement."""
     simulation = Asking()
 
     error = simulation.failure(errors.ParsingFailureException, asking("SELEC"))
@@ -156,7 +156,7 @@ def test_an_error_without_rows() -> None:
 
 
 def test_a_retryable_error_without_rows() -> None:
-    """The strategy is asked, and the next answer is taken."""
+    """A retryable error is retried by the strategy until a response succeeds."""
     simulation = Asking()
     failing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     simulation.nodes.script.answer(STATEMENT, failing, failing, ANSWER)
@@ -170,8 +170,8 @@ def test_a_retryable_error_without_rows() -> None:
 @pytest.mark.parametrize(
     ("readonly", "kind"), [(True, errors.UnambiguousTimeoutException), (False, errors.AmbiguousTimeoutException)]
 )
-def test_a_service_that_never_answers(readonly: bool, kind: type[errors.CouchbaseException]) -> None:
-    """The deadline ends the request and its connection; only what is read-only is certainly not applied."""
+def test_a_request_times_out_without_a_response(readonly: bool, kind: type[errors.CouchbaseException]) -> None:
+    """Without a response, the deadline ends the request and its connection; only a read-only request is unambiguous."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())
 
@@ -182,8 +182,8 @@ def test_a_service_that_never_answers(readonly: bool, kind: type[errors.Couchbas
     assert 1 <= simulation.count(neutral.CloseStream)
 
 
-def test_what_was_not_sent_in_time_was_not_applied() -> None:
-    """A request that waited for a connection until its deadline names what it waited for."""
+def test_a_timeout_before_sending_is_unambiguous() -> None:
+    """A request that waits for a connection until its deadline times out unambiguously and names the obstacle."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0), max_http_connections=1)
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1], seconds=60.0))
     simulation.run()
@@ -197,7 +197,7 @@ def test_what_was_not_sent_in_time_was_not_applied() -> None:
 
 @pytest.mark.parametrize("status", [200, 404, 503])
 def test_the_breaker_opens_and_closes_again(status: int) -> None:
-    """Timeouts open it, so that requests are not sent; its canary is a ping, and any answer to that closes it."""
+    """Timeouts open the circuit breaker and requests are not sent; any response to its canary ping closes it."""
     simulation = Asking(timeouts=TimeoutOptions(query=1.0))
     simulation.nodes[0].faults.next(Service.QUERY, drop_response(), times=20)
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(status))
@@ -223,7 +223,7 @@ def test_the_breaker_opens_and_closes_again(status: int) -> None:
     ],
     ids=["owed", "unread", "another-unread", "unsent"],
 )
-def test_the_breaker_counts_what_the_node_owes(
+def test_the_breaker_counts_overdue_responses(
     failures: int, time_of: Callable[[neutral.StreamId], neutral.TimePassed]
 ) -> None:
     """A timeout counts against the endpoint only if the request was sent and its stream was read."""
@@ -241,8 +241,8 @@ def test_the_breaker_counts_what_the_node_owes(
     assert failures == endpoint.circuit_breaker.failures
 
 
-def test_what_cannot_be_submitted() -> None:
-    """A caller's mistake raises, and changes nothing."""
+def test_an_invalid_request_is_not_submitted() -> None:
+    """Submitting something other than a request raises and changes nothing."""
     simulation = Asking()
     token = simulation.request(asking())
 
@@ -253,7 +253,7 @@ def test_what_cannot_be_submitted() -> None:
     assert ROWS == simulation.rows[token]
 
 
-def test_whoever_measures_has_the_payload_of_each_attempt_encoded() -> None:
+def test_encoding_times_of_all_attempts_are_reported() -> None:
     """The report adds up the encoding times of all attempts; a request without a payload has no encoding time."""
     everything = ThresholdLoggingTracer(query_threshold=0, management_threshold=0)
     simulation = Asking(tracer=everything, meter=None)
@@ -302,7 +302,7 @@ def test_traced_request_without_an_answer(is_abandoned: bool, expected: list[typ
 
 
 def test_an_asynchronous_strategy_is_consulted() -> None:
-    """Its answer decides; what it says after the caller has left is ignored."""
+    """An asynchronous strategy decides each retry; a decision after the end of the request is ignored."""
     simulation = Asking()
     simulation.nodes[0].faults.next(Service.QUERY, faults.cut_body(bytes_sent=1), times=3)
     token = simulation.request(asking(readonly=True), retry_strategy=Later())
@@ -317,8 +317,8 @@ def test_an_asynchronous_strategy_is_consulted() -> None:
     assert 3 == len(simulation.retries)
 
 
-def test_an_asynchronous_strategy_that_thinks_for_too_long() -> None:
-    """The request is due while the strategy thinks about an answer, and the deadline fails it."""
+def test_a_slow_asynchronous_strategy() -> None:
+    """If the deadline passes while an asynchronous strategy decides, the timeout has the reason of the retry."""
     simulation = Asking(timeouts=TimeoutOptions(query=1.0))
     stale = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     simulation.nodes.script.answer(STATEMENT, stale)
@@ -333,7 +333,7 @@ def test_an_asynchronous_strategy_that_thinks_for_too_long() -> None:
 
 
 def test_other_credentials() -> None:
-    """Connections that are idle are closed at once, one that is busy after its answer; new ones speak for the new user."""
+    """New credentials close idle connections immediately and a busy one after its response; requests then succeed."""
     simulation = Asking()
     simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1], seconds=1.0))
     simulation.request(asking("SELECT slow"))
@@ -351,8 +351,8 @@ def test_other_credentials() -> None:
     assert not simulation.errors
 
 
-def test_a_node_that_lets_nobody_connect() -> None:
-    """A stream that does not open in time is given up, and the strategy is asked."""
+def test_a_connection_that_does_not_open_in_time() -> None:
+    """A stream that does not open within the connect timeout is abandoned, and the strategy decides."""
     simulation = Asking(timeouts=TimeoutOptions(connect=1.0))
     simulation.run()
     token = simulation.request(asking(), retry_strategy=Never())
@@ -362,8 +362,8 @@ def test_a_node_that_lets_nobody_connect() -> None:
     assert "no connection within 1 s" in str(simulation.errors[token].context.last_dispatch_error)
 
 
-def test_a_node_that_has_left_is_not_asked_for_ever() -> None:
-    """An open breaker of a node that no topology has any more sends no canary, and the node is forgotten."""
+def test_a_removed_node_gets_no_canary() -> None:
+    """An open circuit breaker of a node that has left every topology sends no canary, and the node is forgotten."""
     simulation = Asking(nodes=2, timeouts=TimeoutOptions(query=1.0))
     simulation.run()
     simulation.nodes.set_services(0, {Service.KV})
@@ -381,7 +381,7 @@ def test_a_node_that_has_left_is_not_asked_for_ever() -> None:
 
 
 def test_other_credentials_while_a_stream_is_opened() -> None:
-    """It may have shown the certificate that is replaced; another one is opened for what waits."""
+    """New credentials replace a stream that is opening, because it may have sent the old certificate."""
     simulation = Asking()
     simulation.run()
     token = simulation.request(asking())
@@ -395,8 +395,8 @@ def test_other_credentials_while_a_stream_is_opened() -> None:
 
 
 @pytest.mark.parametrize("cause", [neutral.LossCause.END_OF_STREAM, neutral.LossCause.TRUNCATED])
-def test_only_an_announced_end_completes_an_answer_without_a_length(cause: neutral.LossCause) -> None:
-    """An answer that ends with its stream is a result; if the end may be an attack, it fails the request (D80)."""
+def test_truncation_fails_a_response_without_a_length(cause: neutral.LossCause) -> None:
+    """A response without a length succeeds if the stream ends properly; after a truncation, the request fails (D80)."""
     simulation = Asking()
     simulation.run()
     simulation.nodes[0].faults.next(Service.QUERY, drop_response())

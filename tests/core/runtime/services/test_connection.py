@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection: what is sent, and what any peer's bytes become."""
+"""HTTP/1.1 connection: the bytes it sends, and the events from bytes it receives."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
 def asked(request: HttpRequest = QUESTION) -> HttpConnection:
-    """Return a connection that waits for an answer."""
+    """Return a connection that waits for a response."""
     connection = HttpConnection("127.0.0.1:8093", (("authorization", "Basic x"),))
     connection.send(request)
     return connection
@@ -44,7 +44,7 @@ def pieces(data: bytes, size: int) -> list[bytes]:
 
 
 def summary(news: list[HttpNews]) -> tuple[list[int], bytes, list[bool]]:
-    """Return the status, the whole body, and how it ended."""
+    """Return the status, the complete body, and whether the connection is reusable."""
     return (
         [each.status for each in news if isinstance(each, AnswerBegan)],
         b"".join(each.data for each in news if isinstance(each, BodyReceived)),
@@ -52,8 +52,8 @@ def summary(news: list[HttpNews]) -> tuple[list[int], bytes, list[bool]]:
     )
 
 
-def test_what_is_sent() -> None:
-    """The request, with its host, credentials and length, and no wish for compression."""
+def test_bytes_of_a_request() -> None:
+    """A request has its host, credentials, length and body, and does not accept compression."""
     connection = HttpConnection("127.0.0.1:8093", (("authorization", "Basic x"),))
 
     head, _, body = connection.send(QUESTION).partition(b"\r\n\r\n")
@@ -72,7 +72,7 @@ def test_what_is_sent() -> None:
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
 def test_a_request_without_a_body(method: str) -> None:
-    """It is whole at once, and its answer is read."""
+    """A request without a body is complete immediately, and its response is read."""
     connection = asked(HttpRequest(method, "/"))
 
     assert ([200], b"hello", [True]) == summary(connection.receive(ANSWER))
@@ -88,7 +88,7 @@ def test_a_request_without_a_body(method: str) -> None:
     ],
 )
 def test_an_answer_in_any_pieces(answer: bytes, size: int) -> None:
-    """It is the same however it is cut, and the connection carries the next request."""
+    """A response in pieces of any size has the same result, and the connection sends the next request."""
     connection = asked()
 
     news = [each for piece in pieces(answer, size) for each in connection.receive(piece)]
@@ -99,7 +99,7 @@ def test_an_answer_in_any_pieces(answer: bytes, size: int) -> None:
 
 
 def test_an_answer_that_ends_with_the_stream() -> None:
-    """Without a length the end of the stream ends it; with one that is not reached, it is broken off."""
+    """The end of the stream completes a response without a length, and cuts one whose length is not reached."""
     endless, cut = asked(), asked()
     endless.receive(b"HTTP/1.1 200 OK\r\n\r\nhel")
     cut.receive(ANSWER[:-1])
@@ -109,7 +109,7 @@ def test_an_answer_that_ends_with_the_stream() -> None:
 
 
 def test_an_answer_after_which_the_node_closes() -> None:
-    """The connection is not used again."""
+    """A connection is not reusable after a response with ``Connection: close``."""
     connection = asked()
 
     news = connection.receive(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello")
@@ -130,8 +130,8 @@ def test_an_answer_after_which_the_node_closes() -> None:
     ],
     ids=lambda data: repr(data[:30]),
 )
-def test_nonsense(nonsense: bytes) -> None:
-    """It becomes one piece of news, and the connection is done with."""
+def test_malformed_bytes(nonsense: bytes) -> None:
+    """Malformed bytes yield one ``AnswerBroken``, and the connection is not busy afterwards."""
     connection = asked()
 
     (broken,) = [each for each in connection.receive(nonsense) if not isinstance(each, AnswerBegan)]
@@ -140,8 +140,8 @@ def test_nonsense(nonsense: bytes) -> None:
     assert not connection.is_busy
 
 
-def test_no_bytes_tell_nothing() -> None:
-    """A driver that reports a read of nothing has not reported the end of the stream."""
+def test_an_empty_read_changes_nothing() -> None:
+    """An empty read is not the end of the stream and yields no events."""
     connection = asked()
 
     assert ([], ([200], b"hello", [True])) == (connection.receive(b""), summary(connection.receive(ANSWER)))
@@ -160,16 +160,16 @@ def test_no_bytes_tell_nothing() -> None:
         (True, 413, SENT_AT_ONCE_BYTES - 1000),
     ],
 )
-def test_a_large_request_that_may_not_have_been_read(expected: bool, status: int, size: int) -> None:
-    """The next would queue behind its rest; who says that a request was successful has read it, unless it is very large."""
+def test_an_early_response_to_a_large_request(expected: bool, status: int, size: int) -> None:
+    """An error before a large request is read makes the connection unusable; a success does so only above a size."""
     connection = asked(HttpRequest("POST", "/query/service", b"x" * size))
     answer = b"HTTP/1.1 %d Said\r\nContent-Length: 5\r\n\r\nhello" % status
 
     assert ([status], b"hello", [expected]) == summary(connection.receive(answer))
 
 
-def test_an_answer_that_nobody_asked_for() -> None:
-    """Whatever comes before a request is no answer; what comes behind an answer makes the connection useless."""
+def test_an_unsolicited_response() -> None:
+    """Bytes before a request break the connection; bytes after a response make it unusable for the next request."""
     idle, busy = HttpConnection("127.0.0.1:8093", ()), asked()
 
     assert [AnswerBroken] == [type(each) for each in idle.receive(ANSWER)]
@@ -177,7 +177,7 @@ def test_an_answer_that_nobody_asked_for() -> None:
 
 
 def test_how_much_of_a_request_was_handed_over() -> None:
-    """Bytes of earlier requests do not count, and what the driver cannot tell counts as all."""
+    """Bytes of earlier requests do not count; an unknown count means that the complete request was handed over."""
     connection = HttpConnection("127.0.0.1:8093", ())
     first = len(connection.send(QUESTION))
     connection.receive(ANSWER)
@@ -197,7 +197,7 @@ def test_how_much_of_a_request_was_handed_over() -> None:
 
 @given(st.lists(st.binary(max_size=200) | st.sampled_from([ANSWER, ANSWER[:30], b"\r\n\r\n", b"HTTP/1.1 200 OK\r\n"])))
 def test_any_bytes(received: list[bytes]) -> None:
-    """A peer may say anything: nothing but news comes of it."""
+    """Any received bytes yield events and never raise."""
     connection = asked()
 
     for data in received:
@@ -209,7 +209,7 @@ def test_any_bytes(received: list[bytes]) -> None:
 
 @pytest.mark.parametrize("host", ["bücher.example", "a\r\nb", "h\x00", " "], ids=repr)
 def test_a_host_that_no_header_can_hold(host: str) -> None:
-    """A cluster config may bring any name: it is percent-encoded, and adds no header."""
+    """A host name that is invalid in a header is percent-encoded and adds no header."""
     sent = HttpConnection(f"{host}:8093", ()).send(HttpRequest("GET", "/"))
 
     named, *others = [line for line in sent.split(b"\r\n") if line][1:]
@@ -217,8 +217,8 @@ def test_a_host_that_no_header_can_hold(host: str) -> None:
     assert [b"accept-encoding: identity"] == others
 
 
-def test_chunks_that_come_together() -> None:
-    """They are one piece of the body, so that what is done for a piece is not done for each chunk."""
+def test_chunks_in_one_piece() -> None:
+    """Chunks that arrive together yield one ``BodyReceived``."""
     head, chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 1000
 
     news = asked().receive(head + chunks + b"0\r\n\r\n")
@@ -226,8 +226,8 @@ def test_chunks_that_come_together() -> None:
     assert [AnswerBegan(200), BodyReceived(b"a" * 1000), AnswerEnded(is_reusable=True)] == news
 
 
-def test_chunks_before_nonsense() -> None:
-    """What came before it is told first."""
+def test_chunks_before_malformed_bytes() -> None:
+    """Chunks before malformed bytes are reported first."""
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     began, body, broken = asked().receive(head + b"1\r\na\r\n1\r\nb\r\nno chunk\r\n")
@@ -250,7 +250,7 @@ def test_a_request_without_credentials() -> None:
 
 @pytest.mark.parametrize("end", [b"0\r\n\r\n", b"0;last\r\nDigest: x\r\n\r\n"])
 def test_an_empty_answer_before_more_bytes(end: bytes) -> None:
-    """After bytes behind an answer without a body, or behind the last chunk, the connection is not used again."""
+    """If bytes follow an empty response or the last chunk, the connection is not used again."""
     empty, chunked = asked(), asked()
 
     news = empty.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" + ANSWER)
@@ -261,8 +261,8 @@ def test_an_empty_answer_before_more_bytes(end: bytes) -> None:
 
 
 @pytest.mark.parametrize("status", [204, 304])
-def test_an_answer_that_announces_chunks_and_has_no_body(status: int) -> None:
-    """An answer that cannot have a body ends with its head, even if it announces chunks."""
+def test_a_bodiless_status_that_announces_chunks(status: int) -> None:
+    """A response that cannot have a body ends with its head, even if it announces chunks."""
     news = asked().receive(b"HTTP/1.1 %d Said\r\nTransfer-Encoding: chunked\r\n\r\n" % status)
 
     assert ([status], b"", [True]) == summary(news)
@@ -271,7 +271,7 @@ def test_an_answer_that_announces_chunks_and_has_no_body(status: int) -> None:
 @pytest.mark.parametrize("interim", [b"", b"HTTP/1.1 100 Continue\r\n\r\n"])
 @pytest.mark.parametrize("size", [1, 10_000])
 def test_a_head_of_too_many_lines(interim: bytes, size: int) -> None:
-    """If all heads of an answer together have more lines than the bound, the answer is broken."""
+    """If all heads of a response together have more lines than the limit, the response is broken."""
     head = interim + b"HTTP/1.1 200 OK\r\n" + b"a:b\r\n" * HEAD_LINES_MAX + b"\r\n"
 
     connection = asked()
@@ -281,7 +281,7 @@ def test_a_head_of_too_many_lines(interim: bytes, size: int) -> None:
 
 
 def test_chunks_of_a_piece_are_counted() -> None:
-    """The count of chunks is that in the newest bytes."""
+    """The count of chunks covers the newest bytes only."""
     connection = asked()
     connection.receive(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 5)
     first = connection.chunk_count
@@ -346,7 +346,7 @@ def test_chunked_bodies(content: bytes, rest: bytes | None, body: bytes, size: i
     ids=lambda fault: repr(fault[:20]),
 )
 def test_faults_of_chunks(fault: bytes, size: int) -> None:
-    """A body with an invalid part, or a part above a bound, is malformed; the content before the fault is returned."""
+    """A body with an invalid part or a part above its limit is malformed; the content before the fault is returned."""
     content, rest, is_malformed = decoded(b"2\r\nhe\r\n" + fault, size)
 
     assert (None, True) == (rest, is_malformed)
@@ -356,7 +356,7 @@ def test_faults_of_chunks(fault: bytes, size: int) -> None:
 @given(st.lists(st.sampled_from([b"1\r\nx\r\n", b"a\r\n0123456789\r\n", b"0\r\n\r\n", b"0", b"\r\n", b"x", b";e"])))
 @example([b"0", b"1\r\nx\r\n", b"0\r\n\r\n"])
 def test_the_decoder_agrees_with_h11(parts: list[bytes]) -> None:
-    """For every body that h11 reads to its end, the decoder returns the same content."""
+    """The decoder returns the same content as h11 for every body that h11 reads to its end."""
     theirs = h11.Connection(h11.CLIENT)
     theirs.send(h11.Request(method="GET", target="/", headers=[("host", "a")]))
     theirs.send(h11.EndOfMessage())

@@ -1,4 +1,4 @@
-"""The headers that show who asks."""
+"""Headers that carry the credentials."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from triclinium_core.runtime.services.credentials import headers_of
 
 
 def test_each_kind_of_authenticator() -> None:
-    """A password is Basic, in UTF-8; a token is Bearer; a certificate was shown in the handshake."""
+    """A password is sent as Basic in UTF-8, a token as Bearer; a certificate adds no header."""
     password, token = PasswordAuthenticator("ada", "pä:ss"), JwtAuthenticator("a.b.c")
 
     assert ("authorization", "Basic YWRhOnDDpDpzcw==") == headers_of(password, "test")[1]
@@ -16,6 +16,6 @@ def test_each_kind_of_authenticator() -> None:
 
 
 def test_a_name_that_no_header_can_have() -> None:
-    """A line break in the client's name forges no header."""
+    """Invalid characters of the client's name are replaced, so that a line break adds no header."""
     assert (("user-agent", "a??b: c?"),) == headers_of(None, "a\r\nb: cä")
     assert (("user-agent", "triclinium"),) == headers_of(None, " ")

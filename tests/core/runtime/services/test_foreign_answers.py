@@ -1,4 +1,4 @@
-"""Answers to other requests: a repeated, unsolicited or foreign answer is never taken for that of the next request."""
+"""Responses to other requests: none is taken for the response to the next request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HITS: Sequence[dict[str, object]] = [{"index": "i", "id": each, "score": 1.0} fo
 
 
 class Pair(NamedTuple):
-    """Two requests to one service, with different answers."""
+    """Pair of requests to one service, with different responses."""
 
     service: Service
     first: ServiceRequest | Ping
@@ -75,7 +75,7 @@ PAIRS: Sequence[Pair] = [
 
 
 class Twice(Asking):
-    """A client that submits the second request of a pair as soon as the first is settled.
+    """Client that submits the second request of a pair as soon as the first has completed.
 
     Args:
         size: maximum number of bytes that its driver reads at a time.
@@ -99,7 +99,7 @@ class Twice(Asking):
         self.run()
 
     def feed(self, event: Event) -> list[Action]:
-        """Feed an event, and submit the second request immediately if the event has settled the first."""
+        """Feed an event, and submit the second request immediately if the event has completed the first."""
         actions = super().feed(event)
         if self.first in self.settled_at and self.second is None:
             self.second = neutral.Token(0)
@@ -111,13 +111,13 @@ class Twice(Asking):
         super().deliver(stream, self.size)
 
     def answer_size(self) -> int:
-        """Return the size in bytes of a whole answer to the first request."""
+        """Return the size in bytes of one complete response to the first request."""
         return self.asked[0].bytes_sent // 2
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: str(pair.service))
-def test_an_answer_that_comes_twice_is_none_to_the_next_request(pair: Pair) -> None:
-    """After a repeated answer, the next request gets its own answer, for reads of every size."""
+def test_a_repeated_response_misses_the_next_request(pair: Pair) -> None:
+    """After a repeated response, the next request gets its own response, for reads of every size."""
     whole = Twice(pair, 64 * 1024).answer_size()
     sizes = {size for size in range(1, whole + 1) if whole % size in (0, 1, size - 1)} | {2 * whole}
     for size in sorted(sizes):
@@ -153,7 +153,7 @@ def unsolicited(simulation: Asking, data: bytes) -> neutral.StreamId:
 
 
 @pytest.mark.parametrize("readonly", [True, False])
-def test_a_request_that_was_not_sent_is_sent_on_another_connection(readonly: bool) -> None:
+def test_unread_bytes_move_a_request_to_another_connection(readonly: bool) -> None:
     """A connection with unread bytes is lost with nothing handed over, and even a request that writes is retried."""
     simulation = Asking()
     simulation.finish(asking())
@@ -168,7 +168,7 @@ def test_a_request_that_was_not_sent_is_sent_on_another_connection(readonly: boo
 
 
 def test_bytes_in_front_of_the_first_request() -> None:
-    """An answer that waits on a new connection is not taken for the answer to its first request."""
+    """Bytes that wait on a new connection are not taken for the response to its first request."""
     simulation = Asking()
     simulation.run()
     before = set(simulation.links)
@@ -204,8 +204,8 @@ def test_a_kept_connection_that_the_node_has_closed() -> None:
         (DropIndex(statement=STATEMENT), b'{"clientContextID":"another","results":[],"status":"success"}'),
     ],
 )
-def test_a_foreign_answer_counts_as_none(request: ServiceRequest, body: bytes) -> None:
-    """An answer to another request closes its connection, and a request that writes fails as in flight."""
+def test_a_foreign_response_closes_the_connection(request: ServiceRequest, body: bytes) -> None:
+    """A response to another request closes its connection, and a request that writes fails as in flight."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(body=body.decode()), service=request.service)
 
@@ -223,7 +223,7 @@ def test_a_foreign_answer_counts_as_none(request: ServiceRequest, body: bytes) -
     assert 0 == simulation.count(RowsReceived)
 
 
-def test_a_request_that_only_reads_is_retried_after_a_foreign_answer() -> None:
+def test_a_foreign_response_retries_a_readonly_request() -> None:
     """A read-only request is sent again under another id, on another connection."""
     simulation = Asking()
     simulation.nodes.script.answer("SELECT 1", FOREIGN, FOREIGN, FakeAnswer(rows=[1]))
@@ -235,7 +235,7 @@ def test_a_request_that_only_reads_is_retried_after_a_foreign_answer() -> None:
     assert [RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT] * 2 == [retry.reason for retry in simulation.retries]
 
 
-def test_rows_that_were_handed_out_before_a_foreign_id() -> None:
+def test_rows_before_a_foreign_id() -> None:
     """If rows were handed out before the foreign id arrives, the request fails after them and is not retried."""
     simulation = Asking()
     answer = msgspec.structs.replace(FOREIGN, rows=["theirs", "too"], seconds_between_rows=0.1)
@@ -279,7 +279,7 @@ def test_a_given_id_is_that_of_all_attempts() -> None:
 
 
 def test_a_plan_of_another_request() -> None:
-    """A PREPARE whose answer names another request is sent again, and the plan in that answer is not stored."""
+    """A PREPARE whose response names another request is sent again, and the plan in that response is not stored."""
     simulation = Asking(enhanced=False)
     plan = b'{"clientContextID":"another","results":[{"name":"theirs"}],"status":"success"}'
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(200, plan))

@@ -1,4 +1,4 @@
-"""Warning of a client that sends credentials over plain HTTP, and endpoints of nodes that left."""
+"""Warning of a client that sends credentials over plain HTTP, and endpoints of removed nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium_core.testing.simulation import MIDPOINT
 
 
 def warnings(simulation: Asking) -> list[str]:
-    """Return the node of each warning that gives the solution."""
+    """Return the node of each warning that recommends ``couchbases://``."""
     return [
         action.node
         for action in simulation.actions
@@ -78,7 +78,7 @@ def test_hosts_that_are_not_loopback(host: str) -> None:
 
 
 class Changing:
-    """A pool of a cluster with one node, whose address changes."""
+    """Pool of a cluster with one node, whose address changes."""
 
     def __init__(self) -> None:
         options = ClientOptions(connection_string="couchbase://a.example", authenticator=ADMINISTRATOR)
@@ -88,7 +88,7 @@ class Changing:
         self.pool = pool.Pool(self.topologies, tools, tls=False)
 
     def move(self, number: int) -> None:
-        """Have another node in the place of the one before."""
+        """Replace the node by another."""
         self.topologies[None] = self._topology(number)
 
     def _topology(self, number: int) -> Topology:
@@ -96,7 +96,7 @@ class Changing:
 
 
 def test_endpoints_of_nodes_that_left_are_forgotten() -> None:
-    """A client that is never idle keeps the endpoints of present nodes only."""
+    """A client that is never idle keeps the endpoints of current nodes only."""
     changing = Changing()
     (endpoint,) = changing.pool.endpoints_of(Service.QUERY)
     for number in range(1, 100):
@@ -110,7 +110,7 @@ def test_endpoints_of_nodes_that_left_are_forgotten() -> None:
 
 
 def test_an_endpoint_in_use_is_kept() -> None:
-    """An endpoint for which a request waits outlives its node, until the request has left."""
+    """An endpoint with a queued request outlives its node until the request has ended."""
     changing = Changing()
     (used,) = changing.pool.endpoints_of(Service.QUERY)
     used.waiting[1] = None
@@ -126,7 +126,7 @@ def test_an_endpoint_in_use_is_kept() -> None:
 
 
 def endpoint(host: str, waiting: int = 0) -> pool.Endpoint:
-    """Return the query service of a node, with so many requests that wait."""
+    """Return the query service of a node with ``waiting`` queued requests."""
     options = CircuitBreakerOptions(volume_threshold=1)
     made = pool.Endpoint(Service.QUERY, Address(host, 8093), connections_max=1, circuit_breaker=options)
     made.waiting.update(dict.fromkeys(range(waiting)))
@@ -134,7 +134,7 @@ def endpoint(host: str, waiting: int = 0) -> pool.Endpoint:
 
 
 def test_the_endpoint_with_the_least_to_do() -> None:
-    """Of those whose breakers are closed; the one that failed before comes last."""
+    """The least loaded endpoint with a closed circuit breaker is chosen, and the one that failed before only last."""
     busy, free, broken = endpoint("a", 2), endpoint("b", 1), endpoint("c")
     broken.breaker.handle(BreakerEvent.OPERATION_TIMED_OUT, 0.0)
 
@@ -145,7 +145,7 @@ def test_the_endpoint_with_the_least_to_do() -> None:
 
 
 def test_streams_as_many_as_are_needed() -> None:
-    """One for each request that waits, up to the bound, beside those that are free or on their way."""
+    """An endpoint needs a stream while it has more queued requests than free or opening streams."""
     crowded, alone = endpoint("a", 3), endpoint("b", 0)
 
     assert crowded.needs_stream
@@ -183,7 +183,7 @@ def test_nodes(known: Sequence[Topology], service: Service, bucket: str | None, 
 
 
 def test_tls() -> None:
-    """It has ports of its own; a node without one for it is passed over."""
+    """With TLS, only nodes with a TLS port for the service are used."""
     assert (Address("10.0.0.1", 18092),) == pool.addresses_of(Service.VIEWS, by_bucket(CLUSTER), bucket=None, tls=True)
     assert (Address("10.0.0.1", 8092), Address("10.0.0.2", 8092)) == pool.addresses_of(
         Service.VIEWS, by_bucket(CLUSTER), bucket=None, tls=False
@@ -191,7 +191,7 @@ def test_tls() -> None:
 
 
 def test_nodes_in_no_network_of_the_client() -> None:
-    """Nothing is sent to them: where they say that they are, another machine may take the credentials."""
+    """A node outside the client's network gets no requests, because its address may be another machine there."""
     elsewhere = TopologyNode("10.0.0.2", PORTS, is_reached=False)
 
     assert (Address("10.0.0.1", 8093),) == pool.addresses_of(
@@ -228,14 +228,14 @@ INSIDE = TopologyNode("ext.example", {"kv": 31210}, is_reached=True)
 def test_why_a_service_is_reached_nowhere(
     nodes: tuple[TopologyNode, ...], tls: bool, reason: RetryReason, text: str
 ) -> None:
-    """The reason is that no node has the service, or that its nodes have no address in the network of the client."""
+    """The obstacle is that no node has the service, or that its nodes have no address in the client's network."""
     known = by_bucket(Topology("travel", (1, 5), nodes, None, "external", ("default", "other")))
 
     assert (reason, text) == pool.obstacle_of(Service.QUERY, known, bucket="travel", tls=tls)
 
 
 def test_nodes_outside_the_network() -> None:
-    """The nodes with the service that are not reached are listed with their own addresses."""
+    """Unreached nodes with the service are listed with their own addresses."""
     nodes = (OUTSIDE, INSIDE, A, TopologyNode("b", {"kv": 1}, is_reached=False))
     known = by_bucket(Topology(None, (1, 5), nodes, None, "external"))
     told = "10.0.0.1:8093: the node has no address in network 'external'"
@@ -246,7 +246,7 @@ def test_nodes_outside_the_network() -> None:
 
 
 def test_nothing_is_known() -> None:
-    """Then no node has it."""
+    """Without a topology, the obstacle is that no node has the service."""
     assert (RetryReason.SERVICE_NOT_AVAILABLE, "no node has the query service") == pool.obstacle_of(
         Service.QUERY, {}, bucket=None, tls=True
     )

@@ -1,4 +1,4 @@
-"""The message that is sent for a prepared statement, and the plans that are remembered."""
+"""Messages for prepared statements, and the cache of plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def key(statement: str, context: str = "", *, flex_index: bool = False) -> PlanK
 
 
 def test_remembering() -> None:
-    """By statement, scope and whether search indexes serve it; a newer plan replaces an older one."""
+    """Plans are stored by statement, scope and flex index; a newer plan replaces an older one."""
     plans = prepared_statements.PreparedPlans()
     keys = [key("SELECT 1"), key("SELECT 2"), key("SELECT 1", "default:`b`.`s`"), key("SELECT 1", flex_index=True)]
     for number, each in enumerate(keys):
@@ -33,7 +33,7 @@ def test_remembering() -> None:
 
 
 def test_count() -> None:
-    """The plan that was used longest ago goes first."""
+    """A full cache drops the least recently used plan."""
     plans = prepared_statements.PreparedPlans(count_max=2)
     plans.remember(key("a"), PreparedPlan("a"))
     plans.remember(key("b"), PreparedPlan("b"))
@@ -44,7 +44,7 @@ def test_count() -> None:
 
 
 def test_size() -> None:
-    """Memory is bounded, but for the newest plan, without which its statement would be prepared for ever."""
+    """The size of the cache is limited, but the newest plan is always kept."""
     plans = prepared_statements.PreparedPlans(size_max=100)
     plans.remember(key("a"), PreparedPlan("a", "x" * 60))
     plans.remember(key("a"), PreparedPlan("a", "y" * 60))
@@ -57,8 +57,8 @@ def test_size() -> None:
     assert plans.recall(key("c")) is not None
 
 
-def test_what_is_shown() -> None:
-    """A name, and not the thousands of characters of the plan."""
+def test_repr_of_a_plan() -> None:
+    """The repr of a plan has its name and not the encoded plan."""
     assert "PreparedPlan('p1')" == repr(PreparedPlan("p1", "x" * 5000))
 
 
@@ -67,20 +67,20 @@ PLAN = HttpResponse(200, b'{"results":[{"name":"p1","encoded_plan":"abc"}]}')
 
 
 def prepared() -> prepared_statements.PreparedStatements:
-    """Return what knows the plan of the query."""
+    """Return prepared statements that know the plan of the query."""
     statements = prepared_statements.PreparedStatements(KnownConfigs())
     statements.learn(statements.message(QUERY), PLAN)
     return statements
 
 
 def test_a_statement_is_planned_once() -> None:
-    """A cluster that cannot do both at once is asked for the plan first; then the plan travels."""
+    """Without enhanced prepared statements, a PREPARE is sent first, and then the statement with its plan."""
     assert PrepareRequest(query=QUERY) == prepared_statements.PreparedStatements(KnownConfigs()).message(QUERY)
     assert QUERY.with_plan(PreparedPlan("p1", "abc")) == prepared().message(QUERY)
 
 
-def test_what_is_not_to_be_prepared_travels_as_it_is() -> None:
-    """And its answer brings no plan."""
+def test_an_adhoc_query_is_not_prepared() -> None:
+    """An ad hoc query is sent unchanged, and its response yields no plan."""
     statements, adhoc = prepared_statements.PreparedStatements(KnownConfigs()), QueryRequest(statement="SELECT 1")
     statements.learn(adhoc, HttpResponse(200, b'{"prepared":"p1"}'))
 
@@ -88,8 +88,8 @@ def test_what_is_not_to_be_prepared_travels_as_it_is() -> None:
     assert isinstance(statements.message(QUERY), PrepareRequest)
 
 
-def test_an_enhanced_preparation_brings_the_plan_with_the_rows() -> None:
-    """Unless the service did not name one."""
+def test_an_enhanced_preparation_yields_a_plan() -> None:
+    """The response to an enhanced preparation yields the plan if it names one."""
     statements, enhanced = prepared_statements.PreparedStatements(KnownConfigs()), QUERY.preparation(enhanced=True)
     statements.learn(enhanced, HttpResponse(200, b"{}"))
     before = statements.message(QUERY)
@@ -100,8 +100,8 @@ def test_an_enhanced_preparation_brings_the_plan_with_the_rows() -> None:
 
 
 @pytest.mark.parametrize("reason", RetryReason)
-def test_a_plan_is_forgotten_where_it_may_be_to_blame(reason: RetryReason) -> None:
-    """Because of these reasons alone."""
+def test_reasons_that_forget_a_plan(reason: RetryReason) -> None:
+    """Only the reasons in ``REASONS_TO_PREPARE_AGAIN`` forget the plan."""
     statements = prepared()
     statements.failed(QUERY, reason)
 
@@ -110,8 +110,8 @@ def test_a_plan_is_forgotten_where_it_may_be_to_blame(reason: RetryReason) -> No
     )
 
 
-def test_a_plan_that_is_none() -> None:
-    """It is an error, and nothing is remembered."""
+def test_an_invalid_plan() -> None:
+    """An invalid plan raises, and is not stored."""
     statements = prepared_statements.PreparedStatements(KnownConfigs())
 
     with pytest.raises(MalformedAnswer):

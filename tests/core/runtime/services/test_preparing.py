@@ -1,4 +1,4 @@
-"""A statement is prepared once, and again if a node does not have its plan any more."""
+"""Preparing a statement once, and again if a node has lost its plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 
 def test_a_statement_is_prepared_once() -> None:
-    """The first execution has it prepared, the next ones send the plan."""
+    """The first execution prepares the statement; the next ones send the plan."""
     simulation = Asking()
 
     for _ in range(3):
@@ -25,8 +25,8 @@ def test_a_statement_is_prepared_once() -> None:
 
 
 @pytest.mark.parametrize("code", [4040, 4050, 4070])
-def test_a_plan_that_went_stale_is_asked_for_again(code: int) -> None:
-    """The strategy is asked, the plan is forgotten, and the statement is prepared anew."""
+def test_a_stale_plan_is_prepared_again(code: int) -> None:
+    """If a plan is stale, the strategy decides, the plan is forgotten, and the statement is prepared again."""
     simulation = Asking()
     simulation.finish(asking(adhoc=False))
     simulation.nodes.plans.go_stale(code)
@@ -40,8 +40,8 @@ def test_a_plan_that_went_stale_is_asked_for_again(code: int) -> None:
     assert code == error.context.error_code
 
 
-def test_a_plan_whose_index_is_gone() -> None:
-    """It is asked for again: executed again, it would miss the same index."""
+def test_a_plan_with_a_missing_index() -> None:
+    """A plan whose index is missing is prepared again, because it would miss the same index."""
     simulation = Asking()
     simulation.finish(asking(adhoc=False))
     missing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
@@ -83,8 +83,8 @@ def test_a_cluster_that_cannot_read_from_replicas() -> None:
     assert not simulation.asked
 
 
-def test_a_cluster_that_prepares_in_a_step_of_its_own() -> None:
-    """Without enhanced prepared statements the plan is asked for first, and travels with each execution."""
+def test_a_cluster_without_enhanced_prepared_statements() -> None:
+    """Without enhanced prepared statements, a PREPARE is sent first, and each execution carries the plan."""
     simulation = Asking(enhanced=False)
 
     tokens = [simulation.finish(asking(adhoc=False)) for _ in range(2)]
@@ -96,7 +96,7 @@ def test_a_cluster_that_prepares_in_a_step_of_its_own() -> None:
 
 @pytest.mark.parametrize("end", ["deadline", "refused"])
 def test_prepared_statement_that_cannot_be_executed(end: str) -> None:
-    """A statement that was prepared and waits for a connection fails once, at its deadline or when none can be opened."""
+    """A prepared statement that waits for a connection fails once, at its deadline or when no connection opens."""
     simulation = Asking(enhanced=False, max_http_connections=1, timeouts=TimeoutOptions(query=2.0))
     simulation.nodes.script.answer("SELECT slow", FakeAnswer(rows=[1], seconds=60.0))
     simulation.run()

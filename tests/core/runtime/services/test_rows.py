@@ -1,4 +1,4 @@
-"""Rows of an answer leave when their reader asks for them, and an error comes after the rows before it."""
+"""Rows of a response: they leave when their reader wants them, and an error follows the rows before it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LARGE_ROW = "x" * 1000
 
 
 class ReadingOn(Asking):
-    """A driver that does not pause."""
+    """Driver that does not pause."""
 
     def _carry_out(self, action: couchbase.Action) -> None:
         if not isinstance(action, neutral.PauseReading):
             super()._carry_out(action)
 
 
-def test_rows_and_then_what_came_after_them() -> None:
+def test_rows_and_then_the_metadata() -> None:
     """A request hands out its rows, each once and in order, and ends with the metadata."""
     simulation = Asking()
 
@@ -39,8 +39,8 @@ def test_rows_and_then_what_came_after_them() -> None:
     assert 0 == simulation.open_operations
 
 
-def test_rows_that_were_handed_out_are_not_handed_out_again() -> None:
-    """A connection that is lost between two rows ends a request that might be sent again otherwise."""
+def test_handed_out_rows_prevent_a_retry() -> None:
+    """If the connection is lost after a row was handed out, even a read-only request fails."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{"n": 1}, {"n": 2}], seconds_between_rows=1.0))
     token = simulation.request(asking(readonly=True))
@@ -60,7 +60,7 @@ def test_rows_that_were_handed_out_are_not_handed_out_again() -> None:
 
 
 def test_an_error_after_rows_is_raised_after_them() -> None:
-    """Rows that came before the error are handed out first, and a retryable one is not retried any more."""
+    """Rows before an error are handed out first, and even a retryable error then ends the request."""
     simulation = Asking()
     failing = FakeAnswer(rows=[{"n": 1}], errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     simulation.nodes.script.answer(STATEMENT, failing)
@@ -75,8 +75,8 @@ def test_an_error_after_rows_is_raised_after_them() -> None:
     assert 1 == len(simulation.asked)
 
 
-def test_nobody_takes_the_rows() -> None:
-    """Reading pauses once a quarter of a mebibyte is held, goes on when the rows are taken, and all of them arrive."""
+def test_reading_pauses_while_rows_are_not_taken() -> None:
+    """Reading pauses once 256 KiB are held and resumes when the rows are taken; all of them arrive."""
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[LARGE_ROW], repeat=2000))
     simulation.takes_rows = False
@@ -143,7 +143,7 @@ def test_silence_between_rows_is_no_earlier_failure() -> None:
 
 
 def test_an_error_behind_rows_waits_for_their_reader() -> None:
-    """A request that fails behind rows has no deadline any more: its reader gets the rows, and then the error."""
+    """A request that fails behind rows has no deadline; its reader gets the rows and then the error."""
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     body = b'{"results":[' + b",".join([b'"%s"' % LARGE_ROW.encode()] * 200) + b",oops"
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode()
@@ -173,8 +173,8 @@ def test_tokens_of_operations_are_unknown_to_readers() -> None:
     assert token in simulation.results
 
 
-def test_a_driver_that_reads_on_gets_the_request_failed() -> None:
-    """Memory is bounded whatever the driver does."""
+def test_a_driver_without_pauses_fails_the_request() -> None:
+    """If the driver does not pause, the request fails once the held rows reach a limit."""
     simulation = ReadingOn()
     size = HELD_SIZE_BYTES_MAX * 2 // len(LARGE_ROW)
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(rows=[LARGE_ROW], repeat=size))
@@ -210,7 +210,7 @@ def test_an_error_with_many_rows() -> None:
     assert not simulation.count(neutral.PauseReading)
 
 
-def test_a_complete_answer_with_unread_rows_waits_for_nothing() -> None:
+def test_a_complete_response_has_no_obstacle() -> None:
     """The context of a query whose rows are not taken yet has no obstacle and no reason of a retry."""
     simulation = Asking()
     simulation.takes_rows = False

@@ -21,11 +21,11 @@ from triclinium_core.testing.fakes.faults import drop_response, hang_up
 from triclinium_core.testing.fakes.services.answers import FakeAnswer
 
 FAILING = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
-"""What is retried."""
+"""Response that is retried."""
 
 
 def test_a_success_is_recorded_with_its_last_row() -> None:
-    """The token was there before anything was sent; a scope is told with it."""
+    """The token is acquired at submission, with its scope, and recorded as a success with the last row."""
     book = TokenBook()
     simulation = Asking(retry_strategy=TokenScope(book, "reports"))
     token = simulation.request(asking())
@@ -38,8 +38,8 @@ def test_a_success_is_recorded_with_its_last_row() -> None:
     assert [("reports", "recorded")] == [(each.token_scope, each.end) for each in book.tokens]
 
 
-def test_the_strategy_says_when_to_try_again_and_is_told_why() -> None:
-    """A call's own strategy comes before that of the cluster."""
+def test_the_strategy_gets_errors_and_sets_delays() -> None:
+    """The strategy of a call replaces that of the cluster, gets the error of the attempt and sets the delay."""
     book = TokenBook(delay=0.3)
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
@@ -55,22 +55,22 @@ def test_the_strategy_says_when_to_try_again_and_is_told_why() -> None:
 
 
 class Empty(TokenBook):
-    """Has a length, and that is 0."""
+    """Strategy with a length of 0."""
 
     def __len__(self) -> int:
         return 0
 
 
-def test_an_empty_strategy_is_one() -> None:
-    """A call's own strategy is asked, whatever it is like as a condition."""
+def test_a_falsy_strategy_is_used() -> None:
+    """A call's strategy is used even if it is false as a condition."""
     book = Empty()
     Asking().finish(asking(), retry_strategy=book)
 
     assert ["recorded"] == book.ends
 
 
-def test_an_empty_quota_ends_the_request_with_its_own_error() -> None:
-    """And with the words of the strategy."""
+def test_an_empty_quota_fails_the_request() -> None:
+    """With an empty quota, the request fails with its own error, which mentions the quota."""
     simulation = Asking(retry_strategy=StandardRetryStrategy(rng=Fixed(), quota_capacity=0))
     simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
     error = simulation.failure(errors.IndexNotFoundException, asking())
@@ -78,8 +78,8 @@ def test_an_empty_quota_ends_the_request_with_its_own_error() -> None:
     assert "quota" in str(error)
 
 
-def test_what_may_have_changed_something_is_not_sent_again() -> None:
-    """A token is no permission."""
+def test_a_token_does_not_permit_an_unsafe_retry() -> None:
+    """A request that may have changed data is not sent again, and the strategy is not consulted."""
     book = TokenBook()
     simulation = Asking(retry_strategy=book)
     simulation.nodes[0].faults.next(Service.QUERY, hang_up())
@@ -92,10 +92,10 @@ def test_what_may_have_changed_something_is_not_sent_again() -> None:
     ("code", "kind", "end"),
     [(3000, errors.ParsingFailureException, "recorded"), (5000, errors.InternalServerFailureException, None)],
 )
-def test_only_an_answer_that_says_nothing_against_the_service_is_a_success(
+def test_an_error_of_the_user_records_a_success(
     code: int, kind: type[errors.CouchbaseException], end: str | None
 ) -> None:
-    """A wrong statement is its author's fault."""
+    """A syntax error records a success; an internal error of the service does not."""
     book = TokenBook()
     simulation = Asking(retry_strategy=book)
     simulation.nodes.script.answer(STATEMENT, FakeAnswer(errors=[{"code": code, "msg": "no"}]))
@@ -105,8 +105,8 @@ def test_only_an_answer_that_says_nothing_against_the_service_is_a_success(
 
 
 @pytest.mark.parametrize(("takes_rows", "end"), [(True, "recorded"), (False, "recorded")])
-def test_whoever_leaves_with_rows_in_hand_has_got_an_answer(takes_rows: bool, end: str) -> None:
-    """Be it that more would have come, or not."""
+def test_abandoning_after_rows_records_a_success(takes_rows: bool, end: str) -> None:
+    """A request that is abandoned after rows have arrived records a success, whether or not they were taken."""
     book = TokenBook()
     simulation = Asking(retry_strategy=book)
     simulation.takes_rows = takes_rows
@@ -118,8 +118,8 @@ def test_whoever_leaves_with_rows_in_hand_has_got_an_answer(takes_rows: bool, en
     assert [end] == book.ends
 
 
-def test_whoever_leaves_before_anything_was_sent_gives_the_token_back() -> None:
-    """In flight it stays where it is."""
+def test_abandoning_an_unsent_request_releases_its_token() -> None:
+    """An abandoned request releases its token only if it was not sent."""
     book = TokenBook()
     simulation = Asking(retry_strategy=book)
     simulation.nodes[0].faults.always(Service.QUERY, drop_response())
@@ -132,8 +132,8 @@ def test_whoever_leaves_before_anything_was_sent_gives_the_token_back() -> None:
     assert ["abandoned", None] == book.ends
 
 
-def test_a_delay_beyond_the_deadline_is_cut_and_the_token_goes_back_at_once() -> None:
-    """The request waits for its deadline without it."""
+def test_a_delay_beyond_the_deadline_releases_the_token() -> None:
+    """If the delay reaches the deadline, the token is released immediately and the request times out."""
     book = TokenBook(delay=600.0, retries=1)
     simulation = Asking(retry_strategy=book, timeouts=TimeoutOptions(query=2.0))
     simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
@@ -150,7 +150,7 @@ def test_a_delay_beyond_the_deadline_is_cut_and_the_token_goes_back_at_once() ->
 
 @pytest.mark.parametrize(("delay", "ends"), [(0.5, ["recorded"]), (600.0, ["abandoned"])])
 def test_the_first_attempt_is_held_back(delay: float, ends: list[str]) -> None:
-    """Beyond its deadline it is not made at all, and the error says what held it back."""
+    """The strategy delays the first attempt; if the delay exceeds the deadline, the request times out unsent."""
     book = TokenBook(first_delay=delay)
     simulation = Asking(timeouts=TimeoutOptions(query=2.0))
     began = simulation.now
@@ -165,8 +165,8 @@ def test_the_first_attempt_is_held_back(delay: float, ends: list[str]) -> None:
     assert (delay > 2.0) is (token in simulation.errors)
 
 
-def test_a_strategy_that_breaks_fails_the_request_unsent_or_costs_nobody_the_result() -> None:
-    """Before the first attempt the one, at a success the other."""
+def test_a_broken_strategy() -> None:
+    """A strategy that breaks before the first attempt fails the request; one that breaks at a success is reported."""
     broken = ZeroDivisionError("a strategy with a defect")
     simulation = Asking()
     token = simulation.finish(asking(), retry_strategy=TokenBook(raises=broken))
@@ -181,8 +181,8 @@ def test_a_strategy_that_breaks_fails_the_request_unsent_or_costs_nobody_the_res
     assert 1 == len(simulation.asked)
 
 
-def test_an_asynchronous_strategy_is_awaited_and_told_of_the_success() -> None:
-    """In the background, once the caller has its last row."""
+def test_an_asynchronous_strategy_records_the_success() -> None:
+    """An asynchronous strategy records the success in the background, after the last row."""
     book = TokenBook()
     simulation = Asking()
     simulation.nodes.script.answer(STATEMENT, FAILING, ANSWER)
@@ -204,8 +204,8 @@ def test_an_asynchronous_strategy_is_awaited_and_told_of_the_success() -> None:
     assert ["renewed", "recorded"] == book.ends
 
 
-def test_an_asynchronous_strategy_that_breaks_fails_the_request_unsent() -> None:
-    """With what it raised as the cause."""
+def test_a_broken_asynchronous_strategy_fails_the_request() -> None:
+    """An asynchronous strategy that raises before the first attempt is the cause of the request's error."""
     broken = ZeroDivisionError("a strategy with a defect")
     simulation = Asking()
     token = simulation.request(asking(), retry_strategy=AwaitedBook(TokenBook(), nothing))

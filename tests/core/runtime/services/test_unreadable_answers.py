@@ -1,4 +1,4 @@
-"""An answer that cannot be read fails its own request only, without showing credentials."""
+"""Unreadable responses: each fails its own request only, and its error has no credentials."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_an_answer_that_cannot_be_read(body: str, *, readonly: bool) -> None:
         (faults.proxy_page(), errors.CouchbaseException),
     ],
 )
-def test_nonsense_costs_only_its_own_request(fault: Fault, kind: type[errors.CouchbaseException]) -> None:
-    """A named error, in bounded memory; the request beside it and the next one are answered."""
+def test_a_malformed_response_fails_only_its_request(fault: Fault, kind: type[errors.CouchbaseException]) -> None:
+    """A malformed response fails its request with a specific error; the concurrent and the next request succeed."""
     simulation = Asking(timeouts=TimeoutOptions(query=5.0))
     simulation.nodes[0].faults.next(Service.QUERY, fault)
 
@@ -96,7 +96,7 @@ def _answer(status: str, kind: str, body: str) -> bytes:
     ],
 )
 def test_an_answer_that_repeats_the_credentials(answer: bytes) -> None:
-    """If an answer repeats the credentials, the error, its context and connection events have no part of them."""
+    """If a response repeats the credentials, the error, its context and connection events have no part of them."""
     simulation = Asking(timeouts=TimeoutOptions(query=5.0))
     simulation.nodes[0].faults.always(Service.QUERY, faults.raw_answer(answer))
     token = simulation.finish(asking())
@@ -126,8 +126,10 @@ def test_a_password_in_a_request_that_is_repeated() -> None:
         (b'HTTP/1.1 200 OK\r\nContent-Length: 34\r\n\r\n{"results":[1],"status":"success"}', True),
     ],
 )
-def test_nothing_queues_behind_a_request_that_was_answered_unread(answer: bytes, is_used: bool) -> None:
-    """A node may answer a large one while the driver still has most of it: that counts; the next one goes its own way."""
+def test_nothing_queues_behind_a_half_sent_request(answer: bytes, is_used: bool) -> None:
+    """If a response to a large request arrives before the request is written, it counts, and the next request uses
+    another connection.
+    """
     simulation = Asking(max_http_connections=1)
     simulation.finish(asking())
     large = simulation.request(asking("x" * 1_000_000))
@@ -145,8 +147,8 @@ def test_nothing_queues_behind_a_request_that_was_answered_unread(answer: bytes,
     assert is_used is not (large in simulation.errors)
 
 
-def test_a_second_answer_is_nobody_s() -> None:
-    """It is read as no answer to the next request; its connection is closed."""
+def test_a_second_response_is_discarded() -> None:
+    """A second response is not taken for that of the next request, and its connection is closed."""
     simulation = Asking()
     simulation.nodes[0].faults.next(Service.QUERY, faults.answer_twice())
 
@@ -158,7 +160,7 @@ def test_a_second_answer_is_nobody_s() -> None:
 
 
 def test_a_redirect_is_not_followed() -> None:
-    """Credentials go to no other host."""
+    """A redirect fails the request, so credentials are not sent to another host."""
     simulation = Asking()
     simulation.nodes[0].faults.next(Service.QUERY, faults.redirect("http://127.0.0.2:8093/query/service"))
 
@@ -169,8 +171,8 @@ def test_a_redirect_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize("body", ['{"results":[1', '{"results":[1,]}', '{"results":[1],"status":7}', "[]", ""])
-def test_an_answer_that_means_nothing(body: str) -> None:
-    """It fails with an error that names the node, and the next request is answered."""
+def test_an_invalid_body(body: str) -> None:
+    """An invalid body fails its request, and the next request succeeds."""
     simulation = Asking()
     simulation.nodes.script.answer("SELECT odd", FakeAnswer(body=body))
 
@@ -193,7 +195,7 @@ def test_an_answer_that_means_nothing(body: str) -> None:
     ],
 )
 def test_undecodable_answer_has_http_status(request_: ServiceRequest, body: bytes) -> None:
-    """An answer with status 200 that cannot be decoded fails its request with that status in the context."""
+    """A response with status 200 that cannot be decoded fails its request with that status in the context."""
     simulation = Asking(enhanced=False)
     simulation.nodes[0].faults.next(request_.service, faults.http_status(200, body=body))
 
@@ -204,7 +206,7 @@ def test_undecodable_answer_has_http_status(request_: ServiceRequest, body: byte
 
 @pytest.mark.parametrize("enhanced", [False, True])
 def test_an_unreadable_plan_has_changed_nothing(enhanced: bool) -> None:
-    """The error of a statement says that it may have been applied, unless only its plan was requested."""
+    """The error of a statement states that it may have been applied, except if only its plan was requested."""
     simulation = Asking(enhanced=enhanced)
     body = b'{"results":[{"name":7}],"status":7}'
     simulation.nodes[0].faults.next(Service.QUERY, faults.http_status(200, body=body))
@@ -215,7 +217,7 @@ def test_an_unreadable_plan_has_changed_nothing(enhanced: bool) -> None:
 
 
 def test_an_answer_without_a_head_has_no_status() -> None:
-    """The error of a statement whose answer has no status line does not have the status of its plan."""
+    """The error of a statement whose response has no status line does not have the status of its plan."""
     simulation = Asking(enhanced=False)
     plan = b'{"results":[{"name":"p","encoded_plan":"x"}],"status":"success"}'
     for fault in (faults.http_status(200, body=plan), faults.raw_answer(b"nonsense\r\n\r\n")):
@@ -227,7 +229,7 @@ def test_an_answer_without_a_head_has_no_status() -> None:
     assert error.context.http_status is None
 
 
-def test_a_list_that_is_not_whole() -> None:
+def test_a_list_with_unreadable_rows() -> None:
     """Unreadable rows are left out of a list, and one warning gives their number."""
     simulation = Asking()
     body = '[{"name":"a","quota":{}},{"name":7},null]'

@@ -1,4 +1,4 @@
-"""The manifest of a bucket's collections, as it travels."""
+"""Manifest of a bucket's collections on the wire."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ MANIFEST = b"""{"uid":"1f","scopes":[
     {"uid":"9","name":"empty"}]}"""
 
 NO_NUMBERS = (b"-1", b"+1", b" 1", b"1_1", b"0x", b"x1", b"\xd9\xa1", b"1" * 5000)
-"""Texts that are not hexadecimal numbers. ``int`` accepts most of them."""
+"""Strings that are not hexadecimal numbers. ``int`` accepts most of them."""
 
 
 def test_request() -> None:
-    """A header, and nothing else."""
+    """A manifest request is a header only."""
     wire = encode_operation(QUESTION, COLLECTIONS, opaque=0x11, vbucket=0, prefix=b"")
 
     assert bytes.fromhex("80ba 0000 00 00 0000 00000000 00000011 0000000000000000") == wire
 
 
 def test_a_server_that_knows_no_collections() -> None:
-    """It is not asked."""
+    """A server without collections gets no manifest request."""
     with pytest.raises(
         errors.FeatureNotAvailableException, match="get_collections_manifest needs the feature COLLECTIONS"
     ):
@@ -42,13 +42,13 @@ def test_a_server_that_knows_no_collections() -> None:
 
 
 def test_a_plain_memcached() -> None:
-    """It has nothing like it."""
+    """A plain memcached gets no manifest request."""
     with pytest.raises(errors.FeatureNotAvailableException, match="a plain memcached cannot get_collections_manifest"):
         encode_operation(QUESTION, Dialect(bare=True), opaque=1, vbucket=0, prefix=b"")
 
 
 def test_response() -> None:
-    """Ids are hexadecimal; what is not known is ignored, and what is missing has its default."""
+    """Ids are hexadecimal; unknown fields are ignored, and missing ones get defaults."""
     hotel = CollectionSpec(name="hotel", scope_name="inventory", id=10, max_expiry=60, history=True)
     default = CollectionSpec(name="_default", scope_name="_default", id=0)
     scopes = (
@@ -125,7 +125,7 @@ def test_no_scopes() -> None:
         MANIFEST.replace(b'"uid":"1f"', b'"uid":"1f","more":[%s]' % b",".join([b"{}"] * MANIFEST_LIMITS.objects_max)),
     ],
 )
-def test_what_is_no_manifest(value: bytes) -> None:
-    """A manifest that is not JSON, or has wrong types or numbers out of range, is refused with a short reason."""
+def test_malformed_manifests(value: bytes) -> None:
+    """A manifest that is not JSON, or has invalid types or numbers, is malformed, with a short reason."""
     with pytest.raises(MalformedResponse, match="a manifest that cannot be: .{,300}$"):
         decode_response(QUESTION, response(value=value), vbucket=0)

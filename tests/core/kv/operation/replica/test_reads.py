@@ -1,4 +1,4 @@
-"""Reading all copies of a document: what is asked, what arrives, and what it means when nobody has it."""
+"""Reads of all copies of a document: their operations, their results, and the errors if no copy exists."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ ABSENT = (errors.DocumentNotFoundException, errors.DocumentUnretrievableExceptio
 
 
 def found(copy: int) -> GetReplicaResult:
-    """Return what the read of a copy returns."""
+    """Return the result of reading a copy."""
     return GetReplicaResult(Cas(5), 7, b"%d" % copy, RAW, is_replica=copy > 0)
 
 
 def read(
     outcomes: Sequence[Exception], *, first_only: bool, replicas: int | None = 3
 ) -> ReplicaReads[GetReplicaResult]:
-    """Return reads that failed, in order."""
+    """Return reads that failed with ``outcomes``, in order."""
     reads = whole_document_reads(TRAVEL, "ada", RAW, first_only=first_only)
     for operation, outcome in zip(reads.next_operations(0.0), outcomes, strict=True):
         reads.settled(operation, outcome, vbuckets=128, replicas=replicas)
     return reads
 
 
-def test_the_active_copy_and_as_many_replicas_as_there_can_be() -> None:
-    """In the order of the map, at once, and once."""
+def test_all_possible_copies_are_read() -> None:
+    """The active copy and all possible replicas are read immediately, in order and once."""
     reads = whole_document_reads(TRAVEL, "ada", RAW)
     asked = reads.next_operations(0.0)
 
@@ -56,8 +56,8 @@ def test_the_active_copy_and_as_many_replicas_as_there_can_be() -> None:
 
 
 @pytest.mark.parametrize("replicas", [0, 1, 3])
-def test_replicas_that_the_bucket_does_not_have_are_not_read(replicas: int) -> None:
-    """The call reads and awaits only the copies that exist, if their number is known."""
+def test_missing_replicas_are_not_read(replicas: int) -> None:
+    """Only existing copies are read and awaited, if their number is known."""
     reads = whole_document_reads(TRAVEL, "ada", RAW, first_only=True)
     asked = reads.next_operations(0.0, replicas=replicas)
     for operation in asked:
@@ -69,8 +69,8 @@ def test_replicas_that_the_bucket_does_not_have_are_not_read(replicas: int) -> N
     assert isinstance(reads.failure, errors.DocumentUnretrievableException)
 
 
-def test_a_copy_says_where_it_is_from() -> None:
-    """What the read of the active copy returns does not by itself."""
+def test_results_have_is_replica() -> None:
+    """The results of the active copy and of a replica have ``is_replica``."""
     reads = whole_document_reads(TRAVEL, "ada", RAW)
     active, replica, *_ = reads.next_operations(0.0)
     reads.settled(replica, found(1), vbuckets=128, replicas=3)
@@ -80,7 +80,7 @@ def test_a_copy_says_where_it_is_from() -> None:
 
 
 def test_parts_of_all_copies() -> None:
-    """Likewise, and all else is as it was."""
+    """A sub-document lookup reads all copies, with results that have ``is_replica``."""
     reads = partial_reads(TRAVEL, "ada", SPECS, RAW)
     asked = reads.next_operations(0.0)
     result = LookupInResult(Cas(5), SPECS, ((0, b"1"),), RAW, ErrorContext(), is_deleted=True)
@@ -93,7 +93,7 @@ def test_parts_of_all_copies() -> None:
 
 
 def test_no_copy_has_it() -> None:
-    """That fails where one was asked for: the error tells of the document, and of the read of the active copy."""
+    """If no copy exists, reading any copy fails with the context of the active read."""
     told = read([MISSING, NOWHERE, NOWHERE, NOWHERE], first_only=True).failure
 
     assert isinstance(told, errors.DocumentUnretrievableException)
@@ -102,8 +102,8 @@ def test_no_copy_has_it() -> None:
 
 
 @pytest.mark.parametrize(("replicas", "missed"), [(None, 4), (0, 1), (1, 2), (3, 4)])
-def test_what_is_missed(replicas: int | None, missed: int) -> None:
-    """The active copy, and each replica that the bucket keeps, or may keep."""
+def test_missing_copies_in_errors(replicas: int | None, missed: int) -> None:
+    """The errors are those of the active copy and of each replica that the bucket has or may have."""
     reads = read([MISSING, NOWHERE, NOWHERE, NOWHERE], first_only=False, replicas=replicas)
 
     assert (MISSING, NOWHERE, NOWHERE, NOWHERE)[:missed] == reads.errors
@@ -113,10 +113,10 @@ OUTCOMES = st.sampled_from([None, None, MISSING, NOWHERE, LATE, LOST, CLOSED])
 
 
 @given(st.permutations(range(4)), st.lists(OUTCOMES, min_size=4, max_size=4), st.booleans(), st.data())
-def test_whatever_becomes_of_the_reads(
+def test_any_outcomes_in_any_order(
     order: list[int], outcomes: list[Exception | None], first_only: bool, data: st.DataObject
 ) -> None:
-    """Each copy is given once, as it arrives, and no error where one was wanted and is there; and there is an end."""
+    """Each copy is returned once, in order of arrival; the reads fail without a copy or if the driver closes."""
     reads: FanOut[GetReplicaResult] = whole_document_reads(TRAVEL, "ada", RAW, first_only=first_only)
     asked = reads.next_operations(0.0)
     taken: list[GetReplicaResult] = []

@@ -1,4 +1,4 @@
-"""The operations of a scan on the wire, byte by byte."""
+"""Operations of a scan on the wire, byte by byte."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ META = struct.Struct(">IIQQB")
 
 
 def sent(operation: Operation, *, prefix: bytes = b"\0", dialect: Dialect = JSON) -> Frame:
-    """Return a request taken apart."""
+    """Return a request as a frame."""
     data = encode_operation(operation, dialect, opaque=7, vbucket=3, prefix=prefix)
     (frame,) = FrameBuffer(SERVER_ACCEPTS).receive(data)
     return frame
@@ -50,7 +50,7 @@ def decoded(operation: Operation, *, status: int = 0, extras: bytes = b"", value
 
 
 def piece(data: bytes) -> bytes:
-    """Return bytes behind their length."""
+    """Return bytes preceded by their length."""
     return encode_unsigned(len(data)) + data
 
 
@@ -91,7 +91,7 @@ def document(key: bytes, value: bytes, datatype: int = 0, expiry: int = 0) -> by
     ids=lambda value: value.name if isinstance(value, Operation) else "",
 )
 def test_opening(operation: Operation, prefix: bytes, expected: dict[str, object]) -> None:
-    """JSON that is never compressed, with the collection's id in hexadecimal; no key, no extras."""
+    """A request that opens a scan is uncompressed JSON with the hexadecimal collection id, without key and extras."""
     frame = sent(operation, prefix=prefix)
 
     assert expected == json.loads(frame.value)
@@ -99,13 +99,13 @@ def test_opening(operation: Operation, prefix: bytes, expected: dict[str, object
 
 
 def test_opening_needs_json() -> None:
-    """Where it was not granted, nothing is sent."""
+    """Without the JSON feature, opening a scan raises."""
     with pytest.raises(errors.FeatureNotAvailableException, match="scan needs the feature JSON"):
         sent(RangeScanCreate(TRAVEL, 3, Bounds()), dialect=Dialect())
 
 
-def test_going_on_and_ending() -> None:
-    """The scan's id, and three limits: items, milliseconds, bytes."""
+def test_continue_and_cancel() -> None:
+    """A continuation has the scan id and limits of items, milliseconds and bytes; a cancellation has the id."""
     go_on = sent(RangeScanContinue(TRAVEL, 3, SCAN_ID, 50, 15_000, 10_000))
     end = sent(RangeScanCancel(TRAVEL, 3, SCAN_ID))
     (own,) = FrameBuffer(SERVER_ACCEPTS).receive(encode_cancel(3, SCAN_ID, opaque=7))
@@ -120,19 +120,19 @@ def test_going_on_and_ending() -> None:
     "operation", [RangeScanCreate(TRAVEL, 3, Bounds()), GO_ON, RangeScanCancel(TRAVEL, 3, SCAN_ID)]
 )
 def test_a_plain_memcached_scans_nothing(operation: Operation) -> None:
-    """Nothing is sent."""
+    """A plain memcached supports no scans."""
     with pytest.raises(errors.FeatureNotAvailableException, match="plain memcached"):
         sent(operation, dialect=Dialect(bare=True))
 
 
-def test_opened_and_ended() -> None:
-    """The id comes as the value; of the end there is nothing to tell."""
+def test_responses_to_open_and_cancel() -> None:
+    """The response to opening a scan has its id; that to a cancellation is empty."""
     assert results.RangeScanCreated(SCAN_ID) == decoded(RangeScanCreate(TRAVEL, 3, Bounds()), value=SCAN_ID)
     assert results.Done() == decoded(RangeScanCancel(TRAVEL, 3, SCAN_ID))
 
 
 def test_keys() -> None:
-    """Each behind its length; a key that is no UTF-8 can be told from others too."""
+    """Each key follows its length; a key that is not UTF-8 remains distinguishable."""
     long = b"k" * 128
     page = decoded(GO_ON, extras=KEYS, value=piece(b"key0") + piece(long) + piece("é".encode()) + piece(b"\xff"))
 
@@ -150,7 +150,7 @@ def test_keys() -> None:
 
 
 def test_documents() -> None:
-    """Flags, expiry and CAS come along, and each may be deflated by itself."""
+    """A document has flags, expiry and CAS, and may be compressed."""
     deflated = bytes(cramjam.snappy.compress_raw(b"x" * 100))
     value = document(b"a", b"1", expiry=1_750_000_000) + document(b"b", deflated, Datatype.SNAPPY)
     page = decoded(GO_ON, extras=DOCUMENTS, value=value)
@@ -179,7 +179,7 @@ def test_documents() -> None:
 )
 @pytest.mark.parametrize("extras", [b"", KEYS, DOCUMENTS])
 def test_the_end_of_a_page(status: Status, is_complete: bool, extras: bytes) -> None:
-    """The status says whether it is the last one; an empty page need not say what it holds."""
+    """The status marks the last page; an empty page needs no extras."""
     assert results.ScanPage((), is_complete) == decoded(GO_ON, status=status, extras=extras)
 
 
@@ -200,14 +200,14 @@ def test_the_end_of_a_page(status: Status, is_complete: bool, extras: bytes) -> 
         (DOCUMENTS, document(b"a", b"no snappy block", Datatype.SNAPPY)),
     ],
 )
-def test_pages_that_cannot_be(extras: bytes, value: bytes) -> None:
-    """They are malformed, whatever is wrong."""
+def test_malformed_pages(extras: bytes, value: bytes) -> None:
+    """Invalid pages are malformed."""
     with pytest.raises(MalformedResponse):
         decoded(GO_ON, extras=extras, value=value)
 
 
-def test_a_page_of_more_than_was_asked_for() -> None:
-    """No more of it is read than shows that it is too much."""
+def test_a_page_with_too_many_items() -> None:
+    """A page with too many items is read up to the first excess item."""
     page = decoded(GO_ON, extras=KEYS, value=piece(b"a") * 10_000)
 
     assert isinstance(page, results.ScanPage)
@@ -215,7 +215,7 @@ def test_a_page_of_more_than_was_asked_for() -> None:
 
 
 def test_large_documents_are_inflated_when_they_are_read() -> None:
-    """A page inflates documents up to a total size; later ones stay deflated, and reading them gives the same data."""
+    """A page inflates documents up to a total size; later ones are inflated when they are read."""
     half = bytes(INFLATED_SIZE_BYTES_MAX // 2)
     deflated = bytes(cramjam.snappy.compress_raw(half))
     page = decoded(GO_ON, extras=DOCUMENTS, value=document(b"a", deflated, Datatype.SNAPPY) * 4)
@@ -226,7 +226,7 @@ def test_large_documents_are_inflated_when_they_are_read() -> None:
 
 
 def test_a_large_document_that_cannot_be_inflated() -> None:
-    """A corrupt block fails reading its document; a block that announces an impossible size fails the page."""
+    """A corrupt block fails reading its document; a block with an excessive size fails the page."""
     half = bytes(cramjam.snappy.compress_raw(bytes(INFLATED_SIZE_BYTES_MAX)))
     broken = half[:1000] + b"\xff" * (len(half) - 1000)
     pieces = document(b"a", half, Datatype.SNAPPY)
@@ -243,14 +243,14 @@ def test_a_large_document_that_cannot_be_inflated() -> None:
 
 @pytest.mark.parametrize("size", [0, 15, 17])
 def test_an_id_of_another_size(size: int) -> None:
-    """It is refused."""
+    """A scan id of another size is malformed."""
     with pytest.raises(MalformedResponse):
         decoded(RangeScanCreate(TRAVEL, 3, Bounds()), value=bytes(size))
 
 
 @given(st.sampled_from([b"", KEYS, DOCUMENTS]), st.binary(max_size=200))
 def test_hostile_pages(extras: bytes, value: bytes) -> None:
-    """A page, or MalformedResponse."""
+    """Arbitrary pages yield a page or MalformedResponse."""
     try:
         page = decoded(GO_ON, status=Status.RANGE_SCAN_MORE, extras=extras, value=value)
     except MalformedResponse:

@@ -1,4 +1,4 @@
-"""A scan as a machine: what each vbucket asks for next, whose turn it is, how far it runs ahead, what it leaves behind."""
+"""Scan as a machine: the next request of each vbucket, the order of vbuckets, read-ahead and cleanup."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def scan_of(scan_type: ScanType = LETTERS) -> scan_machine.VBucketScan:
 
 
 def opened(scan_type: ScanType = LETTERS) -> scan_machine.VBucketScan:
-    """Return a scan that was opened."""
+    """Return an open scan."""
     scan = scan_of(scan_type)
     scan.next_request()
     scan.succeeded(OPENED)
@@ -48,7 +48,7 @@ def items(*ids: str) -> tuple[ScanResult, ...]:
 def error(
     status: int | None = None, kind: type[errors.CouchbaseException] = errors.CouchbaseException
 ) -> errors.CouchbaseException:
-    """Return the failure that a status makes."""
+    """Return the exception of a status."""
     return kind("failed", ErrorContext(status=status))
 
 
@@ -59,7 +59,7 @@ REFUSED = errors.RequestCanceledException("refused", ErrorContext(refused_reason
 
 
 def test_page_by_page() -> None:
-    """It is opened, gone on with as long as there is more, and over with the last page."""
+    """A scan is opened, continued while there are pages, and complete with the last page."""
     token = MutationToken("travel", 3, 1, 2)
     options = ScanOptions(TRAVEL, PrefixScan("p"), True, 7, 8, {3: token, 4: MutationToken("travel", 4, 1, 2)})
     scan = scan_machine.VBucketScan(options, 3, options.selection(77))
@@ -79,7 +79,7 @@ def test_page_by_page() -> None:
 
 @pytest.mark.parametrize(("seed", "expected"), [(None, 77), (0, 0), (5, 5)])
 def test_samples(seed: int | None, expected: int) -> None:
-    """Each vbucket is asked for as many as the whole sample has; the seed is the user's where there is one."""
+    """Each vbucket requests the size of the complete sample; the seed is that of the user if given."""
     assert (
         scan_requests.RangeScanCreate(TRAVEL, 3, Sample(9, expected)) == scan_of(SamplingScan(9, seed)).next_request()
     )
@@ -89,8 +89,8 @@ GONE = [error(Status.NOT_MY_VBUCKET), error(Status.KEY_NOT_FOUND), error(Status.
 
 
 @pytest.mark.parametrize("failure", GONE, ids=["moved", "forgotten", "cancelled", "lost"])
-def test_it_goes_on_behind_the_last_document(failure: errors.CouchbaseException) -> None:
-    """Another scan is opened behind its bytes, text or not, wherever the vbucket is now; nothing is told twice."""
+def test_a_lost_scan_restarts_behind_the_last_document(failure: errors.CouchbaseException) -> None:
+    """After a loss, another scan is opened behind the last delivered key, and no item is delivered twice."""
     scan = opened()
     scan.succeeded(ScanPage(items("b", "c\udcff"), is_complete=False))
 
@@ -101,15 +101,15 @@ def test_it_goes_on_behind_the_last_document(failure: errors.CouchbaseException)
     request = scan.next_request()
     assert isinstance(request, scan_requests.RangeScanContinue)
     assert OTHER_ID == request.scan_id
-    # Nothing was left behind the last one.
+    # No document follows the last one.
     scan.failed(failure)
     assert scan.failed(error(Status.KEY_NOT_FOUND, errors.DocumentNotFoundException)) is None
     assert scan.is_done
 
 
 @pytest.mark.parametrize("failure", GONE, ids=["moved", "forgotten", "cancelled", "lost"])
-def test_a_sample_does_not_go_on(failure: errors.CouchbaseException) -> None:
-    """It has no place to go on from, and need not be complete."""
+def test_a_lost_sample_is_not_restarted(failure: errors.CouchbaseException) -> None:
+    """A lost sample of a vbucket is not restarted, because a sample may be incomplete."""
     scan = opened(SamplingScan(9))
     scan.succeeded(ScanPage(items("b"), is_complete=False))
 
@@ -130,16 +130,16 @@ def test_a_sample_does_not_go_on(failure: errors.CouchbaseException) -> None:
 )
 @rows("is_open", [False, True])
 @rows("scan_type", [RangeScan(), SamplingScan(5)])
-def test_what_ends_the_whole_scan(failure: errors.CouchbaseException, is_open: bool, scan_type: ScanType) -> None:
-    """The error is told, and what is open on the node can still be ended."""
+def test_errors_that_end_the_scan(failure: errors.CouchbaseException, is_open: bool, scan_type: ScanType) -> None:
+    """Other errors end the scan, and an open scan on the node can still be cancelled."""
     scan = opened(scan_type) if is_open else scan_of(scan_type)
 
     assert failure is scan.failed(failure)
     assert is_open == (scan.cancel_request() is not None)
 
 
-def test_it_does_not_begin_for_ever() -> None:
-    """It rests the longer the more of them were in vain, and the last one fails; a page makes up for all of them."""
+def test_restarts_are_limited() -> None:
+    """Restarts back off and fail after a limit; a page resets the count."""
     scan = scan_of()
     for is_last in (False, True):
         pauses = []
@@ -157,7 +157,7 @@ def test_it_does_not_begin_for_ever() -> None:
 
 
 def test_an_older_server_refuses_a_large_sample() -> None:
-    """Then all there is is the sample, as with newer ones; for a range it is an error."""
+    """A server that refuses a large sample is scanned completely instead; for a range, the refusal is an error."""
     scan, refused = scan_of(SamplingScan(9)), error(Status.RANGE_ERROR, errors.InvalidArgumentException)
 
     assert scan.failed(refused) is None
@@ -182,7 +182,7 @@ def test_an_older_server_refuses_a_large_sample() -> None:
     ids=str,
 )
 def test_wrong_options(arguments: dict[str, object], parameter: str) -> None:
-    """By the names that users know."""
+    """Invalid options are rejected by the names that users know."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         ScanOptions(**{"keyspace": TRAVEL, "scan_type": ALL, **arguments})  # type: ignore[arg-type]
 
@@ -200,7 +200,7 @@ def test_a_page_without_a_limit_of_items() -> None:
 
 
 def test_the_newest_mutation_of_each_vbucket() -> None:
-    """Those of other buckets do not matter; what is no token is refused."""
+    """The newest token of each vbucket counts; tokens of other buckets are ignored, and invalid ones rejected."""
     tokens = [MutationToken(bucket, vbucket, 1, number) for bucket in ("travel", "hotels") for vbucket, number in
               [(1, 5), (1, 7), (1, 6), (2, 1)]]  # fmt: skip
 
@@ -217,7 +217,7 @@ FORBIDDEN, CLOSED = error(Status.NO_ACCESS), RuntimeError("the driver is closed"
 
 
 class Nodes:
-    """Vbuckets with their ids, the scans that are open in them, and the driver of one scan, which keeps to its bounds."""
+    """Vbuckets with their ids and open scans, and the driver of one scan, which checks its limits."""
 
     def __init__(
         self, stored: Mapping[int, Sequence[str]], scan_type: ScanType = ALL, concurrency: int = 1, page_size: int = 1
@@ -228,16 +228,16 @@ class Nodes:
         self.now = 100.0
         self.open: list[Operation] = []
         self.asked: list[Operation] = []
-        """All that were submitted."""
+        """All submitted operations."""
         self.ready: list[int] = []
-        """The vbuckets with pages that nobody has taken."""
+        """Vbuckets with pages that are not taken yet."""
         self.scans: dict[bytes, list[str]] = {}
-        """What is left of those that are open."""
+        """Remaining ids of each open scan."""
         self._stored, self._concurrency, self._page_size = stored, concurrency, page_size
         self._numbers = count()
 
     def submit(self) -> Sequence[Operation]:
-        """Submit what is due, and return it."""
+        """Submit the due operations, and return them."""
         operations = self.scan.next_operations(self.now)
         self.open += operations
         self.asked += operations
@@ -246,14 +246,14 @@ class Nodes:
         return operations
 
     def take(self) -> list[str]:
-        """Take what there is, and submit more."""
+        """Take the available ids, and submit further operations."""
         ids = [item.id for item in self.scan.take()]
         del self.ready[: bool(ids)]
         self.submit()
         return ids
 
     def settle(self, operation: Operation, failure: Exception | None = None) -> None:
-        """Let a request come to its end, and submit more."""
+        """Complete an operation, and submit further ones."""
         self.open.remove(operation)
         if failure is LOST and isinstance(operation, scan_requests.RangeScanContinue):
             del self.scans[operation.scan_id]
@@ -268,12 +268,12 @@ class Nodes:
         self.submit()
 
     def settle_all(self) -> None:
-        """Settle whatever can be settled before somebody takes something."""
+        """Complete all operations that can complete without a further take."""
         while self.open:
             self.settle(self.open[0])
 
     def close(self) -> None:
-        """End the scan, and forget what that ends."""
+        """Close the scan, and drop the cancelled scans."""
         for operation in self.scan.close():
             assert isinstance(operation, scan_requests.RangeScanCancel)
             del self.scans[operation.scan_id]
@@ -299,14 +299,14 @@ class Nodes:
 
 
 def begun(nodes: Nodes) -> Nodes:
-    """Return nodes of which somebody wants documents, as far as they come by themselves."""
+    """Return nodes after the first take and the completion of its operations."""
     assert [] == nodes.take()
     nodes.settle_all()
     return nodes
 
 
-def test_nothing_is_asked_for_that_nobody_wants() -> None:
-    """Before somebody takes nothing at all; then the map, and a page of each vbucket under way."""
+def test_requests_follow_the_reader() -> None:
+    """Before the first take nothing is sent; then the map and one page of each concurrent vbucket."""
     nodes = Nodes(FOUR, concurrency=2)
 
     assert not nodes.submit()
@@ -318,13 +318,13 @@ def test_nothing_is_asked_for_that_nobody_wants() -> None:
 
 
 def test_where_there_is_no_map() -> None:
-    """The first vbucket is asked for all the same: the error says what is wrong."""
+    """Without a map, the first vbucket is scanned, so that the error gives the reason."""
     assert scan_requests.RangeScanCreate(TRAVEL, 0, Bounds()) == begun(Nodes({}, concurrency=5)).asked[-1]
 
 
 @rows("failure", [FORBIDDEN, CLOSED])
 def test_the_first_failure_ends_it(failure: Exception) -> None:
-    """Behind the pages that are ready; what comes later is not told, and nothing more is asked for."""
+    """The first failure ends the scan behind the available pages; nothing later is delivered or sent."""
     early, nodes = Nodes(FOUR), begun(Nodes(FOUR, concurrency=3))
     early.take()
     early.settle(early.open[0], failure)
@@ -340,7 +340,7 @@ def test_the_first_failure_ends_it(failure: Exception) -> None:
 
 @pytest.mark.parametrize("limit", [3, 4])
 def test_a_sample_that_is_large_enough(limit: int) -> None:
-    """The rest of its last page is left out, nothing fails any more, and what is open is ended."""
+    """A complete sample drops the rest of its last page, ignores failures, and cancels open scans."""
     nodes = begun(Nodes(FOUR, SamplingScan(limit), 3, page_size=2))
     sizes = [len(nodes.take())]
     nodes.settle(nodes.open[0], FORBIDDEN)
@@ -353,8 +353,8 @@ def test_a_sample_that_is_large_enough(limit: int) -> None:
     assert ((True, None), {}) == (was_over, nodes.scans)
 
 
-def test_a_vbucket_rests_while_others_go_on() -> None:
-    """Until ``wakeup``, when it was opened again in vain."""
+def test_a_vbucket_backs_off_while_others_continue() -> None:
+    """A vbucket backs off until ``wakeup`` after a failed restart, while others continue."""
     nodes, again = Nodes(FOUR, concurrency=2), scan_requests.RangeScanCreate(TRAVEL, 0, Bounds())
     nodes.take()
     nodes.settle(nodes.open[0])
@@ -371,7 +371,7 @@ def test_a_vbucket_rests_while_others_go_on() -> None:
 
 
 def test_the_order_of_vbuckets() -> None:
-    """By number; a sample is shuffled by its seed, so that every vbucket has its chance."""
+    """Vbuckets are scanned by number; a sample shuffles them by its seed."""
     scan_types: list[ScanType] = [SamplingScan(5), SamplingScan(5, 77), SamplingScan(5, 78), ALL]
     asked = [begun(Nodes(dict.fromkeys(range(64), ()), each)).asked for each in scan_types]
     orders = [[each.vbucket for each in row if isinstance(each, scan_requests.VBucketOperation)] for row in asked]
@@ -387,10 +387,10 @@ STORED = st.lists(st.integers(0, 4), min_size=1, max_size=6).map(
 
 
 @given(STORED, SCAN_TYPES, st.integers(1, 8), st.integers(1, 3), st.data())
-def test_whatever_happens_in_whatever_order(
+def test_any_events_in_any_order(
     stored: Mapping[int, Sequence[str]], scan_type: ScanType, concurrency: int, page_size: int, data: st.DataObject
 ) -> None:
-    """Nothing comes twice, and no more than was asked for; all of it comes where nothing fails; nothing stays open."""
+    """Each item is delivered at most once and within the limit, all without failures, and no scan stays open."""
     nodes = Nodes(stored, scan_type, concurrency, page_size)
     failures: list[errors.CouchbaseException | None] = [
         None,

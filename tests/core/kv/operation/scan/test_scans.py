@@ -1,4 +1,4 @@
-"""What can be scanned for, as values that are checked when they are made."""
+"""Scan types: values that are checked when they are created."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from triclinium_core.kv.operation.scan.scans import Bounds, PrefixScan, RangeSca
     ids=str,
 )
 def test_bounds(scan: RangeScan | PrefixScan, bounds: Bounds) -> None:
-    """As bytes, each end with whether it is left out; no id that UTF-8 can write lies beyond the outermost ones."""
+    """The bounds of a scan type are bytes, each inclusive or exclusive, and cover every UTF-8 key by default."""
     assert bounds == scan.bounds
 
 
@@ -59,7 +59,7 @@ def test_bounds(scan: RangeScan | PrefixScan, bounds: Bounds) -> None:
     ],
 )
 def test_wrong_arguments(make: Callable[[], object], parameter: str) -> None:
-    """By name."""
+    """Invalid arguments are rejected by name."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 
@@ -68,7 +68,7 @@ def test_wrong_arguments(make: Callable[[], object], parameter: str) -> None:
 
 
 def test_limits() -> None:
-    """The smallest and the largest are taken."""
+    """The smallest and the largest values are accepted."""
     assert [1, 2**64 - 1] == [SamplingScan(limit, 0).limit for limit in (1, 2**64 - 1)]
     assert 2**32 - 1 == SamplingScan(1, 2**32 - 1).seed
     assert "x" * 250 == ScanTerm("x" * 250).term

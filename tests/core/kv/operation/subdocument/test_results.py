@@ -1,4 +1,4 @@
-"""What callers make of the parts that were read, and of what changes returned."""
+"""Results of sub-document lookups and mutations."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ GET, EXISTS = LookupInSpec.get("a"), LookupInSpec.exists("b")
 
 
 def found(spec: LookupInSpec, status: int, value: bytes = b"") -> LookupInResult:
-    """Return the result of two specs, of which the second is looked at."""
+    """Return the result of two specs, of which the second is under test."""
     return LookupInResult(Cas(9), (GET, spec), ((0, b"1"), (status, value)), JSON_TRANSCODER, CONTEXT)
 
 
 def test_values() -> None:
-    """They are converted to the type that is asked for."""
+    """Values are converted to the requested type."""
     result = found(GET, 0, b'{"x":[1]}')
 
     assert 1 == result.content_as(int, 0)
@@ -36,13 +36,13 @@ def test_values() -> None:
 @pytest.mark.parametrize(("status", "expected"), [(0, True), (0xC0, False)])
 @pytest.mark.parametrize("spec", [GET, EXISTS], ids=["get", "exists"])
 def test_existence(spec: LookupInSpec, status: int, expected: bool) -> None:
-    """Of any spec, by its status."""
+    """The status of any spec shows whether its path exists."""
     assert expected is found(spec, status).exists(1)
 
 
 @pytest.mark.parametrize(("status", "expected"), [(0, True), (0xC0, False)])
 def test_the_content_of_a_question(status: int, expected: bool) -> None:
-    """It is the answer (RFC 0053 "ILookupInResult Interface")."""
+    """The content of an ``exists`` spec is a boolean (RFC 0053 "ILookupInResult Interface")."""
     assert expected is found(EXISTS, status).content_as(bool, 1)
     assert expected is found(EXISTS, status).content_as(object, 1)
 
@@ -57,7 +57,7 @@ def test_the_content_of_a_question(status: int, expected: bool) -> None:
     ],
 )
 def test_failures(status: int, error: type[errors.CouchbaseException]) -> None:
-    """Each raises its own exception, which tells path and place."""
+    """Each failed spec raises its own exception, with its path and index."""
     with pytest.raises(error) as caught:
         found(GET, status).content_as(object, 1)
 
@@ -72,8 +72,8 @@ def test_failures(status: int, error: type[errors.CouchbaseException]) -> None:
 
 
 @pytest.mark.parametrize("spec", [GET, EXISTS], ids=["get", "exists"])
-def test_what_says_nothing_of_existence(spec: LookupInSpec) -> None:
-    """Whoever cannot follow the path does not know what is at its end."""
+def test_path_mismatch_is_not_existence(spec: LookupInSpec) -> None:
+    """A path mismatch raises, because it does not show whether the path exists."""
     with pytest.raises(errors.PathMismatchException):
         found(spec, 0xC1).exists(1)
     with pytest.raises(errors.PathMismatchException):
@@ -84,8 +84,8 @@ CHANGED = MutateInResult(Cas(9), (b"7", None), JSON_TRANSCODER)
 
 
 @pytest.mark.parametrize("wrong", [-1, 2, 10**30, "0", 0.0, True, None], ids=repr)
-def test_indexes_that_there_are_not(wrong: int) -> None:
-    """They count from 0, and never from the end."""
+def test_invalid_indexes(wrong: int) -> None:
+    """Indexes that are negative, too large or not integers are rejected."""
     asks: tuple[Callable[[], object], ...] = (
         lambda: found(GET, 0, b"1").content_as(object, wrong),
         lambda: found(GET, 0, b"1").exists(wrong),
@@ -97,8 +97,8 @@ def test_indexes_that_there_are_not(wrong: int) -> None:
         assert "index" == caught.value.parameter
 
 
-def test_what_changes_return() -> None:
-    """A number, or nothing, which is no number."""
+def test_contents_of_mutations() -> None:
+    """A mutation returns a number or nothing; reading a missing value raises."""
     assert 7 == CHANGED.content_as(int, 0)
     assert b"7" == MutateInResult(Cas(9), (b"7",), RawJsonTranscoder()).content_as(bytes, 0)
     with pytest.raises(errors.DecodingFailureException):

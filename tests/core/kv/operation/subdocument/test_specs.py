@@ -1,4 +1,4 @@
-"""Specs as values: what each is on the wire, and every wrong argument by its name."""
+"""Specs as values: their form on the wire, and each invalid argument by name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ X, C, M = F.XATTR, F.CREATE_PARENTS, F.XATTR | F.EXPAND_MACROS
     ids=lambda value: value.opcode.name if isinstance(value, specs.LookupInSpec) else "",
 )
 def test_lookups(spec: specs.LookupInSpec, opcode: PathOpcode, path: str, xattr: bool) -> None:
-    """Each method has its opcode, and the whole document one of its own."""
+    """Each method has its own opcode, and the complete document another one."""
     assert (opcode, path, xattr) == (spec.opcode, spec.path, spec.xattr)
 
 
@@ -62,7 +62,7 @@ def test_lookups(spec: specs.LookupInSpec, opcode: PathOpcode, path: str, xattr:
         (MutateInSpec.decrement("p", 5, create_parents=True), P.COUNT_BY, C, b"-5"),
     ])  # fmt: skip
 def test_mutations(spec: MutateInSpec, opcode: PathOpcode, flags: PathFlag, value: bytes) -> None:
-    """Each method has its opcode and its flags; values are JSON, several of them in a row."""
+    """Each method has its opcode and flags; values are JSON, and several are concatenated."""
     path = "p[0]" if opcode is P.ARRAY_INSERT else "p"
 
     assert specs.EncodedMutation(opcode, flags, path, value) == spec.encode(JSON_TRANSCODER)
@@ -79,8 +79,8 @@ def test_mutations(spec: MutateInSpec, opcode: PathOpcode, flags: PathFlag, valu
     ],
     ids=lambda value: value.name if isinstance(value, PathOpcode) else "",
 )
-def test_the_whole_document(spec: MutateInSpec, opcode: PathOpcode) -> None:
-    """An empty path is the document, which is replaced and removed by opcodes of its own (RFC 0053 "MutateIn")."""
+def test_an_empty_path_is_the_document(spec: MutateInSpec, opcode: PathOpcode) -> None:
+    """An empty path is the document, with separate opcodes for replacing and removing it (RFC 0053 "MutateIn")."""
     assert (opcode, "", F.NONE) == (spec.opcode, spec.path, spec.flags)
 
 
@@ -103,7 +103,7 @@ ALL: tuple[Make, ...] = (
 
 
 def refused(parameter: str, make: Make, *arguments: object, **options: object) -> None:
-    """Expect that an argument is refused by its name."""
+    """Expect that an argument is rejected by name."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make(*arguments, **options)
     assert parameter == caught.value.parameter
@@ -113,13 +113,13 @@ def refused(parameter: str, make: Make, *arguments: object, **options: object) -
 @rows("path", [None, 5, b"a", ["a"], "x" * 1025, "é" * 513, "\ud800"])
 @rows("make", ALL)
 def test_wrong_paths(make: Make, path: object) -> None:
-    """A path is text of up to 1024 bytes."""
+    """A path is a string of at most 1024 bytes."""
     refused("path", make, path)
 
 
 @rows("make", ALL)
 def test_the_longest_path(make: Make) -> None:
-    """1024 bytes are not too many."""
+    """A path of 1024 bytes is accepted."""
     assert make("x" * 1024)
 
 
@@ -134,14 +134,14 @@ def test_the_longest_path(make: Make) -> None:
         (MutateInSpec.decrement, ()),
     ],
 )
-def test_what_needs_a_path(make: Make, arguments: tuple[object, ...]) -> None:
-    """The error says what to use instead."""
+def test_an_empty_path(make: Make, arguments: tuple[object, ...]) -> None:
+    """An empty path is rejected by methods that need one."""
     refused("path", make, "", *arguments)
 
 
 @pytest.mark.parametrize("make", [specs.LookupInSpec.get, specs.LookupInSpec.count, MutateInSpec.remove])
 def test_attributes_need_a_path(make: Make) -> None:
-    """There is no document of attributes."""
+    """An extended attribute needs a path."""
     refused("path", make, "", xattr=True)
     refused("path", MutateInSpec.replace, "", 1, xattr=True)
     refused("path", MutateInSpec.replace, "", specs.MutationMacro.CAS)
@@ -149,7 +149,7 @@ def test_attributes_need_a_path(make: Make) -> None:
 
 @pytest.mark.parametrize("wrong", [None, 0, 1, "yes"], ids=repr)
 def test_wrong_flags(wrong: object) -> None:
-    """They are True or False."""
+    """Flags that are not booleans are rejected."""
     refused("xattr", specs.LookupInSpec.get, "a", xattr=wrong)
     refused("xattr", MutateInSpec.remove, "a", xattr=wrong)
     refused("xattr", MutateInSpec.upsert, "a", 1, xattr=wrong)
@@ -161,26 +161,26 @@ def test_wrong_flags(wrong: object) -> None:
 @rows("wrong", [0, -1, 2**63, 1.0, True, "1", None, 10**5000])
 @rows("make", [MutateInSpec.increment, MutateInSpec.decrement])
 def test_wrong_deltas(make: Make, wrong: object) -> None:
-    """A number counts by 1 at least, and by what 63 bits hold at most."""
+    """A delta is an integer from 1 to 2**63 - 1."""
     refused("delta", make, "a", wrong)
 
 
 @pytest.mark.parametrize("make", [MutateInSpec.array_append, MutateInSpec.array_prepend, MutateInSpec.array_insert])
 def test_values_of_arrays(make: Make) -> None:
-    """There is one at least, and a macro is alone: the server puts none in among others."""
+    """An array method needs at least one value, and a macro must be the only one."""
     refused("values", make, "a[0]")
     refused("values", make, "a[0]", 1, specs.MutationMacro.CAS)
     refused("values", make, "a[0]", specs.MutationMacro.CAS, specs.MutationMacro.CAS)
 
 
 @pytest.mark.parametrize("wrong", [{}, [], (), set(), frozenset(), specs.MutationMacro.CAS], ids=repr)
-def test_what_is_not_compared(wrong: object) -> None:
-    """Only what has no parts is added where it is unique."""
+def test_unique_values_are_scalars(wrong: object) -> None:
+    """Only scalars can be added if unique."""
     refused("value", MutateInSpec.array_add_unique, "a", wrong)
 
 
 def test_values_are_encoded_by_the_transcoder() -> None:
-    """JSON that is there already stays as it is; what the transcoder cannot store, it says."""
+    """The transcoder encodes values, leaves JSON unchanged, and raises for unsupported ones."""
     assert b"[1, 2]" == MutateInSpec.upsert("a", b"[1, 2]").encode(RawJsonTranscoder()).value
     assert b"1,2" == MutateInSpec.array_append("a", "1", b"2").encode(RawJsonTranscoder()).value
     with pytest.raises(errors.EncodingFailureException):
@@ -192,7 +192,7 @@ def test_values_are_encoded_by_the_transcoder() -> None:
 
 
 def test_a_transcoder_that_returns_no_document() -> None:
-    """It is the caller's mistake, and told as such."""
+    """A transcoder that returns an invalid value is rejected as the caller's fault."""
 
     class Forgetful(RawBinaryTranscoder):
         def encode(self, value: object, /) -> EncodedValue:
@@ -202,7 +202,7 @@ def test_a_transcoder_that_returns_no_document() -> None:
 
 
 def test_the_largest_value() -> None:
-    """A value of 20 MiB is accepted, and a longer one, or several that are longer together, are too large."""
+    """A value of 20 MiB is accepted; a longer one, or several that are longer together, are too large."""
     largest = bytes(VALUE_SIZE_MAX)
 
     assert largest == MutateInSpec.upsert("a", largest).encode(RawBinaryTranscoder()).value
@@ -224,7 +224,7 @@ def test_the_largest_value() -> None:
     ],
 )
 def test_specs_made_by_hand(parameter: str, make: Callable[[], object]) -> None:
-    """What could not be written on the wire is refused as the methods refuse theirs."""
+    """Specs with invalid fields are rejected by the constructor too."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         make()
 

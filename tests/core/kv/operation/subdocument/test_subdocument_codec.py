@@ -1,4 +1,4 @@
-"""The order of specs on the wire and back, and bodies that cannot be."""
+"""Order of specs on the wire and in results, and malformed bodies."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ MUTATION = MutateIn(
 
 
 def outcome(status: int, value: bytes = b"") -> bytes:
-    """Return what a lookup tells of one spec."""
+    """Return the outcome of one spec in a lookup response."""
     return struct.pack(">HI", status, len(value)) + value
 
 
 def returned(index: int, value: bytes, status: int = 0) -> bytes:
-    """Return what a mutation tells of one spec that succeeded."""
+    """Return the outcome of one spec in a mutation response."""
     return struct.pack(">BHI", index, status, len(value)) + value
 
 
 def look_up(body: bytes, status: int = 0) -> LookupInResult:
-    """Return what a lookup makes of a body."""
+    """Return the result of a lookup response with this body."""
     result = decode_response(LOOKUP, response(Opcode.SUBDOC_MULTI_LOOKUP, status=status, cas=9, value=body), vbucket=7)
     assert isinstance(result, LookupInResult)
     return result
 
 
 def mutate(body: bytes, status: int = 0, extras: bytes = b"") -> MutateInResult:
-    """Return what a mutation makes of a body."""
+    """Return the result of a mutation response with this body."""
     frame = response(Opcode.SUBDOC_MULTI_MUTATION, status=status, cas=9, value=body, extras=extras)
     result = decode_response(MUTATION, frame, vbucket=7)
     assert isinstance(result, MutateInResult)
@@ -71,7 +71,7 @@ def mutate(body: bytes, status: int = 0, extras: bytes = b"") -> MutateInResult:
 
 
 def test_the_largest_mutation() -> None:
-    """It fits into a frame with everything that can stand before it, and with a byte more it is too large."""
+    """The largest mutation fits into a frame with all other parts; one more byte is too large."""
     values = [bytes(VALUE_SIZE_MAX), bytes(MUTATIONS_SIZE_MAX - VALUE_SIZE_MAX - 2 * (MUTATION_SPEC.size + 1))]
     specs = tuple(MutateInSpec.upsert("a", value).encode(RawBinaryTranscoder()) for value in values)
     largest = MutateIn(
@@ -89,8 +89,8 @@ def test_the_largest_mutation() -> None:
         MutateIn(TRAVEL, "ada", (specs[0], msgspec.structs.replace(specs[1], value=specs[1].value + b"x")))
 
 
-def test_attributes_travel_first() -> None:
-    """Both kinds keep their own order: the server refuses any other."""
+def test_attributes_are_sent_first() -> None:
+    """Extended attributes are sent first, because the server refuses any other order."""
     assert [1, 3, 0, 2] == wire_order(SPECS) == wire_order(MUTATION.specs)
     value = parts(encode(LOOKUP, EVERYTHING)).value
     assert b"c5040002" + b"7831" + b"d2040002" + b"7832" + b"c5000002" + b"6231" == value.hex().encode()[:-12]
@@ -98,8 +98,8 @@ def test_attributes_travel_first() -> None:
     assert value.index(b"x1") < value.index(b"x2") < value.index(b"b1") < value.index(b"b2")
 
 
-def test_lookups_come_back_in_the_callers_order() -> None:
-    """Whatever the order on the wire."""
+def test_lookup_results_keep_the_callers_order() -> None:
+    """Lookup results have the caller's order, independent of the order on the wire."""
     body = outcome(0, b"1") + outcome(0xC1) + outcome(0, b'"b"') + outcome(0xC0)
     result = look_up(body, 0xCC)
 
@@ -112,12 +112,12 @@ def test_lookups_come_back_in_the_callers_order() -> None:
     [(Status.SUCCESS, False), (Status.SUBDOC_SUCCESS_DELETED, True), (0xCC, False), (0xD3, True)],
 )
 def test_deleted_documents(status: int, is_deleted: bool) -> None:
-    """The status tells what is left of a removed one."""
+    """The status shows whether the document is deleted."""
     assert is_deleted is look_up(outcome(0) * 4, status).is_deleted
 
 
-def test_mutations_come_back_in_the_callers_order() -> None:
-    """Only some specs return something."""
+def test_mutation_results_keep_the_callers_order() -> None:
+    """Mutation results have the caller's order, and None for specs without a value."""
     result = mutate(returned(0, b"1") + returned(2, b"-2"), extras=struct.pack(">QQ", 0xAA, 0xBB))
 
     assert (b"-2", b"1", None, None) == result.values
@@ -139,8 +139,8 @@ def test_mutations_come_back_in_the_callers_order() -> None:
     ],
 )
 @rows("status", [0, 0xCC, 0xCD, 0xD3])
-def test_lookups_that_cannot_be(body: bytes, status: int) -> None:
-    """Too few outcomes, too many, or lengths that reach beyond the body."""
+def test_malformed_lookups(body: bytes, status: int) -> None:
+    """Bodies with too few or too many outcomes, or lengths that exceed them, are malformed."""
     with pytest.raises(MalformedResponse):
         look_up(body, status)
 
@@ -159,21 +159,21 @@ def test_lookups_that_cannot_be(body: bytes, status: int) -> None:
         returned(0, b"1") + b"\0\0\0",
     ],
 )
-def test_mutations_that_cannot_be(body: bytes) -> None:
-    """Indexes that no spec has, or twice, failures among successes, and wrong lengths."""
+def test_malformed_mutations(body: bytes) -> None:
+    """Unknown or repeated indexes, failures in a success and wrong lengths are malformed."""
     with pytest.raises(MalformedResponse):
         mutate(body)
 
 
-def test_a_mutation_token_that_cannot_be() -> None:
-    """It has 16 bytes, or it is not there."""
+def test_a_malformed_mutation_token() -> None:
+    """A mutation token of another size than 16 bytes is malformed."""
     with pytest.raises(MalformedResponse):
         mutate(b"", extras=b"12345678")
 
 
 @given(st.binary(max_size=80), st.sampled_from([0, 0xCC, 0xCD, 0xD3]), st.binary(max_size=20))
 def test_hostile_bodies(body: bytes, status: int, extras: bytes) -> None:
-    """A result, or MalformedResponse, whatever the peer sends."""
+    """Arbitrary bodies yield a result or MalformedResponse."""
     for operation in (LOOKUP, MUTATION):
         try:
             frame = response(operation.opcode, status=status, value=body, extras=extras)
@@ -185,19 +185,19 @@ def test_hostile_bodies(body: bytes, status: int, extras: bytes) -> None:
 
 @pytest.mark.parametrize("operation", [LOOKUP, MUTATION], ids=lambda operation: operation.name)
 def test_attributes_need_a_feature(operation: LookupIn | MutateIn) -> None:
-    """Without it nothing is sent, and the error names what is missing."""
+    """Without the XATTR feature, extended attributes raise and name it."""
     with pytest.raises(errors.FeatureNotAvailableException, match="xattr needs the feature XATTR, which this server"):
         encode(operation, Dialect(ALL_FEATURES - {HelloFeature.XATTR}))
 
 
-def test_what_has_no_attributes_needs_no_feature() -> None:
-    """Any Couchbase server has sub-documents."""
+def test_specs_without_attributes_need_no_feature() -> None:
+    """Specs without extended attributes need no feature."""
     assert encode(LookupIn(TRAVEL, "ada", SPECS[:1]), Dialect())
     assert encode(MutateIn(TRAVEL, "ada", MUTATION.specs[:1]), Dialect())
 
 
 def test_creating_as_deleted_needs_a_feature() -> None:
-    """Which younger servers have."""
+    """``create_as_deleted`` needs a feature of newer servers."""
     operation = MutateIn(
         TRAVEL,
         "ada",

@@ -1,4 +1,4 @@
-"""The other end of a bootstrap, played by hand: it takes requests apart and answers them one by one."""
+"""Fake node of a bootstrap, which parses requests and responds to them one by one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONFIG = json.dumps({"rev": 5, "name": "travel", "vBucketServerMap": {"serverLis
 
 
 def plan(**changes: Any) -> BootstrapPlan:
-    """Return a plan for the bucket ``travel`` without TLS, or another one."""
+    """Return a plan for the bucket ``travel`` without TLS, with changes."""
     defaults: dict[str, Any] = {
         "authenticator": PasswordAuthenticator(USERNAME, PASSWORD),
         "bucket": "travel",
@@ -34,13 +34,13 @@ def plan(**changes: Any) -> BootstrapPlan:
 
 
 class Life:
-    """The state of a connection whose stream is open."""
+    """State of a connection whose stream is open."""
 
     def __init__(self) -> None:
         self.state = ConnectionState.CONNECTING
 
     def move(self, event: ConnectionEvent) -> None:
-        """Take a step of the table."""
+        """Apply an event of the transition table."""
         self.state = CONNECTION_TRANSITIONS[self.state][event]
 
 
@@ -50,7 +50,7 @@ def bootstrap_of(plan: BootstrapPlan, life: Life | None = None) -> Bootstrap:
 
 
 def take_apart(data: bytes) -> list[Frame]:
-    """Return the requests in ``data``, of which not a byte may be left over."""
+    """Return the requests in ``data``, which must not have trailing bytes."""
     frames = FrameBuffer(SERVER_ACCEPTS).receive(data)
     size = sum(
         24 + len(frame.framing_extras) + len(frame.extras) + len(frame.key) + len(frame.value) for frame in frames
@@ -67,21 +67,21 @@ def respond(request: Frame, status: int = 0, *, value: bytes = b"", datatype: in
 
 
 def as_frame(data: bytes) -> Frame:
-    """Return a response as the client's buffer gives it."""
+    """Return a response as a frame of the client's buffer."""
     (frame,) = FrameBuffer(CLIENT_ACCEPTS).receive(data)
     return frame
 
 
 def features_value(*features: int) -> bytes:
-    """Return what HELLO answers."""
+    """Return the value of a HELLO response."""
     return b"".join(feature.to_bytes(2, "big") for feature in features)
 
 
 class Answering:
-    """A node that answers every request of a bootstrap as a good node does, unless told otherwise.
+    """Node that responds to every request of a bootstrap correctly, with exceptions by opcode.
 
     Args:
-        statuses, values: what to answer to an opcode in place of that.
+        statuses, values: status and value of the response to an opcode, instead of the correct ones.
     """
 
     def __init__(

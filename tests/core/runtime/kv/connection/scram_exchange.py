@@ -41,19 +41,19 @@ def make_server(
     salt: bytes = SALT,
     iterations: int = ITERATIONS,
 ) -> scram.ScramServer:
-    """Return a server that has heard nothing."""
+    """Return a server that has received nothing."""
     return scram.ScramServer(
         mechanism, username=username, password=password, nonce=nonce, salt=salt, iterations=iterations
     )
 
 
 def untouched(_step: int, message: bytes) -> bytes:
-    """Return the message as it is."""
+    """Return the message unchanged."""
     return message
 
 
 def exchange(client: scram.ScramClient, server: scram.ScramServer, tamper: Tamper = untouched) -> list[bytes]:
-    """Let both sides talk until each is sure of the other; return the messages as they arrived."""
+    """Run an exchange until each side has verified the other; return the messages as received."""
     messages = [tamper(0, client.first())]
     messages.append(tamper(1, server.first(messages[-1])))
     messages.append(tamper(2, client.final(messages[-1])))

@@ -31,7 +31,7 @@ def test_replaced() -> None:
 
 
 def test_replaced_by_the_same() -> None:
-    """The same addresses again change nothing."""
+    """Replacing the addresses by equal ones changes nothing."""
     addresses = AddressCycle((A, A, B))
     addresses.advance()
     addresses.advance()
@@ -41,7 +41,7 @@ def test_replaced_by_the_same() -> None:
 
 
 def test_stays() -> None:
-    """A connection that has found its node tries no other address and seeks no longer."""
+    """A connection that has found its node tries no other address."""
     addresses = AddressCycle((A, B), is_seeking=True)
     addresses.advance()
     addresses.advance()

@@ -18,7 +18,7 @@ def lose(
     lacks_bucket: bool = False,
     is_of_no_use: bool = False,
 ) -> None:
-    """Begin a stream and lose it."""
+    """Start a stream and lose it."""
     history.begun()
     history.lost(
         "gone",
@@ -31,7 +31,7 @@ def lose(
 
 
 def test_counts() -> None:
-    """Losses count until the connection is ready, failures until a request is answered, attempts for ever."""
+    """Losses count until the connection is ready, failures until a response arrives, and attempts without end."""
     history = AttemptHistory()
     lose(history)
     lose(history)
@@ -54,7 +54,7 @@ def test_counts() -> None:
     ],
 )
 def test_the_last_address_decides(kind: FailureKind, expected: StreamEnd) -> None:
-    """A failed bootstrap says something of the node only when all addresses were tried."""
+    """A failed bootstrap marks the node as refused or unsupported only after all addresses were tried."""
     history, failure = AttemptHistory(), BootstrapFailure(kind, "wrong")
     lose(history, failure, address_count=2)
     first = history.last_end
@@ -64,7 +64,7 @@ def test_the_last_address_decides(kind: FailureKind, expected: StreamEnd) -> Non
 
 
 def test_the_pool_knows_more() -> None:
-    """A bucket that is missing or unsupported ends the stream too, whatever the bootstrap says."""
+    """A missing or unsupported bucket marks the end of the stream, independently of the bootstrap."""
     history = AttemptHistory()
     lose(history, lacks_bucket=True, is_of_no_use=True)
 
@@ -83,7 +83,7 @@ def test_ready_ends_it() -> None:
 
 
 def test_reasons() -> None:
-    """A refused node, a node that was reached once, and one that was never reached differ."""
+    """The unavailability reasons of a refused node, a node reached before and a node never reached differ."""
     history = AttemptHistory()
     never = history.unavailable_reason
     history.opened()
@@ -96,7 +96,7 @@ def test_reasons() -> None:
 
 
 def test_backoff() -> None:
-    """Streams that a decoder's defect ended grow the backoff, although they were proven; another close ends the row."""
+    """Streams that end by a decoder fault grow the backoff although they were proven; another close resets it."""
     history = AttemptHistory()
     counts = []
     for after_fault in (True, True, False):
@@ -108,7 +108,7 @@ def test_backoff() -> None:
 
 
 def test_a_corrupt_map_is_remembered() -> None:
-    """It is remembered for all streams to come."""
+    """A corrupt error map is remembered for all later streams."""
     history = AttemptHistory()
     history.map_is_corrupt()
     history.became_ready()

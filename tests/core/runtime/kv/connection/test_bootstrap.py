@@ -1,4 +1,4 @@
-"""The bootstrap: what is said in which order, and what becomes of every answer, the impossible ones too."""
+"""Bootstrap: its requests in order, and the result of every response, including invalid ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HELLO, MAP, LIST, AUTH, STEP, BUCKET, CONFIG_OF = (
 
 
 def play(bootstrap: Bootstrap, node: peer.Answering) -> list[list[Opcode]]:
-    """Let ``node`` answer everything in the order asked, and return the opcodes of every write of the client."""
+    """Let ``node`` respond to all requests in order, and return the opcodes of every write of the client."""
     writes: list[list[Opcode]] = []
     pending = peer.take_apart(bootstrap.start())
     writes.append([Opcode(request.opcode) for request in pending])
@@ -59,14 +59,14 @@ def first_burst(**changes: Any) -> dict[Opcode, Frame]:
 
 
 def failure_of(bootstrap: Bootstrap) -> BootstrapFailure:
-    """Return why a bootstrap failed; it must not think that it is done."""
+    """Return the failure of a bootstrap that is not done."""
     assert not bootstrap.is_done
     assert bootstrap.failure is not None
     assert "" != bootstrap.failure.text
     return bootstrap.failure
 
 
-# What is said.
+# Requests.
 
 IN_ONE_GO = [HELLO, MAP, LIST, AUTH]
 JOINING = [BUCKET, CONFIG_OF]
@@ -79,20 +79,20 @@ CERTIFICATE = CertificateAuthenticator("ada.pem")
         ({}, [IN_ONE_GO, [STEP], JOINING]),
         # PLAIN needs no step.
         ({"tls": True}, [IN_ONE_GO, JOINING]),
-        # Nothing is selected, but a global config is asked for.
+        # Without a bucket, the global config is requested.
         ({"bucket": None}, [IN_ONE_GO, [STEP], [CONFIG_OF]]),
-        # The escape hatch: nothing but SASL comes before authentication.
+        # With ``hello_after_auth``, only SASL precedes authentication.
         ({"hello_after_auth": True}, [[LIST, AUTH], [STEP], [HELLO, MAP, *JOINING]]),
-        # Who does not ask for XERROR has no use for the map (RFC 0013 "Negotiation").
+        # Without XERROR, the error map is not requested (RFC 0013 "Negotiation").
         ({"xerror": False}, [[HELLO, LIST, AUTH], [STEP], JOINING]),
-        # TLS has shown a certificate: not a word of SASL is said, and HELLO has nothing that it could follow.
+        # With a certificate, SASL is skipped, and HELLO cannot follow it.
         ({"tls": True, "authenticator": CERTIFICATE}, [[HELLO, MAP], JOINING]),
         ({"tls": True, "authenticator": CERTIFICATE, "bucket": None}, [[HELLO, MAP], [CONFIG_OF]]),
         ({"tls": True, "authenticator": CERTIFICATE, "hello_after_auth": True}, [[HELLO, MAP], JOINING]),
     ],
 )
 def test_bursts(changes: dict[str, Any], writes: list[list[Opcode]]) -> None:
-    """What can be asked without waiting leaves in one write (decision C26), and all of it is answered in the end."""
+    """Requests that need no earlier response are sent in one write (decision C26), and the bootstrap completes."""
     bootstrap = peer.bootstrap_of(peer.plan(**changes))
 
     assert writes == play(bootstrap, peer.Answering())
@@ -102,13 +102,13 @@ def test_bursts(changes: dict[str, Any], writes: list[list[Opcode]]) -> None:
 
 
 def wanted(**changes: Any) -> set[int]:
-    """Return the features that HELLO asks for."""
+    """Return the features that HELLO requests."""
     value = first_burst(**changes)[HELLO].value
     return {int.from_bytes(value[at : at + 2], "big") for at in range(0, len(value), 2)}
 
 
-def test_features_asked_for() -> None:
-    """Those that are really used: new configs are announced, and the server's time is told."""
+def test_requested_features() -> None:
+    """HELLO requests only the features that the client uses; options omit compression and XERROR."""
     plain = {0x03, 0x04, 0x07, 0x08, 0x0A, 0x0B, 0x0C, 0x0E, 0x0F, 0x10, 0x11, 0x12, 0x13, 0x14, 0x1D, 0x1E, 0x1F}
     expected = plain | {0x06, 0x17, 0x1C}
 
@@ -119,7 +119,7 @@ def test_features_asked_for() -> None:
 
 @rows("agent", ["test/1.0", "x" * 500, "ü" * 500, 'quo"te\\\n', "", "\ud800"])
 def test_agent(agent: str) -> None:
-    """At most 200 characters of it and the connection's id, as JSON without whitespace (SDK-RFC 0035)."""
+    """HELLO sends 200 characters of the agent at most and the connection id, as compact JSON (SDK-RFC 0035)."""
     key = first_burst(user_agent=agent)[HELLO].key
 
     assert {"a": agent[:200], "i": "0123456789abcdef/fedcba9876543210"} == json.loads(key)
@@ -127,15 +127,15 @@ def test_agent(agent: str) -> None:
 
 
 def test_error_map_version() -> None:
-    """Version 2 at most (decision C35)."""
+    """The client requests error map version 2 (decision C35)."""
     assert b"\x00\x02" == first_burst()[MAP].value
 
 
-# What comes out.
+# Results.
 
 
 def test_negotiated() -> None:
-    """Features, mechanism, error map and config are what the node said."""
+    """Features, mechanism, error map and config are those of the node's responses."""
     bootstrap = peer.bootstrap_of(peer.plan())
     play(bootstrap, peer.Answering())
     negotiated = bootstrap.negotiated
@@ -155,7 +155,7 @@ def test_negotiated() -> None:
 
 @rows("order", [*permutations(range(4))])
 def test_answers_in_any_order(order: tuple[int, ...]) -> None:
-    """Answers are matched by opaque, and the connection is ready when all of them are there, not before."""
+    """Responses are matched by opaque, and the connection becomes ready with the last of them."""
     life, node = peer.Life(), peer.Answering()
     bootstrap = peer.bootstrap_of(peer.plan(hello_after_auth=True), life)
     pending = peer.take_apart(bootstrap.start())
@@ -174,7 +174,7 @@ def test_answers_in_any_order(order: tuple[int, ...]) -> None:
 
 
 def test_not_ready_before_hello_is_answered() -> None:
-    """Without its answer nobody knows whether keys have a prefix."""
+    """The connection is not ready before the response to HELLO, which decides whether keys have a prefix."""
     life, node = peer.Life(), peer.Answering()
     bootstrap = peer.bootstrap_of(peer.plan(tls=True), life)
     hello, *others = peer.take_apart(bootstrap.start())
@@ -194,14 +194,14 @@ def test_not_ready_before_hello_is_answered() -> None:
 
 
 def test_plain_message() -> None:
-    """An empty authorization identity, user name and password, with NUL between them (RFC 4616)."""
+    """A PLAIN message has an empty authorization identity, user name and password, separated by NUL (RFC 4616)."""
     authenticator = PasswordAuthenticator("ädä", "pässword", ("PLAIN",))
 
     assert "\0ädä\0pässword".encode() == first_burst(authenticator=authenticator)[AUTH].value
 
 
-def test_the_password_travels_in_plain_only_where_it_may() -> None:
-    """Without TLS a server that offers only PLAIN does not get it."""
+def test_a_node_with_plain_only_gets_no_password() -> None:
+    """Without TLS, a node that offers only PLAIN does not receive the password."""
     bootstrap, node = peer.bootstrap_of(peer.plan()), peer.Answering(mechanisms=("PLAIN",))
     sent = bootstrap.start()
     for request in peer.take_apart(sent):
@@ -218,7 +218,7 @@ def test_the_password_travels_in_plain_only_where_it_may() -> None:
 
 
 def test_fallback_in_order_of_preference() -> None:
-    """The first mechanism that both sides have; each is tried once."""
+    """The client uses the first mechanism that both sides support, and tries each once."""
     bootstrap = peer.bootstrap_of(peer.plan(tls=True))
     writes = play(bootstrap, peer.Answering(mechanisms=("SCRAM-SHA1", "SCRAM-SHA256")))
 
@@ -228,7 +228,7 @@ def test_fallback_in_order_of_preference() -> None:
 
 
 def test_fallback_to_plain() -> None:
-    """After a SCRAM that was refused nothing of it is left over."""
+    """After a refused SCRAM exchange, the fallback to PLAIN succeeds."""
     authenticator = PasswordAuthenticator(peer.USERNAME, peer.PASSWORD, ("SCRAM-SHA512", "PLAIN"))
     bootstrap = peer.bootstrap_of(peer.plan(authenticator=authenticator))
     play(bootstrap, peer.Answering(mechanisms=("PLAIN",)))
@@ -238,7 +238,7 @@ def test_fallback_to_plain() -> None:
 
 
 def test_fallback_ends() -> None:
-    """A server that refuses what it offers is not asked for ever."""
+    """If a server refuses the mechanism that it offers, the bootstrap fails."""
     node = peer.Answering(mechanisms=("SCRAM-SHA1",), statuses={AUTH: Status.NOT_SUPPORTED})
     bootstrap = peer.bootstrap_of(peer.plan())
     writes = play(bootstrap, node)
@@ -262,7 +262,7 @@ def test_fallback_ends() -> None:
     ],
 )
 def test_server_that_cannot_prove_itself(statuses: dict[Opcode, int], values: dict[Opcode, bytes]) -> None:
-    """A wrong signature, none at all, or a broken exchange: nothing more is sent to such a server."""
+    """A server with a wrong or missing signature, or a broken exchange, receives no further requests."""
     bootstrap = peer.bootstrap_of(peer.plan())
     writes = play(bootstrap, peer.Answering(statuses=statuses, values=values))
     failure = failure_of(bootstrap)
@@ -282,7 +282,7 @@ def test_server_that_cannot_prove_itself(statuses: dict[Opcode, int], values: di
     ],
 )
 def test_exchange_that_cannot_begin(authenticator: PasswordAuthenticator, nonce: str) -> None:
-    """What SCRAM cannot express fails with words, before anything is sent."""
+    """Credentials that are invalid in SCRAM fail the bootstrap with a reason."""
     bootstrap = peer.bootstrap_of(peer.plan(authenticator=authenticator, nonce=nonce))
     bootstrap.start()
 
@@ -325,8 +325,8 @@ def test_a_second_mechanism_has_another_nonce() -> None:
     assert (2, 2) == (len(sent), len({message.partition(b"r=")[2] for message in sent}))
 
 
-def test_mechanisms_are_not_told() -> None:
-    """A server that does not know SASL_LIST_MECHS may still know the first mechanism; a refusal is of the credentials."""
+def test_mechanisms_are_unknown() -> None:
+    """Without a list of mechanisms, the first one is used, and its refusal counts as one of the credentials."""
     taken, refused = peer.bootstrap_of(peer.plan()), peer.bootstrap_of(peer.plan())
     play(taken, peer.Answering(statuses={LIST: Status.UNKNOWN_COMMAND}))
     play(refused, peer.Answering(statuses={LIST: Status.UNKNOWN_COMMAND, AUTH: Status.AUTH_ERROR}))
@@ -337,7 +337,7 @@ def test_mechanisms_are_not_told() -> None:
 
 @pytest.mark.parametrize("value", [b"\xff\xfe SCRAM-SHA512", b"  SCRAM-SHA512  ", b"A " * 100_000, b"A" * 100_000, b""])
 def test_odd_lists(value: bytes) -> None:
-    """Names that nobody can read are names that nobody has; a list of any length is read up to a bound."""
+    """Unreadable mechanism names are ignored, and a list is read up to a limit."""
     bootstrap = peer.bootstrap_of(peer.plan())
     play(bootstrap, peer.Answering(values={LIST: value}))
 
@@ -346,7 +346,7 @@ def test_odd_lists(value: bytes) -> None:
 
 
 def test_mechanisms_with_other_names_are_dropped() -> None:
-    """The client keeps a bounded number of mechanism names, and only those in the form of RFC 4422."""
+    """The client keeps a limited number of mechanism names, and only those in the form of RFC 4422."""
     bootstrap = peer.bootstrap_of(peer.plan())
     listed = b"SCRAM-SHA512 \x1b]0;owned\x07\x1b[2J\x1b[31mFAKE scram-sha1 [red] " + b"Q" * 21 + b" X_1" * 100
     play(bootstrap, peer.Answering(values={LIST: listed}))
@@ -359,7 +359,7 @@ def test_mechanisms_with_other_names_are_dropped() -> None:
 
 @pytest.mark.parametrize("status", [Status.NOT_SUPPORTED, Status.INVALID_ARGUMENTS, Status.TEMPORARY_FAILURE, 0xABCD])
 def test_hello_refused(status: int) -> None:
-    """Any other failure is one of the protocol, by name and number."""
+    """A refused HELLO is a protocol failure with the status in its text."""
     bootstrap = peer.bootstrap_of(peer.plan())
     play(bootstrap, peer.Answering(statuses={HELLO: status}))
     failure = failure_of(bootstrap)
@@ -370,7 +370,7 @@ def test_hello_refused(status: int) -> None:
 
 @rows("size", [0, 2, 8, 1, 3, 21, HELLO_SIZE_MAX + 2])
 def test_features_of_any_size(size: int) -> None:
-    """Each has two bytes, and there are not that many; none at all, unknown ones and repeated ones are no mistake."""
+    """A HELLO response needs an even number of bytes up to a limit; empty, unknown and repeated features are valid."""
     bootstrap = peer.bootstrap_of(peer.plan())
     play(bootstrap, peer.Answering(values={HELLO: b"\x7f" * size}))
 
@@ -387,7 +387,9 @@ CORRUPT = (b"", b"\xff", b"[]", b"{", peer.ERROR_MAP.encode()[:-1], b'{"version"
 @rows("renegotiate", [False, True])
 @rows("document", CORRUPT)
 def test_corrupt_error_map(document: bytes, renegotiate: bool) -> None:
-    """The connection goes on without a map and says why (decision C18), or is made anew where that is asked for."""
+    """With a corrupt error map, the connection continues without it (decision C18), or renegotiates if the option is
+    set.
+    """
     bootstrap = peer.bootstrap_of(peer.plan(renegotiate_on_corrupt_error_map=renegotiate))
     play(bootstrap, peer.Answering(values={MAP: document}))
 
@@ -402,7 +404,7 @@ def test_corrupt_error_map(document: bytes, renegotiate: bool) -> None:
 @rows("renegotiate", [False, True])
 @rows("status", [Status.UNKNOWN_COMMAND, Status.KEY_NOT_FOUND, 0xABCD])
 def test_no_error_map(status: int, renegotiate: bool) -> None:
-    """A node without a map is not one with a corrupt map."""
+    """A node without an error map does not count as one with a corrupt map."""
     bootstrap = peer.bootstrap_of(peer.plan(renegotiate_on_corrupt_error_map=renegotiate))
     play(bootstrap, peer.Answering(statuses={MAP: status}))
 
@@ -424,7 +426,7 @@ def test_no_error_map(status: int, renegotiate: bool) -> None:
     ],
 )
 def test_bucket_refused(status: int, words: str) -> None:
-    """The status is kept for the terminal state (decision C7), the words are for people."""
+    """A refused bucket keeps its status for the terminal state (decision C7), and the text explains it."""
     bootstrap = peer.bootstrap_of(peer.plan())
     play(bootstrap, peer.Answering(statuses={BUCKET: status}))
     failure = failure_of(bootstrap)
@@ -437,7 +439,7 @@ def test_bucket_refused(status: int, words: str) -> None:
 
 @pytest.mark.parametrize("status", [Status.KEY_NOT_FOUND, Status.UNKNOWN_COMMAND, Status.NO_BUCKET, 0xABCD])
 def test_no_config(status: int) -> None:
-    """A bucket without a config cannot be used; without a bucket there need not be one."""
+    """A bucket without a config fails the bootstrap; without a bucket the config is optional."""
     with_bucket, without = peer.bootstrap_of(peer.plan()), peer.bootstrap_of(peer.plan(bucket=None))
     for bootstrap in (with_bucket, without):
         play(bootstrap, peer.Answering(statuses={CONFIG_OF: status}))
@@ -447,11 +449,11 @@ def test_no_config(status: int) -> None:
     assert without.negotiated.config is None
 
 
-# Nonsense.
+# Invalid responses.
 
 
 def after(count: int) -> tuple[Bootstrap, list[Frame]]:
-    """Return a bootstrap that has heard ``count`` good answers, and what it still waits for."""
+    """Return a bootstrap after ``count`` valid responses, and its unanswered requests."""
     bootstrap, node = peer.bootstrap_of(peer.plan()), peer.Answering()
     pending = peer.take_apart(bootstrap.start())
     for _ in range(count):
@@ -461,7 +463,7 @@ def after(count: int) -> tuple[Bootstrap, list[Frame]]:
 
 @rows("count", range(7))
 def test_at_every_step(count: int) -> None:
-    """The requests that have no answer are awaited, and no other; an answer of another kind ends it, for good."""
+    """Only unanswered requests are awaited, and a response with another opcode fails the bootstrap permanently."""
     bootstrap, pending = after(count)
     awaited = [opaque for opaque in range(bootstrap.last_opaque + 2) if bootstrap.awaits(opaque)]
     bootstrap.receive(Frame(0x81, Opcode.GET, 0, 0, pending[0].opaque, 0, b"", b"", b"", b""))
@@ -478,7 +480,7 @@ def test_at_every_step(count: int) -> None:
     st.binary(max_size=30),
 )
 def test_garbage_at_every_step(count: int, status: int, value: bytes, extras: bytes) -> None:
-    """Whatever the answer: the next step, or a failure with words of bounded length."""
+    """Any response continues the bootstrap, or fails it with a text of limited length."""
     bootstrap, pending = after(count)
     data = bootstrap.receive(peer.as_frame(peer.respond(pending[0], status, value=value, extras=extras)))
 

@@ -1,4 +1,4 @@
-"""One connection through all its streams: every pair of the table, bytes in any cut, and every mistake of a peer."""
+"""Connection over all its streams: every state transition, bytes in any pieces, and every fault of a node."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OTHER = PasswordAuthenticator(USERNAME, PASSWORD)
 def machine(
     bucket: str | None = "travel", *, bare: bool = False, breaker: CircuitBreakerOptions | None = None
 ) -> Connection:
-    """Return a connection that has not begun."""
+    """Return a connection that has not started."""
     return Connection(
         bucket,
         AddressCycle(ADDRESSES),
@@ -41,7 +41,7 @@ def machine(
 
 
 def opened(bucket: str | None = "travel", **changes: object) -> tuple[Connection, list[Frame]]:
-    """Return a connection whose stream was opened, and what it asks."""
+    """Return a connection whose stream is open, and its requests."""
     connection = machine(bucket)
     connection.connect()
     connection.stream_opened(plan(bucket=bucket, **changes), 1.0)
@@ -59,11 +59,11 @@ STEPS = frozenset(
         Opcode.GET_CLUSTER_CONFIG,
     }
 )
-"""What a connection asks by itself."""
+"""Requests that a connection sends by itself."""
 
 
 def ordered(connection: Connection) -> list[Frame]:
-    """Return the requests that are ordered since the last call."""
+    """Return the requests since the last call."""
     data = b"".join(connection.in_flight.outgoing)
     connection.in_flight.outgoing.clear()
     return take_apart(data)
@@ -72,7 +72,7 @@ def ordered(connection: Connection) -> list[Frame]:
 def play(
     connection: Connection, pending: list[Frame], peer: Answering, *, until: ConnectionState = ConnectionState.READY
 ) -> list[connection_events.News]:
-    """Let ``peer`` answer until the connection is in a state, and return all news."""
+    """Let ``peer`` respond until the connection is in a state, and return all events."""
     told: list[connection_events.News] = []
     while connection.state is not until:
         news = connection.bytes_received(peer.answer(pending.pop(0)), 2.0)
@@ -92,7 +92,7 @@ def ready(bucket: str | None = "travel") -> Connection:
 
 
 def bare() -> Connection:
-    """Return a connection to a plain memcached, which is ready at once."""
+    """Return a connection to a plain memcached, which is ready immediately."""
     connection = machine(None, bare=True)
     connection.connect()
     connection.stream_opened(None, 1.0)
@@ -100,7 +100,7 @@ def bare() -> Connection:
 
 
 def send(connection: Connection, owner: int | Purpose, opcode: Opcode = NOOP) -> Frame:
-    """Send a request, and return it as the node gets it."""
+    """Send a request, and return it as the node receives it."""
     data = encode_request(opcode, opaque=connection.in_flight.next_opaque)
     connection.in_flight.send(Probe(owner) if isinstance(owner, int) else owner, data)
     (request,) = ordered(connection)
@@ -108,17 +108,17 @@ def send(connection: Connection, owner: int | Purpose, opcode: Opcode = NOOP) ->
 
 
 def unusable(news: Sequence[connection_events.News]) -> connection_events.BecameUnusable:
-    """Return the last news, which must be the end of the stream."""
+    """Return the last event, which must be the end of the stream."""
     assert isinstance(news[-1], connection_events.BecameUnusable)
     assert not any(isinstance(item, connection_events.BecameUnusable) for item in news[:-1])
     return news[-1]
 
 
-# The table.
+# Transitions.
 
 
 def in_state(state: ConnectionState) -> tuple[Connection, list[Frame]]:
-    """Return a connection in a state, and the requests that have no answer."""
+    """Return a connection in a state, and its unanswered requests."""
     if state is ConnectionState.LOST:
         return machine(), []
     if state is ConnectionState.CONNECTING:
@@ -139,13 +139,13 @@ CALLS: dict[str, tuple[frozenset[ConnectionState], Callable[[Connection], object
     ),
     "lost": (frozenset(ConnectionState), lambda connection: connection.lost("gone")),
 }
-"""What the client tells a connection, and the states in which it may."""
+"""Calls of the client, and the states that permit them."""
 
 
 @rows("call", CALLS)
 @rows("state", ConnectionState)
 def test_calls_in_all_states(state: ConnectionState, call: str) -> None:
-    """A call in another state is a mistake of the client; but losing what is lost is not."""
+    """A call in a state that does not permit it raises; losing a lost connection is permitted."""
     connection, _ = in_state(state)
     allowed, act = CALLS[call]
     if state not in allowed:
@@ -156,7 +156,7 @@ def test_calls_in_all_states(state: ConnectionState, call: str) -> None:
 
 
 def test_every_transition_happens() -> None:
-    """The answers of one bootstrap, one by one or several at once, lead from state to state."""
+    """The responses of one bootstrap, one by one or several together, cause every transition."""
     seen: set[tuple[ConnectionState, ConnectionState]] = set()
     for count in range(1, 8):
         connection, pending = opened()
@@ -181,8 +181,8 @@ def test_every_transition_happens() -> None:
 # Bootstrap.
 
 
-def test_news_of_a_bootstrap() -> None:
-    """Outcomes of SASL and bucket, readiness: in the order in which they happened."""
+def test_events_of_a_bootstrap() -> None:
+    """A bootstrap reports SASL, the bucket and readiness, in this order."""
     connection, pending = opened()
     news = play(connection, pending, Answering())
 
@@ -196,7 +196,7 @@ def test_news_of_a_bootstrap() -> None:
 
 
 def test_bootstrap_that_cannot_begin() -> None:
-    """Nothing is sent, and the reason is told."""
+    """A bootstrap that cannot begin makes the connection unusable, with the reason."""
     connection = machine()
     connection.connect()
     news = connection.stream_opened(plan(nonce=""), 1.0)
@@ -206,7 +206,7 @@ def test_bootstrap_that_cannot_begin() -> None:
 
 
 def test_a_new_stream_knows_nothing_of_the_old() -> None:
-    """Neither features nor half a frame nor opaques survive."""
+    """Features, partial frames and opaques of a lost stream are dropped."""
     connection = ready()
     connection.bytes_received(respond(send(connection, 1))[:-1], 3.0)
     connection.lost("reset")
@@ -223,14 +223,14 @@ def test_a_new_stream_knows_nothing_of_the_old() -> None:
     assert connection.state is ConnectionState.READY
 
 
-# Requests and answers.
+# Requests and responses.
 
 
 @pytest.mark.parametrize(
     ("opaque_off", "opcode"), [(1, NOOP), (0, Opcode.GET), (1, Opcode.GET)], ids=["opaque", "opcode", "both"]
 )
 def test_answer_to_nothing(opaque_off: int, opcode: Opcode) -> None:
-    """It is passed over a few times; a peer that goes on so is somebody else's, and closes the stream."""
+    """A few unsolicited responses are ignored; more of them close the stream."""
     connection = ready()
     request = send(connection, 7)
     stray = encode_response(opcode, opaque=request.opaque + opaque_off)
@@ -246,7 +246,7 @@ def test_answer_to_nothing(opaque_off: int, opcode: Opcode) -> None:
 
 
 def test_the_next_stream_has_its_own_allowance() -> None:
-    """What another stream has sent is not held against it."""
+    """Unsolicited responses on an earlier stream do not count."""
     connection = ready()
     stray = encode_response(NOOP, opaque=0)
     connection.bytes_received(stray * UNASKED_MAX, 3.0)
@@ -259,7 +259,7 @@ def test_the_next_stream_has_its_own_allowance() -> None:
 
 
 def test_answered_twice() -> None:
-    """The first answer counts, those after it are passed over, however many."""
+    """The first response to a request counts; any number of later ones is ignored."""
     connection = ready()
     request = send(connection, 7)
     news = connection.bytes_received(respond(request) * (2 + UNASKED_MAX), 3.0)
@@ -270,7 +270,7 @@ def test_answered_twice() -> None:
 
 
 def test_a_bootstrap_that_is_answered_twice() -> None:
-    """Whenever the second answers come, they are passed over, and taken for no answer to what was asked since."""
+    """Second responses to a bootstrap are ignored, and not taken for responses to later requests."""
     connection, pending = opened()
     peer = Answering()
     answers = [peer.answer(request) for request in pending]
@@ -284,8 +284,8 @@ def test_a_bootstrap_that_is_answered_twice() -> None:
     ]
 
 
-def test_bytes_without_a_frame_are_no_sign_of_life() -> None:
-    """A length that is too large swallows the answers that follow, so only a whole frame shows that the node lives."""
+def test_bytes_without_a_frame_do_not_count() -> None:
+    """Only a complete frame shows that the node is alive, because an excessive length swallows later responses."""
     connection = ready()
     first, second = send(connection, 7), send(connection, 8)
     swallowing = bytearray(respond(first))
@@ -297,8 +297,8 @@ def test_bytes_without_a_frame_are_no_sign_of_life() -> None:
     assert 5.0 == connection.received.at
 
 
-def test_servers_questions_during_bootstrap() -> None:
-    """They do not disturb it either."""
+def test_server_requests_during_bootstrap() -> None:
+    """Server requests do not disturb a bootstrap."""
     connection, pending = opened()
     peer = Answering()
     question = encode_server_request(0x01, opaque=pending[0].opaque)
@@ -323,7 +323,7 @@ def test_servers_questions_during_bootstrap() -> None:
 )
 @rows("state", [ConnectionState.NEGOTIATING, ConnectionState.JOINING, ConnectionState.READY])
 def test_no_frame(state: ConnectionState, data: bytes, words: str) -> None:
-    """A wrong magic or an impossible length ends the stream, however the bytes are cut."""
+    """A wrong magic or an invalid length ends the stream, for bytes in any pieces."""
     whole, _ = in_state(state)
     pieces, _ = in_state(state)
     news: Sequence[connection_events.News] = []
@@ -337,7 +337,7 @@ def test_no_frame(state: ConnectionState, data: bytes, words: str) -> None:
 
 
 def test_no_hint_for_a_peer_that_has_spoken() -> None:
-    """Who has sent a frame speaks our protocol, whatever comes later."""
+    """A node that has sent a frame gets no hint about another protocol."""
     connection, pending = opened()
     data = Answering().answer(pending[0]) + b"HTTP/1.1 400 Bad Request\r\n"
     split, first = opened()
@@ -348,7 +348,7 @@ def test_no_hint_for_a_peer_that_has_spoken() -> None:
 
 
 def test_hint_again_on_the_next_stream() -> None:
-    """Another address may be another kind of server."""
+    """The next stream may get a hint again, because another address may be another kind of server."""
     connection = ready()
     connection.lost("reset")
     connection.connect()
@@ -361,7 +361,7 @@ def test_hint_again_on_the_next_stream() -> None:
 
 
 def test_failed_attempts() -> None:
-    """Streams that came to nothing are counted until one has answered a request, not only until one was ready."""
+    """Failed streams are counted until one receives a response to a request, not only until one is ready."""
     connection = machine()
     counts = []
     for outcome in ("refused", "opened", "ready", "proven", "refused", "opened", "ready"):
@@ -379,11 +379,11 @@ def test_failed_attempts() -> None:
     assert [1, 2, 3, 0, 1, 2, 3] == counts
 
 
-# Any cut, any bytes.
+# Bytes in any pieces.
 
 
 def signature(news: Sequence[connection_events.News]) -> list[object]:
-    """Return what matters of news, so that two runs can be compared."""
+    """Return the comparable parts of events."""
     shown: list[object] = []
     for item in news:
         match item:
@@ -397,7 +397,7 @@ def signature(news: Sequence[connection_events.News]) -> list[object]:
 
 
 def script(connection: Connection, pending: list[Frame]) -> bytes:
-    """Return good answers for everything of the first burst and, on a ready connection, to five requests."""
+    """Return valid responses to the first burst or, on a ready connection, to five requests."""
     peer = Answering()
     if connection.state is not ConnectionState.READY:
         return b"".join(map(peer.answer, pending))
@@ -410,7 +410,7 @@ def script(connection: Connection, pending: list[Frame]) -> bytes:
     damage=st.none() | st.tuples(st.integers(0, 1_000), st.binary(min_size=1, max_size=30)),
 )
 def test_any_cut(state: ConnectionState, cuts: list[int], damage: tuple[int, bytes] | None) -> None:
-    """Where the bytes are cut changes nothing, whether they make sense or not."""
+    """The pieces in which bytes arrive do not change the events, for valid and invalid bytes."""
     whole, pending = in_state(state)
     pieces, _ = in_state(state)
     data = script(whole, pending)
@@ -434,7 +434,7 @@ def test_any_cut(state: ConnectionState, cuts: list[int], damage: tuple[int, byt
 
 
 def is_hinted(text: object) -> bool:
-    """Tell whether news carry a hint, which needs the first bytes in one piece."""
+    """Return whether a text has a hint, which needs the first bytes in one piece."""
     return isinstance(text, str) and "no frame" in text
 
 
@@ -457,7 +457,7 @@ def is_hinted(text: object) -> bool:
 def test_frames_that_are_well_formed_nonsense(
     frames: list[tuple[int, int, int, int, int, bytes]], state: ConnectionState
 ) -> None:
-    """Any status, opcode, opaque, datatype and value, at every step; what a node sends by itself is a step."""
+    """Well-formed frames with any content cause only requests of a bootstrap, in every state."""
     connection, _ = in_state(state)
     if state is ConnectionState.READY:
         for token in range(4):

@@ -8,8 +8,8 @@ from triclinium_core.runtime.kv.connection.exchange_nonces import ExchangeNonces
 from triclinium_core.runtime.kv.connection.scram import ScramClient, ScramError
 
 
-def test_no_nonce_comes_twice() -> None:
-    """Another entropy, stream or number of the exchange gives another nonce, and SCRAM accepts each."""
+def test_no_nonce_is_used_twice() -> None:
+    """Different entropy, streams or exchanges yield different nonces, and SCRAM accepts each."""
     nonces = []
     for stream in (1, 11, 111):
         of_stream = ExchangeNonces(stream)
@@ -20,7 +20,7 @@ def test_no_nonce_comes_twice() -> None:
 
 
 def test_runs_repeat() -> None:
-    """The same entropy on the same stream gives the same nonces."""
+    """Equal entropy on the same stream yields the same nonces."""
     assert ExchangeNonces(7).next("entropy") == ExchangeNonces(7).next("entropy")
 
 
@@ -32,6 +32,6 @@ def test_entropy_is_not_sent() -> None:
 
 
 def test_no_entropy() -> None:
-    """Empty entropy is refused, because its nonces could be predicted."""
+    """Empty entropy is rejected, because its nonces would be predictable."""
     with pytest.raises(ScramError):
         ExchangeNonces(1).next("")

@@ -1,4 +1,4 @@
-"""What a peer that speaks another protocol probably is."""
+"""Hints about the protocol of a server that is not a Couchbase node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from triclinium_core.runtime.kv.connection.first_bytes import SIGNS, recognise
     ],
 )
 def test_recognises(data: bytes, hint: str) -> None:
-    """The first bytes of an answer give a protocol away."""
+    """The first bytes of a response identify its protocol."""
     found = recognise(data)
 
     assert found is not None
@@ -30,10 +30,10 @@ def test_recognises(data: bytes, hint: str) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"H", b"\x15", b"\x81\x1f", b"xHTTP/1.1", b"220 smtp ready"])
 def test_no_hint(data: bytes) -> None:
-    """What is not known, or too short to tell, has none."""
+    """Unknown or too few bytes yield no hint."""
     assert recognise(data) is None
 
 
 def test_no_sign_begins_like_a_frame() -> None:
-    """Otherwise a node of ours would be taken for a stranger."""
+    """No sign starts with a magic byte of Couchbase frames, which would mark a real node as foreign."""
     assert not {sign[0] for sign, _ in SIGNS} & set(map(int, CLIENT_ACCEPTS))

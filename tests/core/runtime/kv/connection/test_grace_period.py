@@ -1,4 +1,4 @@
-"""How long something may go on that should not."""
+"""Grace periods for faults that may last only for a while."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triclinium_core.runtime.kv.connection.grace_period import SECONDS_MAX, Grac
 
 
 def test_runs_out() -> None:
-    """Counted from the first try, however many follow."""
+    """A grace period runs from the first try, for any number of further tries."""
     patience = GracePeriod()
     tries = [patience.try_at(5.0), patience.try_at(10.0), patience.try_at(5.0 + SECONDS_MAX)]
 
@@ -17,15 +17,15 @@ def test_runs_out() -> None:
 
 @pytest.mark.parametrize("begin", [0.0, 0.1, 1e9 / 3])
 def test_ends_at_its_end(begin: float) -> None:
-    """Whoever comes back when it ends, and not later, finds that it has run out, however the sum was rounded."""
+    """A try at exactly ``ends`` finds the period over, for any rounding of the sum."""
     patience = GracePeriod(0.7)
     is_early = patience.try_at(begin)
 
     assert (False, True) == (is_early, patience.try_at(patience.ends))
 
 
-def test_rests() -> None:
-    """Whoever is content begins anew."""
+def test_a_reset_starts_a_new_period() -> None:
+    """After a reset, the period starts with the next try."""
     patience = GracePeriod()
     patience.try_at(0.0)
     patience.reset()

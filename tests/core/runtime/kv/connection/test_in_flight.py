@@ -1,4 +1,4 @@
-"""The unanswered requests of one stream: opaques, offsets and bounds."""
+"""Unanswered requests of one stream: opaques, offsets and limits."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def add(table: in_flight.InFlightTable, owner: int, size: int = 24) -> int:
 
 
 def pop(table: in_flight.InFlightTable, opaque: int) -> in_flight.InFlightRequest | None:
-    """Return the request that an answer with this opaque is for, if any."""
+    """Return the request of a response with this opaque, if any."""
     return table.answered(Frame(0x81, 0, 0, 0, opaque, 0, b"", b"", b"", b""))
 
 
 def test_pop() -> None:
-    """An answer finds its request by opaque, once, in any order."""
+    """A response finds its request by opaque, once, in any order."""
     table = in_flight.InFlightTable([])
     first, second = add(table, 1), add(table, 2)
 
@@ -52,13 +52,15 @@ def test_pop() -> None:
     ],
 )
 def test_handed_over(byte_count: int, expected: HandedOver) -> None:
-    """A frame that begins at byte 100 and ends before byte 150 (decision C24)."""
+    """The byte count shows whether a frame from byte 100 to 150 was handed over completely, in part or not (decision
+    C24).
+    """
     assert expected is in_flight.InFlightRequest(1, 0, None, 100, 50).handed_over(byte_count)
 
 
 @given(st.lists(st.integers(24, 80), min_size=1, max_size=20), st.integers(0, 200), st.integers(0, 2_000))
 def test_offsets_cover_the_stream(sizes: list[int], skipped: int, byte_count: int) -> None:
-    """Frames lie one behind the other after the bootstrap; at most one of them is cut."""
+    """Frames follow each other after the bootstrap; at most one of them is cut."""
     table = in_flight.InFlightTable([])
     table.send_foreign(bytes(skipped), 0)
     for owner, size in enumerate(sizes):
@@ -73,7 +75,7 @@ def test_offsets_cover_the_stream(sizes: list[int], skipped: int, byte_count: in
 
 
 def test_clear() -> None:
-    """A lost stream gives its requests back, oldest first, and the next one begins at byte 0."""
+    """A lost stream returns its requests, oldest first, and the next one starts at byte 0."""
     table = in_flight.InFlightTable([])
     table.send_foreign(bytes(100), 0)
     opaques = [add(table, owner) for owner in (1, 2, 3)]
@@ -89,7 +91,7 @@ def test_clear() -> None:
 
 
 def test_abandon() -> None:
-    """Nobody waits for the answer any more, but it will come; an unknown opaque is ignored."""
+    """An abandoned request stays in the table without an owner; an unknown opaque is ignored."""
     table = in_flight.InFlightTable([])
     opaque = add(table, 1)
     table.abandon(opaque)
@@ -101,7 +103,7 @@ def test_abandon() -> None:
 
 
 def test_opaques_differ_from_those_in_flight() -> None:
-    """Also across the end of 32 bits, where some old request has no answer yet."""
+    """A new opaque differs from those in flight, also after the wrap at 32 bits."""
     table = in_flight.InFlightTable([])
     first, second, third = (add(table, owner) for owner in range(3))
     pop(table, second)
@@ -114,7 +116,7 @@ def test_opaques_differ_from_those_in_flight() -> None:
 
 
 def test_opaques_fit_their_field() -> None:
-    """From 1 to all ones, and then from 1 again."""
+    """Opaques run from 1 to 0xFFFFFFFF and start again at 1."""
     table = in_flight.InFlightTable([])
 
     assert 1 == table.next_opaque
@@ -125,7 +127,7 @@ def test_opaques_fit_their_field() -> None:
 
 
 def test_full_by_count() -> None:
-    """A bounded number of requests is unanswered, abandoned ones included (decision C37)."""
+    """The number of unanswered requests is limited, abandoned ones included (decision C37)."""
     table = in_flight.InFlightTable([])
     opaques = [add(table, owner) for owner in range(in_flight.REQUESTS_MAX - 1)]
 
@@ -142,7 +144,7 @@ def test_full_by_count() -> None:
 
 
 def test_full_by_size() -> None:
-    """A bounded number of bytes too; losing the stream empties it."""
+    """The number of unanswered bytes is limited too; losing the stream resets it."""
     table = in_flight.InFlightTable([])
     add(table, 1, in_flight.BYTES_MAX - 24)
 
@@ -179,7 +181,7 @@ def test_outgoing() -> None:
 
 
 def test_room() -> None:
-    """Operations lack room from the first that waits; an answer, or the judgement itself, ends that."""
+    """A table lacks capacity from the first waiting operation until a response or a verdict."""
     table = in_flight.InFlightTable([])
     opaque = add(table, 1, in_flight.BYTES_MAX)
     first = [table.lacks_room(1.0), table.lacks_room(2.0)]

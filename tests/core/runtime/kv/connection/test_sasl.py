@@ -1,4 +1,4 @@
-"""One SASL exchange: what is said by which mechanism, and what every answer means."""
+"""SASL exchange: the messages of each mechanism, and the result of every response."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CERTIFICATE = options.CertificateAuthenticator("ada.pem")
 
 
 def answer(message: sasl.SaslMessage | None, status: int, value: bytes = b"") -> Frame:
-    """Return an answer to a message."""
+    """Return a response to a message."""
     assert message is not None
     (frame,) = FrameBuffer(CLIENT_ACCEPTS).receive(
         encode_response(message.opcode, opaque=1, status=status, value=value)
@@ -52,7 +52,7 @@ def begun(
     ids=str,
 )
 def test_mechanisms(expected: tuple[str, ...], authenticator: options.Authenticator, tls: bool) -> None:
-    """A token has one; for a certificate there is no SASL."""
+    """A password has SCRAM, and PLAIN over TLS or on request; a token has OAUTHBEARER; a certificate uses no SASL."""
     assert expected == sasl.mechanisms_of(authenticator, tls=tls)
 
 
@@ -61,12 +61,12 @@ def test_mechanisms(expected: tuple[str, ...], authenticator: options.Authentica
     [("user 'ada'", ADA), ("the user of the token", TOKEN), ("the user of the certificate", CERTIFICATE)],
 )
 def test_users(expected: str, authenticator: options.Authenticator) -> None:
-    """Errors call them by what is known of them."""
+    """Errors name the user by the user name, the token or the certificate."""
     assert expected == sasl.user_of(authenticator)
 
 
 def test_token() -> None:
-    """A header without channel binding and identity, then the token as RFC 6750 has it (RFC 7628 §3.1)."""
+    """A token is sent in the form of RFC 6750, after a header without channel binding and identity (RFC 7628 §3.1)."""
     exchange, message = begun(TOKEN)
 
     assert sasl.SaslMessage(Opcode.SASL_AUTH, "OAUTHBEARER", b"n,,\x01auth=Bearer a.b.c\x01\x01") == message
@@ -75,7 +75,7 @@ def test_token() -> None:
 
 
 def test_a_message_keeps_its_secret() -> None:
-    """Neither token nor password is shown."""
+    """The repr of a message contains neither token nor password."""
     _, message = begun(TOKEN)
 
     assert "SaslMessage(opcode=<Opcode.SASL_AUTH: 33>, mechanism='OAUTHBEARER')" == repr(message)
@@ -84,7 +84,7 @@ def test_a_message_keeps_its_secret() -> None:
 @pytest.mark.parametrize("tells_why", [False, True])
 @pytest.mark.parametrize("status", [Status.AUTH_ERROR, Status.AUTH_STALE])
 def test_a_token_that_is_refused(tells_why: bool, status: Status) -> None:
-    """At once, or after the server has told why and the client has taken note of that (RFC 7628 §3.2.3)."""
+    """A token is refused immediately, or after the client confirms the server's error (RFC 7628 §3.2.3)."""
     exchange, message = begun(TOKEN)
     if tells_why:
         step = exchange.receive(answer(message, Status.AUTH_CONTINUE, b'{"status":"invalid_token"}'))
@@ -95,7 +95,7 @@ def test_a_token_that_is_refused(tells_why: bool, status: Status) -> None:
 
     assert refusal is not None
     assert refusal.is_of_credentials
-    # Decision C6 knows one status.
+    # Decision C6 uses one status.
     assert (Status.AUTH_ERROR, status) == (exchange.status, refusal.status)
     assert "refused the credentials of the user of the token" in refusal.text
     assert "set_authenticator" in refusal.text
@@ -104,8 +104,8 @@ def test_a_token_that_is_refused(tells_why: bool, status: Status) -> None:
 
 
 @rows(("authenticator", "steps"), [(TOKEN, 1), (options.PasswordAuthenticator(USERNAME, PASSWORD, ("PLAIN",)), 0)])
-def test_a_server_that_goes_on_asking(authenticator: options.Authenticator, steps: int) -> None:
-    """PLAIN has one message only, and a token is followed by one: more is no answer that there could be."""
+def test_too_many_challenges(authenticator: options.Authenticator, steps: int) -> None:
+    """PLAIN has one message and a token two; a further challenge is a protocol failure."""
     exchange, message = begun(authenticator)
     for _ in range(steps):
         step = exchange.receive(answer(message, Status.AUTH_CONTINUE))
@@ -121,8 +121,8 @@ def test_a_server_that_goes_on_asking(authenticator: options.Authenticator, step
     ("expected", "offered"),
     [("SCRAM-SHA512", ()), ("SCRAM-SHA256", ("SCRAM-SHA1", "SCRAM-SHA256")), ("SCRAM-SHA1", ("PLAIN", "SCRAM-SHA1"))],
 )
-def test_what_is_known_of_the_server_is_used(expected: str, offered: tuple[str, ...]) -> None:
-    """The best that both have; the best of ours where nothing is known."""
+def test_the_best_common_mechanism_is_used(expected: str, offered: tuple[str, ...]) -> None:
+    """The best mechanism of both sides is used, or the client's best if the offer is unknown."""
     _, message = begun(ADA, *offered)
 
     assert expected == message.mechanism
@@ -145,7 +145,7 @@ def test_what_is_known_of_the_server_is_used(expected: str, offered: tuple[str, 
     ],
 )
 def test_nothing_in_common(authenticator: options.Authenticator, offered: tuple[str, ...], words: str) -> None:
-    """What was offered a while ago may have been added to; if not, the refusal is not of the credentials."""
+    """Without a common mechanism the exchange fails with both lists, and does not count as refused credentials."""
     exchange, message = begun(authenticator, *offered)
 
     assert exchange.receive(answer(message, Status.AUTH_ERROR)) is None
@@ -157,7 +157,7 @@ def test_nothing_in_common(authenticator: options.Authenticator, offered: tuple[
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_scram(mechanism: str) -> None:
-    """Two steps, and the server's own proof at the end."""
+    """A SCRAM exchange has two steps and ends with the server's proof."""
     exchange, message = begun(options.PasswordAuthenticator(USERNAME, PASSWORD, (mechanism,)))
     server = ScramServer(
         mechanism,
@@ -179,7 +179,7 @@ def test_scram(mechanism: str) -> None:
 @rows("is_second", [False, True])
 @rows("status", [Status.SUCCESS, Status.AUTH_CONTINUE, Status.AUTH_ERROR, Status.INTERNAL_ERROR])
 @rows("text", [b"e=invalid-proof", b"e=other-error", b"v=AAAA,e=failed", b"e=failed,m=1,,nonsense", b"e="])
-def test_a_scram_that_says_itself_that_it_failed(text: bytes, status: int, is_second: bool) -> None:
+def test_a_scram_error_message(text: bytes, status: int, is_second: bool) -> None:
     """An error in either message refuses the credentials, with any status and any further attribute (RFC 5802 §5.1)."""
     exchange, message = begun(ADA)
     if is_second:
@@ -204,7 +204,7 @@ def test_a_scram_that_says_itself_that_it_failed(text: bytes, status: int, is_se
 @pytest.mark.parametrize("value", [b"v=QQ==", b"v=", b"", b"nonsense"])
 @pytest.mark.parametrize("is_second", [False, True])
 def test_a_node_without_the_password(is_second: bool, value: bytes) -> None:
-    """The client refuses a node that accepts without the right signature, and does not count it as bad credentials."""
+    """The client refuses a node without the right signature, which does not count as refused credentials."""
     exchange, message = begun(ADA)
     if is_second:
         server = ScramServer(
@@ -228,7 +228,7 @@ def test_a_node_without_the_password(is_second: bool, value: bytes) -> None:
 @pytest.mark.parametrize("status", [Status.TEMPORARY_FAILURE, Status.NOT_SUPPORTED, 0x7FF0])
 @pytest.mark.parametrize("authenticator", [ADA, TOKEN], ids=["password", "token"])
 def test_other_failures(authenticator: options.Authenticator, status: int) -> None:
-    """They are told by number, and say nothing of the credentials (decision C6)."""
+    """Other statuses fail the exchange with their number, and do not count as refused credentials (decision C6)."""
     exchange, message = begun(authenticator)
     exchange.receive(answer(message, status))
 

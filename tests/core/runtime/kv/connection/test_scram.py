@@ -1,4 +1,4 @@
-"""SCRAM: the examples of the RFCs, a foreign peer in both directions, and everything that a hostile peer may send."""
+"""SCRAM: the examples of the RFCs, a foreign implementation on either side, and hostile messages."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ rfc_examples = pytest.mark.parametrize("rfc", [RFC_5802, RFC_7677], ids=["RFC 58
 
 class TestExamplesOfTheRfcs:
     @rfc_examples
-    def test_client_says_what_the_example_says(self, rfc: RfcExample) -> None:
+    def test_client_messages_of_the_example(self, rfc: RfcExample) -> None:
         """The client sends the two client messages of the RFC and accepts the server's signature."""
         client_first, server_first, client_final, server_final = rfc.messages
         client = make_client(rfc.mechanism, nonce=rfc.client_nonce)
@@ -82,7 +82,7 @@ class TestExamplesOfTheRfcs:
         client.verify(server_final)
 
     @rfc_examples
-    def test_server_says_what_the_example_says(self, rfc: RfcExample) -> None:
+    def test_server_messages_of_the_example(self, rfc: RfcExample) -> None:
         """The server sends the two server messages of the RFC and accepts the client's proof."""
         client_first, server_first, client_final, server_final = rfc.messages
         server = make_server(rfc.mechanism, nonce=rfc.server_nonce, salt=rfc.salt, iterations=4096)
@@ -98,7 +98,7 @@ class TestMechanisms:
     def test_plain_hmac_agrees_with_pbkdf2(
         self, mechanism: str, password: str, iterations: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Iterated HMAC and hashlib's PBKDF2 give the same messages for each digest."""
+        """Iterated HMAC and hashlib's PBKDF2 yield the same messages for each digest."""
 
         def talk() -> list[bytes]:
             monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
@@ -112,7 +112,7 @@ class TestMechanisms:
 
     @pytest.mark.parametrize("mechanism", ["", "PLAIN", "SCRAM-SHA-512", "scram-sha512", "SCRAM-SHA512-PLUS"])
     def test_unknown_mechanism(self, mechanism: str) -> None:
-        """A mechanism that is not ours is refused by both sides, with the names of ours."""
+        """Both sides reject an unknown mechanism and list the supported ones."""
         for make in (make_client, make_server):
             with pytest.raises(scram.ScramError, match=r"unknown mechanism .*SCRAM-SHA512, SCRAM-SHA256, SCRAM-SHA1$"):
                 make(mechanism)
@@ -130,7 +130,7 @@ characters_that_matter = st.sampled_from("a1 \u00a0\u00ad\u00e9\u0308\u05d0\u062
 
 @pytest.fixture
 def scramp() -> ModuleType:
-    """Return the foreign implementation, imported late: it needs modules that WebAssembly lacks."""
+    """Return the foreign implementation, imported late because it needs modules that WebAssembly lacks."""
     return importlib.import_module("scramp")
 
 
@@ -139,7 +139,7 @@ class TestForeignPeer:
     @all_mechanisms
     @pytest.mark.parametrize(("username", "password"), CREDENTIALS)
     def test_our_client(self, mechanism: str, username: str, password: str, scramp: ModuleType) -> None:
-        """Our client and the server of scramp convince each other."""
+        """The client and scramp's server authenticate each other."""
         foreign = scramp.ScramMechanism(IANA_NAMES[mechanism])
         account = foreign.make_auth_info(password, iteration_count=4096, salt=SALT)
         server = foreign.make_server({username: account}.get, s_nonce=SERVER_NONCE)
@@ -153,7 +153,7 @@ class TestForeignPeer:
     @all_mechanisms
     @pytest.mark.parametrize(("username", "password"), CREDENTIALS)
     def test_our_server(self, mechanism: str, username: str, password: str, scramp: ModuleType) -> None:
-        """The client of scramp and our server convince each other."""
+        """The client of scramp and the core's server authenticate each other."""
         client = scramp.ScramClient([IANA_NAMES[mechanism]], username, password, c_nonce=CLIENT_NONCE)
         server = make_server(mechanism, username, password, iterations=4096)
         client.set_server_first(server.first(client.get_client_first().encode()).decode())
@@ -164,7 +164,7 @@ class TestForeignPeer:
 
     @all_mechanisms
     def test_our_client_with_a_wrong_password(self, mechanism: str, scramp: ModuleType) -> None:
-        """Our proof with a wrong password is refused by scramp, and our client understands its refusal."""
+        """The scramp server refuses the proof of a wrong password, and the client reports its refusal."""
         foreign = scramp.ScramMechanism(IANA_NAMES[mechanism])
         account = foreign.make_auth_info("another", iteration_count=4096, salt=SALT)
         server = foreign.make_server({USERNAME: account}.get, s_nonce=SERVER_NONCE)
@@ -179,7 +179,7 @@ class TestForeignPeer:
 
     @all_mechanisms
     def test_our_server_with_a_wrong_password(self, mechanism: str, scramp: ModuleType) -> None:
-        """The proof of scramp with a wrong password is refused by our server."""
+        """The server refuses scramp's proof of a wrong password."""
         client = scramp.ScramClient([IANA_NAMES[mechanism]], USERNAME, "another", c_nonce=CLIENT_NONCE)
         server = make_server(mechanism, iterations=4096)
         client.set_server_first(server.first(client.get_client_first().encode()).decode())
@@ -192,7 +192,7 @@ class TestForeignPeer:
     @example(password="\u05d01")
     @example(password="\U0001f600")
     def test_saslprep_as_scramp_does(self, password: str) -> None:
-        """SASLprep gives what scramp gives, and what scramp refuses goes in as it is."""
+        """SASLprep agrees with scramp; a password that scramp refuses is used unchanged."""
         foreign = importlib.import_module("scramp.utils")
         try:
             prepared = str(foreign.saslprep(password))
@@ -203,7 +203,7 @@ class TestForeignPeer:
 
 
 class TestCredentials:
-    def test_wrong_user_is_not_told_from_a_wrong_password(self) -> None:
+    def test_wrong_user_fails_like_a_wrong_password(self) -> None:
         """An unknown user with the right password gets a challenge and then the error of a wrong password."""
         server = make_server()
         client = make_client(username="stranger")
@@ -214,7 +214,7 @@ class TestCredentials:
             server.final(client.final(server_first))
 
     def test_server_that_does_not_know_the_password(self) -> None:
-        """A server that accepts any proof but signs with another password is not trusted."""
+        """The client rejects a server that accepts any proof but signs with another password."""
         messages = exchange(make_client(password="guess"), make_server(password="guess"))
         client = client_after_final()
 
@@ -222,7 +222,7 @@ class TestCredentials:
             client.verify(messages[3])
 
     def test_proofs_are_compared_in_constant_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Proof and signature go through hmac.compare_digest, and its word is final."""
+        """Proof and signature are compared with ``hmac.compare_digest`` only."""
         proof, signature = exchange(make_client(), make_server())[2:]
         client, server = client_after_final(), server_after_first()
         compared: list[tuple[int, int]] = []
@@ -241,7 +241,7 @@ class TestCredentials:
 
     @pytest.mark.parametrize("username", ["", "\u00ad"])
     def test_no_user_name(self, username: str) -> None:
-        """A user name of which nothing is left is refused by both sides."""
+        """Both sides reject a user name that is empty after SASLprep."""
         for make in (make_client, make_server):
             with pytest.raises(scram.ScramError, match="the user name is empty"):
                 make(username=username)
@@ -251,19 +251,19 @@ class TestCredentials:
         [(",", "=2C"), ("=", "=3D"), ("=2C", "=3D2C"), ("=3D,", "=3D3D=2C"), ("a=b,c", "a=3Db=2Cc")],
     )
     def test_escapes_in_the_user_name(self, username: str, escaped: str) -> None:
-        """Comma and equals sign of a user name travel escaped, and arrive as they were."""
+        """Comma and equals sign in a user name are escaped and decoded again."""
         messages = exchange(make_client(username=username), make_server(username=username))
 
         assert f"n,,n={escaped},r={CLIENT_NONCE}".encode() == messages[0]
 
     @pytest.mark.parametrize("escaped", ["=", "a=", "=2", "=2c", "=3d", "==2C", "=2B", "a=b"])
     def test_malformed_escapes(self, escaped: str) -> None:
-        """An equals sign that starts no known escape is refused."""
+        """An equals sign that starts no known escape is rejected."""
         with pytest.raises(scram.ScramError, match="only =2C and =3D"):
             make_server().first(f"n,,n={escaped},r=x".encode())
 
     def test_password_is_in_no_error(self) -> None:
-        """An error about the password shows nothing of it, nor does what it was raised from."""
+        """An error about the password does not contain it, and neither does its context."""
         with pytest.raises(scram.ScramError) as caught:
             make_client(password="pencil\x07\ud800")
 
@@ -285,7 +285,7 @@ class TestSaslprep:
         ],
     )
     def test_all_spellings_are_one_password(self, password: str, same: str) -> None:
-        """Two spellings of one password prove the same, in both directions."""
+        """Two spellings of one password yield the same proof, in both directions."""
         expected = exchange(make_client(password=same), make_server(password=same))
 
         assert expected == exchange(make_client(password=password), make_server(password=same))
@@ -310,7 +310,7 @@ class TestSaslprep:
         ],
     )
     def test_prohibited(self, text: str) -> None:
-        """Both sides refuse a user name with characters that SASLprep prohibits."""
+        """Both sides reject a user name with characters that SASLprep prohibits."""
         for make in (make_client, make_server):
             with pytest.raises(scram.ScramError, match=r"^the user name .*prohibits"):
                 make(username=text)
@@ -322,8 +322,8 @@ class TestSaslprep:
         assert "n,,n=\U0001f600A,r=client-nonce".encode() == make_client(username="\U0001f600A").first()
 
     @pytest.mark.parametrize("password", ["\U0001f600", "a\x07", "1\u0627"])
-    def test_a_password_that_is_prohibited_goes_in_as_it_is(self, password: str) -> None:
-        """A password that SASLprep does not take is hashed raw, as the server keeps it, and only itself fits."""
+    def test_a_prohibited_password_is_used_unchanged(self, password: str) -> None:
+        """A password that SASLprep prohibits is hashed unchanged, as on the server, and only itself matches."""
         assert 4 == len(exchange(make_client(password=password), make_server(password=password)))
         with pytest.raises(scram.ScramError, match="wrong password"):
             exchange(make_client(password=password), make_server(password="\U0001f601"))
@@ -332,7 +332,7 @@ class TestSaslprep:
 class TestNonces:
     @rows("make", [make_client, make_server])
     def test_every_printable_character_but_the_comma(self, make: Callable[..., object]) -> None:
-        """All of printable ASCII is a nonce, blanks among it, as the official client sends them; the comma is not."""
+        """A nonce may contain printable ASCII, including spaces as the official client sends them, except the comma."""
         accepted = set()
         for nonce in ["", *map(chr, range(0x100))]:
             try:
@@ -345,6 +345,8 @@ class TestNonces:
 
     @pytest.mark.parametrize("nonce", [CLIENT_NONCE, SERVER_NONCE, CLIENT_NONCE[:-1], f"x{NONCE}", NONCE.upper()])
     def test_nonce_that_does_not_extend_ours(self, nonce: str) -> None:
-        """The client refuses a server nonce that does not extend its own: it is a replay or answers another client."""
+        """The client rejects a server nonce that does not extend its own, because it is a replay or a response to
+        another client.
+        """
         with pytest.raises(scram.ScramError, match="does not extend ours"):
             client_after_first().final(f"r={nonce},s={SALT_TEXT},i={ITERATIONS}".encode())

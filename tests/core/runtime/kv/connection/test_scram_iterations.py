@@ -1,4 +1,4 @@
-"""A client refuses salts and iteration counts that are malformed, weak or expensive."""
+"""Salts and iteration counts that a client rejects: malformed, weak or expensive ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def smallest_digit_limit() -> Iterator[None]:
 class TestSaltAndIterations:
     @pytest.mark.parametrize("count", HOSTILE_COUNTS)
     def test_hostile_count(self, count: str, monkeypatch: pytest.MonkeyPatch, smallest_digit_limit: None) -> None:
-        """A count that is not a number up to the bound is refused before any iteration is computed."""
+        """An invalid count or one above the limit is rejected before any iteration is computed."""
         worked: list[object] = []
         monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
 
@@ -67,7 +67,7 @@ class TestSaltAndIterations:
 
     @pytest.mark.parametrize("iterations_min", [1, 3999, SCRAM_ITERATIONS_MIN, ITERATIONS_MAX])
     def test_too_few(self, iterations_min: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A count below the minimum is refused before any iteration; the error names count, minimum and option."""
+        """A count below the minimum is rejected before any iteration; the error names count, minimum and option."""
         worked: list[object] = []
         monkeypatch.setattr(hashlib, "pbkdf2_hmac", lambda *arguments: worked.append(arguments), raising=False)
         client = make_client(iterations_min=iterations_min)
@@ -83,7 +83,7 @@ class TestSaltAndIterations:
     @pytest.mark.parametrize("iterations_min", [1, SCRAM_ITERATIONS_MIN, 20_000])
     @pytest.mark.parametrize("count", ["0", str(ITERATIONS_MAX + 1), "9" * 4000])
     def test_no_advice_below_the_default(self, count: str, iterations_min: int) -> None:
-        """The error for a count out of range recommends no count below 4,000, nor below the minimum."""
+        """The error for a count out of range recommends no count below 4,000 or below the minimum."""
         client = make_client(iterations_min=iterations_min)
         client.first()
 
@@ -96,7 +96,7 @@ class TestSaltAndIterations:
 
     @pytest.mark.parametrize("count", [SCRAM_ITERATIONS_MIN, ITERATIONS_MAX])
     def test_smallest_and_largest_count(self, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The smallest and the largest count are computed in full, with the salt as sent."""
+        """The smallest and the largest count are computed completely, with the salt as sent."""
         monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
         worked: list[tuple[str, bytes, bytes, int]] = []
 
@@ -111,11 +111,11 @@ class TestSaltAndIterations:
 
     @pytest.mark.parametrize("count", [-1, 0, ITERATIONS_MAX + 1, pytest.param(10**5000, id="5000 digits")])
     def test_server_is_given_an_unusable_count(self, count: int) -> None:
-        """A server cannot be made with a count that no client would accept."""
+        """A server rejects a count that no client accepts."""
         with pytest.raises(scram.ScramError, match=r"the iteration count .* must be a whole number"):
             make_server(iterations=count)
 
-    def test_a_client_uses_what_a_server_has_salted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_client_reuses_a_servers_salted_password(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A client uses a password that a server of its process has salted, and does not add to the servers' cache."""
         monkeypatch.setattr(scram, "SALTED_BY_SERVERS", scram.SaltedPasswords())
         worked: list[int] = []
@@ -133,12 +133,12 @@ class TestSaltAndIterations:
         assert [len(PASSWORD)] * 4 == worked
 
     def test_server_is_given_no_salt(self) -> None:
-        """A server cannot be made without a salt."""
+        """A server rejects an empty salt."""
         with pytest.raises(scram.ScramError, match="the salt is empty"):
             make_server(salt=b"")
 
     @pytest.mark.parametrize("salt", ["QQ", "QR==", "QQ==QQ==", "====", "Q", "Q Q=", "QQ=\n", "Q-__", "\u00e9\u00e9=="])
     def test_salt_that_is_not_base64(self, salt: str) -> None:
-        """A salt in broken base64, or in another spelling of the same bytes, is refused."""
+        """A salt in invalid or non-canonical base64 is rejected."""
         with pytest.raises(scram.ScramError, match="s= is not base64"):
             client_after_first().final(f"r={NONCE},s={salt},i={ITERATIONS}".encode())

@@ -1,4 +1,4 @@
-"""The server's own time, summed up."""
+"""Processing times of a server, summed up."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from triclinium_core.runtime.kv.connection.server_time import ServerTime
 
 
 def told(duration_us: float) -> bytes:
-    """Return what a server attaches to a response."""
+    """Return the framing extras that a server attaches to a response."""
     code = encode_server_duration_us(duration_us)
     return encode_framing_extras({ResponseFrameInfo.SERVER_DURATION: code.to_bytes(2, "big")})
 
 
 def test_durations_add_up() -> None:
-    """Each answer counts, the longest stands out."""
+    """Each duration counts towards the sum, the count and the maximum."""
     time = ServerTime()
     for duration_us in (100.0, 5_000.0, 300.0):
         time.note(told(duration_us))
@@ -26,8 +26,8 @@ def test_durations_add_up() -> None:
 
 
 @pytest.mark.parametrize("framing_extras", [b"", b"\x12\x00\x01", b"\x02\x00"])
-def test_what_tells_no_duration(framing_extras: bytes) -> None:
-    """It changes nothing."""
+def test_extras_without_a_duration(framing_extras: bytes) -> None:
+    """Framing extras without a duration change nothing."""
     time = ServerTime()
     time.note(framing_extras)
 

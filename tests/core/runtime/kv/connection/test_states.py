@@ -1,4 +1,4 @@
-"""The life of one connection, as a table."""
+"""States of one connection, as a table."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from triclinium_core.runtime.kv.connection.states import CONNECTION_TRANSITIONS,
 
 
 def test_is_underway() -> None:
-    """Neither arrived nor given up."""
+    """All states except READY and LOST are under way."""
     assert {ConnectionState.READY, ConnectionState.LOST} == {
         state for state in ConnectionState if not state.is_underway
     }
 
 
 @rows("state", ConnectionState)
-def test_what_may_happen(state: ConnectionState) -> None:
-    """Streams open once, are lost at any time but twice, begin anew only then, and others speak only on a ready one."""
+def test_permitted_events(state: ConnectionState) -> None:
+    """A stream opens once, can be lost in any state except LOST, and changes credentials only if READY."""
     opens = {ConnectionEvent.NOTHING_TO_ASK, ConnectionEvent.HELLO_SENT, ConnectionEvent.SASL_SENT}
     row = CONNECTION_TRANSITIONS[state]
 
@@ -25,8 +25,8 @@ def test_what_may_happen(state: ConnectionState) -> None:
     assert (state is ConnectionState.READY) == (ConnectionEvent.CREDENTIALS_CHANGED in row)
 
 
-def test_no_way_back() -> None:
-    """On one stream a connection only gets further, but for the way to other credentials, or is lost."""
+def test_states_only_advance() -> None:
+    """States of one stream only advance, except for changed credentials and a loss."""
     order = [*ConnectionState]
     for state, row in CONNECTION_TRANSITIONS.items():
         for event, next_state in row.items():
@@ -35,7 +35,7 @@ def test_no_way_back() -> None:
 
 
 def test_every_state_can_be_reached() -> None:
-    """From LOST, where everything begins, through the events that exist."""
+    """Every state is reachable from LOST."""
     reached = {ConnectionState.LOST}
     for _ in ConnectionState:
         reached |= {next_state for state in reached for next_state in CONNECTION_TRANSITIONS[state].values()}

@@ -1,4 +1,4 @@
-"""Who waits for a connection: in order, and counted."""
+"""Queue of operations that wait for a connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from triclinium_core.runtime.kv.connection.waiting_line import WaitingLine
 
 
 def test_first_come_first_served() -> None:
-    """Whoever leaves, or comes back, loses its place; nobody else does."""
+    """An operation that leaves or joins again loses its position; all others keep theirs."""
     line = WaitingLine()
     for token in (1, 2, 3, 4):
         line.join(token)
@@ -20,7 +20,7 @@ def test_first_come_first_served() -> None:
 
 
 def test_the_peak_is_that_of_one_burst() -> None:
-    """It stays until the line is empty, and begins anew with whoever comes then."""
+    """The peak lasts until the queue is empty, and starts again with the next operation."""
     line = WaitingLine()
     for token in (1, 2, 3):
         line.join(token)

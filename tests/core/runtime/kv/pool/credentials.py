@@ -22,5 +22,5 @@ ONE = neutral.StreamId(1)
 
 
 def change(simulation: Recorded, authenticator: Authenticator, nonce: str = "a-nonce-of-the-user-") -> list[Action]:
-    """Set an authenticator, and return what the client does about it."""
+    """Set an authenticator, and return the client's actions."""
     return [*simulation.feed(AuthenticatorChanged(authenticator, nonce))]

@@ -30,18 +30,18 @@ SASL = (Opcode.SASL_AUTH, Opcode.SASL_STEP)
 
 
 def opcodes(actions: list[Action], simulation: Recorded) -> list[int]:
-    """Return the newest request of each stream that bytes were ordered for."""
+    """Return the opcode of the newest request of each stream with new bytes."""
     return [
         simulation.requests[action.stream][-1].opcode for action in actions if isinstance(action, neutral.SendBytes)
     ]
 
 
 def states(simulation: Recorded) -> list[str]:
-    """Return where the connections stand."""
+    """Return the states of the connections."""
     return [connection.state for connection in simulation.machine.statistics().connections]
 
 
-# Connections that are ready.
+# Ready connections.
 
 
 def test_ready_connections_authenticate_again() -> None:
@@ -65,7 +65,7 @@ def test_ready_connections_authenticate_again() -> None:
 
 
 def test_no_two_exchanges_share_a_nonce() -> None:
-    """With the same entropy in all events, no two exchanges share a nonce on any stream, after a loss or a change."""
+    """With equal entropy in all events, no two exchanges share a nonce on any stream, after a loss or a change."""
     simulation = ready()
     for _ in range(3):
         change(simulation, SAME, nonce="nonce")
@@ -83,8 +83,8 @@ def test_no_two_exchanges_share_a_nonce() -> None:
     assert len(nonces) == len(set(nonces))
 
 
-def test_what_was_sent_is_answered_and_what_comes_waits() -> None:
-    """Nothing leaves between the steps of SCRAM, and nothing is lost."""
+def test_new_operations_wait_for_the_exchange() -> None:
+    """New operations wait during an exchange while requests in flight get their response, and all complete."""
     simulation = ready()
     stream = simulation.newest
     simulation.node.faults.next(Opcode.GET, delay(0.5))
@@ -105,8 +105,8 @@ def test_what_was_sent_is_answered_and_what_comes_waits() -> None:
     assert [] == simulation.retries
 
 
-def test_whoever_waits_can_leave() -> None:
-    """An abandoned operation is not sent once the exchange is over."""
+def test_a_waiting_operation_can_be_abandoned() -> None:
+    """An operation that is abandoned during an exchange is not sent afterwards."""
     simulation = ready()
     change(simulation, SAME)
     token = simulation.submit(upsert())
@@ -118,7 +118,7 @@ def test_whoever_waits_can_leave() -> None:
 
 
 def test_the_next_token() -> None:
-    """One message and its answer."""
+    """A new token needs one message and its response."""
     simulation = ready(options=client_options(authenticator=TOKEN), tokens=(TOKEN.token, NEXT_TOKEN.token))
     change(simulation, NEXT_TOKEN)
     simulation.result(upsert())
@@ -129,8 +129,8 @@ def test_the_next_token() -> None:
     assert "OAUTHBEARER" == simulation.connection().sasl_mechanism
 
 
-def test_what_the_node_has_come_to_offer() -> None:
-    """The connection was opened when there were no tokens yet."""
+def test_a_mechanism_that_is_new_on_the_node() -> None:
+    """A token is accepted on a connection that was opened before the node accepted tokens."""
     simulation = ready()
     simulation.nodes.set_credentials(tokens=[TOKEN.token])
     change(simulation, TOKEN)
@@ -140,8 +140,8 @@ def test_what_the_node_has_come_to_offer() -> None:
     assert "OAUTHBEARER" == simulation.connection().sasl_mechanism
 
 
-def test_what_the_node_does_not_offer() -> None:
-    """It is asked once, for it may have come to offer more; the error tells both lists."""
+def test_a_mechanism_that_the_node_lacks() -> None:
+    """A mechanism that the node does not offer is tried once; the error has both lists."""
     simulation = ready()
     change(simulation, TOKEN)
     simulation.flow()
@@ -165,8 +165,8 @@ def test_a_refusal_is_terminal(opcode: Opcode, code: couchbase.Status) -> None:
     assert [ConnectionState.LOST.name] * 2 == states(simulation)
 
 
-def test_a_bucket_that_is_not_open_to_the_new_user() -> None:
-    """The server lets the user in, and out of the bucket, without a word: selecting it again tells."""
+def test_a_bucket_without_access_for_the_new_user() -> None:
+    """The bucket is selected again after new credentials, which shows whether the new user may open it."""
     simulation = ready()
     simulation.node.faults.always(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     change(simulation, SAME)
@@ -177,8 +177,8 @@ def test_a_bucket_that_is_not_open_to_the_new_user() -> None:
     assert [ConnectionState.READY.name, ConnectionState.LOST.name] == states(simulation)
 
 
-def test_a_bucket_that_is_not_open_to_who_was_replaced() -> None:
-    """The newest is tried on the same stream."""
+def test_a_bucket_without_access_for_the_replaced_user() -> None:
+    """If replaced credentials have no access to the bucket, the newest ones are tried on the same stream."""
     simulation = ready(tokens=(TOKEN.token,))
     simulation.node.faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     change(simulation, SAME)
@@ -194,8 +194,8 @@ def test_a_bucket_that_is_not_open_to_who_was_replaced() -> None:
     assert "OAUTHBEARER" == simulation.connection().sasl_mechanism
 
 
-def test_a_bucket_that_was_not_open_to_who_was_replaced_during_the_bootstrap() -> None:
-    """That says nothing of the newest: the bucket is tried again as after any other trouble."""
+def test_credentials_replaced_before_the_bucket_refusal() -> None:
+    """A bucket refusal for credentials replaced during the bootstrap fails no operation, and the bucket is retried."""
     simulation = Recorded(tokens=(TOKEN.token,))
     simulation.node.faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
     simulation.flow()
@@ -211,7 +211,7 @@ def test_a_bucket_that_was_not_open_to_who_was_replaced_during_the_bootstrap() -
 
 
 def test_other_refusals_are_not_terminal() -> None:
-    """The connection is closed, and opened again with the new credentials."""
+    """After another failure, the connection is closed and reopened with the new credentials."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SASL_AUTH, status(couchbase.Status.TEMPORARY_FAILURE), times=2)
     change(simulation, SAME)
@@ -221,8 +221,8 @@ def test_other_refusals_are_not_terminal() -> None:
     assert 4 == len(simulation.opened_at)
 
 
-def test_in_flight_on_a_connection_that_is_given_up() -> None:
-    """A write that has left is in doubt as on any stream that closes (decision C24)."""
+def test_in_flight_on_a_refused_connection() -> None:
+    """A write in flight on a connection that is closed is ambiguous, as on any closed stream (decision C24)."""
     simulation = ready()
     token, _ = simulation.submit_in_flight(upsert())
     simulation.node.faults.always(Opcode.SASL_AUTH, status(couchbase.Status.AUTH_ERROR))
@@ -234,7 +234,7 @@ def test_in_flight_on_a_connection_that_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("code", [couchbase.Status.NO_BUCKET, couchbase.Status.AUTH_STALE])
-def test_an_answer_that_costs_the_connection_amid_an_exchange(code: couchbase.Status) -> None:
+def test_a_response_that_closes_during_an_exchange(code: couchbase.Status) -> None:
     """A response that closes the connection stops an exchange, even after a challenge in the same piece of bytes."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET, status(code))
@@ -252,7 +252,7 @@ def test_an_answer_that_costs_the_connection_amid_an_exchange(code: couchbase.St
 
 
 def test_an_exchange_that_is_not_answered() -> None:
-    """The time that an attempt to connect has."""
+    """An unanswered exchange closes the connection after the connect timeout."""
     simulation = ready(options=client_options(timeouts=TimeoutOptions(connect=1.0)))
     simulation.node.faults.next(Opcode.SASL_AUTH, drop_response(), times=2)
     change(simulation, SAME)
@@ -264,7 +264,7 @@ def test_an_exchange_that_is_not_answered() -> None:
 
 
 def test_the_time_is_that_of_one_exchange() -> None:
-    """One that is over leaves no timer behind."""
+    """A completed exchange leaves no timer behind."""
     simulation = ready(options=client_options(timeouts=TimeoutOptions(connect=1.0, keep_alive_interval=math.inf)))
     change(simulation, SAME)
     simulation.live(10.0)
@@ -273,7 +273,7 @@ def test_the_time_is_that_of_one_exchange() -> None:
 
 
 def test_a_nonsense_proof_is_not_trusted() -> None:
-    """A server that cannot show that it knows the password is left."""
+    """A connection to a server without a valid proof is closed."""
     simulation = ready()
     simulation.node.faults.next(Opcode.SASL_STEP, status(couchbase.Status.SUCCESS), times=2)
     change(simulation, SAME)
@@ -303,7 +303,7 @@ def test_any_answer(opcode: Opcode, code: int, body: bytes, authenticator: Authe
 
 
 def test_answers_in_pieces() -> None:
-    """The bytes may come one by one, in both directions."""
+    """An exchange succeeds if its bytes arrive one by one, in both directions."""
     simulation = ready()
     token = simulation.submit(get())
     change(simulation, SAME)
@@ -317,7 +317,7 @@ def test_answers_in_pieces() -> None:
 
 
 def test_a_certificate_is_for_new_connections() -> None:
-    """Those that are there have shown theirs."""
+    """A new certificate is used by new connections; open ones continue unchanged."""
     options = client_options("couchbases://127.0.0.1:11207", authenticator=CERTIFICATE)
     simulation = Recorded(options=options, tls_port=11207)
     simulation.tick()
@@ -332,8 +332,8 @@ def test_a_certificate_is_for_new_connections() -> None:
     assert [ConnectionState.READY.name] == states(simulation)
 
 
-def test_a_refused_certificate_is_tried_again_at_once() -> None:
-    """TLS has refused the one before."""
+def test_a_new_certificate_reconnects_immediately() -> None:
+    """A new certificate reconnects immediately after TLS has refused the old one."""
     options = client_options("couchbases://127.0.0.1:11207", authenticator=CERTIFICATE)
     simulation = Recorded(options=options, tls_port=11207)
     simulation.tick()
@@ -347,7 +347,7 @@ def test_a_refused_certificate_is_tried_again_at_once() -> None:
 
 
 def test_a_config_that_is_announced_meanwhile() -> None:
-    """It is fetched once the exchange is over."""
+    """A config that is announced during an exchange is requested afterwards."""
     simulation = ready()
     change(simulation, SAME)
     simulation.nodes.set_config_revision(9)
@@ -365,7 +365,7 @@ def test_a_config_that_is_announced_meanwhile() -> None:
 
 
 def test_signs_of_life_go_on() -> None:
-    """A NOOP that is answered during an exchange is followed by the next one."""
+    """Keep-alive NOOPs continue after an exchange."""
     simulation = ready(options=client_options(timeouts=TimeoutOptions(keep_alive_interval=2.0)))
     simulation.node.faults.always(Opcode.NOOP, delay(0.2))
     simulation.live(2.1)
@@ -380,7 +380,7 @@ def test_signs_of_life_go_on() -> None:
 
 
 def test_a_breaker_goes_on() -> None:
-    """Its canary is sent although operations wait."""
+    """A circuit breaker sends its canary during an exchange."""
     breaker = couchbase.CircuitBreakerOptions(volume_threshold=1, error_threshold_percentage=1.0, sleep_window=1.0)
     simulation = ready(options=client_options(circuit_breaker=breaker, timeouts=TimeoutOptions(kv=0.5)))
     simulation.node.faults.next(Opcode.SET, drop_response())
@@ -391,8 +391,8 @@ def test_a_breaker_goes_on() -> None:
     simulation.result(upsert())
 
 
-def test_the_id_of_a_collection_is_asked_for_again() -> None:
-    """A question whose answer got lost is repeated after the exchange in which its patience ended."""
+def test_a_lost_collection_id_is_requested_again() -> None:
+    """A lost id request is repeated after an exchange during which it became overdue."""
     simulation = ready()
     simulation.node.faults.next(Opcode.GET_COLLECTION_ID, drop_response())
     token = simulation.submit(upsert(keyspace=HOTELS))
@@ -405,7 +405,7 @@ def test_the_id_of_a_collection_is_asked_for_again() -> None:
     assert simulation.now < 3 * QUESTION_SECONDS
 
 
-# A node that does not prove that it knows the password.
+# Node without a proof of the password.
 
 
 def refused_text(error: errors.CouchbaseException) -> str:
@@ -423,7 +423,7 @@ def refused_text(error: errors.CouchbaseException) -> str:
     ],
 )
 def test_a_node_that_proves_nothing(opcode: Opcode, answer: Any) -> None:
-    """Operations, requests and waits for an unproven node fail before their timeout with its address and the reason."""
+    """Operations and waits for an unproven node fail before their timeout with its address and the reason."""
     simulation = Recorded()
     simulation.node.faults.always(opcode, answer)
     tokens = [

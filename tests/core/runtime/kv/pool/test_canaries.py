@@ -1,4 +1,4 @@
-"""An open circuit breaker sends a canary after its sleep window, and the answer closes it."""
+"""Canaries of an open circuit breaker: one is sent after the sleep window, and its response closes the breaker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SMALL_BREAKER = CircuitBreakerOptions(volume_threshold=2, sleep_window=5.0, cana
 
 
 def opened_breaker() -> simulated.Recorded:
-    """Return a simulation whose breaker has just opened: two operations have timed out in flight."""
+    """Return a simulation whose circuit breaker has just opened after two timeouts in flight."""
     simulation = simulated.ready(options=simulated.client_options(circuit_breaker=SMALL_BREAKER))
     simulation.node.faults.next(Opcode.GET, drop_response(), times=2)
     for key in "ab":
@@ -23,14 +23,14 @@ def opened_breaker() -> simulated.Recorded:
 
 
 def breaker_state(simulation: simulated.Recorded) -> str:
-    """Return the state of the bucket's breaker."""
+    """Return the state of the bucket's circuit breaker."""
     breaker = simulation.connection().circuit_breaker
     assert breaker is not None
     return breaker.state.name
 
 
 def test_canary() -> None:
-    """After the sleep window a NOOP of ours is sent; its answer closes the breaker (decision C33)."""
+    """After the sleep window the client sends a NOOP; its response closes the circuit breaker (decision C33)."""
     simulation = opened_breaker()
     before = noops(simulation, TWO)
     simulation.live(4.999)
@@ -42,7 +42,7 @@ def test_canary() -> None:
 
 
 def test_canary_that_is_not_answered() -> None:
-    """The breaker opens again, and the next canary follows after another sleep."""
+    """An unanswered canary opens the circuit breaker again, and the next one follows after another sleep window."""
     simulation = opened_breaker()
     simulation.node.faults.next(Opcode.NOOP, drop_response())
     simulation.live(5.0)
@@ -66,7 +66,7 @@ def test_reconnect_closes_the_breaker() -> None:
 
 
 def test_lost_while_half_open() -> None:
-    """The canary's timer goes with the stream."""
+    """The timer of the canary ends with the stream."""
     simulation = opened_breaker()
     simulation.node.faults.next(Opcode.NOOP, drop_response())
     simulation.live(5.0)

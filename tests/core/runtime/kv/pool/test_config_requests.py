@@ -1,4 +1,4 @@
-"""A stream has at most one unanswered config request, and a new stream repeats a lost one."""
+"""Config requests: a stream has at most one unanswered one, and a new stream repeats a lost one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from triclinium_core.options import TimeoutOptions
 from triclinium_core.retry.couchbase import Status
 
 
-def test_config_is_asked_for_once() -> None:
-    """However many responses ask for a newer one, until that has come, and then not sooner than the floor allows."""
+def test_config_is_requested_once() -> None:
+    """Many responses that need a newer config cause one request until it arrives, and the next after the floor."""
     simulation = simulated.ready()
     requests = [simulation.submit_in_flight(simulated.get(key))[1] for key in "abc"]
     for request in requests[:2]:
@@ -25,8 +25,8 @@ def test_config_is_asked_for_once() -> None:
     assert [2, 2, 3] == counts
 
 
-def test_config_is_asked_for_again_on_a_new_stream() -> None:
-    """A question that was lost with its stream is no question any more."""
+def test_config_is_requested_on_a_new_stream() -> None:
+    """A new stream repeats a config request that was lost with the previous stream."""
     simulation = simulated.ready()
     _, request = simulation.submit_in_flight(simulated.get())
     simulation.inject(simulated.respond(request, Status.NOT_MY_VBUCKET))

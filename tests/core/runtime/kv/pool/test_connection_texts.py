@@ -1,4 +1,4 @@
-"""What errors and logs say of a connection: where it stands, why it was lost, and what to do about it."""
+"""Texts of errors and logs about a connection: its state, the reason of its loss, and advice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def node_of(simulation: Recorded) -> Connection:
 
 
 def test_full() -> None:
-    """Tells how many requests are unanswered (decision C37)."""
+    """The text of a full connection has the number of unanswered requests (decision C37)."""
     connection = node_of(ready())
     for _ in range(REQUESTS_MAX):
         connection.in_flight.send(None, bytes(HEADER_SIZE))
@@ -31,7 +31,7 @@ def test_full() -> None:
 
 
 def test_lost() -> None:
-    """The address stands there once, and so does the reason."""
+    """The text of a lost connection has the address and the reason once."""
     simulation = Recorded()
     simulation.feed(TimePassed())
     simulation.links.clear()
@@ -41,7 +41,7 @@ def test_lost() -> None:
 
 
 def test_on_its_way_again() -> None:
-    """What went wrong before is still worth knowing."""
+    """The text of a reconnecting connection has the previous failure."""
     simulation = Recorded()
     simulation.feed(TimePassed())
     simulation.links.clear()
@@ -52,7 +52,7 @@ def test_on_its_way_again() -> None:
 
 
 def test_overdue() -> None:
-    """Where it stands, and for how long it was allowed to."""
+    """The text of an overdue connection has its state and the timeout."""
     simulation = Recorded()
     simulation.feed(TimePassed())
 
@@ -74,8 +74,8 @@ def test_overdue() -> None:
         (True, False, Opcode.GET_CLUSTER_CONFIG),
     ],
 )
-def test_the_question_without_an_answer(blamed: Opcode, *, answers: bool, hello_after_auth: bool) -> None:
-    """It is named, by a timeout and by a loss; only a peer that has said nothing at all may be a plain memcached."""
+def test_the_unanswered_request_is_named(blamed: Opcode, *, answers: bool, hello_after_auth: bool) -> None:
+    """Texts name the unanswered request; only a silent server gets the hint about memcached."""
     simulation = Recorded(options=client_options(hello_after_auth=hello_after_auth))
     for opcode in (blamed,) if answers else Opcode:
         simulation.node.faults.always(opcode, drop_response())
@@ -93,7 +93,7 @@ def test_the_question_without_an_answer(blamed: Opcode, *, answers: bool, hello_
 
 @pytest.mark.parametrize("port", [8091, 18091])
 def test_port_of_the_web_console(port: int) -> None:
-    """The error of a port of the web console names the ports of key-value."""
+    """The error for a port of the web console names the key-value ports."""
     simulation = Recorded(options=client_options(f"couchbase://h:{port}"))
     simulation.feed(TimePassed())
     text = loss_text(node_of(simulation), StreamLost(ONE, LossCause.REFUSED))
@@ -101,8 +101,8 @@ def test_port_of_the_web_console(port: int) -> None:
     assert f"h:{port}: connection refused; {CONSOLE_PORT}" == text
 
 
-def test_the_first_mistake() -> None:
-    """Nothing listens there: the error of a read says so, and names the address once."""
+def test_nothing_listens() -> None:
+    """If nothing listens at the address, the error of a read has that reason and the address once."""
     simulation = Recorded()
     simulation.node.faults.always(None, refuse_connection())
     error = simulation.failure(errors.UnambiguousTimeoutException, get())

@@ -1,4 +1,4 @@
-"""The timers of connections: one of a kind for each."""
+"""Timers of connections: one of each kind per connection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium_core.runtime.kv.pool.connection_timers import ConnectionTimers
 
 
 def test_the_newest_of_a_kind_counts() -> None:
-    """For each connection by itself."""
+    """A newer timer replaces an older one of the same kind and connection."""
     timers: Timers[TimerKind] = Timers()
     of_nodes, first, second = ConnectionTimers(timers), connection(None), connection(None)
     of_nodes.schedule(first, TimerKind.CONNECT, 1.0)
@@ -22,8 +22,8 @@ def test_the_newest_of_a_kind_counts() -> None:
     assert (2, 2) == (len(of_nodes), len(timers))
 
 
-def test_what_ends_with_a_stream() -> None:
-    """All but the next attempt to connect."""
+def test_timers_that_end_with_a_stream() -> None:
+    """The end of a stream cancels all timers of its connection except the reconnect."""
     timers: Timers[TimerKind] = Timers()
     of_nodes, one = ConnectionTimers(timers), connection(None)
     for when, kind in enumerate((TimerKind.KEEP_ALIVE, TimerKind.DRAIN, TimerKind.RECONNECT, TimerKind.CANARY), 1):

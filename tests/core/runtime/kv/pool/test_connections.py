@@ -1,4 +1,4 @@
-"""All connections of one client: opening, keeping alive, losing, opening again; and what each loss means."""
+"""Connections of one client: opening, keep-alive, loss and reconnect."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def of_type(kind: type, actions: list[Action]) -> list[Action]:
     ],
 )
 def test_first_stream(connection_string: str, expected: neutral.OpenStream) -> None:
-    """The first TimePassed opens one, which belongs to no bucket; later ones open no other."""
+    """The first TimePassed opens one stream without a bucket; later ones open none."""
     client = simulated.machine(connection_string)
 
     assert [expected] == list(client.handle(neutral.TimePassed(), 5.0))
@@ -52,7 +52,7 @@ def test_first_stream(connection_string: str, expected: neutral.OpenStream) -> N
 
 
 def test_a_stream_for_each_bucket() -> None:
-    """Opened when its first operation is submitted, and never a second time."""
+    """The first operation of each bucket opens its only stream."""
     client = simulated.machine()
     opened = [
         len(
@@ -69,7 +69,7 @@ def test_a_stream_for_each_bucket() -> None:
 
 
 def test_streams_are_never_used_again() -> None:
-    """Every attempt has a number of its own."""
+    """Every attempt has a new stream number."""
     simulation = refused()
     simulation.live(5.0)
     numbers = [action.stream for _, action in simulation.opened_at]
@@ -79,7 +79,7 @@ def test_streams_are_never_used_again() -> None:
 
 
 def test_seeds_take_turns() -> None:
-    """One after the other, and then from the beginning."""
+    """Seeds are tried one after the other, and then from the first again."""
     simulation = refused(options=simulated.client_options("couchbase://a,b:5,c"))
     simulation.live(2.0)
 
@@ -89,7 +89,7 @@ def test_seeds_take_turns() -> None:
 
 
 def test_connection_id() -> None:
-    """The same for the client, different for each stream: 16 digits, a slash, 16 digits (SDK-RFC 0035)."""
+    """The connection id has 16 digits of the client, a slash and 16 digits of the stream (SDK-RFC 0035)."""
     simulation = simulated.ready()
     ids = [json.loads(requests[0].key)["i"] for requests in simulation.requests.values()]
     clients, streams = zip(*(text.split("/") for text in ids), strict=True)
@@ -99,8 +99,8 @@ def test_connection_id() -> None:
     assert all(int(part, 16) >= 0 for part in (*clients, *streams))
 
 
-def test_what_the_options_say_in_hello() -> None:
-    """The agent is the user's, and no feature of compression is asked for where it is switched off."""
+def test_options_in_hello() -> None:
+    """HELLO sends the user's agent, and requests no compression if that is disabled."""
     simulation = simulated.ready(options=simulated.client_options(user_agent="mine/2.0", compression=False))
 
     assert "mine/2.0" == json.loads(simulation.requests[ONE][0].key)["a"]
@@ -117,7 +117,7 @@ def delays(simulation: simulated.Recorded) -> list[float]:
 
 @pytest.mark.parametrize(("number", "share"), [(0.0, 1.0), (0.5, 0.9), (1.0 - 2**-53, 0.8)])
 def test_backoff_between_attempts(number: float, share: float) -> None:
-    """Twice as long each time up to a second, less a share that is drawn so that not all clients come back at once."""
+    """The backoff doubles up to one second, minus a random share that spreads the clients."""
     simulation = refused(rng=ConstantRandom(number))
     simulation.live(6.0)
     doubling = [0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.0, 1.0, 1.0]
@@ -132,7 +132,7 @@ def test_backoff_between_attempts(number: float, share: float) -> None:
 
 
 def test_backoff_grows_for_streams_that_only_become_ready() -> None:
-    """A node that bootstraps and then closes is not asked a hundred times a second for ever."""
+    """The backoff also grows for a node that bootstraps and then closes."""
     simulation = simulated.Recorded()
     simulation.flow()
     for _ in range(8):
@@ -144,7 +144,7 @@ def test_backoff_grows_for_streams_that_only_become_ready() -> None:
     ]
 
 
-# The deadline of connecting.
+# Deadline of connecting.
 
 BURST = (Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH)
 
@@ -160,7 +160,7 @@ BURST = (Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL
     ],
 )
 def test_connect_deadline(opcode: Opcode | None, state: str) -> None:
-    """From opening a stream to the end of its bootstrap; then the stream is closed and another one opened."""
+    """A stream whose bootstrap does not complete within the connect timeout is closed and reopened."""
     simulation = simulated.Recorded()
     simulation.flow()
     token = simulation.submit(simulated.get())
@@ -181,7 +181,7 @@ def test_connect_deadline(opcode: Opcode | None, state: str) -> None:
 
 
 def test_connect_deadline_of_the_options() -> None:
-    """The connection string goes before the program."""
+    """The connect timeout of the connection string takes precedence over that of the program."""
     simulation = simulated.Recorded(
         options=simulated.client_options("couchbase://h?connect_timeout=3s", timeouts=TimeoutOptions(connect=9))
     )
@@ -190,8 +190,8 @@ def test_connect_deadline_of_the_options() -> None:
     assert ["still connecting after 3 s"] == simulation.closings()
 
 
-def test_what_was_given_up_is_not_heard() -> None:
-    """A stream that opens, speaks or is lost after it was closed changes nothing."""
+def test_events_of_a_closed_stream_are_ignored() -> None:
+    """A stream that opens, receives bytes or is lost after it was closed changes nothing."""
     simulation = simulated.Recorded()
     simulation.advance(10.0)
     late = [
@@ -207,7 +207,7 @@ def test_what_was_given_up_is_not_heard() -> None:
 
 
 def test_opened_twice_and_bytes_before_opening() -> None:
-    """A driver that is out of step does no harm."""
+    """Repeated and early events of a driver are ignored."""
     simulation = simulated.Recorded()
     simulation.tick()
     early = list(simulation.machine.handle(neutral.BytesReceived(ONE, b"nonsense"), 0.0))
@@ -220,7 +220,7 @@ def test_opened_twice_and_bytes_before_opening() -> None:
 
 
 def test_keep_alive() -> None:
-    """A silent connection is asked for a sign of life, again and again."""
+    """An idle connection sends a NOOP once per interval."""
     simulation = simulated.Recorded()
     simulation.flow()
     counts = []
@@ -232,8 +232,8 @@ def test_keep_alive() -> None:
     assert [] == simulation.closings()
 
 
-def test_silent_connection_is_given_up() -> None:
-    """Without an answer in time the stream is closed, and another one opened."""
+def test_silent_connection_is_closed() -> None:
+    """A connection without a response to a NOOP in time is closed and reopened."""
     simulation = simulated.ready()
     simulation.node.faults.always(Opcode.NOOP, drop_response())
     simulation.live(22.4)
@@ -265,7 +265,7 @@ def test_keep_alive_of_the_options() -> None:
 
 
 def test_sign_of_life_beside_the_end() -> None:
-    """An answer that closes the stream and the NOOP's answer may come in one piece of bytes; no timer stays behind."""
+    """A NOOP response behind a response that closes the stream leaves no timer behind."""
     simulation = simulated.ready(options=simulated.client_options(timeouts=TimeoutOptions(connect=600)))
     simulation.node.faults.always(Opcode.NOOP, drop_response())
     simulation.live(20.0)
@@ -274,7 +274,7 @@ def test_sign_of_life_beside_the_end() -> None:
     simulation.inject(simulated.respond(request, Status.AUTH_STALE) + simulated.respond(noop), TWO)
     simulation.advance(0.1)
     stream = simulation.newest
-    # To the simulation the next stream is open; the client waits for it.
+    # The next stream is open in the simulation; the client waits for it.
     simulation.links[stream].is_open = True
     simulation.live(60.0)
 
@@ -283,11 +283,11 @@ def test_sign_of_life_beside_the_end() -> None:
     assert ("CONNECTING", []) == (simulation.connection().state, simulation.requests[stream])
 
 
-# Words that help.
+# Texts.
 
 
 def test_tls_failure() -> None:
-    """A TLS failure fails an operation under the default strategy, with the words of the TLS library (decision C6)."""
+    """A TLS failure fails an operation under the default strategy, with the text of the TLS library (decision C6)."""
     simulation = simulated.Recorded(options=simulated.client_options("couchbases://127.0.0.1:11207"))
     token = simulation.submit(simulated.get())
     simulation.feed(neutral.StreamLost(ONE, neutral.LossCause.TLS, "certificate has expired"))
@@ -305,7 +305,7 @@ def test_tls_failure() -> None:
 
 
 def test_no_hint_once_it_was_ready() -> None:
-    """A node that restarts is no memcached."""
+    """A node that was ready before and restarts gets no hint about memcached."""
     simulation = simulated.ready()
     simulation.lose(TWO)
     simulation.node.faults.always(Opcode.HELLO, hang_up())
@@ -316,7 +316,7 @@ def test_no_hint_once_it_was_ready() -> None:
 
 
 def test_error_map_problems_are_reported_once() -> None:
-    """A corrupt map, or none, does not keep the connection from becoming ready (decision C18)."""
+    """A corrupt or missing error map is reported once, and the connection becomes ready (decision C18)."""
     corrupt, none = simulated.Recorded(), simulated.Recorded(error_map=None)
     corrupt.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
     for simulation in (corrupt, none):
@@ -332,7 +332,7 @@ def test_error_map_problems_are_reported_once() -> None:
 
 
 def test_renegotiation_without_xerror() -> None:
-    """Where it was asked for: one stream is given up, and the next one does without (RFC 0013)."""
+    """With the option, a corrupt error map closes the stream, and the next one omits XERROR (RFC 0013)."""
     simulation = simulated.Recorded(options=simulated.client_options(renegotiate_on_corrupt_error_map=True))
     simulation.node.faults.always(Opcode.GET_ERROR_MAP, status(Status.SUCCESS, b"corrupt"))
     simulation.flow()
@@ -344,8 +344,8 @@ def test_renegotiation_without_xerror() -> None:
     assert Opcode.GET_ERROR_MAP not in {request.opcode for request in simulation.requests[TWO]}
 
 
-def test_a_connection_that_answers_no_question_is_closed() -> None:
-    """A connection that answers operations but no config request is closed after about 10 seconds."""
+def test_a_connection_without_configs_is_closed() -> None:
+    """A connection that responds to operations but to no config request is closed after about 10 seconds."""
     simulation = simulated.ready()
     simulation.node.faults.always(Opcode.GET_CLUSTER_CONFIG, drop_response())
     simulation.node.faults.always(Opcode.GET, not_my_vbucket(with_config=False))
@@ -362,7 +362,7 @@ def test_a_connection_that_answers_no_question_is_closed() -> None:
     assert simulation.finish(simulated.get()) in simulation.settled_at
 
 
-def test_a_busy_client_closes_no_connection_for_answers_that_it_has_not_read() -> None:
+def test_a_busy_client_keeps_an_unread_connection() -> None:
     """A busy client does not close a connection for a config response that may be among its unread bytes."""
     simulation = simulated.ready()
     _, first = simulation.submit_in_flight(simulated.get())
@@ -377,7 +377,7 @@ def test_a_busy_client_closes_no_connection_for_answers_that_it_has_not_read() -
     assert [] == simulation.closings()
 
 
-def test_a_connection_that_has_no_room_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Abandoned requests that stay unanswered close a full connection after 10 seconds."""
     monkeypatch.setattr("triclinium_core.runtime.kv.connection.in_flight.REQUESTS_MAX", 20)
     simulation = simulated.ready()
@@ -396,8 +396,8 @@ def test_a_connection_that_has_no_room_for_long_is_closed(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("opcode", [Opcode.HELLO, Opcode.SASL_AUTH])
-def test_only_a_bucket_is_left_alone_when_it_is_denied(opcode: Opcode) -> None:
-    """0x24 to another command is an error like any other, and the connection is opened again by itself."""
+def test_only_a_denied_bucket_is_not_reopened(opcode: Opcode) -> None:
+    """Status 0x24 to another command is an ordinary error, and the connection is reopened."""
     simulation = simulated.Recorded()
     simulation.node.faults.next(opcode, status(Status.NO_ACCESS))
     simulation.flow()
@@ -406,7 +406,7 @@ def test_only_a_bucket_is_left_alone_when_it_is_denied(opcode: Opcode) -> None:
     assert ConnectionState.READY.name == simulation.connection(None).state
 
 
-# Several answers in one piece of bytes.
+# Several responses in one piece of bytes.
 
 
 def two_in_flight() -> tuple[simulated.Recorded, list[neutral.Token], list[Frame]]:

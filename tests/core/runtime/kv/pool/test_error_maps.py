@@ -1,4 +1,4 @@
-"""How long the error map of a node is kept, and how often it is told what is wrong with one."""
+"""Error maps of nodes: how long they are kept, and how often their problems are reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNKNOWN = 0x7FF0
 
 
 def connection(*addresses: Address, problem: str | None = None) -> Connection:
-    """Return a connection that has negotiated a map, and tries these addresses in turn."""
+    """Return a connection with an error map, which tries these addresses in turn."""
     made = Connection(
         "travel", AddressCycle(addresses), dialect=Dialect(), circuit_breaker=CircuitBreakerOptions(), sending=[]
     )
@@ -25,12 +25,12 @@ def connection(*addresses: Address, problem: str | None = None) -> Connection:
 
 
 def knows(store: ErrorMapStore, address: Address) -> bool:
-    """Tell whether there is a map of a node."""
+    """Return whether the store has a map of a node."""
     return store.entry(str(address), UNKNOWN) is not None
 
 
-def test_a_map_is_kept_up_to_the_last_connection() -> None:
-    """A node has one for each bucket, and each may become ready again and again."""
+def test_a_map_ends_with_the_last_connection() -> None:
+    """The map of a node is kept until its last connection ends, even if one becomes ready repeatedly."""
     store = ErrorMapStore()
     maps, first, second = NegotiatedErrorMaps(store), connection(A), connection(A)
     for each in (first, second, first):
@@ -44,7 +44,7 @@ def test_a_map_is_kept_up_to_the_last_connection() -> None:
 
 
 def test_a_connection_that_finds_another_node() -> None:
-    """The map of the one that it has left is forgotten, that of the new one kept."""
+    """A connection that moves to another node drops the old map and keeps the new one."""
     store = ErrorMapStore()
     maps, seeking = NegotiatedErrorMaps(store), connection(A, B)
     maps.ready(seeking)
@@ -54,8 +54,8 @@ def test_a_connection_that_finds_another_node() -> None:
     assert (False, True) == (knows(store, A), knows(store, B))
 
 
-def test_a_problem_is_told_again_after_its_node_has_left() -> None:
-    """As long as a connection is there it is told once."""
+def test_a_problem_is_reported_once_per_node() -> None:
+    """A problem is reported once while connections to the node exist, and again after the last one has ended."""
     maps, first, second = (
         NegotiatedErrorMaps(ErrorMapStore()),
         connection(A, problem="odd"),
@@ -69,7 +69,7 @@ def test_a_problem_is_told_again_after_its_node_has_left() -> None:
 
 
 def test_equal_maps_are_shared() -> None:
-    """Connections to any node hold one object for equal maps, and a different map stays a different one."""
+    """Connections to any node share one object for equal maps; different maps stay separate."""
     maps, first, second, other = NegotiatedErrorMaps(ErrorMapStore()), connection(A), connection(B), connection(A)
     other.negotiated.error_map = ErrorMap(2, 1, {})
     assert first.negotiated.error_map is not second.negotiated.error_map
@@ -81,8 +81,8 @@ def test_equal_maps_are_shared() -> None:
     assert ErrorMap(2, 1, {}) == other.negotiated.error_map
 
 
-def test_a_connection_that_was_never_ready_shares_its_map() -> None:
-    """The map of a connection whose bucket was refused is the one that the node's other connection holds."""
+def test_a_refused_connection_shares_its_map() -> None:
+    """The map of a connection whose bucket was refused is the object of the node's other connection."""
     maps, used, refused = NegotiatedErrorMaps(ErrorMapStore()), connection(A), connection(A)
     maps.ready(used)
     maps.share(refused)

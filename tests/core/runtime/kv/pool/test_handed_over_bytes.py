@@ -1,4 +1,4 @@
-"""A request on a lost stream is sent again only if none of its bytes were handed over to the network."""
+"""Requests on a lost stream: one is sent again only if none of its bytes were handed over to the network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.retry.couchbase import RetryReason
 
 
 def lost_at(offset: int) -> tuple[simulated.Recorded, list[neutral.Token]]:
-    """Lose a stream of which ``offset`` bytes, counted from the first of three writes, had been handed over."""
+    """Lose a stream after ``offset`` bytes, counted from the first of three writes, were handed over."""
     simulation = simulated.ready()
     begin = simulation.links[TWO].handed_over
     tokens = [simulation.submit(simulated.upsert(key)) for key in ("a", "b", "c")]
@@ -25,7 +25,7 @@ def lost_at(offset: int) -> tuple[simulated.Recorded, list[neutral.Token]]:
 
 
 SIZE = 24 + 8 + 2 + 2
-"""Of one of these writes: header, extras, prefix and key, value."""
+"""Bytes of one write: header, extras, prefix and key, value."""
 
 
 @rows(
@@ -44,7 +44,7 @@ SIZE = 24 + 8 + 2 + 2
     ],
 )
 def test_handed_over(offset: int, safe: str) -> None:
-    """Frames wholly beyond what was handed over are sent again; what was begun may have been applied (decision C24)."""
+    """A frame behind the handed-over bytes is sent again; any other may have been applied (decision C24)."""
     simulation, tokens = lost_at(offset)
     succeeded = "".join(key for key, token in zip("abc", tokens, strict=True) if token in simulation.results)
 
@@ -56,7 +56,7 @@ def test_handed_over(offset: int, safe: str) -> None:
 
 
 def test_handed_over_on_the_second_stream() -> None:
-    """Offsets begin anew with each stream."""
+    """Offsets start again with each stream."""
     simulation = simulated.ready()
     simulation.lose(TWO)
     simulation.live(1.0)
@@ -73,10 +73,10 @@ def test_handed_over_on_the_second_stream() -> None:
 
 @pytest.mark.parametrize(("offset", "safe"), [(0, True), (1, False), (SIZE, False)])
 def test_a_stream_that_the_client_closes(offset: int, safe: bool) -> None:
-    """The driver says how far it had come: a write of which nothing left is sent again, another is refused."""
+    """If the client closes a stream, an unsent write is sent again and a partly sent one fails."""
     simulation = simulated.ready()
     write = simulation.submit(simulated.upsert("a"))
-    # The node never sees what is handed over.
+    # The node never receives the bytes.
     simulation.links[TWO].is_hung_up = True
     simulation.hand_over(TWO, offset)
     simulation.inject(b"nonsense", TWO)
@@ -89,8 +89,8 @@ def test_a_stream_that_the_client_closes(offset: int, safe: bool) -> None:
         simulation.error(errors.RequestCanceledException, write)
 
 
-def test_a_driver_that_cannot_tell_how_far_it_had_come() -> None:
-    """Then all of it may have left: a write is not sent again."""
+def test_an_unknown_count_fails_a_write() -> None:
+    """If the driver does not report the count, a write may have been sent and is not sent again."""
     simulation = simulated.ready()
     write = simulation.submit(simulated.upsert("a"))
     simulation.links.pop(TWO)
@@ -100,7 +100,7 @@ def test_a_driver_that_cannot_tell_how_far_it_had_come() -> None:
 
 
 def test_streams_that_were_never_opened_leave_nothing_behind() -> None:
-    """Also where the driver says nothing of those that were given up."""
+    """Abandoned attempts leave nothing behind, even if the driver does not report them."""
     client = simulated.machine()
     while client.wakeup < 100.0:
         client.handle(neutral.TimePassed(), max(client.wakeup, 0.0))
@@ -109,7 +109,7 @@ def test_streams_that_were_never_opened_leave_nothing_behind() -> None:
 
 
 def closed_without_an_answer() -> tuple[simulated.Recorded, neutral.Token]:
-    """Let a client close a stream with a write on it, before the driver says how far that had come."""
+    """Let a client close a stream with a write in flight, before the driver reports its byte count."""
     simulation = simulated.ready()
     token, _ = simulation.submit_in_flight(simulated.upsert())
     simulation.machine.handle(neutral.BytesReceived(TWO, b"nonsense"), simulation.now)
@@ -117,7 +117,7 @@ def closed_without_an_answer() -> tuple[simulated.Recorded, neutral.Token]:
     return simulation, token
 
 
-def test_requests_of_a_closed_stream_stay_open_until_the_driver_has_answered() -> None:
+def test_requests_stay_open_until_the_drivers_report() -> None:
     """Requests of a closed stream stay open and ambiguous until the driver reports how many bytes it handed over."""
     simulation, token = closed_without_an_answer()
 
@@ -129,8 +129,8 @@ def test_requests_of_a_closed_stream_stay_open_until_the_driver_has_answered() -
     simulation.error(errors.RequestCanceledException, token)
 
 
-def test_driver_that_never_says_how_far_it_had_come() -> None:
-    """The deadline holds all the same, and an answer after it is ignored."""
+def test_a_missing_report_of_the_driver() -> None:
+    """Without the driver's report, the operation times out as ambiguous, and a later report is ignored."""
     simulation, token = closed_without_an_answer()
     simulation.live(simulated.TIMEOUT)
 
@@ -138,8 +138,8 @@ def test_driver_that_never_says_how_far_it_had_come() -> None:
     assert [] == list(simulation.feed(neutral.StreamLost(TWO, neutral.LossCause.CLOSED_BY_US, handed_over=10**6)))
 
 
-def test_caller_who_leaves_before_the_driver_says_how_far_it_had_come() -> None:
-    """If the caller leaves before the driver's report, the report causes no action."""
+def test_abandoning_before_the_drivers_report() -> None:
+    """If an operation is abandoned before the driver's report, the report causes no action."""
     simulation, token = closed_without_an_answer()
     simulation.abandon(token)
 

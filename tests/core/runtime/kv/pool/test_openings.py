@@ -1,4 +1,4 @@
-"""Whose turn it is to open a stream."""
+"""Queue of connections that wait to open a stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triclinium_core.runtime.kv.pool.openings import PLACE_SECONDS_MAX, PLACES_M
 
 
 class Queue:
-    """Connections that wait to be opened, and streams that are."""
+    """Connections that wait to be opened, and opened streams."""
 
     def __init__(self, count: int) -> None:
         self.timers: Timers[TimerKind] = Timers()
@@ -21,7 +21,7 @@ class Queue:
             self.openings.wait(each)
 
     def open(self, now: float) -> list[Connection]:
-        """Order the streams of those whose turn it is, and return them."""
+        """Open the streams that are permitted, and return their connections."""
         opened = []
         while (each := self.openings.next(now)) is not None:
             self.streams += 1
@@ -31,7 +31,7 @@ class Queue:
 
 
 def test_a_few_at_a_time() -> None:
-    """In the order in which they came; the others when time has passed, and not before."""
+    """A limited number of streams opens in order; the others follow after a delay."""
     queue = Queue(PLACES_MAX + 2)
     first = queue.open(1.0)
 
@@ -41,7 +41,7 @@ def test_a_few_at_a_time() -> None:
 
 
 def test_an_open_stream_frees_its_place() -> None:
-    """At once: a cluster that answers is not slowed down."""
+    """A stream that has opened frees its place immediately."""
     queue = Queue(PLACES_MAX + 2)
     queue.open(1.0)
     queue.openings.opened(StreamId(3))
@@ -50,7 +50,7 @@ def test_an_open_stream_frees_its_place() -> None:
 
 
 def test_streams_that_took_no_turn_count() -> None:
-    """Whoever was opened beside the queue takes places too, and time is told until one is free."""
+    """Streams opened outside the queue also take places, and a timer marks when one is free."""
     queue = Queue(1)
     for stream in range(PLACES_MAX + 1):
         queue.openings.began(StreamId(stream), 1.0 + (stream > 0))
@@ -60,8 +60,8 @@ def test_streams_that_took_no_turn_count() -> None:
     assert ([], 2.0 + PLACE_SECONDS_MAX, queue.nodes) == (waits, woken_at, queue.open(woken_at))
 
 
-def test_nobody_waits() -> None:
-    """Then nothing is due; who stops waiting has no turn."""
+def test_an_empty_queue_has_no_timer() -> None:
+    """A connection that stops waiting is not opened, and an empty queue has no timer."""
     queue = Queue(2)
     stopped = [queue.openings.stop_waiting(queue.nodes[0]) for _ in range(2)]
     opened = queue.open(1.0)

@@ -1,4 +1,4 @@
-"""The loss of a node is reported once at WARNING, and its return with the number of failed attempts."""
+"""Outages: the loss of a node is reported once at WARNING, and its return with the number of failed attempts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from triclinium_core.testing.fakes.faults import hang_up, refuse_connection
 
 
 def reports(simulation: simulated.Recorded) -> list[tuple[str, neutral.ReportLevel]]:
-    """Return what was reported of connections, and how loudly."""
+    """Return the texts and levels of connection reports."""
     return [
         (action.text, action.level) for action in simulation.actions if isinstance(action, neutral.ReportConnection)
     ]
 
 
-def test_an_outage_is_told_once() -> None:
-    """A loss is a warning, failed attempts are for who looks closely, and the return says how many there were."""
+def test_an_outage_is_reported_once() -> None:
+    """A loss is a warning, failed attempts are at DEBUG, and the return reports their number."""
     simulation = simulated.Recorded()
     simulation.flow()
     simulation.node.faults.always(None, refuse_connection())
@@ -37,8 +37,8 @@ def test_an_outage_is_told_once() -> None:
     ] == reports(simulation)
 
 
-def test_a_node_with_several_connections_is_lost_once_and_returns_once() -> None:
-    """Its loss is one warning, and its return one line with the failures of all its connections."""
+def test_an_outage_of_several_connections() -> None:
+    """The loss of a node is one warning, and its return one line with the failures of all its connections."""
     simulation = simulated.Recorded()
     simulation.finish(simulated.get())
     before = len(reports(simulation))
@@ -61,8 +61,8 @@ def test_a_node_with_several_connections_is_lost_once_and_returns_once() -> None
     assert back.startswith("ready, after")
 
 
-def test_what_returns_after_its_node_is_told_to_who_looks_closely() -> None:
-    """And the next loss is a warning again, though a connection is still missing from the one before."""
+def test_a_second_loss_is_a_warning() -> None:
+    """The next loss of a node is a warning even if a connection is still missing from the previous one."""
     simulation = simulated.Recorded()
     simulation.finish(simulated.get())
     simulation.node.faults.always(Opcode.SELECT_BUCKET, hang_up())
@@ -77,7 +77,7 @@ def test_what_returns_after_its_node_is_told_to_who_looks_closely() -> None:
     assert 2 == levels.count(("ready", neutral.ReportLevel.INFO))
 
 
-def test_a_bucket_that_is_closed_does_not_hide_an_outage() -> None:
+def test_a_denied_bucket_does_not_hide_an_outage() -> None:
     """A denied bucket is reported with one warning, and a later outage of its node with another."""
     simulation = simulated.Recorded()
     simulation.flow()
@@ -91,7 +91,7 @@ def test_a_bucket_that_is_closed_does_not_hide_an_outage() -> None:
     assert 2 == [level for _, level in reports(simulation)].count(neutral.ReportLevel.WARNING)
 
 
-def test_a_node_that_was_never_there_is_told_once() -> None:
+def test_an_unreachable_node_is_reported_once() -> None:
     """A node that never accepts a connection is reported with one warning only."""
     simulation = refused()
     simulation.live(3.0)

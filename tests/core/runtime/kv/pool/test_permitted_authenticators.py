@@ -1,4 +1,4 @@
-"""Only some authenticators go with a connection string, and only some replace another one."""
+"""Authenticators that a connection string permits, and those that may replace another one."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ PLAIN, TLS, BARE = (parse_connection_string(text) for text in ("couchbase://h", 
         (JwtAuthenticator("s.e.cret"), BARE, "memcached://"),
     ],
 )
-def test_what_goes_with_a_scheme(
+def test_authenticators_of_a_scheme(
     authenticator: Authenticator | None, connection_string: Any, words: str | None
 ) -> None:
-    """A password goes with any, a token with TLS or where it may travel in the open, a certificate with TLS alone."""
+    """A password fits any scheme, a token TLS or ``allow_unencrypted``, and a certificate TLS only."""
     if words is None:
         check_authenticator(authenticator, connection_string)
         return
@@ -89,7 +89,7 @@ def test_what_goes_with_a_scheme(
         (ADMINISTRATOR, PasswordAuthenticator, TLS, "not type"),
     ],
 )
-def test_who_may_follow(present: Any, wanted: Any, connection_string: Any, words: str | None) -> None:
+def test_permitted_replacements(present: Any, wanted: Any, connection_string: Any, words: str | None) -> None:
     """SASL credentials replace SASL credentials, a certificate replaces a certificate; errors explain refusals."""
     if words is None:
         check_change(present, wanted, connection_string)
@@ -101,8 +101,8 @@ def test_who_may_follow(present: Any, wanted: Any, connection_string: Any, words
     assert words in str(caught.value)
 
 
-def test_what_may_not_be_changes_nothing() -> None:
-    """The machine does not come to be, or refuses and goes on as it was; a driver may ask it before."""
+def test_a_rejected_authenticator_changes_nothing() -> None:
+    """A rejected authenticator raises in the constructor, the check and the event, and the client continues."""
     simulation = ready()
     assert isinstance(simulation.machine, ClientMachine)
     simulation.machine.check_authenticator(TOKEN)
@@ -122,7 +122,7 @@ def test_what_may_not_be_changes_nothing() -> None:
 
 @pytest.mark.parametrize("nonce", [None, b"nonce", 7])
 def test_wrong_nonce(nonce: Any) -> None:
-    """Refused where the event is made."""
+    """An invalid nonce raises when the event is created."""
     with pytest.raises(ArgumentError) as caught:
         AuthenticatorChanged(ADMINISTRATOR, nonce)
 
@@ -130,7 +130,7 @@ def test_wrong_nonce(nonce: Any) -> None:
 
 
 def test_an_event_keeps_its_secrets() -> None:
-    """Neither password nor nonce, from which SCRAM's proof could be tried out, is shown."""
+    """The repr of the event contains neither the password nor the nonce, which would allow guessing it."""
     event = AuthenticatorChanged(PasswordAuthenticator("ada", "secret"), "the nonce")
 
     assert (
@@ -152,8 +152,8 @@ def test_an_event_keeps_its_secrets() -> None:
         (JwtAuthenticator("s.e.cret"), "verify the certificate, or set allow_unencrypted"),
     ],
 )
-def test_what_goes_with_unverified_tls(authenticator: Authenticator, words: str | None) -> None:
-    """Over unverified TLS, a first or a replacing token needs permission, as it does without TLS."""
+def test_authenticators_of_unverified_tls(authenticator: Authenticator, words: str | None) -> None:
+    """Over unverified TLS, a first or a replacing token needs ``allow_unencrypted``, as it does without TLS."""
     present = authenticator if authenticator == CERTIFICATE else ADMINISTRATOR
     if words is None:
         check_authenticator(authenticator, TLS, tls_is_verified=False)

@@ -1,4 +1,4 @@
-"""Connections end with the newest credentials, and the refusal of replaced ones fails no operation."""
+"""Replaced credentials: connections end with the newest ones, and refusals of replaced ones fail no operation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from triclinium_core.testing.fakes.options import FakeNodeOptions
 
 
 def test_during_an_exchange() -> None:
-    """The newest follows as soon as the one before it is through; one in between is never used."""
+    """The newest credentials follow as soon as the current exchange ends; those in between are never used."""
     simulation = ready(tokens=(TOKEN.token, NEXT_TOKEN.token))
     change(simulation, SAME)
     change(simulation, TOKEN)
@@ -31,7 +31,7 @@ def test_during_an_exchange() -> None:
 
 
 @pytest.mark.parametrize("steps", range(1, 5))
-def test_a_refusal_of_what_was_replaced(steps: int) -> None:
+def test_a_refusal_of_replaced_credentials(steps: int) -> None:
     """A refusal of replaced credentials fails no operation: the newest credentials are tried on the same stream."""
     simulation = ready()
     stream = simulation.newest
@@ -47,14 +47,14 @@ def test_a_refusal_of_what_was_replaced(steps: int) -> None:
         assert token in simulation.results
         assert stream == simulation.newest
         assert [] == simulation.retries
-        # In the bootstrap, with the wrong password, and with the newest.
+        # Exchanges of the bootstrap, the wrong password and the newest one.
         assert 3 == [request.opcode for request in simulation.requests[stream]].count(Opcode.SASL_AUTH)
     else:
-        # The refusal was heard before: it was true then.
+        # The refusal arrived before the credentials were replaced.
         simulation.error(errors.AuthenticationFailureException, token)
 
 
-def test_a_refusal_in_a_bootstrap_of_what_was_replaced() -> None:
+def test_a_refusal_of_replaced_credentials_while_bootstrapping() -> None:
     """A refusal of replaced credentials in a bootstrap reopens the connection and is not reported as a refusal."""
     simulation = Recorded(options=client_options(authenticator=WRONG))
     token = simulation.submit(upsert())
@@ -86,8 +86,8 @@ def test_during_a_bootstrap(steps: int) -> None:
     assert [] == simulation.closings()
 
 
-def test_a_connection_that_cannot_be_reached_is_tried_at_once() -> None:
-    """New credentials end the backoff of an unreachable node: the old ones may have been the reason."""
+def test_new_credentials_end_the_backoff() -> None:
+    """New credentials end the backoff of an unreachable node, because the old ones may have been the reason."""
     simulation = ready()
     simulation.node.faults.always(None, refuse_connection())
     for stream in [*simulation.links]:
@@ -126,7 +126,7 @@ def two_nodes() -> tuple[Recorded, FakeNodes, str]:
 
 
 def test_a_node_that_leaves() -> None:
-    """A node that is removed during an exchange answers its open requests before its connections close."""
+    """A node that is removed during an exchange responds to its requests in flight before its connections close."""
     simulation, nodes, key = two_nodes()
     nodes[1].faults.next(Opcode.GET, delay(0.5))
     token = simulation.submit(get(key))
@@ -146,7 +146,7 @@ def test_a_node_that_leaves() -> None:
 
 
 def leave_amid_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.StreamId]:
-    """Let the second node leave the map before it has answered to SASL; return what is left, and its stream too."""
+    """Keep the second node silent during an exchange, and return the simulation, the nodes, a key and its stream."""
     simulation, nodes, key = two_nodes()
     nodes[1].faults.always(Opcode.SASL_AUTH, drop_response())
     change(simulation, SAME)
@@ -155,7 +155,7 @@ def leave_amid_an_exchange() -> tuple[Recorded, FakeNodes, str, neutral.StreamId
 
 
 def test_a_refusal_of_a_node_that_leaves() -> None:
-    """It says nothing of the nodes that there are, then or later (decision C6)."""
+    """A refusal by a removed node is not reported for the current nodes (decision C6)."""
     simulation, nodes, key, stream = leave_amid_an_exchange()
     nodes.remove_node(1)
     simulation.flow()
@@ -167,8 +167,8 @@ def test_a_refusal_of_a_node_that_leaves() -> None:
     assert frozenset({"SOCKET_NOT_AVAILABLE"}) == error.context.retry_reasons
 
 
-def test_what_waits_for_a_node_that_leaves() -> None:
-    """It goes to the node that has the document at once, whenever the exchange ends."""
+def test_operations_queued_for_a_removed_node() -> None:
+    """Operations queued for a removed node go to the node of their document immediately, during the exchange."""
     simulation, nodes, key, stream = leave_amid_an_exchange()
     token = simulation.submit(upsert(key), retry_strategy=couchbase.FailFastRetryStrategy())
     nodes.remove_node(1)
@@ -178,7 +178,7 @@ def test_what_waits_for_a_node_that_leaves() -> None:
     assert simulation.links[stream].is_open
 
 
-def test_what_another_user_may_not_open() -> None:
+def test_a_bucket_denied_to_the_old_user() -> None:
     """After new credentials, an operation waits for an unreachable node that denied the bucket to the old user."""
     simulation, nodes, key = two_nodes()
     nodes[1].faults.next(Opcode.SELECT_BUCKET, status(couchbase.Status.NO_ACCESS))
@@ -191,7 +191,7 @@ def test_what_another_user_may_not_open() -> None:
     assert "BUCKET_ACCESS_ERROR" not in error.context.retry_reasons
 
 
-def test_nobody_has_refused_new_credentials() -> None:
+def test_new_credentials_discard_the_refusal() -> None:
     """New credentials discard the refusal of the old ones, even from a node that is unreachable now (decision C6)."""
     simulation, nodes, key = two_nodes()
     change(simulation, WRONG)

@@ -1,4 +1,4 @@
-"""Which connection leads where, and how those of a bucket stand."""
+"""Routes to nodes, and the states of a bucket's connections."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def routes_to(*addresses: Address, bucket: str | None = "travel") -> tuple[Route
 
 
 def move(routes: Routes, each: Connection, state: ConnectionState, failed_attempts: int = 0) -> None:
-    """Let a connection take a step."""
+    """Set the state of a connection."""
     each.state, each.history.failures = state, failed_attempts
     routes.moved(each)
 
 
 def test_a_seed_is_identified() -> None:
-    """The connection that brought a map becomes the one to its node."""
+    """The connection that received a map becomes the route to its node."""
     routes, seed = Routes(Destinations()), connection("travel")
     routes.add(("travel", None), seed)
     routes.identify(seed, B)
@@ -47,7 +47,7 @@ def test_a_seed_is_identified() -> None:
 
 
 def test_a_node_that_has_a_connection_keeps_it() -> None:
-    """Another one that claims to be the same changes nothing."""
+    """A second connection that claims a node with a connection changes nothing."""
     routes, (first,) = routes_to(A)
     second = connection("travel")
     routes.add(("travel", None), second)
@@ -58,7 +58,7 @@ def test_a_node_that_has_a_connection_keeps_it() -> None:
 
 
 def test_nodes_that_left_the_map() -> None:
-    """Those of the bucket, and of no other; a seed that is not one of its nodes goes too."""
+    """Removed nodes and foreign seeds of the bucket are dropped, and other buckets stay."""
     routes, (kept, gone) = routes_to(A, B)
     other, seed = connection("hotels"), connection("travel")
     routes.add(("hotels", B), other)
@@ -72,7 +72,7 @@ def test_nodes_that_left_the_map() -> None:
 
 
 def test_a_node_that_has_left_changes_nothing() -> None:
-    """Its steps are still told to whoever looks; a bucket does not stand or fall with it."""
+    """State changes of a removed node are still reported, but do not count for the bucket."""
     routes, (kept, gone) = routes_to(A, B)
     routes.drop_others("travel", [A])
     gone.leave()
@@ -84,8 +84,8 @@ def test_a_node_that_has_left_changes_nothing() -> None:
     assert (0, True) == (routes.ready_count("travel"), routes.is_cut_off("travel"))
 
 
-def test_the_one_whose_turn_it_is() -> None:
-    """Those of the bucket that are ready are asked in turn, and the one given only where it is the only one."""
+def test_ready_connections_take_turns() -> None:
+    """The ready connections of a bucket take turns, and the given one is used only if it is the only one."""
     routes, nodes = routes_to(A, B, C)
     none_ready = routes.ready_after(nodes[0])
     for each in nodes:
@@ -102,7 +102,9 @@ def test_the_one_whose_turn_it_is() -> None:
 
 
 def test_cut_off() -> None:
-    """When each connection was opened in vain since it was in use last; one that is opened again is no hope yet."""
+    """A bucket is cut off once all connections have failed since they were last in use; a reconnecting one counts as
+    failed.
+    """
     routes, nodes = routes_to(A, B)
     move(routes, nodes[0], ConnectionState.READY)
     move(routes, nodes[1], ConnectionState.LOST, failed_attempts=1)

@@ -1,4 +1,4 @@
-"""Where a client looks for its cluster: a lone name is looked up in DNS, and again when nobody is found."""
+"""Seed nodes: a single name is looked up in DNS, and again when none of its nodes is reachable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NODES = [("a.cluster.example", 11210), ("b.cluster.example", 11999), ("c.cluster
 
 
 class Listed(Recorded):
-    """A client that knows a name, and nodes that DNS lists under it; the name itself is no host."""
+    """Client that knows a name, and nodes that DNS lists under it; the name itself is not a host."""
 
     def __init__(
         self,
@@ -47,12 +47,12 @@ class Listed(Recorded):
         return [each for each in reports if each.level is ReportLevel.WARNING and each.stream == seeds.NO_STREAM]
 
     def hosts(self) -> list[str]:
-        """Return the hosts that were connected to, in order."""
+        """Return the hosts in connection order."""
         return [order.host for _, order in self.opened_at]
 
 
 def test_the_nodes_that_dns_lists() -> None:
-    """Their hosts and ports take the place of the name, before anything is opened."""
+    """The hosts and ports of DNS replace the name before the first connection."""
     simulation = Listed()
     simulation.live(0.1)
 
@@ -68,7 +68,7 @@ def test_the_nodes_that_dns_lists() -> None:
 
 
 def test_a_name_that_dns_does_not_list() -> None:
-    """It is a host, and used as it stands."""
+    """A name without DNS records is used as a host."""
     simulation = Listed(listed=(), is_host=True)
     simulation.result(upsert())
 
@@ -79,8 +79,8 @@ def test_a_name_that_dns_does_not_list() -> None:
 @pytest.mark.parametrize(
     "listed", [[(".", 11210)], [("a.cluster.example", 0)], [("", 5)], [("a.cluster.example", 65536)], [("a" * 256, 1)]]
 )
-def test_records_that_name_nobody(listed: Sequence[tuple[str, int]]) -> None:
-    """A service that is not offered, and nonsense, are no answer (RFC 2782: a target of ".")."""
+def test_unusable_records(listed: Sequence[tuple[str, int]]) -> None:
+    """Invalid records and the target "." of an unavailable service are ignored (RFC 2782)."""
     simulation = Listed(listed, is_host=True)
     simulation.live(0.1)
 
@@ -88,7 +88,7 @@ def test_records_that_name_nobody(listed: Sequence[tuple[str, int]]) -> None:
 
 
 def test_a_name_server_that_does_not_answer() -> None:
-    """What waits for a connection waits for half a second longer, and no operation fails for it."""
+    """Without a response of DNS, operations wait half a second longer, and none fails."""
     simulation = Listed(listed=None, is_host=True)
     token = simulation.submit(get())
     simulation.live(seeds.LOOKUP_SECONDS - 0.1)
@@ -102,7 +102,7 @@ def test_a_name_server_that_does_not_answer() -> None:
 
 
 def test_a_late_answer() -> None:
-    """It counts for the connections that are opened after it."""
+    """A late response of DNS is used for later connections."""
     simulation = Listed(listed=None)
     simulation.live(1.0)
     simulation.feed(ServiceLookedUp(SERVICE, (("a.cluster.example", 11210),)))
@@ -112,8 +112,8 @@ def test_a_late_answer() -> None:
     assert "a.cluster.example" == simulation.hosts()[-1]
 
 
-def test_an_operation_whose_time_is_over_before_the_answer() -> None:
-    """It says what it was waiting for."""
+def test_an_operation_that_times_out_during_lookup() -> None:
+    """An operation that times out during the look-up names the looked-up host."""
     simulation = Listed(listed=None, query="?kv_timeout=100ms")
     error = simulation.failure(errors.UnambiguousTimeoutException, get())
 
@@ -121,7 +121,7 @@ def test_an_operation_whose_time_is_over_before_the_answer() -> None:
 
 
 def test_lookups_can_be_switched_off() -> None:
-    """In the connection string, and in the program."""
+    """The option in the connection string disables look-ups."""
     simulation = Listed(query="?enable_dns_srv=false")
     simulation.live(0.1)
 
@@ -129,7 +129,7 @@ def test_lookups_can_be_switched_off() -> None:
 
 
 def test_a_list_that_has_changed() -> None:
-    """When nobody of it can be reached, DNS is asked again, and not more often than each 2.5 s."""
+    """If no listed node is reachable, DNS is queried again, at most every 2.5 s."""
     simulation = Listed([("gone.cluster.example", 1), ("lost.cluster.example", 1)])
     simulation.live(10.0)
 
@@ -143,7 +143,7 @@ def test_a_list_that_has_changed() -> None:
 
 
 def test_a_cluster_that_moved_under_its_name() -> None:
-    """All of its nodes are others now, and nobody of the old ones can tell: its name leads to them."""
+    """If all nodes of a cluster are replaced, the client finds the new ones through DNS."""
     simulation = Listed([NODES[0]])
     simulation.nodes.remove_node(2)
     simulation.result(upsert())
@@ -161,8 +161,8 @@ def test_a_cluster_that_moved_under_its_name() -> None:
     assert {"c.cluster.example:11210"} == {each.node for each in simulation.machine.statistics().connections}
 
 
-def test_an_old_node_comes_back_before_the_answer() -> None:
-    """The connection that waited for the answer is not needed any more, and what waited for it is sent elsewhere."""
+def test_an_old_node_returns_before_the_response() -> None:
+    """If an old node returns before the response of DNS, the operation uses it and no further connection opens."""
     simulation = Listed([NODES[0]])
     simulation.result(upsert())
     simulation.live(5.0)
@@ -180,13 +180,13 @@ def test_an_old_node_comes_back_before_the_answer() -> None:
 
     assert 2 == asked
     assert token in simulation.results
-    # The connection without a bucket, which waited too, and no other one.
+    # Only the connection without a bucket, which also waited.
     assert 1 == len(simulation.opened_at) - opened
     assert 3 == sum(each.bucket == "travel" for each in simulation.machine.statistics().connections)
 
 
-def test_answers_that_nobody_asked_for() -> None:
-    """Another name changes nothing; the same answer twice neither."""
+def test_unsolicited_dns_responses() -> None:
+    """Responses for another name and repeated responses change nothing."""
     simulation = Listed()
     simulation.live(0.1)
     for _ in range(2):
@@ -197,8 +197,8 @@ def test_answers_that_nobody_asked_for() -> None:
     assert {"a.cluster.example", "b.cluster.example", "c.cluster.example"} >= set(simulation.hosts())
 
 
-def test_hosts_without_end() -> None:
-    """A list longer than any cluster is cut."""
+def test_too_many_hosts() -> None:
+    """A list that is longer than any cluster is cut."""
     simulation = Listed(
         [("a.cluster.example", 11210), *((f"h{number}.cluster.example", 1) for number in range(70_000))]
     )
@@ -208,7 +208,7 @@ def test_hosts_without_end() -> None:
 
 
 def test_hosts_that_forge_lines_of_the_log() -> None:
-    """They are passed over."""
+    """Hosts with line breaks are ignored."""
     simulation = Listed([("a.cluster.example\nWARNING b", 11210), ("a.cluster.example", 11210)])
     simulation.result(upsert())
 
@@ -233,7 +233,7 @@ def test_targets_elsewhere(scheme: str) -> None:
 
 
 def test_nothing_but_targets_elsewhere() -> None:
-    """If all targets are refused, the name is the host, and repeated look-ups of them cause no further WARNING."""
+    """If all targets are refused, the name is the host, and repeated look-ups cause no further WARNING."""
     simulation = Listed([EVIL])
     simulation.live(10.0)
 
@@ -255,7 +255,7 @@ def test_a_later_answer_is_held_to_the_rule() -> None:
 
 
 def test_a_rule_that_finds_targets_again() -> None:
-    """If a later answer has an accepted target, the client uses it, and errors no longer name the refused targets."""
+    """If a later response has an accepted target, the client uses it, and errors omit the refused targets."""
     simulation = Listed([EVIL])
     simulation.live(1.0)
     simulation.services = {SERVICE: (NODES[0], EVIL)}
@@ -308,7 +308,7 @@ def test_a_request_that_waits_for_the_first_config() -> None:
 
 
 def test_a_name_that_is_still_being_connected_to() -> None:
-    """An operation that ends while the name is resolved reports the refused target as well."""
+    """An operation that ends while the name is resolved also reports the refused target."""
     simulation = Listed([EVIL])
     token = simulation.submit(get())
     simulation.feed(ServiceLookedUp(SERVICE, (EVIL,)))
@@ -320,7 +320,7 @@ def test_a_name_that_is_still_being_connected_to() -> None:
 
 
 def test_many_targets_elsewhere() -> None:
-    """For many refused targets, warning and error name a few and count the rest, and the memory of them is bounded."""
+    """Warning and error name a few of many refused targets and count the rest, and their memory is limited."""
     simulation = Listed([(f"{number}a.evil.test", 1) for number in range(70_000)])
     simulation.live(1.0)
     error = simulation.failure(errors.UnambiguousTimeoutException, get())
@@ -338,7 +338,7 @@ def test_many_targets_elsewhere() -> None:
     "targets",
     [("a.cluster.example",), (("a.cluster.example", "1"),), (("a.cluster.example", 1, 2),), ((b"a", 1),), [("a", 1)]],
 )
-def test_no_answer_at_all(targets: object) -> None:
-    """A mistake of the driver is one: it raises where it is made."""
+def test_invalid_targets(targets: object) -> None:
+    """Invalid targets raise when the event is created."""
     with pytest.raises(errors.InvalidArgumentException):
         ServiceLookedUp(SERVICE, targets)  # type: ignore[arg-type]
