@@ -1,6 +1,7 @@
-"""Tables whose cells are prose, shown as records: one below the other, each line with the name of its column.
+"""The RFC map as records, and links to decisions.
 
-Four columns of sentences fit no screen. The source stays a table, with one row a line.
+Five columns of sentences fit no screen: each row of the map becomes a record, with one line for each column. The source
+stays a table, with one row a line. Each decision gets an anchor, to which mentions of its number link.
 """
 
 from __future__ import annotations
@@ -12,55 +13,58 @@ from docutils import nodes  # type: ignore[import-untyped]
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
-NUMBERED = "#"
-"""The first column of a table of decisions; the second one heads the record."""
 MAPPED = ("section", "carried out in", "held by", "pages", "deviation")
 """The columns of a table of the RFC map; the first one heads the record."""
 
-ROW_NUMBER = re.compile(r"\b([ACDFRS][1-9]\d?)\b")
-"""A decision, within a record."""
-NAMED_DECISION = re.compile(r"(?<=decision )([ACDFRS][1-9]\d?)\b")
+DECISION_TITLE = re.compile(r"([ACDFRST][1-9]\d?) · ")
+"""The beginning of a decision's heading."""
+NUMBER = re.compile(r"\b([ACDFRST][1-9]\d?)\b")
+"""A decision, within a record or another decision."""
+NAMED_DECISION = re.compile(r"(?<=decision )([ACDFRST][1-9]\d?)\b")
 """A decision, anywhere."""
 
 
 class Records(SphinxTransform):
-    """Rows of decisions and of the RFC map become records, and each mention of a decision leads to it."""
+    """Turns rows of the RFC map into records, and mentions of decisions into links."""
 
     default_priority = 400
 
     def apply(self) -> None:
-        """Replace the tables of a page, then link what it mentions."""
+        """Replace the tables of a page and add anchors to its decisions, then link the decisions that it mentions."""
         for table in list(self.document.findall(nodes.table)):
             header, *rows = [_cells(row) for row in table.findall(nodes.row)]
             columns = [cell.astext() for cell in header]
-            if columns[0] == NUMBERED or tuple(columns) == MAPPED:
+            if tuple(columns) == MAPPED:
                 records = nodes.container(classes=["records"])
                 records.extend(self._record(columns, row) for row in rows)
                 table.replace_self(records)
-                _link_decisions(records, ROW_NUMBER)
+                _link_decisions(records, NUMBER)
+        for section in self.document.findall(nodes.section):
+            title, *paragraphs = section.children
+            if match := DECISION_TITLE.match(title.astext()):
+                # The id of the heading changes with its words. Names map to the last id.
+                section["ids"].append(anchor_of(match[1]))
+                section["names"].append(anchor_of(match[1]))
+                self.document.note_explicit_target(section)
+                for paragraph in paragraphs:
+                    _link_decisions(paragraph, NUMBER)
         _link_decisions(self.document, NAMED_DECISION)
 
     def _record(self, columns: Sequence[str], cells: Sequence[nodes.Element]) -> nodes.container:
-        record = nodes.container(classes=["record"])
         head = nodes.paragraph(classes=["record-head"])
-        if columns[0] == NUMBERED:
-            number = cells[0].astext()
-            record["names"].append(anchor_of(number))
-            self.document.note_explicit_target(record)
-            head += [nodes.reference("", number, refid=record["ids"][0], classes=["record-number"]), nodes.Text(" ")]
-            columns, cells = columns[1:], cells[1:]
         head += _inline(cells[0])
         fields = nodes.field_list(classes=["record-fields"])
         for column, cell in zip(columns[1:], cells[1:], strict=True):
             if cell.astext():
                 body = nodes.field_body("", nodes.paragraph("", "", *_inline(cell)))
                 fields += nodes.field("", nodes.field_name("", column), body)
+        record = nodes.container(classes=["record"])
         record += [head, fields]
         return record
 
 
 def anchor_of(number: str) -> str:
-    """Return where on its page a decision stands."""
+    """Return the anchor of a decision on its page."""
     return f"decision-{number.lower()}"
 
 

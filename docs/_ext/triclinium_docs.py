@@ -2,7 +2,7 @@
 
 ``{generated} NAME`` is a table of ``tables``, ``{state-diagram} NAME`` and ``{state-table} NAME`` are machines of
 ``machines``, ``{cli-help}`` is what the commands say of themselves, and ``{newsfragments}`` what a release will announce.
-Tables of prose become ``records``, and RFCs and names of trio ``links``.
+Tables of prose become ``records``. Mentions of decisions, RFCs and names of trio become links.
 """
 
 from __future__ import annotations

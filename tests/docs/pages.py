@@ -30,6 +30,28 @@ def blocks_of(page: Path) -> Iterator[Block]:
         yield Block(match[1], match[2])
 
 
+class Decision(NamedTuple):
+    """One decision of the page of decisions."""
+
+    number: str
+    title: str
+    paragraphs: list[str]
+    """Paragraphs after the heading, each in one line."""
+
+    @property
+    def words(self) -> int:
+        """Number of words without the heading."""
+        return sum(len(paragraph.split()) for paragraph in self.paragraphs)
+
+
+def decisions_of(page: Path) -> Iterator[Decision]:
+    """Yield the decisions of a page, in order. A decision ends at the next heading."""
+    for part in re.split(r"^#+ ", page.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        heading, _, text = part.partition("\n")
+        if match := re.fullmatch(r"([ACDFRST]\d+) · (\S.*)", heading):
+            yield Decision(match[1], match[2], [" ".join(lines.split()) for lines in text.strip().split("\n\n")])
+
+
 def rows_of(page: Path) -> Iterator[list[str]]:
     """Yield the cells of each row of the page's tables; rulers are left out, headers are not."""
     for line in page.read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""The page of decisions carries every row that the sources follow, each with its reason."""
+"""The page of decisions has every decision that sources, tests and pages name, each with its reason."""
 
 from __future__ import annotations
 
@@ -6,41 +6,57 @@ import re
 
 import pytest
 
-from tests.docs.pages import DOCS, ROOT, rows_of
+from tests.docs.pages import DOCS, ROOT, Decision, decisions_of
 from tests.rows import rows
 
 PAGE = DOCS / "explanation" / "decisions.md"
-DECISIONS_COUNT = 38
+COUNTS = {"C": 38, "D": 81, "A": 20, "S": 23, "R": 20, "T": 9, "F": 11}
+"""Number of decisions of each family."""
+WORDS_MAX = 90
+"""Maximum number of words of a decision with its reason."""
 
-ROWS = [row for row in rows_of(PAGE) if re.fullmatch(r"[ACDFRST]\d+", row[0])]
+DECISIONS = list(decisions_of(PAGE))
 SOURCE_FOLDERS = ("core/triclinium_core", "trio_client/triclinium", "tests")
 
 
-def test_every_decision_has_one_row() -> None:
-    """C1 to C38 stand there once each, in order."""
-    expected = [f"C{number}" for number in range(1, DECISIONS_COUNT + 1)]
+@pytest.mark.parametrize("letter", COUNTS)
+def test_decisions_are_numbered_in_order(letter: str) -> None:
+    """The decisions of a family follow each other without a gap, and none is missing at the end."""
+    found = [decision.number for decision in DECISIONS if decision.number.startswith(letter)]
 
-    assert expected == [row[0] for row in ROWS if row[0].startswith("C")]
-
-
-@pytest.mark.parametrize("letter", ["D", "A", "S", "R", "T", "F"])
-def test_rows_are_numbered_in_order(letter: str) -> None:
-    """Deviations found during the work, and the decisions of the other families, follow each other without a gap."""
-    found = [row[0] for row in ROWS if row[0].startswith(letter)]
-
-    assert [f"{letter}{number}" for number in range(1, len(found) + 1)] == found
-    assert found
+    assert [f"{letter}{number}" for number in range(1, COUNTS[letter] + 1)] == found
 
 
-@rows("row", ROWS)
-def test_a_decision_has_a_question_an_answer_and_a_reason(row: list[str]) -> None:
-    """No cell is empty: above all not the last, which says why."""
-    assert 4 == len(row)
-    assert all(len(cell) > 3 for cell in row[1:])
+def test_every_heading_of_a_decision_has_a_number_and_a_title() -> None:
+    """No heading of the third level lacks its number or its title."""
+    headings = re.findall(r"^### (.*)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert [f"{decision.number} · {decision.title}" for decision in DECISIONS] == headings
 
 
-def test_every_decision_that_is_named_has_a_row() -> None:
-    """What sources, tests and pages call "decision C24" or "A3" can be looked up."""
+def test_titles_differ() -> None:
+    """No two decisions have the same title."""
+    titles = [decision.title for decision in DECISIONS]
+
+    assert sorted(set(titles)) == sorted(titles)
+
+
+@rows("decision", DECISIONS)
+def test_a_decision_has_a_title_a_decision_and_a_reason(decision: Decision) -> None:
+    """Two paragraphs follow the title: first the decision, then the reason. Neither is empty."""
+    assert 2 == len(decision.paragraphs)
+    for paragraph, label in zip(decision.paragraphs, ("Decision", "Why"), strict=True):
+        assert re.match(rf"\*\*{label}\.\*\* .{{4}}", paragraph)
+
+
+@rows("decision", DECISIONS)
+def test_a_decision_is_short(decision: Decision) -> None:
+    """A decision with its reason has at most ninety words; details belong to the docstrings of the code."""
+    assert decision.words <= WORDS_MAX
+
+
+def test_every_decision_that_is_named_has_a_heading() -> None:
+    """A reader can look up each "decision C24" and "decision A3" of sources, tests and pages."""
     files = [path for folder in SOURCE_FOLDERS for path in (ROOT / folder).rglob("*.py")]
     texts = [path.read_text(encoding="utf-8") for path in [*files, *DOCS.rglob("*.md")]]
     named = {
@@ -51,4 +67,16 @@ def test_every_decision_that_is_named_has_a_row() -> None:
     }
 
     assert named
-    assert set() == named - {row[0] for row in ROWS}
+    assert set() == named - {decision.number for decision in DECISIONS}
+
+
+def test_every_number_in_a_decision_has_a_heading() -> None:
+    """Decisions refer only to decisions of the page."""
+    named = {
+        number
+        for decision in DECISIONS
+        for paragraph in decision.paragraphs
+        for number in re.findall(r"\b[ACDFRST][1-9]\d?\b", paragraph)
+    }
+
+    assert set() == named - {decision.number for decision in DECISIONS}

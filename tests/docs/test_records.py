@@ -1,4 +1,4 @@
-"""Tables of prose become records."""
+"""Rows of the RFC map become records, and decisions get anchors."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ def document_of(*lines: Sequence[str]) -> nodes.document:
     return document
 
 
-def test_a_decision_becomes_a_record_with_an_anchor() -> None:
-    """The number leads to itself, the question heads the record, and each other column is a line of it."""
-    document = document_of(("#", "question", "triclinium does", "because"), ("C7", "Which?", "This", "That"))
+def test_a_decision_has_an_anchor() -> None:
+    """The anchor of a decision is its number. Its paragraphs link to other decisions, its heading does not."""
+    title = nodes.title("", "C7 · Buckets of C6")
+    section = nodes.section("", title, nodes.paragraph("", "As C1; see D12 and T8"), ids=["c7-buckets-of-c6"])
+    document = new_document("page")
+    document += section
     Records(document).apply()
-    (record,) = [found for found in document.findall(nodes.container) if "record" in found["classes"]]
 
-    assert not list(document.findall(nodes.table))
-    assert ["decision-c7"] == record["ids"]
-    assert "C7 Which?" == record[0].astext()
-    assert [("triclinium does", "This"), ("because", "That")] == [
-        (field[0].astext(), field[1].astext()) for field in record.findall(nodes.field)
+    assert ["c7-buckets-of-c6", "decision-c7"] == section["ids"]
+    assert "decision-c7" == document.nameids["decision-c7"]
+    assert ["decision-c1", "decision-d12", "decision-t8"] == [
+        found["reftarget"] for found in document.findall(pending_xref)
     ]
 
 

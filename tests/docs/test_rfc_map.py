@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests.docs.named_tests import TEST_FOLDERS, exists, named
-from tests.docs.pages import DOCS, ROOT, rows_of
+from tests.docs.pages import DOCS, ROOT, decisions_of, rows_of
 from tests.rows import rows
 
 PAGE = DOCS / "rfc_map.md"
@@ -100,9 +100,9 @@ def test_links_user_pages(row: list[str]) -> None:
 
 
 def test_names_decisions_that_exist() -> None:
-    """Every decision that a deviation names has its row on the page of decisions."""
-    decisions = {row[0] for row in rows_of(DOCS / f"{DECISIONS}.md")}
-    mentioned = {number for *_, deviation in ROWS for number in re.findall(r"\b[ACDRS][1-9]\d?\b", deviation)}
+    """Every decision that a deviation names has its heading on the page of decisions."""
+    decisions = {decision.number for decision in decisions_of(DOCS / f"{DECISIONS}.md")}
+    mentioned = {number for *_, deviation in ROWS for number in re.findall(r"\b[ACDRST][1-9]\d?\b", deviation)}
 
     assert mentioned
     assert set() == mentioned - decisions

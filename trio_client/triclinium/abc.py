@@ -27,6 +27,9 @@ class Connector(Protocol):
     A connector whose TLS does not verify certificates and host names has an attribute ``tls_is_verified = False``. Then
     the client needs permission to send a token, or the password as PLAIN. A connector without the attribute counts as
     verifying.
+
+    The end of a stream is reported as the stream itself reports it. A ``trio.SSLStream`` with ``https_compatible=True``
+    does not distinguish an end without close_notify.
     """
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:

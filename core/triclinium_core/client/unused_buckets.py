@@ -11,7 +11,16 @@ from triclinium_core.runtime.kv.known_configs import KnownConfigs
 
 
 class UnusedBuckets:
-    """Checks whether to forget a bucket."""
+    """Checks whether to forget a bucket.
+
+    The client forgets a bucket with its config, topology, collection ids and terminal reasons if at least one node has
+    refused it (SELECT_BUCKET with status 0x24 or 0x01), all its connections have ended, and their backoff is over. An
+    outage alone therefore forgets no bucket, and a dead node does not keep one.
+
+    The client keeps a bucket that an operation, a request, a ping or a wait uses, one whose topology a subscriber may
+    have received (decision D22), and the only bucket with a topology. The next use of a forgotten bucket opens it
+    again. A program that keeps using it costs one attempt for each backoff, and not one for each call.
+    """
 
     def __init__(self, parts: Parts, configs: KnownConfigs) -> None:
         self._connections = parts.connections

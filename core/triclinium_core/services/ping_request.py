@@ -74,7 +74,10 @@ PINGS: Mapping[Service, type[PingRequest]] = table_of(
 
 
 class NoRetry:
-    """Strategy of pings: never retry, because a ping reports the first failure."""
+    """Strategy of pings: never retry, because a ping reports the first failure.
+
+    A ping reports views status 302 as well, which is retried under any strategy for other requests (decision D66).
+    """
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Refuse the retry, with the error of a terminal reason."""

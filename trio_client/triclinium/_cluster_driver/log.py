@@ -22,7 +22,8 @@ and nothing else.
 Every line is printable, has no line break and has a bounded length, whatever text a node, a caller or a key contains.
 With ``redact``, user data is inside ``<ud>…</ud>``: document ids, sub-document paths, statements and names of their
 parameters, user names, HTTP paths, and texts of a server, which may quote all of these. Names of buckets, scopes,
-collections, indexes and views are metadata, and addresses are system data; neither is marked.
+collections, indexes and views are metadata, addresses are system data, and a client context id is an identifier; none
+of them is marked.
 """
 
 from __future__ import annotations

@@ -55,7 +55,11 @@ class TcpConnector:
 
     @property
     def tls_is_verified(self) -> bool:
-        """Whether a certificate must be trusted and must name the host. The default context requires both."""
+        """Whether a certificate must be trusted and must name the host. The default context requires both.
+
+        For a client, ``CERT_OPTIONAL`` is the same as ``CERT_REQUIRED``. A context does not show whether its
+        authorities are private; anyone can get a public authority's certificate for a name of their own.
+        """
         context = self._ssl_context
         # Contexts of other packages may lack these attributes. Such contexts count as verifying.
         demands_trust = getattr(context, "verify_mode", ssl.CERT_REQUIRED) != ssl.CERT_NONE

@@ -65,7 +65,8 @@ class CallSpans:
         self._awaits_labels = False
         """Whether the call began before the first config, which has the labels of the cluster."""
         self._late_labels: Mapping[str, str] = {}
-        """Labels that arrived after the outer span had begun."""
+        """Labels that arrived after the outer span had begun. A span that ends before, such as the first
+        ``request_encoding``, has none."""
         self._attributes: dict[str, AttributeValue] = {}
         self._began_at: float | None = None
         self._attempts: dict[Hashable, RequestSpan | None] = {}

@@ -1,4 +1,7 @@
-"""Calls of several operations: each has its own span, which is the parent of the spans of its operations."""
+"""Calls of several operations: each has its own span, which is the parent of the spans of its operations.
+
+The span of an operation keeps its error, such as ``IndexExists``, also if the call ignores that error.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ Rule for ``gc=False``, here and in all other modules. The garbage collector does
 never free a cycle through one. The fields of such a type hold plain values: numbers, text, bytes, members of
 enumerations, other types of this kind, and collections of these. They hold no task, no exception (its traceback refers
 to frames, and these to any object), and no object of a user (strategy, codec, context). Exceptions to this rule are
-released by the frames that may end up in a traceback; ``tests/test_untracked_types.py`` lists them (decision D69).
+released by the frames that may end up in a traceback; ``tests/test_untracked_types.py`` lists them (decision D69). With
+64 tasks a get takes as many instructions as with all types skipped.
 """
 
 from __future__ import annotations

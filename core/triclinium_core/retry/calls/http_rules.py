@@ -3,7 +3,7 @@
 The rules return the information about an error that a strategy reads; the strategy decides.
 
 Source: RFC 9110, sections 9.2.2 "Idempotent Methods", 10.2.3 "Retry-After", 15 "Status Codes"; RFC 6585, section 4;
-RFC 8470, section 5.2; rows R of the project's decisions.
+RFC 8470, section 5.2; decisions R14 to R17.
 """
 
 from __future__ import annotations

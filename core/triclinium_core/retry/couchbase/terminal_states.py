@@ -26,7 +26,8 @@ class TerminalStates:
     """Current terminal conditions.
 
     Connections are identified by any hashable value of the caller. A connection that does not track the topology
-    (opened for bootstrap, polled, or granted push) is reported with ``tracks_topology=False`` and changes nothing.
+    (opened for bootstrap, polled, or granted push) is reported with ``tracks_topology=False`` and changes nothing. All
+    connections of this release track it.
     """
 
     def __init__(self) -> None:

@@ -163,7 +163,7 @@ Errors of request-aborted: {", ".join(ABORTS)}, FrameTooLong, and other for any 
 
 Errors of error-response: {", ".join(ANSWERS)}, and other for any other.
 
-Clauses: "driver's page" is that of the Cassandra Java driver on retries; "decision A2" is the row A2 of the page
+Clauses: "driver's page" is that of the Cassandra Java driver on retries; "decision A2" has the heading A2 on the page
 "Decisions" of this project's documentation, docs/explanation/decisions.md.
 
 Exit status: 0 when there is an answer, whatever it says; 2 when something could not be understood.

@@ -95,8 +95,8 @@ their own to these: {"; ".join(f"{service} {', '.join(names)}" for service, name
 
 Reasons why nothing of a kv request is sent: {", ".join(unsent_reasons(Service.KV, DispatchFailed))}.
 
-Clauses: where the RFCs are silent or leave a choice, this project has decided; "decision C24" is the row C24 of the page
-"Decisions" of its documentation, docs/explanation/decisions.md.
+Clauses: where the RFCs are silent or leave a choice, this project has decided; "decision C24" has the heading C24 on
+the page "Decisions" of its documentation, docs/explanation/decisions.md.
 
 Exit status: 0 when there is an answer, whatever it says; 2 when something could not be understood.
 """

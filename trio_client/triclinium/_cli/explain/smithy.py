@@ -123,8 +123,8 @@ Examples:
 Responses:
 {chr(10).join(f"  {response:<3} {response.meaning}" for response in ScriptedResponse)}
 
-Clauses: "design page" is that of Smithy's retries for Python; "decision S4" is the row S4 of the page "Decisions" of
-this project's documentation, docs/explanation/decisions.md.
+Clauses: "design page" is that of Smithy's retries for Python; "decision S4" has the heading S4 on the page "Decisions"
+of this project's documentation, docs/explanation/decisions.md.
 
 Exit status: 0 when there is an answer, whatever it says; 2 when something could not be understood.
 """

@@ -58,7 +58,11 @@ class ServiceAnswer:
     raw: str
     """Body as text, cut at ``TEXT_SIZE_BYTES_MAX``."""
     is_foreign: bool
-    """Whether the body has no format of the service, for example a proxy's error page."""
+    """Whether the body has no format of the service, for example a proxy's error page.
+
+    Bodies of all services but management are JSON objects. A foreign body with the status of a success is a
+    ``DecodingFailureException`` (decision D37).
+    """
     message: str = ""
     """Full text of the first error."""
     code: int | None = None

@@ -150,6 +150,7 @@ def _search() -> Iterable[ErrorRow]:
 
 
 def _views() -> Iterable[ErrorRow]:
+    # A 404 with neither text is no missing view: a proxy has its own 404.
     row = ErrorRow
     # fmt: off
     yield row(http_status=401, error=errors.AuthenticationFailureException,

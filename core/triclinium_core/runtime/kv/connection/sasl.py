@@ -146,7 +146,8 @@ class SaslExchange:
         goes_on = frame.status in (Status.SUCCESS, Status.AUTH_CONTINUE)
         is_unknown = bool(self.offered) and mechanism not in self.offered
         if error is not None and (goes_on or not is_unknown):
-            # Decision C6: the error in the message refuses the credentials, so the status does not matter.
+            # Decision C6: the error in the message refuses the credentials, so the status does not matter. CouchbaseMock
+            # sends it with status 0x00.
             self.status = int(Status.AUTH_ERROR)
             text = f"{_refusal_text(self.authenticator, self.status)}: {mechanism}: {error}"
             return self._refuse(text, self.status)

@@ -117,7 +117,8 @@ class Connections:
         self._outages = Outages()
         self._faults = FaultReports(emit=emit)
         self._advised: set[str] = set()
-        """Advice that a warning has already given: one of a few constant texts."""
+        """Advice that a warning has already given: one of a few constant texts. Later losses with the same advice,
+        of any node and bucket, are reported at DEBUG."""
         self._plans = Plans(options, connection_string, self.authentication, configs, rng)
         self.refused: set[Connection] = set()
         """Connections whose last loss was the client's refusal of the node (decision C6)."""
