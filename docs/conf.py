@@ -1,4 +1,4 @@
-"""Sphinx: ``uv run sphinx-build -W docs docs/_build``. Nothing is fetched while it builds, or when it is read."""
+"""Sphinx configuration: ``uv run sphinx-build -W docs docs/_build``. Neither the build nor the pages fetch anything."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ html_search_scorer = str(Path(__file__).parent / "_static" / "search_scorer.js")
 html_copy_source = False
 html_show_sourcelink = False
 
-# What a program prints is not for copying.
+# Output of programs has no copy button.
 copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
-# It needs Python 3.12; the adapter to it is documented on any.
+# smithy_core needs Python 3.12; its adapter is documented on any version.
 autodoc_mock_imports = [] if find_spec("smithy_core") else ["smithy_core"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"

@@ -1,1 +1,1 @@
-"""The tests of all three packages; see README.md beside this file."""
+"""Tests of all three packages; see README.md in this folder."""

@@ -1,7 +1,7 @@
-"""Chooses the header decoder and the Hypothesis profile, and shows both at the top of a run.
+"""Choice of the header decoder and the Hypothesis profile, which the header of a run shows.
 
-``TRICLINIUM_IMPL`` (``c`` or ``python``) is read here and nowhere else. The workspace always builds the C module, so a
-plain run tests it, and fails where it cannot be loaded.
+Only this file reads ``TRICLINIUM_IMPL`` (``c`` or ``python``). The workspace always builds the C module, so a plain run
+tests it, and fails if it cannot be loaded.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from triclinium_core._speedups import Implementation, implementation, use_implem
 
 FUZZ_INPUTS = int(os.environ.get("TRICLINIUM_FUZZ_INPUTS", "50000"))
 
-# No profile looks at the clock: neither `deadline` nor `too_slow` may decide whether a test passes.
+# No profile depends on the clock: neither `deadline` nor `too_slow` may determine whether a test passes.
 COMMON = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("dev", COMMON, max_examples=25)
 settings.register_profile("ci", COMMON, derandomize=True, database=None, max_examples=200)
 settings.register_profile("fuzz", COMMON, database=None, max_examples=FUZZ_INPUTS)
-# For planted bugs: that the gate's own examples find one is enough; or what it takes to show it.
+# Profiles for planted bugs: one for the gate's own examples, one for shrinking.
 settings.register_profile(
     "find", settings.get_profile("ci"), phases=[Phase.explicit, Phase.generate], report_multiple_bugs=False
 )
@@ -43,9 +43,9 @@ keep_bytecode()
 
 
 def pytest_configure() -> None:
-    """Bind the decoder before any test module is imported, check stages, and let Control-C be what it is at a desk."""
+    """Bind the decoder before any test module is imported, check stages, and restore Ctrl-C."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # Shells have what they start in the background ignore it, and so would all that tests start.
+        # Shells make background processes ignore it, and child processes of tests would inherit that.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     check_stages()
     try:
@@ -55,7 +55,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection() -> None:
-    """Pause the garbage collector: almost nothing that collection makes is garbage."""
+    """Pause the garbage collector, because collection creates almost no garbage."""
     gc.disable()
 
 
@@ -79,7 +79,7 @@ def contain_decoder_faults(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Show what distinguishes this run from another one, and how to have the same one again."""
+    """Show the parameters of the run, and how to repeat it."""
     profile = settings.get_current_profile_name()
     seed = config.getoption("hypothesis_seed", default=None)
     if seed is not None:

@@ -1,4 +1,4 @@
-"""Decoder faults in tests: raised unless a test wants to see how the client contains them."""
+"""Decoder faults in tests: raised, unless a test checks how the client contains them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NoReturn
 from triclinium_core import decoder_faults
 
 CONTAIN = decoder_faults.unexpected
-"""The guard that programs use."""
+"""Guard that programs use."""
 
 
 def reraise(decoder: decoder_faults.Decoder, error: Exception) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What the machine that runs the tests offers."""
+"""Environment of a test run."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import NoReturn
 import pytest
 
 IN_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
-"""Whether this run is the project's gate, where nothing may be missing."""
+"""Whether this run is the project's gate, in which nothing may be missing."""
 
 NEEDS_PYTHON: Mapping[str, tuple[int, int]] = {
     "core/adapters/test_smithy_core.py": (3, 12),
 }
-"""Tests of packages that do not install on every Python that we support, by path, and the oldest that they install on.
+"""Tests of packages that need a newer Python than the oldest supported one, by path, with their oldest version.
 
-They are not collected on an older one, and the header of the run says so. ``tests/wasm/run`` has them in any case: its
-Python is newer than all of them, and a package that is missing there is a failure.
+They are not collected on an older one, and the header of the run lists them. ``tests/wasm/run`` always has them: its
+Python is newer than all of them, and a missing package there is a failure.
 """
 
 
 CACHE = Path(os.environ.get("TRICLINIUM_CACHE") or Path(__file__).parents[1] / ".cache").resolve()
-"""Where runs keep what the next one need not make again."""
+"""Folder for files that later runs can reuse."""
 
 
 def keep_bytecode() -> None:
-    """Keep bytecode in the cache where the environment wants none beside the sources.
+    """Keep bytecode in the cache if the environment forbids it next to the sources.
 
-    A run starts some hundred interpreters; each would compile all that it imports.
+    A run starts about a hundred interpreters; each would compile all of its imports.
     """
     if sys.dont_write_bytecode and sys.platform != "emscripten":
         sys.dont_write_bytecode = False
@@ -39,16 +39,16 @@ def keep_bytecode() -> None:
 
 
 def left_out() -> list[str]:
-    """Return the paths of what this Python is too old for."""
+    """Return the paths of tests that need a newer Python."""
     return [path for path, oldest in NEEDS_PYTHON.items() if sys.version_info < oldest]
 
 
 def missing(what: str, remedy: str) -> NoReturn:
-    """End the running test because ``what`` is not installed: a skip at a desk, a failure in CI.
+    """End the running test because ``what`` is not installed: skip it locally, and fail it in CI.
 
     Args:
-        what: the program or package that a fixture looked for.
-        remedy: how to get it, as a command.
+        what: missing program or package.
+        remedy: command that installs it.
     """
     message = f"{what} is missing; {remedy}"
     if IN_CI:

@@ -1,4 +1,4 @@
-"""Full events: as much data as a node can put into one ``BytesReceived``, and into the document that it completes."""
+"""Full events: the maximum of data in one ``BytesReceived``, and in the document that it completes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class FullEvent(NamedTuple):
 
     @property
     def machine(self) -> ClientMachine:
-        """The client that handles it."""
+        """Client that handles it."""
         return self.simulation.clients[0]
 
     def handle(self) -> list[Action]:
@@ -71,7 +71,7 @@ def chunk(content: bytes) -> bytes:
 
 
 def answered(before: bytes, last: bytes, request: ServiceRequest | None = None) -> FullEvent:
-    """Return the event with the piece ``last`` of an answer. The bytes before it have been handled."""
+    """Return the event with the piece ``last`` of a response. The bytes before it have been handled."""
     simulation = Asking()
     simulation.finish(asking())
     if request is not None:
@@ -91,7 +91,7 @@ def rows(repeated: bytes, begun: bytes = b"") -> FullEvent:
 
 
 def document(head: bytes, members: bytes, request: ServiceRequest | None = None) -> FullEvent:
-    """Return the last piece of an answer whose body is one document."""
+    """Return the last piece of a response whose body is one document."""
     return answered(head + chunk(members), b"0\r\n\r\n", request)
 
 
@@ -139,14 +139,14 @@ def further(full: FullEvent) -> FullEvent:
 
 
 def frames(frame: bytes) -> FullEvent:
-    """Return a piece full of frames that answer no request."""
+    """Return a piece full of frames that respond to no request."""
     simulation = ready()
     simulation.finish(get())
     return FullEvent(simulation, BytesReceived(simulation.newest, (frame * (PIECE // len(frame) + 1))[:PIECE]))
 
 
 def answer_to(operation: Operation, value: bytes, extras: bytes = b"", datatype: int = 0) -> FullEvent:
-    """Return the last piece of a large answer to an operation."""
+    """Return the last piece of a large response to an operation."""
     simulation = ready()
     simulation.finish(get())
     _, request = simulation.submit_in_flight(operation)
@@ -184,7 +184,7 @@ def manifest() -> FullEvent:
 
 
 def scan_page() -> FullEvent:
-    """Return the end of a page that would inflate to some hundred megabytes."""
+    """Return the end of a page that would inflate to several hundred megabytes."""
     block = bytes(cramjam.snappy.compress_raw(bytes(INFLATED_SIZE_BYTES_MAX // 4)))
     size = bytes([0x80 | len(block) & 0x7F, 0x80 | (len(block) >> 7) & 0x7F, len(block) >> 14])
     one = struct.pack(">IIQQB", 0x2000000, 0, 1, 1, Datatype.SNAPPY) + b"\x01k" + size + block
@@ -193,7 +193,7 @@ def scan_page() -> FullEvent:
 
 
 def inflated() -> FullEvent:
-    """Return the end of the largest document, deflated."""
+    """Return the end of the largest document, compressed."""
     value = bytes(cramjam.snappy.compress_raw(bytes(VALUE_SIZE_MAX)))
     return answer_to(get(), value, bytes(4), Datatype.SNAPPY)
 
@@ -260,7 +260,7 @@ FULL_EVENTS: Mapping[str, Callable[[], FullEvent]] = {
 """Functions that return an event, by name."""
 
 ROW_PARTS = decoded_limits.OBJECTS_PARTS_MAX - 10_000
-"""Parts of a row of some megabytes, whose bytes count as well."""
+"""Number of parts in a row of some megabytes, whose bytes count as well."""
 
 FULL_ROWS: Mapping[str, Callable[[], bytes]] = {
     "keys": lambda: keys(ROW_PARTS),

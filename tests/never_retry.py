@@ -1,4 +1,4 @@
-"""The strategy of tests that want to see the first failure."""
+"""Strategy for tests that need the first failure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from triclinium_core.retry.couchbase import RetryAction, RetryReason, RetryReque
 
 
 class NeverRetry:
-    """Gives up at the first failure."""
+    """Strategy that refuses every retry."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason) -> RetryAction:
-        """Refuse."""
+        """Refuse the retry."""
         return RetryAction.no_retry()

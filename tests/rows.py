@@ -1,4 +1,4 @@
-"""Tables that a test walks by itself, where pytest's bookkeeping of a case would cost more than the case."""
+"""Tables that a test iterates by itself, because pytest's overhead of a case would exceed the case."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 import pytest
 
 Test: TypeAlias = Callable[..., Any]
-"""Returns nothing, or what is awaited for nothing."""
+"""Test function, synchronous or not."""
 
 
 @contextmanager
 def collected(failures: list[BaseException], row: Sequence[Any]) -> Iterator[None]:
-    """Add what the block fails with to ``failures``, with its row."""
+    """Add an exception of the block to ``failures``, with its row."""
     try:
         yield
     except (Exception, pytest.fail.Exception) as error:
@@ -26,7 +26,7 @@ def collected(failures: list[BaseException], row: Sequence[Any]) -> Iterator[Non
 
 
 def tell(failures: list[BaseException], count: int) -> None:
-    """Raise what failed of ``count`` rows."""
+    """Raise the failures of ``count`` rows."""
     if len(failures) == 1:
         raise failures[0]
     if failures:
@@ -34,14 +34,14 @@ def tell(failures: list[BaseException], count: int) -> None:
 
 
 def rows(names: str | Sequence[str], table: Iterable[Any]) -> Callable[[Test], Test]:
-    """Have a test, async or not, walk a table: like ``pytest.mark.parametrize``, as one test.
+    """Make a test, synchronous or not, iterate a table: like ``pytest.mark.parametrize``, but as one test.
 
-    All rows are walked; those that failed are named. Rows share the fixtures of the test, so a test that changes one
-    wants cases of its own.
+    All rows are run, and failed ones are named. Rows share the fixtures of the test, so a test that changes one needs
+    separate cases.
 
     Args:
-        names: of the parameters that a row gives.
-        table: a value for each row, or a sequence of them where there is more than one name.
+        names: names of the parameters that a row provides.
+        table: a value for each row, or a sequence of values if there are several names.
     """
     parameters = [names] if isinstance(names, str) else names
     walked = [(row,) if isinstance(names, str) else tuple(row) for row in table]

@@ -1,4 +1,4 @@
-"""Stages of operations and requests in tests: each assignment is checked against the table."""
+"""Check of stages of operations and requests in tests: each assignment must follow the table."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def _set(live: Live[Any], stage: Stage) -> None:
 
 
 def check_stages() -> None:
-    """Check from now on that each assigned stage is a follower of the one before."""
+    """Check all later assignments of stages against the table."""
     type.__setattr__(Live, "stage", property(_get, _set))

@@ -1,6 +1,6 @@
-"""The architecture holds: who imports whom, what the core never touches, and what every file looks like.
+"""Architecture of the sources: permitted imports, names that the core must not use, and the shape of files.
 
-The rules are in ``tests/architecture``, each with a planted violation; what they hold the sources to is ``policy.py``.
+The rules are in ``tests/architecture``, each with a planted violation; their data are in ``policy.py``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ for name in sys.argv[1:]:
     importlib.import_module(name)
 print(*sorted(set(sys.modules) - before), sep="\\n")
 """
-"""A program that imports the modules it is given and prints all that came with them."""
+"""Program that imports the given modules and prints all modules that were loaded."""
 
 CLIENT_PROGRAM = """\
 import sys, trio, triclinium
@@ -38,7 +38,7 @@ async def main():
 trio.run(main)
 print(*sys.modules, sep="\\n")
 """
-"""A program that opens a client and prints all modules that it has loaded."""
+"""Program that opens a client and prints all modules that were loaded."""
 
 EXCUSED = [source for source in SOURCES[policy.CORE] if source.module in policy.PROGRAMS]
 PURE = [source for source in SOURCES[policy.CORE] if source.module not in policy.PROGRAMS]
@@ -59,12 +59,12 @@ def project_of(distribution: policy.Distribution) -> dict[str, Any]:
 
 
 def test_core_imports_no_environment() -> None:
-    """No event loop, socket, clock, randomness or logging: the core decides and never moves."""
+    """The core imports no event loop, socket, clock, randomness or logging."""
     assert [] == import_rules.refused_imports(PURE, policy.REFUSED_IN_CORE, policy.MAY_IMPORT)
 
 
-def test_programs_are_run_and_never_imported() -> None:
-    """What brings a clock and a terminal into the core is at its edge, and is there at all."""
+def test_programs_are_run_and_not_imported() -> None:
+    """Programs in the core use the environment, exist, and are not imported by other modules."""
     known = names_of(SOURCES[policy.CORE])
     imported = {found.target for found in imports(ALL_SOURCES, names_of(ALL_SOURCES))}
 
@@ -74,12 +74,12 @@ def test_programs_are_run_and_never_imported() -> None:
 
 
 def test_core_uses_no_environment() -> None:
-    """Nor does the core reach one of them through a module that is harmless otherwise, or through a builtin."""
+    """The core does not use the environment through permitted modules or builtins either."""
     assert [] == import_rules.refused_uses(PURE, policy.REFUSED_NAMES_IN_CORE)
 
 
 def test_core_runs_without_environment() -> None:
-    """Every module of the core can be imported while those modules are really refused to it."""
+    """Every module of the core can be imported while refused imports raise."""
     refused = ",".join(sorted(policy.REFUSED_IN_CORE))
     excused = ",".join(f"{importer}:{imported}" for importer, imported in policy.MAY_IMPORT)
     too_new = {module for module, oldest in policy.NEEDS_PYTHON.items() if sys.version_info < oldest}
@@ -100,15 +100,15 @@ def test_core_runs_without_environment() -> None:
     assert ("", "", 0) == (run.stdout, run.stderr, run.returncode)
 
 
-def test_the_heart_stands_alone() -> None:
-    """Errors and retry need the standard library, and of ours only what stands before them."""
+def test_basic_packages_import_only_listed_modules() -> None:
+    """Errors and retry import only the standard library and the listed modules of the core."""
     assert [] == import_rules.imports_beyond(SOURCES[policy.CORE], policy.IMPORTS_OF)
 
 
 @pytest.mark.native
 @pytest.mark.parametrize("package", policy.IMPORTS_OF)
-def test_the_heart_stands_alone_in_effect(package: str) -> None:
-    """A fresh interpreter that imports them loads the standard library and each other, whatever the packages above offer."""
+def test_basic_packages_load_only_listed_modules(package: str) -> None:
+    """A fresh interpreter that imports a basic package loads only the standard library and the basic packages."""
     modules = sorted(name for name in names_of(SOURCES[policy.CORE]) if is_within(name, package))
     run = subprocess.run(
         [sys.executable, "-c", LOADED_BY, *modules], capture_output=True, text=True, check=True, encoding="utf-8"
@@ -125,15 +125,15 @@ def test_the_heart_stands_alone_in_effect(package: str) -> None:
     ]
 
 
-def test_the_neutral_halves_stand_alone() -> None:
-    """The contract of any machine, and the half of the driver that feeds any machine, import nothing of Couchbase."""
+def test_neutral_packages_import_only_listed_modules() -> None:
+    """The contract of any machine and its driver import nothing that is specific to Couchbase."""
     assert [] == import_rules.imports_beyond(
         [*SOURCES[policy.CORE], *SOURCES[policy.CLIENT]], policy.IMPORTS_OF_NEUTRAL
     )
 
 
 def test_neutral_folders_have_no_couchbase_word() -> None:
-    """The neutral contract, its laws and its driver name nothing that only Couchbase has."""
+    """The neutral contract, its laws and its driver contain no word that is specific to Couchbase."""
     sources = [source for source in ALL_SOURCES if source.path.startswith(tuple(policy.NEUTRAL_FOLDERS))]
 
     assert dict.fromkeys(policy.NEUTRAL_FOLDERS, True) == {
@@ -144,7 +144,7 @@ def test_neutral_folders_have_no_couchbase_word() -> None:
 
 @pytest.mark.native
 def test_a_client_loads_no_tools() -> None:
-    """A program with a client on a fake connection string loads none of the packages that are no client."""
+    """A program with a client on a fake connection string loads none of the packages for tools."""
     run = subprocess.run([sys.executable, "-c", CLIENT_PROGRAM], capture_output=True, text=True, check=True)
     loaded = run.stdout.split()
 
@@ -152,13 +152,13 @@ def test_a_client_loads_no_tools() -> None:
     assert [] == [name for name in loaded if any(is_within(name, package) for package in policy.NO_CLIENT)]
 
 
-def test_imports_point_one_way() -> None:
-    """A module imports what stands to its left, never what stands to its right."""
+def test_imports_follow_the_layers() -> None:
+    """A module imports only modules of its own layer and of lower ones."""
     assert [] == import_rules.upward_imports(SOURCES[policy.CORE], policy.LAYERS)
 
 
-def test_the_policy_names_what_is_there() -> None:
-    """A rule about a module that does not exist would hold whatever happens."""
+def test_the_policy_names_existing_modules() -> None:
+    """Every module in the policy exists, because a rule about a missing module would always hold."""
     named = {
         *(name for layer in policy.LAYERS for name in layer),
         *(name for pair in policy.STRANGERS for name in pair),
@@ -174,35 +174,35 @@ def test_the_policy_names_what_is_there() -> None:
 
 
 @each_distribution
-def test_imports_run_in_no_circle(distribution: policy.Distribution) -> None:
-    """Of two modules at most one knows the other, also by way of others."""
+def test_imports_have_no_cycles(distribution: policy.Distribution) -> None:
+    """No two modules import each other, directly or indirectly."""
     assert [] == import_rules.import_cycles(SOURCES[distribution])
 
 
-def test_strangers_stay_strangers() -> None:
-    """The node does not know the topology, and the retry families do not know each other."""
+def test_independent_packages_stay_independent() -> None:
+    """The connection is independent of the topology, and the retry traditions are independent of each other."""
     assert [] == import_rules.strangers_meeting(SOURCES[policy.CORE], policy.STRANGERS)
 
 
-def test_one_door_to_the_c_module() -> None:
-    """Whoever wants the C module asks the one module that chooses the implementation."""
+def test_one_module_imports_the_c_module() -> None:
+    """Only the module that chooses the implementation imports the C module."""
     assert [] == import_rules.imports_past_the_door(
         [*SOURCES[policy.CORE], *SOURCES[policy.CLIENT]], policy.C_MODULE, policy.C_MODULE_DOOR
     )
 
 
 def test_no_source_reads_the_test_variable() -> None:
-    """The implementation is chosen by a call; only the tests listen to the environment."""
+    """The implementation is chosen by a call; only the tests read the environment variable."""
     assert [] == import_rules.mentions(ALL_SOURCES, policy.IMPLEMENTATION_VARIABLE)
 
 
 def test_client_uses_public_names() -> None:
-    """The client embeds the core as anybody could: through its public names."""
+    """The client uses only public names of the core."""
     assert [] == import_rules.private_uses(SOURCES[policy.CLIENT], SOURCES[policy.CORE])
 
 
 def test_driver_decides_nothing() -> None:
-    """Outside the commands, the client knows of retrying only what stands in signatures."""
+    """Except in the commands, the client imports only permitted names of the deciding packages."""
     assert [] == [
         finding
         for package in policy.DECIDES
@@ -214,7 +214,7 @@ def test_driver_decides_nothing() -> None:
 
 @each_distribution
 def test_dependencies_are_declared(distribution: policy.Distribution) -> None:
-    """What the sources import from elsewhere stands in the pyproject, or in the extra that their package may use."""
+    """Every import of another distribution is declared in the pyproject, or in the extra that the package may use."""
     project = project_of(distribution)
     declared = import_rules.requirement_names(project.get("dependencies", ()), policy.IMPORTED_AS)
     extras = {
@@ -230,7 +230,7 @@ def test_dependencies_are_declared(distribution: policy.Distribution) -> None:
 
 @each_distribution
 def test_dependencies_are_used(distribution: policy.Distribution) -> None:
-    """What the pyproject declares is imported somewhere."""
+    """Every dependency in the pyproject is imported."""
     declared = import_rules.requirement_names(project_of(distribution).get("dependencies", ()), policy.IMPORTED_AS)
     excused = [name for package, name in policy.NOT_IMPORTED if package == distribution.package]
 
@@ -239,12 +239,12 @@ def test_dependencies_are_used(distribution: policy.Distribution) -> None:
 
 @each_distribution
 def test_packages_are_typed(distribution: policy.Distribution) -> None:
-    """Type checkers may believe the annotations."""
+    """Each package has a py.typed file."""
     assert (distribution.sources / "py.typed").is_file()
 
 
 def test_functions_are_short() -> None:
-    """A function fits a screen; the exceptions have reasons, and need them."""
+    """No function exceeds the limit, except those with a reason."""
     assert [] == shape_rules.too_long(ALL_SOURCES, policy.FUNCTION_LINES_MAX, policy.TOO_LONG)
 
 
@@ -253,27 +253,27 @@ def test_files_are_short() -> None:
     assert [] == shape_rules.long_files([*ALL_SOURCES, *sources_of_tests()], policy.FILE_LINES_MAX)
 
 
-def test_public_things_have_docstrings() -> None:
-    """Whoever can reach a name can read what it is for."""
+def test_public_names_have_docstrings() -> None:
+    """Every public name has a docstring."""
     assert [] == shape_rules.missing_docstrings(ALL_SOURCES)
 
 
-def test_exports_are_true() -> None:
-    """Every ``__all__`` is sorted and complete, and names what is there."""
+def test_exports_are_correct() -> None:
+    """Every ``__all__`` is sorted and complete, and names existing objects."""
     assert [] == shape_rules.untrue_exports(ALL_SOURCES)
 
 
 @pytest.mark.parametrize("owner", policy.WRITTEN_BY_THEMSELVES)
-def test_some_classes_write_themselves(owner: str) -> None:
-    """Each attribute of these classes has one owner; other modules call methods."""
+def test_some_classes_own_their_attributes(owner: str) -> None:
+    """The attributes of these classes are written only in their own module."""
     assert [] == shape_rules.foreign_writes(SOURCES[policy.CORE], owner)
 
 
-def test_packages_hold_no_code() -> None:
-    """A package's own file says what the package is and what it offers."""
+def test_packages_have_no_code() -> None:
+    """A package's own file has only a docstring, imports and exports."""
     assert [] == shape_rules.packages_with_code(ALL_SOURCES, policy.INIT_WITH_CODE)
 
 
-def test_tests_say_what_they_prove() -> None:
-    """Every test has its sentence."""
+def test_tests_have_docstrings() -> None:
+    """Every test has a docstring of one sentence."""
     assert [] == shape_rules.wordless_tests(sources_of_tests())

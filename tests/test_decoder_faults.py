@@ -1,4 +1,4 @@
-"""The guard of decoders in tests."""
+"""Guard of decoders in tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triclinium_core import decoder_faults
 
 
 def test_defects_are_raised_by_default() -> None:
-    """A test that asks for nothing gets the exception of the decoder itself, so that fuzzing finds it."""
+    """A test gets the decoder's own exception by default, so that fuzzing finds it."""
     planted = KeyError("planted")
 
     with pytest.raises(KeyError) as caught:
@@ -18,7 +18,7 @@ def test_defects_are_raised_by_default() -> None:
 
 @pytest.mark.usefixtures("contain_decoder_faults")
 def test_defects_are_contained_on_demand() -> None:
-    """A test that asks for it gets the fault that programs get, with the traceback of the exception."""
+    """On demand, a test gets the fault that programs get, with the traceback of the exception."""
     fault = decoder_faults.unexpected(decoder_faults.Decoder.ROWS, KeyError("planted"))
 
     assert isinstance(fault, decoder_faults.DecoderFault)

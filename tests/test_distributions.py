@@ -1,4 +1,4 @@
-"""The three distributions: one version, and metadata that an index shows."""
+"""The three distributions: their common version, and their metadata for an index."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ pytestmark = pytest.mark.native
 
 
 def name_of(distribution: Distribution) -> str:
-    """Return the name of the distribution, which its package has with an underscore."""
+    """Return the name of the distribution, which has hyphens instead of the package's underscores."""
     name: str = project_of(distribution)["name"]
     return name
 
 
 @each_distribution
-def test_one_version(distribution: Distribution) -> None:
-    """What a package says of itself is what was built from it, and all three say the same."""
+def test_all_packages_have_one_version(distribution: Distribution) -> None:
+    """The version of each package is that of its distribution and of the others."""
     assert __version__ == import_module(distribution.package).__version__
     assert __version__ == version(name_of(distribution))
     assert ["version"] == project_of(distribution)["dynamic"]
 
 
 @each_distribution
-def test_siblings_are_wanted_in_this_version(distribution: Distribution) -> None:
-    """A client of one version beside the core of another is nothing that anybody has tested."""
+def test_siblings_require_the_same_version(distribution: Distribution) -> None:
+    """A distribution requires its siblings in exactly its own version, because no other combination is tested."""
     project = project_of(distribution)
     extras = project.get("optional-dependencies", {}).values()
     siblings = [
@@ -46,8 +46,8 @@ def test_siblings_are_wanted_in_this_version(distribution: Distribution) -> None
 
 
 @each_distribution
-def test_what_an_index_shows(distribution: Distribution) -> None:
-    """Who made it, under which licence, for whom, in which words it is found, and where its specification stands."""
+def test_metadata_for_an_index(distribution: Distribution) -> None:
+    """The metadata have author, licence, summary, keywords, URLs, description and classifiers."""
     told = metadata(name_of(distribution))
     classifiers = told.get_all("Classifier", [])
 
@@ -59,8 +59,8 @@ def test_what_an_index_shows(distribution: Distribution) -> None:
 
 
 @each_distribution
-def test_the_licence_comes_along(distribution: Distribution) -> None:
-    """Each wheel has the licence, also one that is built from its folder alone, and all have the same."""
+def test_the_licence_is_included(distribution: Distribution) -> None:
+    """Each wheel includes the licence, even if it is built from its folder alone."""
     licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
 
     assert licence == distribution.pyproject.with_name("LICENSE").read_text(encoding="utf-8")
@@ -68,13 +68,13 @@ def test_the_licence_comes_along(distribution: Distribution) -> None:
 
 
 def test_the_command_without_its_script() -> None:
-    """``python -m triclinium`` is the same command."""
+    """``python -m triclinium`` runs the command."""
     run = subprocess.run([sys.executable, "-m", "triclinium", "--version"], capture_output=True, text=True, check=False)
 
     assert (0, "") == (run.returncode, run.stderr)
     assert run.stdout.rstrip().endswith(__version__)
 
 
-def test_no_distribution_is_left_out() -> None:
-    """There are three."""
+def test_all_distributions_are_tested() -> None:
+    """The tests cover all three distributions."""
     assert {"triclinium", "triclinium-core", "triclinium-c"} == set(map(name_of, DISTRIBUTIONS))

@@ -1,4 +1,4 @@
-"""A test that walks a table walks all of it, and says where it failed."""
+"""A test with a table runs all rows, and names those that failed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import trio
 from tests.rows import rows
 
 
-def test_every_row_is_walked() -> None:
-    """Two tables make every pair, and what they do not give is left to fixtures."""
+def test_every_row_is_run() -> None:
+    """Two tables give every pair of rows, and the remaining parameters are fixtures."""
     walked = []
 
     @rows("left", [1, 2])
@@ -24,8 +24,8 @@ def test_every_row_is_walked() -> None:
     assert [(1, 3, "a", "given"), (1, 4, "b", "given"), (2, 3, "a", "given"), (2, 4, "b", "given")] == walked
 
 
-def test_one_row_that_fails_is_the_failure() -> None:
-    """It is named, and the rows behind it are walked."""
+def test_one_failed_row_is_raised() -> None:
+    """A failed row is named, and the rows after it still run."""
     walked = []
 
     @rows("number", [1, 2, 3])
@@ -39,8 +39,8 @@ def test_one_row_that_fails_is_the_failure() -> None:
     assert [1, 2, 3] == walked
 
 
-async def test_an_async_test_walks_too() -> None:
-    """Each row is awaited, and what fails is named."""
+async def test_an_async_test_runs_all_rows() -> None:
+    """Each row of an async test is awaited, and a failed one is named."""
     walked = []
 
     @rows("number", [1, 2, 3])
@@ -56,8 +56,8 @@ async def test_an_async_test_walks_too() -> None:
     assert [(1, "given"), (2, "given"), (3, "given")] == walked
 
 
-def test_rows_that_fail_are_all_named() -> None:
-    """A missing error counts as well."""
+def test_all_failed_rows_are_named() -> None:
+    """A row that lacks the expected exception fails as well."""
 
     @rows("text", ["1", "x", "2"])
     def walk(text: str) -> None:
@@ -69,7 +69,7 @@ def test_rows_that_fail_are_all_named() -> None:
     assert [["in the row ('1',)"], ["in the row ('2',)"]] == [error.__notes__ for error in caught.value.exceptions]
 
 
-def test_a_table_has_rows() -> None:
-    """An empty one would prove nothing."""
+def test_an_empty_table_is_refused() -> None:
+    """An empty table raises, because it would prove nothing."""
     with pytest.raises(AssertionError, match="proves nothing"):
         rows("number", [])

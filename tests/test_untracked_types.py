@@ -18,9 +18,9 @@ import triclinium_core
 pytestmark = pytest.mark.native
 
 PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
-"""Types whose values refer to nothing."""
+"""Types whose values reference nothing."""
 CONTAINERS = frozenset({Collection, Mapping, tuple})
-"""Types whose values refer to what their parameters name, and to nothing else."""
+"""Types whose values reference only what their parameters name."""
 VALUES = frozenset({"Bounds", "EncodedMutation", "Keyspace", "LookupInSpec", "Sample"})
 """Names of this library's types of text, bytes and numbers that are not structs."""
 RELEASED: Mapping[str, str] = {
@@ -33,13 +33,13 @@ RELEASED: Mapping[str, str] = {
     "CompleteOperation.result": "MachineDriver._handle, for which alone it exists",
     "transcoder": "ClusterDriver.perform, which deletes the operation before it waits",
 }
-"""Fields that may hold a task or an object of a user, with the frames that release it; ``transcoder`` of any operation."""
+"""Fields that may hold a task or a user object, with the frames that release it; ``transcoder`` of any operation."""
 EXPECTED_MIN = 30
 """Minimum number of untracked types; with fewer the search is broken."""
 
 
 def modules(package: str) -> Iterator[str]:
-    """Return the names of all modules of a package, except for its program and adapters of optional packages."""
+    """Return the names of all modules of a package, except programs and adapters of optional packages."""
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
         if not module.name.endswith("__main__") and ".adapters." not in module.name:
             yield module.name
@@ -60,7 +60,7 @@ def untracked_types() -> list[type[msgspec.Struct]]:
 
 
 def is_harmless(annotation: object) -> bool:
-    """Return whether no value of ``annotation`` can refer to a task or to an object of a user."""
+    """Return whether no value of ``annotation`` can reference a task or a user object."""
     if isinstance(annotation, NewType):
         return is_harmless(annotation.__supertype__)
     origin = get_origin(annotation)
@@ -77,13 +77,13 @@ def is_harmless(annotation: object) -> bool:
 
 
 @pytest.mark.parametrize("annotation", [object, list[object], Exception, Mapping[str, object], int | msgspec.Struct])
-def test_what_may_refer_to_anything_is_not_harmless(annotation: object) -> None:
-    """Annotations whose values may refer to a task or to an object of a user are not harmless."""
+def test_unrestricted_annotations_are_not_harmless(annotation: object) -> None:
+    """Annotations whose values may reference a task or a user object are not harmless."""
     assert not is_harmless(annotation)
 
 
 def test_untracked_types_hold_plain_values() -> None:
-    """A field of a type with gc=False holds no task and no object of a user, or its value is listed as released."""
+    """A field of a type with gc=False holds no task and no user object, or its value is listed as released."""
     types = untracked_types()
     risky = {
         f"{each.__module__}.{each.__qualname__}.{name}": annotation

@@ -1,4 +1,4 @@
-"""How the entries of the reference read: what autodoc makes of docstrings, signatures and base classes is put right here."""
+"""Corrections to the entries of the reference: autodoc's docstrings, signatures and base classes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from triclinium_core.retry.couchbase.strategy import AnyRetryStrategy
 from triclinium_core.testing.fakes.faults import CommandFault, Fault
 
 FIELD_WITHOUT_WORDS = re.compile(r"Alias for field number \d+")
-"""What Python says of a field of a named tuple that has no docstring."""
+"""Python's docstring of a named tuple field without its own docstring."""
 
 _MODULE = r"~?(?:\w+\.)*"
-"""What may stand before a name in a signature."""
+"""Prefix of a name in a signature."""
 
 PRIVATE_TYPES = re.compile(rf": {_MODULE}(?:ClusterDriver|NodeServer)\b")
-"""What no user has: a constructor that takes one is called by the package alone."""
+"""Types that users do not have: only the package calls a constructor that takes one."""
 
 ALIASES = {
     alias: re.compile(r" \| ".join(_MODULE + member.__name__ for member in get_args(union)))
@@ -37,23 +37,23 @@ ALIASES = {
         ("Duration", Duration),
     )
 }
-"""Unions that have a name, as a signature writes them; the ones that contain others stand first."""
+"""Named unions as they appear in signatures; unions that contain others are first."""
 
 DEFAULT_LENGTH_MAX = 60
-"""Characters of a default that a reader still takes in."""
+"""Maximum length of a default in characters."""
 
 
-def prepare_docstring(  # noqa: PLR0917  # what Sphinx passes
+def prepare_docstring(  # noqa: PLR0917  # signature of Sphinx
     app: Sphinx, kind: str, name: str, found: object, options: object, lines: list[str]
 ) -> None:
-    """Take a docstring before napoleon reads it.
+    """Prepare a docstring for napoleon.
 
-    The numbers of RFC 0058 go, for users are not to see them. An empty comment in front keeps napoleon from taking the
-    words before a colon for a type.
+    Remove the numbers of RFC 0058, which users must not see. An empty comment at the start prevents napoleon from
+    parsing the words before a colon as a type.
     """
     lines[:] = [RFC_NUMBER.sub("", line) for line in lines]
     if isinstance(found, NewType):
-        # Its own docstring is that of all new types.
+        # Its own docstring is the same for all new types.
         documented = ModuleAnalyzer.for_module(found.__module__).find_attr_docs()
         lines[:] = documented[("", found.__name__)]
     if FIELD_WITHOUT_WORDS.fullmatch(" ".join(lines).strip()):
@@ -62,10 +62,10 @@ def prepare_docstring(  # noqa: PLR0917  # what Sphinx passes
         lines[:0] = ["..", ""]
 
 
-def prepare_signature(  # noqa: PLR0917  # what Sphinx passes
+def prepare_signature(  # noqa: PLR0917  # signature of Sphinx
     app: Sphinx, kind: str, name: str, found: object, options: object, signature: str | None, returns: str | None
 ) -> tuple[str, str] | None:
-    """Return what is shown between the name and the docstring; None for what autodoc has."""
+    """Return the signature and the return annotation to show, or None for those of autodoc."""
     if signature is None:
         return None
     if isinstance(found, type) and (_is_made_by_others(found, signature) or _is_made_as_its_base(found)):
@@ -82,7 +82,7 @@ def prepare_signature(  # noqa: PLR0917  # what Sphinx passes
 
 
 def prepare_bases(app: Sphinx, name: str, found: object, options: object, bases: list[object]) -> None:
-    """Replace a private base class by those of its own bases that say something new."""
+    """Replace a private base class by those of its bases that are not implied by the others."""
     for private in [base for base in bases if isinstance(base, type) and base.__name__.startswith("_")]:
         place = bases.index(private)
         others = [base for base in bases if isinstance(base, type) and base is not private]
@@ -101,7 +101,7 @@ def _is_made_as_its_base(found: type) -> bool:
 
 
 class WithoutObject(SphinxTransform):
-    """Classes that inherit from nothing have no line that says so."""
+    """Transform that removes the line "Bases: object" from classes without a base."""
 
     default_priority = 420
 
@@ -113,10 +113,10 @@ class WithoutObject(SphinxTransform):
 
 
 def short_defaults(signature: str, found: object) -> str:
-    """Return a signature whose defaults are Python, and none too long: a constant's name or an ellipsis stands instead."""
+    """Return a signature with short defaults in Python syntax: a long one becomes a constant's name or an ellipsis."""
     signature = signature.replace("<factory>", "...")
     signature = re.sub(r"<[\w.]*?(\w+) object>", r"\1()", signature)
-    # Members of enumerations inside of a default.
+    # Members of enumerations inside a default.
     signature = re.sub(r"<(\w+\.[A-Z_]+): [^<>]*>", r"\1", signature)
     try:
         (function,) = ast.parse(f"def function{signature}: ...").body

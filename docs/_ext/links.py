@@ -1,6 +1,6 @@
-"""Links to what others publish: SDK-RFCs, the RFCs of the IETF, and trio's documentation.
+"""Links to external pages: SDK-RFCs, RFCs of the IETF, and trio's documentation.
 
-They are made from tables, not from inventories that a build would have to fetch.
+They come from tables instead of inventories, which a build would have to fetch.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SDK_RFC_FILES: Mapping[str, str] = {
     "0074": "0074-config-profiles.md",
     "0076": "0076-subdoc-replica-reads.md",
 }
-"""The public ones, by number, in the folder of ``couchbaselabs/sdk-rfcs`` that has those in force."""
+"""Files of public SDK-RFCs by number, in the folder of ``couchbaselabs/sdk-rfcs`` with those in force."""
 
 UNPUBLISHED = frozenset({"0075"})
 """Numbers of SDK-RFCs that are not public."""
@@ -63,7 +63,7 @@ TRIO_PAGES: Mapping[str, str] = {
     "trio.testing": "reference-testing",
     "trio.to_thread": "reference-core",
 }
-"""The page of trio's documentation that has the names of a module."""
+"""Page of trio's documentation for the names of each module."""
 
 TRIO_IO = frozenset(
     [
@@ -93,7 +93,7 @@ TRIO_IO = frozenset(
         "wrap_file",
     ]
 )
-"""Names of ``trio`` itself that stand on the page about I/O; the others are on that about the core."""
+"""Names of ``trio`` itself that are on the page about I/O; the others are on the page about the core."""
 
 TRIO_NAME = re.compile(r"(?P<module>trio(?:\.[a-z_]+)?)\.(?P<name>\w+)")
 
@@ -101,7 +101,7 @@ logger = logging.getLogger(__name__)
 
 
 class Links(SphinxTransform):
-    """The first mention of an RFC in a section leads to it, and each name of trio to where it is described."""
+    """Transform that links the first mention of an RFC in a section, and each name of trio, to its description."""
 
     default_priority = 410
 
@@ -128,9 +128,9 @@ class Links(SphinxTransform):
 
 
 def rfc_uri(number: str) -> str | None:
-    """Return where an RFC can be read: one of Couchbase's below 1000, one of the IETF's above; None for no public one.
+    """Return the URL of an RFC: one of Couchbase's below 1000, one of the IETF's above; None if it is not public.
 
-    A number of an SDK-RFC without a file in the table is warned of, so the build fails.
+    An SDK-RFC without a file in the table causes a warning, so that the build fails.
     """
     if number >= "1000":
         return f"{IETF_RFCS}/rfc{number}"
@@ -143,7 +143,7 @@ def rfc_uri(number: str) -> str | None:
 
 
 def trio_uri(name: str) -> str | None:
-    """Return where trio's documentation describes a name, such as ``trio.TooSlowError``; None for any other text."""
+    """Return the URL of a name such as ``trio.TooSlowError`` in trio's documentation; None for any other text."""
     match = TRIO_NAME.fullmatch(name.removesuffix("()"))
     if match is None:
         return None
@@ -159,7 +159,7 @@ def trio_uri(name: str) -> str | None:
 def resolve_trio(
     _app: Sphinx, _env: BuildEnvironment, node: pending_xref, shown: nodes.TextElement
 ) -> nodes.reference | None:
-    """Link a name of trio in a signature, or in a role."""
+    """Link a name of trio in a signature or in a role."""
     uri = trio_uri(node["reftarget"])
     return None if uri is None else nodes.reference("", "", shown, refuri=uri)
 

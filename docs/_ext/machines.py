@@ -1,4 +1,4 @@
-"""The state machines of the core, as the documentation draws them: their tables, and where each state stands."""
+"""State machines of the core as the documentation draws them: their tables, and the position of each state."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Input = TypeVar("Input")
 
 
 class DrawnMachine(NamedTuple):
-    """One machine: its table, its drawing, and the file that the table stands in."""
+    """Table and drawing of a machine, and the file that defines the table."""
 
     transitions: Mapping[str, Mapping[tuple[str, ...], str]]
-    """By name: the state that follows each state and input, which is an event, and what was ruled where that matters."""
+    """Next state for each state's name and input; an input is an event, with the ruling if that matters."""
     layout: Layout
     source: str
 
     @property
     def table(self) -> Table:
-        """The states that each event may lead to."""
+        """Possible next states of each event."""
         table: dict[str, dict[str, frozenset[str]]] = {}
         for state, row in self.transitions.items():
             events = table.setdefault(state, {})
@@ -40,7 +40,7 @@ class DrawnMachine(NamedTuple):
 
 
 def by_name(table: Mapping[State, Mapping[Input, State]]) -> Mapping[str, Mapping[tuple[str, ...], str]]:
-    """Return a table of members and classes by their names, states and inputs in their order."""
+    """Return a table with the names of its members and classes, with states and inputs in their order."""
     return {
         state.name: {_input(symbol): following.name for symbol, following in row.items()}
         for state, row in table.items()
@@ -59,7 +59,7 @@ def _input(symbol: object) -> tuple[str, ...]:
 _VERDICTS = {
     following.name: ruling.name for ruling, following in events_heard(RetryState.CONSULTING)[StrategyAnswered].items()
 }
-"""The verdict that leads to each state."""
+"""Verdict that leads to each state."""
 
 _REQUEST = Layout(
     title="One request",

@@ -1,4 +1,4 @@
-"""Markdown of what is made from the code."""
+"""Generated Markdown."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Tables of options: names and defaults come from the classes, what they mean and take stands here.
+"""Tables of options: names and defaults come from the classes, values and meanings from this module.
 
-An option without a row here, and a row without an option, ends the build.
+The build fails if an option has no row here, or if a row has no option.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from triclinium_core.retry.couchbase.circuit_breaker import CircuitBreakerOption
 from triclinium_core.runtime.kv.connection.bootstrap import USER_AGENT_SIZE_MAX
 
 Rows = Mapping[str, tuple[str, str]]
-"""What an option takes, and what it means, by its name."""
+"""Values and meaning of each option, by name."""
 
 _SECONDS = f"seconds or a `timedelta`, more than 0 and at most {SECONDS_MAX:,.0f}; `math.inf` for no limit"
 _SECONDS_OR_NONE = "seconds or a `timedelta`, 0 or more"
@@ -143,7 +143,7 @@ ROWS_OF: Mapping[type, Rows] = {
     CircuitBreakerOptions: CIRCUIT_BREAKER,
     ClientOptions: CLIENT,
 }
-"""What options mean, by their class."""
+"""Meanings of options, by class."""
 
 
 def authenticator_options() -> str:
@@ -185,7 +185,7 @@ def environment_variables() -> str:
         (
             profile,
             *(
-                # In two parts, which stand below each other where the last columns would be pushed out of sight.
+                # The cell has two parts, so that the last columns stay visible.
                 (f"`{name}`", f"`{each.field}` of `{each.group.__name__}`", each.wanted, _meaning(each))
                 for name, each in VARIABLES.items()
             ),
@@ -194,7 +194,7 @@ def environment_variables() -> str:
 
 
 def profile_options() -> str:
-    """Return what each profile sets, beside the usual values."""
+    """Return the values that each profile sets, next to the default values."""
     usual = TimeoutOptions()
     return markdown(
         ("option", "usual", *(f"`{name}`" for name in PROFILES)),
@@ -232,7 +232,7 @@ OPTION_TABLES: Mapping[str, Callable[[], str]] = {
     "profile_options": profile_options,
     "timeout_options": timeout_options,
 }
-"""What ``{generated}`` can show of options."""
+"""Tables of options for ``{generated}``."""
 
 OPTION_SOURCES = (options, circuit_breaker, string_options, environment, profiles)
-"""Whose change makes these tables other ones."""
+"""Modules whose changes affect these tables."""

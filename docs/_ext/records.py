@@ -14,7 +14,7 @@ from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
 MAPPED = ("section", "carried out in", "held by", "pages", "deviation")
-"""The columns of a table of the RFC map; the first one heads the record."""
+"""Columns of a table of the RFC map; the first one is the title of the record."""
 
 DECISION_TITLE = re.compile(r"([ACDFRST][1-9]\d?) · ")
 """The beginning of a decision's heading."""

@@ -1,4 +1,4 @@
-"""The numbers of AWS, side by side."""
+"""AWS retry numbers, side by side."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORDS: Mapping[str, str] = {
 
 
 def aws_retry_numbers() -> str:
-    """Return each field of ``AwsRetryNumbers``, and its value in each set of numbers that is shipped."""
+    """Return a table of each field of ``AwsRetryNumbers`` and its value in each shipped set of numbers."""
     return markdown(
         ("", *(f"`{name}`" for name in _SETS)),
         (

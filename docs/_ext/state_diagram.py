@@ -1,7 +1,7 @@
-"""From a transition table to a drawing: arrows that say no more and no less than the table, and where they run.
+"""Drawings of transition tables: arrows that correspond exactly to the table, and their routes.
 
-Two devices keep the number of arrows small without losing a transition. An arrow that starts at a *frame* starts at each
-state in it. An arrow through a *choice* leads to each of its targets.
+Two devices keep the number of arrows small without losing a transition. An arrow from a *frame* starts at each state in
+it. An arrow through a *choice* leads to each of its targets.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 Point = tuple[float, float]
 Table = Mapping[str, Mapping[str, AbstractSet[str]]]
-"""State, event, and the states that the event may lead to, all by name."""
+"""State, event, and possible next states, all by name."""
 
 
 class Transition(NamedTuple):
-    """One cell of the table, with one of its states; those that stay where they are are not drawn."""
+    """One cell of the table with one of its next states; transitions to the same state are not drawn."""
 
     source: str
     event: str
@@ -23,7 +23,7 @@ class Transition(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """What is drawn once; ``source`` and ``target`` are names of states, frames or choices."""
+    """Arrow of the drawing; ``source`` and ``target`` are names of states, frames or choices."""
 
     source: str
     target: str
@@ -31,9 +31,9 @@ class Arrow(NamedTuple):
 
 
 class StateFrame(NamedTuple):
-    """A rectangle around states, ``(left, top, right, bottom)``.
+    """Rectangle around states, ``(left, top, right, bottom)``.
 
-    Arrows inside that stand for ``event`` alone bear no label; the frame bears it.
+    Arrows inside that represent only ``event`` have no label, because the frame has it.
     """
 
     states: frozenset[str]
@@ -42,15 +42,15 @@ class StateFrame(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A diamond from which every target can be reached."""
+    """Diamond with an arrow to every target."""
 
     targets: Mapping[str, str]
-    """The label of the arrow to each."""
+    """Label of the arrow to each target."""
     at: Point
 
 
 class Layout(NamedTuple):
-    """Where everything stands, in pixels. A state of the table that has no place here is an error."""
+    """Positions in pixels. A state of the table without a position is an error."""
 
     title: str
     size: tuple[int, int]
@@ -59,15 +59,15 @@ class Layout(NamedTuple):
     frames: Mapping[str, StateFrame] = {}
     choices: Mapping[str, Choice] = {}
     bends: Mapping[tuple[str, str], float] = {}
-    """How far an arrow bulges to its left."""
+    """Bulge of an arrow to its left."""
     labels: Mapping[tuple[str, str], float] = {}
-    """Where on the arrow its label stands, from 0 at its start to 1; the middle unless given."""
+    """Position of the label on the arrow, from 0 at its start to 1 at its end; by default the middle."""
     starts: Mapping[tuple[str, str], Point] = {}
-    """Where an arrow starts that does not come from the middle of its source."""
+    """Start of an arrow that does not start at the middle of its source."""
 
 
 def transitions_of(table: Table) -> set[Transition]:
-    """Return everything that the table permits and that changes the state."""
+    """Return all transitions of the table that change the state."""
     return {
         Transition(source, event, target)
         for source, events in table.items()
@@ -78,7 +78,7 @@ def transitions_of(table: Table) -> set[Transition]:
 
 
 def arrows_of(table: Table, frames: Mapping[str, StateFrame], choices: Mapping[str, Choice]) -> list[Arrow]:
-    """Return the arrows that stand for the table, in its order."""
+    """Return the arrows that represent the table, in its order."""
     left = transitions_of(table)
     events = list(dict.fromkeys(event for row in table.values() for event in row))
     drawn: dict[tuple[str, str], list[str]] = {}
@@ -113,7 +113,7 @@ def arrows_of(table: Table, frames: Mapping[str, StateFrame], choices: Mapping[s
 
 
 def expand(arrows: Iterable[Arrow], frames: Mapping[str, StateFrame], choices: Mapping[str, Choice]) -> set[Transition]:
-    """Return the transitions that the arrows stand for: the inverse of ``arrows_of``."""
+    """Return the transitions that the arrows represent: the inverse of ``arrows_of``."""
     found: set[Transition] = set()
     for source, target, events in arrows:
         if source in choices:
@@ -141,14 +141,14 @@ STYLE = """
 .sd-event,.sd-halo{font-family:sans-serif;font-size:12px;text-anchor:middle;fill:var(--color-foreground-primary,#111)}
 .sd-halo{stroke:var(--color-background-primary,#fff);stroke-width:5px;stroke-linejoin:round}
 """.strip().replace("\n", "")
-"""Colours are the theme's, so that the drawing follows its light and dark modes."""
+"""Styles with the colours of the theme, so that the drawing follows its light and dark modes."""
 
 
 def draw_svg(table: Table, layout: Layout) -> str:
-    """Return the diagram as an SVG element that stands for itself.
+    """Return the diagram as a self-contained SVG element.
 
     Raises:
-        ValueError: the layout has no place for a state, or one for a state that the table does not have.
+        ValueError: layout and table do not have the same states.
     """
     if table.keys() != layout.states.keys():
         raise ValueError(f"layout {layout.title!r} and table differ in {sorted(table.keys() ^ layout.states.keys())}")
@@ -199,7 +199,7 @@ def _width(name: str) -> float:
 
 
 def _arrow(arrow: Arrow, layout: Layout) -> tuple[str, str]:
-    """Return line and label."""
+    """Return the line and the label."""
     ends = (arrow.source, arrow.target)
     end = _middle(arrow.target, layout)
     start = layout.starts.get(ends) or _middle(arrow.source, layout)
@@ -241,7 +241,7 @@ def _label(events: Sequence[str], at: Point) -> str:
 
 
 def _text(text: str, x: float, y: float) -> str:
-    """Return a label that the lines under it do not disturb."""
+    """Return a label that is readable on top of lines."""
     at = f'x="{x:.1f}" y="{y:.1f}"'
     return f'<text class="sd-halo" aria-hidden="true" {at}>{text}</text><text class="sd-event" {at}>{text}</text>'
 
@@ -270,7 +270,7 @@ def _half_size(name: str, layout: Layout) -> Point:
 
 
 def _clip(middle: Point, towards: Point, half_size: Point) -> Point:
-    """Return where the ray from the middle of a box leaves it."""
+    """Return the point where the ray from the middle of a box leaves the box."""
     dx, dy = towards[0] - middle[0], towards[1] - middle[1]
     scale = min(half_size[0] / abs(dx) if dx else float("inf"), half_size[1] / abs(dy) if dy else float("inf"))
     return middle[0] + dx * scale, middle[1] + dy * scale

@@ -1,4 +1,4 @@
-"""Tables of the documentation that are made from the tables of the core, as Markdown: they cannot drift apart."""
+"""Tables of the documentation in Markdown, generated from the tables of the core so that they stay consistent."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from triclinium_core.retry.smithy import numbers
 from triclinium_core.runtime.lifecycle.stages import NEXT_STAGES, Stage
 
 RFC_NUMBER = re.compile(r" \(RFC 0058, \d+( to \d+)?\)")
-"""The number of an exception in its docstring; the RFC asks that users never see them."""
+"""Number of an exception in its docstring; the RFC forbids showing it to users."""
 
 YES = "yes"
 NO = ""
 
 
 def retry_reasons() -> str:
-    """Return every reason with its flags, and what the default strategy does with it."""
+    """Return every reason with its flags, and how the default strategy handles it."""
     return markdown(
         ("reason", "any request may be retried", "always retried", "what happened", "next step"),
         (
@@ -65,7 +65,7 @@ def retry_reasons() -> str:
 
 
 def terminal_reasons() -> str:
-    """Return what the default strategy fails at once, in the order in which the reasons are looked for."""
+    """Return the reasons that the default strategy fails immediately, in the order in which it checks them."""
     return markdown(
         ("reason", "fails at once with"),
         ((f"`{reason}`", _error(error)) for reason, error in strategy.TERMINAL_ERRORS.items()),
@@ -73,7 +73,7 @@ def terminal_reasons() -> str:
 
 
 def reason_infos() -> str:
-    """Return what each reason says to a token strategy."""
+    """Return the error info of each reason for a token strategy."""
     return markdown(
         ("reason", "retry-safe", "throttling", "timeout", "`retry_after`", "because"),
         (
@@ -138,7 +138,7 @@ def kv_statuses() -> str:
 
 
 def statuses_left_to_the_map() -> str:
-    """Return the statuses that have a name but leave the decision to the node's error map."""
+    """Return the statuses that have a name, but whose handling depends on the node's error map."""
     return markdown(
         ("status", "name", "without an entry, raises"),
         (
@@ -149,7 +149,7 @@ def statuses_left_to_the_map() -> str:
 
 
 def attribute_errors() -> str:
-    """Return the exception of an unknown status by the attributes of its entry, the first one that it has."""
+    """Return the exception of an unknown status for each attribute of its entry; the first attribute wins."""
     return markdown(
         ("attribute", "raises"),
         (
@@ -160,7 +160,7 @@ def attribute_errors() -> str:
 
 
 def service_codes() -> str:
-    """Return what the HTTP services' answers are retried for."""
+    """Return the responses of HTTP services that are retried, with their reasons."""
     lines = [
         *service_responses.RETRYABLE_ERROR_CODES.values(),
         *service_responses.RETRYABLE_HTTP_STATUSES.values(),
@@ -182,7 +182,7 @@ def service_codes() -> str:
 
 
 def _error_of_line(line: RetryableCode) -> type[CouchbaseException] | None:
-    """Return what an answer to which the line applies stands for."""
+    """Return the exception of a response to which the line applies."""
     if (line.service, line.code) in service_responses.RETRYABLE_ERROR_CODES:
         body = {"errors": [{"code": line.code, "msg": line.message_contains}]}
         return classify(line.service, 500, json.dumps(body)).error
@@ -190,7 +190,7 @@ def _error_of_line(line: RetryableCode) -> type[CouchbaseException] | None:
 
 
 def service_errors() -> str:
-    """Return what the answers of the HTTP services stand for, in the order in which the rows are looked at."""
+    """Return the exceptions for responses of HTTP services, in the order in which the rows are checked."""
     return markdown(
         ("service", "operation", "answer", "raises", "clause"),
         (
@@ -202,7 +202,7 @@ def service_errors() -> str:
 
 
 def _answer(row: ErrorRow) -> str:
-    """Return what an answer has that a row is about, in words."""
+    """Return a description of the responses that a row matches."""
     parts = [f"HTTP {row.http_status}"] if row.http_status is not None else []
     if row.codes:
         parts.append(f"error {row.codes[0]}" + (f" to {row.codes[-1]}" if len(row.codes) > 1 else ""))
@@ -236,7 +236,7 @@ def idempotent_operations() -> str:
 
 
 def operation_commands() -> str:
-    """Return the opcode that each operation on a document travels as."""
+    """Return the opcode of each operation on a document."""
     return markdown(
         ("operation", "command"),
         (
@@ -267,12 +267,12 @@ def backoffs() -> str:
 
 
 def timers() -> str:
-    """Return what a client waits for."""
+    """Return the timers of a client."""
     return markdown(("timer", "what is due"), ((f"`{kind.name}`", kind.value) for kind in TimerKind))
 
 
 def stages() -> str:
-    """Return the stages of operations and requests, each with those that may follow."""
+    """Return the stages of operations and requests, each with its possible successors."""
     return markdown(
         ("stage", "may be followed by"),
         ((stage.value, ", ".join(each.value for each in Stage if each in NEXT_STAGES[stage])) for stage in Stage),
@@ -315,7 +315,7 @@ def _names(operations: Iterable[str]) -> str:
 
 
 def state_table(machine: str) -> str:
-    """Return a machine's table: every state and input, and where it leads."""
+    """Return a machine's table: every state and input with the next state."""
     rows: list[tuple[str, str, str]] = []
     for state, row in MACHINES[machine].transitions.items():
         if set(row.values()) == {state}:
@@ -361,7 +361,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "terminal_reasons": terminal_reasons,
     "timers": timers,
 }
-"""What ``{generated}`` can show."""
+"""Tables for ``{generated}``."""
 
 SOURCES = (
     errors,
@@ -379,4 +379,4 @@ SOURCES = (
     strategy,
     *OPTION_SOURCES,
 )
-"""Whose change makes the tables other ones."""
+"""Modules whose changes affect the tables."""

@@ -1,6 +1,6 @@
-"""The picture of one trace of a retried write: ``python -m docs._ext.trace_picture`` records one, and draws it.
+"""Picture of the trace of a retried write: ``python -m docs._ext.trace_picture`` records one and draws it.
 
-The spans are real: a client writes to a fake node on the machine's own clock, and OpenTelemetry's SDK collects them.
+The spans are real: a client writes to a fake node with the system's clock, and the OpenTelemetry SDK collects them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from triclinium.testing import Opcode, open_fake_cluster, temporary_failure
 from triclinium_core.telemetry.retry_events import DELAY, REASON, RETRY
 
 PICTURE = Path(__file__).resolve().parents[1] / "howto" / "traces" / "retried_write.svg"
-"""Where the light one stands; the dark one is beside it."""
+"""Path of the light picture; the dark one is in the same folder."""
 ALT_TEXT = (
     "A write as a tree of spans over time: its encoding, and three dispatches with a pause after each of two failures."
 )
@@ -30,18 +30,18 @@ NAMES_WIDTH = 210
 ROW, BAR, BAR_WIDTH_MIN = 28, 18, 2
 TOP = 34
 RECORDINGS = 200
-"""The shortest of so many is drawn: that in which the machine had nothing else to do."""
+"""Number of recordings, of which the shortest is drawn, because it was disturbed the least."""
 
 
 class Theme(NamedTuple):
-    """The colours of a picture."""
+    """Colours of a picture."""
 
     text: str
     faint: str
     bars: Mapping[str, str]
-    """By the name of the span."""
+    """Colours by the name of the span."""
     other: str
-    """Of every other span."""
+    """Colour of every other span."""
     event: str
 
 
@@ -61,17 +61,17 @@ THEMES: Mapping[str, Theme] = {
         event="#f0883e",
     ),
 }
-"""By what they add to the name of the file."""
+"""Themes, by the suffix of the file name."""
 
 
 class Retry(NamedTuple):
-    """What an event of a span tells of a retry."""
+    """Retry in an event of a span."""
 
     moment: int
-    """When it was decided: nanoseconds since the epoch."""
+    """Time of the decision in nanoseconds since the epoch."""
     reason: str
     delay: float
-    """Seconds."""
+    """Delay in seconds."""
 
 
 async def _write(provider: TracerProvider) -> None:
@@ -80,7 +80,7 @@ async def _write(provider: TracerProvider) -> None:
         fake.open_client(tracer=OpenTelemetryRequestTracer(provider), meter=None) as cluster,
     ):
         people = cluster.bucket("default").default_collection()
-        # The connection, and what Python loads for the first write and the first retry, are not what the picture is about.
+        # The picture leaves out the connection, and what Python loads for the first write and the first retry.
         fake.node.faults.next(Opcode.SET, temporary_failure())
         await people.upsert("warm-up", 0)
         fake.node.faults.next(Opcode.SET, temporary_failure(), times=2)
@@ -89,7 +89,7 @@ async def _write(provider: TracerProvider) -> None:
 
 
 def record() -> list[ReadableSpan]:
-    """Return the spans of one write that is retried twice, as a tree is read: each before its parts."""
+    """Return the spans of one write that is retried twice, each before its children."""
     provider, exporter = TracerProvider(), InMemorySpanExporter()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     trio.run(_write, provider)
@@ -99,12 +99,12 @@ def record() -> list[ReadableSpan]:
 
 
 def _length(spans: Sequence[ReadableSpan]) -> int:
-    """Return the nanoseconds that the first span took."""
+    """Return the duration of the first span in nanoseconds."""
     return (spans[0].end_time or 0) - (spans[0].start_time or 0)
 
 
 def words(spans: Sequence[ReadableSpan]) -> list[str]:
-    """Return what is written in the picture besides times: the spans, and why there were retries."""
+    """Return the texts of the picture except times: the names of the spans and the reasons of the retries."""
     names = [span.name for span in spans]
     return names + [retry.reason for span in spans for retry in _retries(span)]
 
@@ -136,21 +136,21 @@ def draw(spans: Sequence[ReadableSpan], theme: Theme) -> str:
 
 
 class Canvas(NamedTuple):
-    """Where time is a place."""
+    """Drawing area that maps time to positions."""
 
     theme: Theme
     began: int
     """Nanoseconds since the epoch."""
     scale: float
-    """Pixels a millisecond."""
+    """Pixels per millisecond."""
     height: int
 
     def x(self, moment: int | None) -> float:
-        """Return where a moment is."""
+        """Return the position of a moment."""
         return NAMES_WIDTH + MARGIN + ((moment or 0) - self.began) / 1e6 * self.scale
 
     def axis(self, milliseconds: float) -> Iterator[str]:
-        """Yield a line for each of a few round times."""
+        """Yield lines at a few round times."""
         step = next(size for size in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if milliseconds / size <= 8)
         for tick in range(int(milliseconds / step) + 1):
             x = NAMES_WIDTH + MARGIN + tick * step * self.scale
@@ -171,7 +171,7 @@ class Canvas(NamedTuple):
         )
 
     def retry(self, retry: Retry, top: int) -> Iterator[str]:
-        """Yield a dot, and beside it, where there is room, why there was a retry."""
+        """Yield a dot and, next to it, the reason of the retry."""
         x, colour = self.x(retry.moment), self.theme.event
         is_late = x > (NAMES_WIDTH + WIDTH) / 2
         yield f'<circle cx="{x:.1f}" cy="{top + BAR / 2}" r="5" fill="{colour}"/>'

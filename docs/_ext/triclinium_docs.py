@@ -1,8 +1,8 @@
-"""Sphinx directives that show what the code says.
+"""Sphinx directives that show generated content.
 
-``{generated} NAME`` is a table of ``tables``, ``{state-diagram} NAME`` and ``{state-table} NAME`` are machines of
-``machines``, ``{cli-help}`` is what the commands say of themselves, and ``{newsfragments}`` what a release will announce.
-Tables of prose become ``records``. Mentions of decisions, RFCs and names of trio become links.
+``{generated} NAME`` is a table of ``tables``, ``{state-diagram} NAME`` and ``{state-table} NAME`` show machines of
+``machines``, ``{cli-help}`` shows the help of the commands, and ``{newsfragments}`` the unreleased changes. Tables of
+prose become ``records``. Mentions of decisions, RFCs and names of trio become links.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from triclinium._cli import main
 from triclinium._cli.explain.explain_command import FAMILIES, ExplainCommand, family_command
 
 WIDTH = 88
-"""Columns of the help texts."""
+"""Width of the help texts in columns."""
 
 KINDS = {
     "breaking": "Breaking changes",
@@ -34,24 +34,24 @@ KINDS = {
     "perf": "Performance",
     "doc": "Documentation",
 }
-"""Kinds of changes that users read of, as towncrier is told in pyproject.toml."""
+"""Kinds of changes in the release notes, as configured for towncrier in pyproject.toml."""
 
 
 class _Named(SphinxDirective):
-    """A directive with one argument, the name of what to show."""
+    """Directive with one argument, the name of the content."""
 
     required_arguments = 1
 
     @property
     def name_to_show(self) -> str:
-        """The argument."""
+        """Argument of the directive."""
         for module in (machines, markdown, options, state_diagram, tables, *tables.SOURCES):
             self.env.note_dependency(inspect.getsourcefile(module) or "")
         return str(self.arguments[0])
 
 
 class Generated(_Named):
-    """A table that is made from the code's own."""
+    """Generated table."""
 
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the table."""
@@ -59,7 +59,7 @@ class Generated(_Named):
 
 
 class StateTable(_Named):
-    """A transition table."""
+    """Transition table."""
 
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the table."""
@@ -67,16 +67,16 @@ class StateTable(_Named):
 
 
 class StateDiagram(_Named):
-    """A transition table as a drawing."""
+    """Drawing of a transition table."""
 
     def run(self) -> list[nodes.Node]:
-        """Return the drawing; builders that cannot show it leave it out."""
+        """Return the drawing; builders without HTML leave it out."""
         machine = MACHINES[self.name_to_show]
         return [nodes.raw("", f'<p class="drawing">{draw_svg(machine.table, machine.layout)}</p>', format="html")]
 
 
 class CliHelp(SphinxDirective):
-    """The help texts of all commands."""
+    """Help texts of all commands."""
 
     def run(self) -> list[nodes.Node]:
         """Return a section for each command."""
@@ -103,10 +103,10 @@ class CliHelp(SphinxDirective):
 
 
 class Newsfragments(SphinxDirective):
-    """What is merged and not yet released."""
+    """Merged changes that are not released."""
 
     def run(self) -> list[nodes.Node]:
-        """Return a section of lists, one for each kind of change; nothing where there is no fragment."""
+        """Return a section with one list per kind of change; nothing if there are no fragments."""
         folder = Path(self.env.srcdir) / "newsfragments"
         self.env.note_dependency(str(folder))
         lists: list[str] = []
@@ -130,7 +130,7 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     app.add_transform(links.Links)
     app.add_transform(entries.WithoutObject)
     app.connect("missing-reference", links.resolve_trio)
-    # Before napoleon, which listens with the priority 500.
+    # This must run before napoleon, which has priority 500.
     app.connect("autodoc-process-docstring", entries.prepare_docstring, priority=100)
     app.connect("autodoc-process-signature", entries.prepare_signature)
     app.connect("autodoc-process-bases", entries.prepare_bases)

@@ -1,10 +1,9 @@
-"""A program that imports modules while it refuses some names to them, whatever the text of the modules says.
+"""Program that imports modules and refuses some names to them, regardless of the modules' text.
 
 Usage: ``python import_guard.py PREFIX REFUSED[,REFUSED...] EXCUSED[,EXCUSED...] MODULE [MODULE ...]``
 
-Only statements and calls in modules below PREFIX are refused; what the standard library and other packages import for
-themselves is theirs. EXCUSED pairs, ``importer:imported``, are let through. Exit status 1, and one line a refusal, when
-there was one.
+Only imports in modules below PREFIX are refused; the standard library and other packages may import anything. EXCUSED
+pairs, ``importer:imported``, are permitted. The exit status is 1 if there was a refusal, with one line for each.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def main(prefix: str, refused: frozenset[str], excused: frozenset[str], modules:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> object:
-        # An extension module that imports for itself borrows the globals of whoever called it, and passes a list.
+        # An extension module that imports uses the globals of its caller, and passes a list.
         if level == 0 and not isinstance(fromlist, list):
             check((globals or sys._getframe(1).f_globals).get("__name__"), name)
         return genuine_import(name, globals, locals, fromlist or (), level)

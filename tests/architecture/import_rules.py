@@ -1,6 +1,6 @@
-"""Who may import and use what: each rule takes sources and data and returns what is wrong, one line a finding.
+"""Rules for imports and uses: each takes sources and data and returns findings, one per line.
 
-They see what the text says, under TYPE_CHECKING as well; ``import_guard.py`` sees what really happens.
+They check the text, including imports under TYPE_CHECKING; ``import_guard.py`` checks the imports at run time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.architecture.source import SourceFile, exported, imports, is_standard
 def refused_imports(
     sources: Sequence[SourceFile], refused: Mapping[str, str], excused: Iterable[tuple[str, str]] = ()
 ) -> list[str]:
-    """Find imports of modules that would bring in what the package must not have, but for those that are meant."""
+    """Find imports of modules that the package must not use, except excused ones."""
     excused = set(excused)
     return [
         f"{found.place}: imports {found.target} ({refused[found.root]})"
@@ -25,7 +25,7 @@ def refused_imports(
 
 
 def refused_uses(sources: Sequence[SourceFile], refused: Mapping[str, str]) -> list[str]:
-    """Find names, under whatever alias, that reach for the clock, the terminal or the disk."""
+    """Find uses of the clock, the terminal or the disk, under any alias."""
     return [
         f"{source.path}:{line}: uses {name} ({refused[name]})"
         for source in sources
@@ -35,7 +35,7 @@ def refused_uses(sources: Sequence[SourceFile], refused: Mapping[str, str]) -> l
 
 
 def imports_beyond(sources: Sequence[SourceFile], allowed_of: Mapping[str, Sequence[str]]) -> list[str]:
-    """Find imports of anything but the standard library and the modules allowed to the package."""
+    """Find imports of anything but the standard library and the modules that the package may import."""
     all_imports = list(imports(sources, names_of(sources)))
     return [
         f"{found.place}: {package} does not import {found.target}; "
@@ -49,10 +49,10 @@ def imports_beyond(sources: Sequence[SourceFile], allowed_of: Mapping[str, Seque
 
 
 def upward_imports(sources: Sequence[SourceFile], layers: Sequence[Sequence[str]]) -> list[str]:
-    """Find imports of a module that stands in a later layer, and modules that stand in none.
+    """Find imports of modules in a later layer, and modules without a layer.
 
-    The longest name that contains a module places it; the root package's name places its own ``__init__`` only. The
-    ``__init__`` of a package of packages, which has a docstring and nothing else, needs no place.
+    The longest name that contains a module determines its layer; the root package's name applies to its own
+    ``__init__`` only. The ``__init__`` of a package of packages, which has only a docstring, needs no layer.
     """
     ranks = {name: rank for rank, layer in enumerate(layers) for name in layer}
     root = sources[0].root
@@ -74,7 +74,7 @@ def upward_imports(sources: Sequence[SourceFile], layers: Sequence[Sequence[str]
 
 
 def import_cycles(sources: Sequence[SourceFile]) -> list[str]:
-    """Find modules that import one another, directly or in a circle."""
+    """Find modules that import each other, directly or in a cycle."""
     beneath: dict[str, set[str]] = {source.module: set() for source in sources}
     for found in imports(sources, names_of(sources)):
         if found.target in beneath:
@@ -89,7 +89,7 @@ def import_cycles(sources: Sequence[SourceFile]) -> list[str]:
 
 
 def _reached(start: str, beneath: Mapping[str, set[str]]) -> set[str]:
-    """Return all that a module imports, and what those import, and so on."""
+    """Return all direct and indirect imports of a module."""
     reached: set[str] = set()
     waiting = [start]
     while waiting:
@@ -100,7 +100,7 @@ def _reached(start: str, beneath: Mapping[str, set[str]]) -> set[str]:
 
 
 def strangers_meeting(sources: Sequence[SourceFile], strangers: Sequence[tuple[str, str]]) -> list[str]:
-    """Find imports between two packages that must not know each other."""
+    """Find imports between two packages that must be independent."""
     all_imports = list(imports(sources, names_of(sources)))
     return [
         f"{found.place}: {here} does not know {there}"
@@ -112,7 +112,7 @@ def strangers_meeting(sources: Sequence[SourceFile], strangers: Sequence[tuple[s
 
 
 def imports_past_the_door(sources: Sequence[SourceFile], hidden: str, door: str) -> list[str]:
-    """Find imports of ``hidden`` anywhere but in the module ``door``."""
+    """Find imports of ``hidden`` in any module but ``door``."""
     return [
         f"{found.place}: only {door} imports {hidden}"
         for found in imports(sources)
@@ -121,10 +121,10 @@ def imports_past_the_door(sources: Sequence[SourceFile], hidden: str, door: str)
 
 
 def private_uses(sources: Sequence[SourceFile], provider: Sequence[SourceFile]) -> list[str]:
-    """Find uses of what the provider does not offer.
+    """Find uses of names that the provider does not export.
 
-    Public is a name with no underscore in front of any of its parts and, where its module has an ``__all__``, one that
-    stands there or is itself a module.
+    A name is public if none of its parts starts with an underscore and, if its module has an ``__all__``, if it is
+    listed there or is itself a module.
     """
     root, exports = provider[0].root, {source.module: exported(source) for source in provider}
     findings = [
@@ -154,7 +154,7 @@ def _is_private(dotted: str) -> bool:
 def decisions_taken(
     sources: Sequence[SourceFile], provider: Sequence[SourceFile], package: str, may_name: frozenset[str], exempt: str
 ) -> list[str]:
-    """Find imports of anything in ``package``, directly or through a re-export, that is not a name it may have."""
+    """Find imports from ``package``, directly or through a re-export, of names that are not permitted."""
     modules, by_name = names_of(provider), {source.module: source for source in provider}
     findings = []
     for found in imports(sources, modules):
@@ -166,7 +166,7 @@ def decisions_taken(
 
 
 def _defined_in(module: str, name: str | None, by_name: Mapping[str, SourceFile]) -> tuple[str, str | None]:
-    """Follow re-exports to the module that defines the name, or to the module that the name is."""
+    """Follow re-exports to the module that defines the name, or to the module that the name denotes."""
     source = by_name.get(module)
     for node in source.tree.body if source is not None and name is not None else ():
         if isinstance(node, ast.ImportFrom) and source is not None:
@@ -189,7 +189,7 @@ def undeclared_imports(
     Args:
         declared: import names of the dependencies.
         extras: import names of an extra, by the package that may use it.
-        excused: importing module and import name that are known and meant.
+        excused: importing module and import name of intended exceptions.
     """
     excused = set(excused)
     own = sources[0].root
@@ -214,7 +214,7 @@ def requirement_names(requirements: Iterable[str], imported_as: Mapping[str, str
     """Return the import names of requirements.
 
     Args:
-        imported_as: those that differ from the distribution's name by more than dashes.
+        imported_as: import names that differ from the distribution's name by more than hyphens.
     """
     matches = (re.match(r"[A-Za-z0-9._-]+", requirement) for requirement in requirements)
     names = (match[0].lower().replace("-", "_") for match in matches if match)

@@ -1,6 +1,6 @@
-"""What the architecture rules hold the sources to, as data; the rules stand beside this file.
+"""Data of the architecture rules, which are in the same folder.
 
-An exception is a row here with its reason. A row that no longer excuses anything fails the test as well.
+An exception is a row here with its reason. A row that excuses nothing fails the test as well.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class Distribution(NamedTuple):
 
     @property
     def pyproject(self) -> Path:
-        """The file that declares it."""
+        """File that declares it."""
         return ROOT / self.folder / "pyproject.toml"
 
     @property
     def sources(self) -> Path:
-        """The folder of its import package."""
+        """Folder of its import package."""
         return ROOT / self.folder / self.package
 
 
@@ -34,7 +34,7 @@ CLIENT = Distribution("trio_client", "triclinium")
 EXTENSION = Distribution("c_ext", "triclinium_c")
 DISTRIBUTIONS = (CORE, CLIENT, EXTENSION)
 
-# -- The core never moves: time, entropy and bytes arrive as data, and what it reports leaves as actions.
+# -- The core performs no I/O: time, entropy and bytes arrive as data, and its reports leave as actions.
 
 REFUSED_IN_CORE: Mapping[str, str] = {
     "_thread": "threads",
@@ -63,7 +63,7 @@ REFUSED_IN_CORE: Mapping[str, str] = {
     "trio": "an event loop",
     "uuid": "randomness and the clock",
 }
-"""Modules that nothing of the core imports, with what they would bring in."""
+"""Modules that the core must not import, with what they would bring in."""
 
 MAY_IMPORT: Mapping[tuple[str, str], str] = {
     (
@@ -71,7 +71,7 @@ MAY_IMPORT: Mapping[tuple[str, str], str] = {
         "importlib",
     ): "loads what a package offers when that is asked for; the rules see the imports of type checkers",
 }
-"""Imports of refused modules that are meant, by importing and imported module, with the reason."""
+"""Intended imports of refused modules, by importing and imported module, with the reason."""
 
 REFUSED_NAMES_IN_CORE: Mapping[str, str] = {
     "__import__": "imports that no rule sees",
@@ -92,12 +92,12 @@ REFUSED_NAMES_IN_CORE: Mapping[str, str] = {
     "sys.stdin": "reads from a terminal",
     "sys.stdout": "writes to a terminal",
 }
-"""What the harmless modules and the builtins offer, and the core still does not touch."""
+"""Names of permitted modules and builtins that the core must not use."""
 
 PROGRAMS: Mapping[str, str] = {
     "triclinium_core.testing.simulation.__main__": "a command: it has a clock, a terminal and processes, and no rule",
 }
-"""Modules of the core that are run and never imported, and that bring its environment, with the reason."""
+"""Modules of the core that are run and never imported, and may use the environment, with the reason."""
 
 IMPORTS_OF: Mapping[str, Sequence[str]] = {
     "triclinium_core.error_context": ("triclinium_core.shown",),
@@ -131,7 +131,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
         "triclinium_core.retry",
         "triclinium_core.shown",
     ),
-    # These three serve anybody, and raise nothing of Couchbase's: they may not import its errors.
+    # These three serve any program and raise no exception of Couchbase's: they must not import its errors.
     "triclinium_core.retry.cassandra": (
         "triclinium_core.argument_error",
         "triclinium_core.checks",
@@ -165,7 +165,7 @@ IMPORTS_OF: Mapping[str, Sequence[str]] = {
         "triclinium_core.shown",
     ),
 }
-"""Modules and packages that import the standard library and, of everything else, only this."""
+"""Permitted imports of modules and packages besides the standard library."""
 
 IMPORTS_OF_NEUTRAL: Mapping[str, Sequence[str]] = {
     "triclinium_core.contract.neutral": (
@@ -188,7 +188,7 @@ IMPORTS_OF_NEUTRAL: Mapping[str, Sequence[str]] = {
         "triclinium_core.work",
     ),
 }
-"""All that the contract of any machine and its driver import, beside the standard library."""
+"""Permitted imports of the neutral contract and driver besides the standard library."""
 
 NEUTRAL_FOLDERS: Sequence[str] = (
     "core/triclinium_core/contract/neutral",
@@ -210,7 +210,7 @@ COUCHBASE_WORDS: Sequence[str] = (
     "sdk-rfc",
     "vbucket",
 )
-"""Words that stand in no neutral folder, however they are spelt."""
+"""Words that must not appear in a neutral folder, in any spelling."""
 
 NO_CLIENT: Sequence[str] = (
     "triclinium_core.adapters",
@@ -222,7 +222,7 @@ NO_CLIENT: Sequence[str] = (
     "triclinium.opentelemetry",
     "triclinium.testing",
 )
-"""Packages that are no part of a client, so that no client loads them."""
+"""Packages that are not part of a client, so that no client loads them."""
 
 LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core.concealment", "triclinium_core.shown"),
@@ -254,7 +254,10 @@ LAYERS: Sequence[Sequence[str]] = (
     ("triclinium_core",),
     ("triclinium_core.testing",),
 )
-"""Who may import whom: a module imports its own row and the rows above it. The longest matching name places a module."""
+"""Order of imports: a module may import its own row and the rows above it.
+
+The longest matching name determines the row.
+"""
 
 STRANGERS: Sequence[tuple[str, str]] = (
     ("triclinium_core.runtime.kv.connection", "triclinium_core.kv.topology"),
@@ -262,20 +265,20 @@ STRANGERS: Sequence[tuple[str, str]] = (
     ("triclinium_core.retry.cassandra", "triclinium_core.retry.smithy"),
     ("triclinium_core.retry.couchbase", "triclinium_core.retry.smithy"),
 )
-"""Pairs that do not know each other, in either direction."""
+"""Pairs that must be independent, in both directions."""
 
 WRITTEN_BY_THEMSELVES: Sequence[str] = ("triclinium_core.runtime.kv.connection.connection.Connection",)
-"""Classes whose attributes no other module writes: it calls their methods."""
+"""Classes whose attributes other modules must not write: they call methods instead."""
 
-# -- The C module is reached through one door.
+# -- The C module is imported by one module only.
 
 C_MODULE = "triclinium_c"
 C_MODULE_DOOR = "triclinium_core._speedups"
 
 IMPLEMENTATION_VARIABLE = "TRICLINIUM_IMPL"
-"""Read in tests/conftest.py only; a library does not change behind its caller's back."""
+"""Read in tests/conftest.py only; a library must not depend on its caller's environment."""
 
-# -- The driver never decides.
+# -- The driver makes no decisions.
 
 DRIVER_MAY_NAME = frozenset(
     {
@@ -311,21 +314,21 @@ DRIVER_MAY_NAME = frozenset(
         "StandardRetryStrategy",
         "TokenScope",
         "attempts_of",
-        # A strategy of Couchbase's, put into the shape that calls of any function ask.
+        # Conversion of a Couchbase strategy into one for calls of any function.
         "AnyCallStrategy",
         "DeciderKind",
         "call_strategy",
         "kind_of",
         "exponential",
-        # An argument is checked: is it a strategy, and of the kind that operations take?
+        # Check of an argument: whether it is a strategy, of a kind that operations accept.
         "check_integer",
         "check_type",
         "require_strategy",
-        # What is known of an HTTP request, and the rules that its user chose: they judge it.
+        # Facts of an HTTP request, and the rules of its user, which judge it.
         "HttpFailure",
         "HttpRequestFacts",
         "HttpRetryRules",
-        # Retries of any function: the machine, what is told to it, and the two answers that are something to do.
+        # Retries of any function: the machine, its events, and the two answers that are actions.
         "AwaitStrategy",
         "CallMachine",
         "CallTerms",
@@ -337,15 +340,18 @@ DRIVER_MAY_NAME = frozenset(
         "refuse_first",
     }
 )
-"""All that the trio client may import of ``triclinium_core.retry``: what stands in signatures, what users choose, and the
-machine that decides for ``retry`` and its kin, which the client carries out as it does ``ClientMachine``."""
+"""Names of ``triclinium_core.retry`` that the trio client may import.
+
+They are those in signatures and user choices, and the machine of ``retry`` and related functions, which the client
+executes like ``ClientMachine``.
+"""
 
 DECIDES: Sequence[str] = ("triclinium_core.explain", "triclinium_core.retry")
-"""Packages that choose between outcomes, or tell how that is chosen."""
+"""Packages that choose between outcomes, or explain the choice."""
 DECIDES_FOR_PEOPLE = "triclinium._cli"
-"""The commands explain decisions, so they may ask the tables; they run no operation but through the public client."""
+"""The commands explain decisions, so they may use the tables; they run operations only through the public client."""
 
-# -- What a distribution may need.
+# -- Dependencies of distributions.
 
 EXTRA_OF: Mapping[str, str] = {
     "triclinium.adapters.httpx": "httpx",
@@ -358,19 +364,19 @@ EXTRA_OF: Mapping[str, str] = {
     "triclinium.opentelemetry": "opentelemetry",
     "triclinium.testing": "testing",
 }
-"""Packages that may use, beyond the dependencies, the named extra of their distribution."""
+"""Packages that may use the named extra of their distribution in addition to its dependencies."""
 
 NEEDS_PYTHON: Mapping[str, tuple[int, int]] = {
     "triclinium_core.adapters.smithy_core": (3, 12),
 }
-"""Modules that no older Python can import, for there is no package for it that they could adapt to."""
+"""Modules that cannot be imported in older versions of Python, which lack the adapted package."""
 
 IMPORTED_AS: Mapping[str, str] = {
     "cassandra_driver": "cassandra",
     "dnspython": "dns",
     "opentelemetry_api": "opentelemetry",
 }
-"""Import names of distributions that are called otherwise."""
+"""Import names of distributions with a different name."""
 
 UNDECLARED: Mapping[tuple[str, str], str] = {
     (C_MODULE_DOOR, C_MODULE): "looked for when it is asked for; the client's extra `c` installs it",

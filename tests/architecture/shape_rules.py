@@ -1,4 +1,4 @@
-"""What a file looks like: each rule takes sources and data and returns what is wrong, one line a finding."""
+"""Rules for the shape of files: each takes sources and data and returns findings, one per line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.architecture.source import Definition, SourceFile, definitions, expor
 
 
 def too_long(sources: Sequence[SourceFile], function_lines_max: int, excused: Iterable[str]) -> list[str]:
-    """Find functions over the limit, and excuses that excuse nothing."""
+    """Find functions over the limit, and unneeded excuses."""
     over: dict[str, str] = {}
     for source in sources:
         for name, node in definitions(source.tree):
@@ -32,9 +32,9 @@ def long_files(sources: Sequence[SourceFile], file_lines_max: int) -> list[str]:
 
 
 def missing_docstrings(sources: Sequence[SourceFile]) -> list[str]:
-    """Find modules, and public classes, functions and methods, that do not say what the caller gets.
+    """Find modules, and public classes, functions and methods, without a docstring.
 
-    A method may stay silent when a Protocol of the package documents its name: there the words stand once for all.
+    A method needs no docstring if a Protocol of the package documents its name.
     """
     documented = {
         method
@@ -57,7 +57,7 @@ def missing_docstrings(sources: Sequence[SourceFile]) -> list[str]:
 
 
 def _public_definitions(parent: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple[str, Definition]]:
-    """Yield what a caller can reach: nothing nested in functions, no overloads, no setters."""
+    """Yield what a caller can use: nothing nested in functions, no overloads, no setters."""
     for node in statements(parent.body):
         if not isinstance(node, Definition) or node.name.startswith("_"):
             continue
@@ -70,9 +70,9 @@ def _public_definitions(parent: ast.Module | ast.ClassDef, prefix: str = "") -> 
 
 
 def untrue_exports(sources: Sequence[SourceFile]) -> list[str]:
-    """Find an ``__all__`` that is unsorted, repeats itself, names nothing, or leaves out what is public by its name.
+    """Find an ``__all__`` that is unsorted, has duplicates or undefined names, or leaves out a public name.
 
-    A package that re-exports has one.
+    A package that re-exports names must have one.
     """
     findings = []
     for source in sources:
@@ -99,7 +99,7 @@ def export_order(name: str) -> tuple[int, list[tuple[int, int, str]]]:
 
 
 def _bindings(tree: ast.Module) -> tuple[set[str], set[str]]:
-    """Return all names that the module binds, and the public functions and classes among them that it defines."""
+    """Return all names that the module binds, and the public functions and classes that it defines."""
     defined: set[str] = set()
     own: set[str] = set()
     for node in statements(tree.body):
@@ -117,7 +117,7 @@ def _bindings(tree: ast.Module) -> tuple[set[str], set[str]]:
 
 
 def foreign_writes(sources: Sequence[SourceFile], owner: str) -> list[str]:
-    """Find assignments to attributes of a class, or of what they hold, outside of its module.
+    """Find assignments to attributes of a class, or of their values, outside of its module.
 
     An object of the class is recognised by the annotation of its parameter or variable, and by its name: that of the
     class in lower case.
@@ -137,7 +137,7 @@ def foreign_writes(sources: Sequence[SourceFile], owner: str) -> list[str]:
 
 
 def _writes_of(tree: ast.Module, name: str) -> Iterator[ast.expr]:
-    """Yield what is assigned, or deleted, of objects of a class."""
+    """Yield the assigned and deleted attributes of objects of a class."""
     objects = {name.lower()}
     for node in ast.walk(tree):
         if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
@@ -155,7 +155,7 @@ def _writes_of(tree: ast.Module, name: str) -> Iterator[ast.expr]:
 
 
 def packages_with_code(sources: Sequence[SourceFile], excused: Iterable[str]) -> list[str]:
-    """Find an ``__init__`` that holds more than a docstring, imports and ``__all__``."""
+    """Find an ``__init__`` that has more than a docstring, imports and ``__all__``."""
     excused = set(excused)
     return [
         f"{source.path}:{node.lineno}: a package's own file only re-exports"
@@ -173,7 +173,7 @@ def _is_reexport(node: ast.stmt) -> bool:
 
 
 def wordless_tests(sources: Sequence[SourceFile]) -> list[str]:
-    """Find tests without the one sentence that says what they prove."""
+    """Find tests without a docstring of one sentence."""
     return [
         f"{source.path}:{node.lineno}: {name} needs a docstring of one sentence"
         for source in sources
@@ -185,7 +185,7 @@ def wordless_tests(sources: Sequence[SourceFile]) -> list[str]:
 
 
 def words_in(sources: Sequence[SourceFile], words: Sequence[str]) -> list[str]:
-    """Find lines that have one of ``words`` as a word or as a part of a name, in any case."""
+    """Find lines that have one of ``words`` as a word or as part of a name, in any case."""
     pattern = re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, words))})s?(?![a-z])", re.IGNORECASE)
     return [
         f"{source.path}:{number}: has {found[0]!r}"

@@ -1,4 +1,4 @@
-"""Modules as the architecture rules see them: parsed text, in which every branch and function counts."""
+"""Modules as the architecture rules see them: parsed text, including every branch and function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One parsed module; ``module`` is its dotted name and ``path`` what findings show."""
+    """Parsed module; ``module`` is its dotted name and ``path`` appears in findings."""
 
     module: str
     path: str
@@ -25,7 +25,7 @@ class SourceFile:
 
     @property
     def root(self) -> str:
-        """The import package that the module belongs to."""
+        """Import package of the module."""
         return self.module.partition(".")[0]
 
 
@@ -41,12 +41,12 @@ class Import:
 
     @property
     def root(self) -> str:
-        """The import package that is needed."""
+        """Imported package."""
         return self.target.partition(".")[0]
 
     @property
     def place(self) -> str:
-        """Where the import stands, as findings show it."""
+        """Location of the import in findings."""
         return f"{self.path}:{self.line}"
 
 
@@ -56,13 +56,13 @@ def parse(module: str, text: str, *, path: str | None = None, is_package: bool =
 
 
 def read_package(folder: Path, root: Path) -> list[SourceFile]:
-    """Return every module below ``folder``; findings show paths relative to ``root``."""
+    """Return every module below ``folder``, with paths relative to ``root``."""
     with collector_paused():
         return [read_module(file, folder, root) for file in sorted(folder.rglob("*.py"))]
 
 
 def read_module(file: Path, folder: Path, root: Path) -> SourceFile:
-    """Return one module below ``folder``; findings show its path relative to ``root``."""
+    """Return one module below ``folder``, with its path relative to ``root``."""
     path = file.relative_to(root).as_posix()
     text = file.read_text(encoding="utf-8")
     return parse(module_name(file, folder), text, path=path, is_package=file.stem == "__init__")
@@ -76,7 +76,7 @@ def module_name(file: Path, folder: Path) -> str:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Keep the garbage collector from searching in many new objects of which none is garbage."""
+    """Pause the garbage collector, which would search many new objects without finding garbage."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -92,17 +92,17 @@ def names_of(sources: Iterable[SourceFile]) -> frozenset[str]:
 
 
 def is_within(module: str, package: str) -> bool:
-    """Tell whether ``module`` is ``package`` or stands below it."""
+    """Return whether ``module`` is ``package`` or is below it."""
     return module == package or module.startswith(f"{package}.")
 
 
 def is_standard(module: str) -> bool:
-    """Tell whether the module belongs to the standard library."""
+    """Return whether the module belongs to the standard library."""
     return module.partition(".")[0] in sys.stdlib_module_names
 
 
 def imports(sources: Iterable[SourceFile], modules: frozenset[str] = frozenset()) -> Iterator[Import]:
-    """Yield all imports; ``from package import module`` is an import of the module where ``modules`` has its name."""
+    """Yield all imports; ``from package import module`` is an import of the module if ``modules`` has its name."""
     for source in sources:
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Import):
@@ -126,7 +126,7 @@ def origin(source: SourceFile, node: ast.ImportFrom) -> str:
 
 
 def local_names(source: SourceFile) -> dict[str, str]:
-    """Return what the names that the module imports stand for, as dotted names."""
+    """Return the dotted names of the module's imported names."""
     meanings = {}
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
@@ -140,7 +140,7 @@ def local_names(source: SourceFile) -> dict[str, str]:
 
 
 def uses(source: SourceFile) -> Iterator[tuple[int, str]]:
-    """Yield line and dotted name of everything that is read or imported, whatever it is called locally."""
+    """Yield line and dotted name of everything that is read or imported, under any local name."""
     meanings = local_names(source)
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Load):
@@ -172,7 +172,7 @@ def definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definiti
 
 
 def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of one scope, those inside ``if`` and ``try`` too."""
+    """Yield the statements of one scope, including those inside ``if`` and ``try``."""
     for node in body:
         yield node
         if isinstance(node, ast.If | ast.Try):
@@ -182,10 +182,10 @@ def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def exported(source: SourceFile) -> list[str] | None:
-    """Return the module's ``__all__``, or None where it has none.
+    """Return the module's ``__all__``, or None if it has none.
 
     Raises:
-        ValueError: it is no literal, so that no tool can read it.
+        ValueError: it is not a literal, so no tool can read it.
     """
     for node in source.tree.body:
         if isinstance(node, ast.Assign) and is_all(node):
@@ -194,5 +194,5 @@ def exported(source: SourceFile) -> list[str] | None:
 
 
 def is_all(node: ast.Assign) -> bool:
-    """Tell whether the statement assigns ``__all__``."""
+    """Return whether the statement assigns ``__all__``."""
     return any(isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets)

@@ -1,4 +1,4 @@
-"""The guard refuses what no reading of the text can see."""
+"""The guard refuses imports that the text of a module does not show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.architecture import import_guard
 
 
 def guarded(folder: Path, text: str, excused: str = "") -> tuple[int, str]:
-    """Return exit status and output of the guard over a package ``planted`` whose module holds ``text``."""
+    """Return exit status and output of the guard over a package ``planted`` with a module of this text."""
     package = folder / "planted"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -40,13 +40,13 @@ def guarded(folder: Path, text: str, excused: str = "") -> tuple[int, str]:
         "exec('import time')",
     ],
 )
-def test_refuses(tmp_path: Path, text: str) -> None:
-    """A statement, a call with a composed name and executed text are refused alike."""
+def test_refused_imports_fail(tmp_path: Path, text: str) -> None:
+    """A statement, a call with a composed name and executed text are all refused."""
     assert (1, "planted.module imported time\n") == guarded(tmp_path, text)
 
 
-def test_lets_others_import(tmp_path: Path) -> None:
-    """What the standard library imports for itself is its own business."""
+def test_other_packages_may_import_anything(tmp_path: Path) -> None:
+    """Imports inside the standard library are permitted."""
     text = "import tempfile, datetime, uuid\nmoment = datetime.datetime.strptime('2025', '%Y')\nfrom . import module"
 
     assert (0, "") == guarded(tmp_path, text)
@@ -55,6 +55,6 @@ def test_lets_others_import(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("excused", "status"), [("planted.module:time", 0), ("planted:time", 1), ("planted.module:t", 1)]
 )
-def test_lets_an_excused_module_import(tmp_path: Path, excused: str, status: int) -> None:
-    """An excuse holds for one module and what it names, and for nobody else."""
+def test_an_excused_module_may_import(tmp_path: Path, excused: str, status: int) -> None:
+    """An excuse applies only to its module and its import."""
     assert status == guarded(tmp_path, "import time", excused)[0]

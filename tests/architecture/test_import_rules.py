@@ -1,4 +1,4 @@
-"""Each rule about imports finds what was planted for it, where it was planted, and nothing in what is allowed."""
+"""Each rule for imports finds its planted violation at its location, and nothing in permitted code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LAYERS = (("house.errors",), ("house.wire", "house._fast"), ("house.node",), ("h
 
 
 def tree(**texts: str) -> list[SourceFile]:
-    """Return the modules of a package ``house``; ``__init__`` and ``a__b`` stand for ``house`` and ``house.a.b``."""
+    """Return the modules of a package ``house``; ``init`` and ``a__b`` stand for ``house`` and ``house.a.b``."""
     names = {key: "house" if key == "init" else f"house.{key.replace('__', '.')}" for key in texts}
     return [parse(names[key], text, path=key, is_package=key == "init") for key, text in texts.items()]
 
@@ -38,13 +38,13 @@ def test_refused_imports(line: int, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["import timeit", "from house.time import x", "from house import time", "time = 3"])
-def test_refused_imports_lets_others_be(text: str) -> None:
-    """Only the standard module of that name is meant."""
+def test_refused_imports_ignores_other_modules(text: str) -> None:
+    """Only the standard module of that name is refused."""
     assert [] == import_rules.refused_imports(tree(a=text), CLOCK)
 
 
-def test_refused_imports_knows_excuses() -> None:
-    """An excuse holds for the module that it names."""
+def test_refused_imports_respects_excuses() -> None:
+    """An excuse applies only to the module that it names."""
     findings = import_rules.refused_imports(tree(a="import time", b="import time"), CLOCK, [("house.a", "time")])
 
     assert ["b:1: imports time (the clock)"] == findings
@@ -60,21 +60,21 @@ def test_refused_imports_knows_excuses() -> None:
     ],
 )
 def test_refused_uses_of_the_clock(text: str) -> None:
-    """Reading the clock is found under every alias, called or not."""
+    """A use of the clock is found under every alias, called or not."""
     refused = {"datetime.datetime.now": "reads the clock"}
 
     assert ["a:2: uses datetime.datetime.now (reads the clock)"] == import_rules.refused_uses(tree(a=text), refused)
 
 
 def test_refused_uses_of_builtins() -> None:
-    """A builtin is found where it is used, and a method or field of that name is not."""
+    """A use of a builtin is found, and a method or field of that name is not."""
     text = "class Door:\n    open: bool\n    def shut(self) -> bool:\n        return not self.open\nopen('/etc/passwd')"
 
     assert ["a:5: uses open (files)"] == import_rules.refused_uses(tree(a=text), {"open": "files"})
 
 
 def test_refused_uses_of_imported_names() -> None:
-    """The import of a refused name is a use of it."""
+    """The import of a refused name counts as a use of it."""
     assert ["a:1: uses sys.modules (hides)"] == import_rules.refused_uses(
         tree(a="from sys import modules"), {"sys.modules": "hides"}
     )
@@ -92,14 +92,14 @@ def test_refused_uses_of_imported_names() -> None:
     ],
 )
 def test_imports_beyond(text: str, found: str) -> None:
-    """Neither other packages nor other parts of this one, absolute or relative, may be imported."""
+    """Imports of other packages, and of other modules of the same package, absolute or relative, are found."""
     findings = import_rules.imports_beyond(tree(init="", errors=text, wire=""), {"house.errors": ()})
 
     assert [f"errors:1: house.errors does not import {found}; it may import the standard library"] == findings
 
 
-def test_imports_beyond_lets_through_what_is_allowed() -> None:
-    """The standard library, and the modules that the policy names, are fine for the package and what is below it."""
+def test_imports_beyond_permits_listed_modules() -> None:
+    """The standard library and the modules in the policy are permitted for the package and the modules below it."""
     text = "import json\nfrom house.errors import Broken\nfrom house import errors\nfrom house.retry import backoff"
     sources = tree(errors="import enum", retry__machine=text, wire="import msgspec")
 
@@ -118,15 +118,15 @@ def test_imports_beyond_lets_through_what_is_allowed() -> None:
     ],
 )
 def test_upward_imports(text: str) -> None:
-    """A module of a later layer is found, however it is imported; so is the package's own file."""
+    """An import of a module in a later layer is found in every form, including that of the package's own file."""
     findings = import_rules.upward_imports(tree(init="", errors="", wire__header=text, node="", node__deep=""), LAYERS)
 
     assert 1 == len(findings)
     assert "stands after house.wire.header" in findings[0]
 
 
-def test_upward_imports_lets_downward_through() -> None:
-    """The own layer and earlier ones are fine."""
+def test_upward_imports_permits_earlier_layers() -> None:
+    """Imports of the own layer and earlier ones are permitted."""
     sources = tree(
         init="from house.node import x",
         errors="",
@@ -138,15 +138,15 @@ def test_upward_imports_lets_downward_through() -> None:
     assert [] == import_rules.upward_imports(sources, LAYERS)
 
 
-def test_upward_imports_wants_a_place_for_everything() -> None:
-    """A module that nobody placed is found."""
+def test_upward_imports_requires_a_layer() -> None:
+    """A module without a layer is found."""
     findings = import_rules.upward_imports(tree(init="", attic=""), LAYERS)
 
     assert ["attic: house.attic has no place in LAYERS; give it one"] == findings
 
 
 def test_import_cycles() -> None:
-    """Modules that need one another are found as one circle, under TYPE_CHECKING too; who uses them is not part of it."""
+    """Modules that import each other are found as one cycle, even under TYPE_CHECKING, but not their importers."""
     sources = tree(
         init="from house.a import x",
         a="if TYPE_CHECKING:\n    from house.b import x",
@@ -159,7 +159,7 @@ def test_import_cycles() -> None:
 
 
 def test_import_cycles_of_a_package() -> None:
-    """A module that imports from a package which offers it is found, and so is one that imports itself."""
+    """A module that imports from the package that re-exports it is found, and so is one that imports itself."""
     sources = tree(init="from house.a import x", a="from house import y", b="import house.b")
 
     assert ["house and house.a import one another", "house.b import one another"] == import_rules.import_cycles(sources)
@@ -167,7 +167,7 @@ def test_import_cycles_of_a_package() -> None:
 
 @pytest.mark.parametrize(("here", "there"), [("left", "right"), ("right", "left")])
 def test_strangers_meeting(here: str, there: str) -> None:
-    """Neither of the two may import the other."""
+    """Neither of the two packages may import the other."""
     sources = tree(**{f"{here}__deep": f"from house.{there} import x", there: "", "wire": f"import house.{here}"})
 
     findings = import_rules.strangers_meeting(sources, [("house.left", "house.right")])
@@ -176,7 +176,7 @@ def test_strangers_meeting(here: str, there: str) -> None:
 
 
 def test_imports_past_the_door() -> None:
-    """The hidden module is imported by the door only, not even by a module beside it."""
+    """The hidden module may be imported by one module only, not even by its neighbours."""
     sources = tree(_fast="import hidden", wire="def late() -> None:\n    from hidden.deep import scan")
 
     assert ["wire:2: only house._fast imports hidden"] == import_rules.imports_past_the_door(
@@ -198,7 +198,7 @@ def test_imports_past_the_door() -> None:
     ],
 )
 def test_private_uses(text: str) -> None:
-    """Underscores, names beside ``__all__`` and stars are found."""
+    """Names with underscores, names missing in ``__all__`` and star imports are found."""
     provider = tree(init="", _fast="", wire="__all__ = ['Frame']")
 
     findings = import_rules.private_uses([parse("guest", text)], provider)
@@ -207,8 +207,8 @@ def test_private_uses(text: str) -> None:
     assert findings[0].startswith("guest.py:")
 
 
-def test_private_uses_lets_public_names_through() -> None:
-    """Listed names, modules, names of modules without ``__all__`` and dunders are public; own privacy is one's own."""
+def test_private_uses_permits_public_names() -> None:
+    """Listed names, modules, names of modules without ``__all__``, dunders and the user's own names are permitted."""
     text = (
         "from house import wire, node\nfrom house.wire import Frame\nfrom house.node import Node\n"
         "from guest._private import x\nversion = node.__name__\ny = x._z"
@@ -231,7 +231,7 @@ def test_private_uses_lets_public_names_through() -> None:
     ],
 )
 def test_decisions_taken(text: str, found: str) -> None:
-    """What decides is found directly and behind re-exports."""
+    """Names of the deciding package are found, directly and behind re-exports."""
     provider = tree(
         init="from house.retry import machine\nfrom house.retry.machine import Machine, Machine as Renamed, Strategy",
         retry="",
@@ -245,8 +245,8 @@ def test_decisions_taken(text: str, found: str) -> None:
     assert [f"guest.py:1: the driver decides nothing, so it has no use for {found}"] == findings
 
 
-def test_decisions_taken_lets_signatures_and_commands_through() -> None:
-    """Names for signatures are fine everywhere, and the commands may ask the tables."""
+def test_decisions_taken_permits_signatures_and_commands() -> None:
+    """Names for signatures are permitted everywhere, and the commands may use the tables."""
     provider = tree(init="from house.retry import Strategy", retry="class Strategy: ...\nclass Machine: ...")
     sources = [
         parse(
@@ -259,7 +259,7 @@ def test_decisions_taken_lets_signatures_and_commands_through() -> None:
 
 
 def test_undeclared_imports() -> None:
-    """A package that nobody declared is found, also where only another module may use it."""
+    """An undeclared package is found, and one that only another module may use."""
     sources = tree(
         wire="import json\nimport declared.part\nimport house.node", node="import extra", testing__a="import extra"
     )
@@ -287,7 +287,7 @@ def test_unused_dependencies() -> None:
 
 
 def test_requirement_names() -> None:
-    """Versions, extras and markers fall away, and dashes become underscores."""
+    """Versions, extras and markers are removed, and hyphens become underscores."""
     requirements = ["Trio>=0.31", "triclinium-core==0.1", "hypothesis[cli] ; python_version < '4'", "cffi"]
 
     assert frozenset({"trio", "triclinium_core", "hypothesis", "cffi"}) == import_rules.requirement_names(requirements)

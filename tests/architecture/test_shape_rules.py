@@ -1,4 +1,4 @@
-"""Each rule about the shape of files finds what was planted for it, and nothing in what is allowed."""
+"""Each rule for the shape of files finds its planted violation, and nothing in permitted code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.architecture.source import parse
 
 
 def test_too_long() -> None:
-    """Functions, nested ones too, are measured; a class may be as long as its file."""
+    """Functions, including nested ones, are measured; a class may be as long as its file."""
     text = "class A:\n    def f(self):\n        def g():\n            a = 1\n            b = 2\n        return g\n"
 
     assert [] == shape_rules.too_long([parse("a", text)], 5, [])
@@ -17,8 +17,8 @@ def test_too_long() -> None:
     assert ["a.py:A.f.g: 3 lines, more than 2"] == shape_rules.too_long([parse("a", text)], 2, ["a.py:A.f"])
 
 
-def test_too_long_wants_excuses_to_be_needed() -> None:
-    """An excuse for something that is short, or gone, is found."""
+def test_too_long_requires_needed_excuses() -> None:
+    """An excuse for a short or missing function is found."""
     findings = shape_rules.too_long([parse("a", "def f(): ...\n")], 5, ["a.py:f", "b.py:gone"])
 
     assert [
@@ -28,7 +28,7 @@ def test_too_long_wants_excuses_to_be_needed() -> None:
 
 
 def test_long_files() -> None:
-    """Every line of a file counts, also empty ones and comments."""
+    """Every line of a file counts, including empty ones and comments."""
     text = "x = 1\n\n# Words.\n"
 
     assert [] == shape_rules.long_files([parse("a", text)], 3)
@@ -48,7 +48,7 @@ def test_long_files() -> None:
     ],
 )
 def test_missing_docstrings(text: str, found: str) -> None:
-    """Modules, classes, functions and methods without words are found, also behind conditions."""
+    """Modules, classes, functions and methods without a docstring are found, even in conditional code."""
     assert [found] == shape_rules.missing_docstrings([parse("a", text)])
 
 
@@ -64,8 +64,8 @@ def test_missing_docstrings(text: str, found: str) -> None:
         "class P(Q, Protocol[T]):\n    '''Words.'''\n    def m(self):\n        '''Words.'''\nclass A(P):\n    '''Words.'''\n    def m(self): ...",
     ],
 )
-def test_missing_docstrings_lets_others_be(text: str) -> None:
-    """Private and nested things, overloads, setters, and methods that a Protocol documents may stay silent."""
+def test_missing_docstrings_ignores_private_code(text: str) -> None:
+    """Private and nested definitions, overloads, setters, and methods that a Protocol documents need no docstring."""
     assert [] == shape_rules.missing_docstrings([parse("a", f"'''Words.'''\n{text}")])
 
 
@@ -83,8 +83,8 @@ def test_untrue_exports(text: str, found: str) -> None:
     assert [found] == shape_rules.untrue_exports([parse("a", text)])
 
 
-def test_untrue_exports_wants_a_list_where_names_are_offered() -> None:
-    """A package that re-exports says so in ``__all__``; one that does not, and a plain module, need none."""
+def test_untrue_exports_requires_a_list() -> None:
+    """A package that re-exports names needs ``__all__``; a package without re-exports and a plain module do not."""
     sources = [
         parse("a", "from b import c", is_package=True),
         parse("b", "'''Words.'''\nfrom __future__ import annotations", is_package=True),
@@ -94,8 +94,8 @@ def test_untrue_exports_wants_a_list_where_names_are_offered() -> None:
     assert ["a.py: re-exports names and has no __all__"] == shape_rules.untrue_exports(sources)
 
 
-def test_untrue_exports_lets_truth_through() -> None:
-    """Assigned, imported, defined and conditional names are all there; private ones need no mention."""
+def test_untrue_exports_permits_correct_lists() -> None:
+    """Assigned, imported, defined and conditional names are recognised; private ones need not be listed."""
     text = (
         "__all__ = ['LIMIT', 'SHA1', 'SHA256', 'Frame', 'scan']\nfrom x import Frame, SHA1\nLIMIT: int = 1\n"
         "try:\n    SHA256 = 2\nexcept E:\n    pass\ndef scan(): ...\ndef _own(): ..."
@@ -105,7 +105,7 @@ def test_untrue_exports_lets_truth_through() -> None:
 
 
 def test_export_order() -> None:
-    """Constants come first, then classes, then the rest; numbers count by value."""
+    """Constants are first, then classes, then the rest; numbers are compared by value."""
     names = ["LIMIT", "SHA1", "SHA256", "SHA1024", "Frame", "X", "_own", "scan"]
 
     assert names == sorted(sorted(names), key=shape_rules.export_order)
@@ -125,7 +125,7 @@ def test_export_order() -> None:
     ],
 )
 def test_foreign_writes(text: str, found: str) -> None:
-    """Assignments to an object, or to what it holds, are found in other modules."""
+    """Assignments to an object, or to its values, are found in other modules."""
     sources = [parse("car", "class Engine: ..."), parse("a", f"from car import Engine\n{text}")]
     line = 3 if text.startswith("spare:") else 2
 
@@ -142,15 +142,15 @@ def test_foreign_writes(text: str, found: str) -> None:
         "from train import Engine\ndef f(engine): engine.state = 1",
     ],
 )
-def test_foreign_writes_lets_others_be(text: str) -> None:
-    """Calls, other objects, and another class of the same name are let through; so is the module of the class."""
+def test_foreign_writes_ignores_other_objects(text: str) -> None:
+    """Calls, other objects, another class of the same name and the module of the class are permitted."""
     sources = [parse("car", "class Engine: ...\nengine = Engine()\nengine.state = 1"), parse("a", text)]
 
     assert [] == shape_rules.foreign_writes(sources, "car.Engine")
 
 
-def test_foreign_writes_wants_the_class_to_be_there() -> None:
-    """A rule about a class that is gone is found."""
+def test_foreign_writes_requires_the_class() -> None:
+    """A rule for a missing class is found."""
     findings = shape_rules.foreign_writes([parse("car", "class Wheel: ...")], "car.Engine")
 
     assert ["car.Engine: there is no such class"] == findings
@@ -158,28 +158,28 @@ def test_foreign_writes_wants_the_class_to_be_there() -> None:
 
 @pytest.mark.parametrize("text", ["x = 1", "def f(): ...", "if x:\n    import y", "print()"])
 def test_packages_with_code(text: str) -> None:
-    """Anything but words, imports and the list of exports is found."""
+    """Anything but docstrings, imports and the list of exports is found."""
     sources = [parse("a", f"'''Words.'''\nfrom b import c\n__all__ = ['c']\n{text}", is_package=True)]
 
     assert ["a.py:4: a package's own file only re-exports"] == shape_rules.packages_with_code(sources, [])
     assert [] == shape_rules.packages_with_code(sources, ["a"])
 
 
-def test_packages_with_code_looks_at_packages() -> None:
-    """A plain module is where code belongs."""
+def test_packages_with_code_ignores_modules() -> None:
+    """A plain module may have code."""
     assert [] == shape_rules.packages_with_code([parse("a", "x = 1")], [])
 
 
 @pytest.mark.parametrize("words", ["", "'''no full stop'''", "'''Two.\n\n    Paragraphs.'''"])
 def test_wordless_tests(words: str) -> None:
-    """A test without a sentence, with half of one, or with an essay is found, in classes too."""
+    """A test without a docstring, without a full stop or with several paragraphs is found, even in a class."""
     text = f"class TestA:\n    def test_b(self):\n        {words}\n        pass"
 
     assert ["a.py:2: TestA.test_b needs a docstring of one sentence"] == shape_rules.wordless_tests([parse("a", text)])
 
 
-def test_wordless_tests_lets_helpers_be() -> None:
-    """Helpers need no sentence, and one sentence may span lines."""
+def test_wordless_tests_ignores_helpers() -> None:
+    """Helpers need no docstring, and a sentence may span lines."""
     text = "def helper(): ...\ndef test_a():\n    '''One sentence\n    on two lines.'''"
 
     assert [] == shape_rules.wordless_tests([parse("a", text)])
@@ -191,6 +191,6 @@ def test_words_in(line: str) -> None:
     assert 1 == len(shape_rules.words_in([parse("a", line)], ["bucket", "kv", "sdk-rfc"]))
 
 
-def test_words_in_lets_longer_words_be() -> None:
-    """A longer word that has one of them inside is another word."""
+def test_words_in_ignores_longer_words() -> None:
+    """A longer word that contains the word is not found."""
     assert [] == shape_rules.words_in([parse("a", "# akvavit, bucketful")], ["bucket", "kv"])

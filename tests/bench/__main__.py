@@ -1,6 +1,6 @@
-"""``python -m tests.bench``: every figure of docs/internals/performance.md, all contenders of a row in turn.
+"""``python -m tests.bench``: every figure of docs/internals/performance.md, with all contenders of a row in turn.
 
-Clients of others are measured where they are installed: ``uv run --group bench python -m tests.bench`` installs them.
+Other clients are measured if they are installed: ``uv run --group bench python -m tests.bench`` installs them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PARTS: Mapping[str, Callable[[Effort], Iterator[Row]]] = {
 
 
 def main() -> int:
-    """Measure, and show what was found."""
+    """Measure, and show the results."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="measure these parts alone")
     parser.add_argument("--rounds", type=int, default=3, help="in which all contenders of a row take turns")

@@ -1,6 +1,6 @@
-"""The least that trio can do: the same frames over one socket, and no client around them.
+"""Minimum that trio needs: the same frames over one socket, without a client.
 
-Nothing is checked, retried, bounded or cancelled here. It is the measure of what a client costs, not a client.
+Nothing is checked, retried, bounded or cancelled here. It is a baseline for the cost of a client, not a client.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GET, SET, SASL_AUTH, SELECT_BUCKET = 0x00, 0x01, 0x21, 0x89
 SET_EXTRAS = bytes(8)
 
 Ask = Callable[[int, bytes, bytes], Awaitable[bytes]]
-"""Takes opcode, key and value; returns the body of the answer."""
+"""Takes opcode, key and value; returns the body of the response."""
 
 
 def frame_of(opcode: int, key: bytes, value: bytes, opaque: int, vbuckets: int) -> bytes:
@@ -33,7 +33,7 @@ def frame_of(opcode: int, key: bytes, value: bytes, opaque: int, vbuckets: int) 
 
 
 class _Stream:
-    """One task on one stream: ask, and wait for the answer."""
+    """One stream for one task: send a request, and wait for its response."""
 
     def __init__(self, stream: trio.abc.Stream, vbuckets: int) -> None:
         self._stream = stream
@@ -51,7 +51,7 @@ class _Stream:
 
 
 class _Loop:
-    """Any number of tasks on one stream: one task sends what all have asked for, another one wakes those answered."""
+    """One stream for any number of tasks: one task sends all requests, another wakes the tasks with responses."""
 
     def __init__(self, stream: trio.abc.Stream, vbuckets: int) -> None:
         self._stream = stream
@@ -124,14 +124,14 @@ async def _connected(server: BenchServer, tls: TlsServer | None = None) -> Async
 
 @asynccontextmanager
 async def bare_stream(server: BenchServer) -> AsyncIterator[Ask]:
-    """Give the block a stream for one task."""
+    """Yield a stream for one task."""
     async with _connected(server) as stream:
         yield _Stream(stream, server.vbuckets).ask
 
 
 @asynccontextmanager
 async def bare_loop(server: BenchServer, tls: TlsServer | None = None) -> AsyncIterator[Ask]:
-    """Give the block a loop for any number of tasks."""
+    """Yield a loop for any number of tasks."""
     async with _connected(server, tls) as stream, trio.open_nursery() as nursery:
         loop = _Loop(stream, server.vbuckets)
         nursery.start_soon(loop.read)

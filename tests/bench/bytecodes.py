@@ -1,6 +1,6 @@
-"""What Python carries out for one get, by the layer of the code: a count that no busy machine changes.
+"""Number of bytecodes for one get, by the layer of the code: a count that does not depend on the load.
 
-What C does is not in it: system calls, structs, dicts.
+It does not include C code: system calls, structs, dicts.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ LAYERS: Mapping[str, str] = {
     f"{_CORE}/": "the machine: where to, in flight, deadline, answer",
     str(Path(__file__).parent): "the program that asks",
 }
-"""By how the path of a file begins; the first that fits counts."""
+"""Layers by prefix of the path of a file; the first match counts."""
 LOOP = "Trio's loop"
-"""Whatever stands nowhere else."""
+"""Layer of all other files."""
 
 
 def bytecodes_of_a_get(open_client: Open, job: Job, tasks: int) -> Mapping[str, float]:
-    """Return how many bytecodes a get of ``tasks`` tasks takes, by layer; each layer has its name."""
+    """Return the number of bytecodes of a get by ``tasks`` tasks, for each layer."""
     found: Counter[str] = Counter()
 
     def trace(frame: FrameType, event: str, _: object) -> Any:

@@ -1,8 +1,8 @@
-"""``python -m tests.bench.canned_rows``: a node whose query service has every answer ready.
+"""``python -m tests.bench.canned_rows``: a node whose query service has every response prepared.
 
-It answers a statement with as many rows as its ``LIMIT`` says, whatever else stands in it, and does next to nothing for
-them: it looks for the end of the request and writes blocks that were made before. In a statement with ``CHUNKED`` the
-answer has no length, and travels in chunks of ``CHUNK_SIZE``, as a server writes it that does not know the end yet.
+It responds to a statement with as many rows as its ``LIMIT``, and performs almost no work for them: it finds the end of
+the request and writes prepared blocks. For a statement with ``CHUNKED`` the response has no length and is sent in
+chunks of ``CHUNK_SIZE``, like a server that does not know the end in advance.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from triclinium_core.testing import FakeNode, FakeNodeOptions
 ROW_SIZE = 100
 CHUNK_SIZE = 4096
 BLOCK_ROWS = 1_000
-"""Rows that are written again and again: memory need not hold a million of them."""
+"""Rows that are written repeatedly, so that memory need not hold a million of them."""
 CHUNKED = "CHUNKED"
 BEGIN = b'{\n"requestID": "0f7e1d7c-6fbd-4e6a-8d0a-0a1d2b3c4d5e",\n"signature": {"*":"*"},\n"results": [\n'
 END = (
@@ -36,12 +36,12 @@ _find_limit = re.compile(rb"LIMIT (\d+)").search
 
 
 def statement(rows: int, *, chunked: bool = False) -> str:
-    """Return what has so many rows."""
+    """Return a statement with this number of rows."""
     return " ".join(["SELECT p.* FROM people p LIMIT", str(rows), *([f"/* {CHUNKED} */"] if chunked else [])])
 
 
 def block(rows: int) -> bytes:
-    """Return the text of so many rows, of ``ROW_SIZE`` bytes each, with what stands between two."""
+    """Return the text of ``rows`` rows of ``ROW_SIZE`` bytes each, with separators."""
 
     def row(number: int) -> str:
         text = f'{{"id":{number},"name":"Ada {number % 97}","age":{number % 90},"active":true,"score":{number / 8},"bio":""}}'
@@ -52,7 +52,7 @@ def block(rows: int) -> bytes:
 
 @cache
 def pieces(rows: int) -> tuple[bytes, ...]:
-    """Return the body with so many rows, in pieces, most of which are one and the same object."""
+    """Return the body with ``rows`` rows in pieces, most of which are the same object."""
     whole, rest = divmod(rows, BLOCK_ROWS)
     blocks = [block(BLOCK_ROWS) + SEPARATOR] * whole + [block(rest)]
     if whole and not rest:
@@ -62,25 +62,25 @@ def pieces(rows: int) -> tuple[bytes, ...]:
 
 @cache
 def answer(rows: int, *, chunked: bool) -> tuple[bytes, ...]:
-    """Return the whole answer with so many rows, in pieces."""
+    """Return the complete response with ``rows`` rows in pieces."""
     body = pieces(rows)
     framing = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % sum(map(len, body))
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json; version=1.0.0\r\n%b\r\n\r\n" % framing
     if not chunked:
-        # A small answer leaves at once.
+        # A small response is sent in one piece.
         return (head + b"".join(body),) if rows <= BLOCK_ROWS else (head, *body)
     in_chunks = cache(as_chunks)
     return (head, *(in_chunks(piece) for piece in body), b"0\r\n\r\n")
 
 
 def as_chunks(piece: bytes) -> bytes:
-    """Return a piece as HTTP has it where the length is not known."""
+    """Return a piece in HTTP chunks, for a response without a length."""
     parts = (piece[start : start + CHUNK_SIZE] for start in range(0, len(piece), CHUNK_SIZE))
     return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
 
 
 def requests(data: bytearray) -> Iterator[bytes]:
-    """Yield the bodies of the requests that are whole, and take them out of ``data``."""
+    """Yield the bodies of complete requests, and remove them from ``data``."""
     while (end := data.find(b"\r\n\r\n")) >= 0:
         length = _find_length(data, 0, end)
         whole = end + 4 + (int(length[1]) if length is not None else 0)
@@ -91,7 +91,7 @@ def requests(data: bytearray) -> Iterator[bytes]:
 
 
 async def serve(stream: trio.SocketStream) -> None:
-    """Answer one client until it hangs up."""
+    """Respond to one client until it closes the connection."""
     received = bytearray()
     try:
         async for data in stream:
@@ -107,7 +107,7 @@ async def serve(stream: trio.SocketStream) -> None:
 
 
 async def main() -> None:
-    """Serve until the process is ended, and tell where in one line of JSON."""
+    """Serve until the process ends, and print the addresses as one line of JSON."""
     node = FakeNode(FakeNodeOptions(services=frozenset({Service.KV, Service.QUERY})))
     async with open_tcp_cluster(node) as fake, trio.open_nursery() as nursery:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")

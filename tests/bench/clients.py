@@ -1,7 +1,7 @@
-"""Who is measured: every client as its own documentation has it used, with the same keys and the same bytes.
+"""Measured clients, each used as in its documentation, with the same keys and the same bytes.
 
-Each is a block that gives a function which reads or writes one document; connecting is not measured. Those of others are
-imported where they are used, for they need not be installed.
+Each is a block that yields a function for reading or writing one document; connecting is not measured. Other clients
+are imported when they are used, because they are optional.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from triclinium import ClusterArguments, PasswordAuthenticator, RawBinaryTransco
 
 KEYS = [f"document-{number:04}" for number in range(64)]
 WARM_UP = 64
-"""Operations before the clock is looked at, by as many tasks as then work."""
+"""Operations before the measurement, by as many tasks as in it."""
 
 
 class Kind(Enum):
-    """What is done."""
+    """Measured operation."""
 
     GET = "get"
     SET = "set"
 
 
 class Job(NamedTuple):
-    """What is done, and where."""
+    """Operation, server and value."""
 
     server: BenchServer
     kind: Kind
@@ -50,7 +50,7 @@ OpenBlocking = Callable[[Job], AbstractContextManager[Callable[[str], object]]]
 
 @asynccontextmanager
 async def triclinium(job: Job, **arguments: Unpack[ClusterArguments]) -> AsyncIterator[Operate]:
-    """Ours, without JSON, which the others do not have."""
+    """Yield operations of triclinium without JSON, which the others do not have."""
     as_bytes, server, value = RawBinaryTranscoder(), job.server, job.value
     authenticator = PasswordAuthenticator(server.username, server.password) if server.bucket else None
     async with open_cluster(server.connection_string, authenticator, **arguments) as cluster:
@@ -69,21 +69,21 @@ async def triclinium(job: Job, **arguments: Unpack[ClusterArguments]) -> AsyncIt
 
 @asynccontextmanager
 async def bare_trio_loop(job: Job) -> AsyncIterator[Operate]:
-    """A loop of trio that pipelines the same frames."""
+    """Yield operations of a trio loop that pipelines the same frames."""
     async with bare_loop(job.server) as ask:
         yield _asking(job, ask)
 
 
 @asynccontextmanager
 async def bare_trio_loop_over_tls(job: Job, tls: TlsServer) -> AsyncIterator[Operate]:
-    """The same loop over ``trio.SSLStream``."""
+    """Yield operations of the same loop over ``trio.SSLStream``."""
     async with bare_loop(job.server, tls) as ask:
         yield _asking(job, ask)
 
 
 @asynccontextmanager
 async def bare_trio_stream(job: Job) -> AsyncIterator[Operate]:
-    """A stream of trio, for one task."""
+    """Yield operations of a trio stream for one task."""
     async with bare_stream(job.server) as ask:
         yield _asking(job, ask)
 
@@ -102,7 +102,7 @@ def _asking(job: Job, ask: Ask) -> Operate:
 
 @asynccontextmanager
 async def of_aiomcache(job: Job) -> AsyncIterator[Operate]:
-    """aiomcache, with its pool of two connections."""
+    """Yield operations of aiomcache, with its pool of two connections."""
     client, value = import_module("aiomcache").Client("127.0.0.1", job.server.port), job.value
 
     async def get(key: str) -> None:
@@ -119,10 +119,10 @@ async def of_aiomcache(job: Job) -> AsyncIterator[Operate]:
 
 @asynccontextmanager
 async def of_emcache(job: Job) -> AsyncIterator[Operate]:
-    """emcache, with its pool."""
+    """Yield operations of emcache, with its pool."""
     emcache, value = import_module("emcache"), job.value
     address = emcache.MemcachedHostAddress("127.0.0.1", job.server.port)
-    # With its own time limit operations fail as soon as the machine is busy.
+    # With its own timeout, operations fail as soon as the machine is busy.
     client = await emcache.create_client([address], timeout=None)
 
     async def get(key: str) -> None:
@@ -139,7 +139,7 @@ async def of_emcache(job: Job) -> AsyncIterator[Operate]:
 
 @contextmanager
 def of_pymemcache(job: Job) -> Iterator[Callable[[str], object]]:
-    """pymemcache, which blocks."""
+    """Yield operations of pymemcache, which is blocking."""
     client, value = import_module("pymemcache.client.base").Client(("127.0.0.1", job.server.port)), job.value
 
     def get(key: str) -> None:
@@ -156,7 +156,7 @@ def of_pymemcache(job: Job) -> Iterator[Callable[[str], object]]:
 
 @contextmanager
 def of_pylibmc(job: Job) -> Iterator[Callable[[str], object]]:
-    """pylibmc, which blocks and is C."""
+    """Yield operations of pylibmc, which is blocking and written in C."""
     client, value = import_module("pylibmc").Client([f"127.0.0.1:{job.server.port}"], binary=True), job.value
 
     def get(key: str) -> None:
@@ -173,7 +173,7 @@ def of_pylibmc(job: Job) -> Iterator[Callable[[str], object]]:
 
 @contextmanager
 def official_blocking(job: Job) -> Iterator[Callable[[str], object]]:
-    """The official client; its C++ has threads of its own, whose processor time counts."""
+    """Yield operations of the official client, whose C++ threads count as processor time."""
     server, value = job.server, job.value
     cluster = import_module("couchbase.cluster").Cluster.connect(server.connection_string, _official_options(server))
     collection = cluster.bucket(server.bucket).default_collection()
@@ -192,7 +192,7 @@ def official_blocking(job: Job) -> Iterator[Callable[[str], object]]:
 
 @asynccontextmanager
 async def official_asyncio(job: Job) -> AsyncIterator[Operate]:
-    """The official client's asyncio API."""
+    """Yield operations of the official client's asyncio API."""
     server, value = job.server, job.value
     connect = import_module("acouchbase.cluster").Cluster.connect
     cluster = await connect(server.connection_string, _official_options(server))
@@ -219,12 +219,12 @@ def _official_options(server: BenchServer) -> object:
 
 
 class Client(NamedTuple):
-    """A contender."""
+    """Contender."""
 
     needs: str
-    """The package that has to be installed for it."""
+    """Package that must be installed for it."""
     turn: Callable[[Job, int, int], Turn]
-    """Takes what is done, how many tasks do it at the same time, and how many operations they share."""
+    """Takes the job, the number of concurrent tasks, and the number of operations that they share."""
 
 
 def turns_of(clients: Mapping[str, Client], job: Job, *, tasks: int, operations: int) -> Mapping[str, Turn | None]:
@@ -236,7 +236,7 @@ def turns_of(clients: Mapping[str, Client], job: Job, *, tasks: int, operations:
 
 
 def on_trio(open_client: Open) -> Callable[[Job, int, int], Turn]:
-    """Return how a client of trio takes its turn."""
+    """Return the turn of a trio client."""
 
     async def at_once(operate: Operate, tasks: int, each: int) -> None:
         async with trio.open_nursery() as nursery:
@@ -247,7 +247,7 @@ def on_trio(open_client: Open) -> Callable[[Job, int, int], Turn]:
 
 
 def on_asyncio(open_client: Open) -> Callable[[Job, int, int], Turn]:
-    """Return how a client of asyncio takes its turn."""
+    """Return the turn of an asyncio client."""
 
     async def at_once(operate: Operate, tasks: int, each: int) -> None:
         await asyncio.gather(*(_work(operate, each, number) for number in range(tasks)))
@@ -275,7 +275,7 @@ async def _work(operate: Operate, each: int, number: int) -> None:
 
 
 def in_threads(open_client: OpenBlocking) -> Callable[[Job, int, int], Turn]:
-    """Return how a client that blocks takes its turn: with a thread for each task."""
+    """Return the turn of a blocking client, with one thread per task."""
 
     def turn(job: Job, tasks: int, operations: int) -> Turn:
         def main() -> Mapping[str, float]:
@@ -322,10 +322,10 @@ OFFICIAL: Mapping[str, Client] = {
 
 
 def fill(job: Job) -> None:
-    """Write the documents that are then read."""
+    """Write the documents that are read later."""
 
     async def main() -> None:
-        # A memcached gets no flags: some clients refuse what they have not written themselves.
+        # Documents on a memcached have no flags: some clients refuse those that they have not written themselves.
         async with (triclinium if job.server.bucket else bare_trio_stream)(job._replace(kind=Kind.SET)) as put:
             for key in KEYS:
                 await put(key)

@@ -1,6 +1,6 @@
-"""Memory of a TLS connection, by the resident memory of a process that has opened some and used them.
+"""Memory of a TLS connection, measured as the resident memory of a process that has opened and used several.
 
-``tracemalloc`` does not see what OpenSSL allocates.
+``tracemalloc`` does not see the allocations of OpenSSL.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from triclinium_core.contract import neutral
 
 KIB = "KiB"
 EXCHANGED = 1_000_000
-"""Bytes that each connection sends, and receives."""
+"""Number of bytes that each connection sends and receives."""
 PIECE_SIZE = 250_000
 HOST = "127.0.0.1"
 
@@ -36,7 +36,7 @@ def memory_of_connections(count: int) -> Mapping[str, Turn]:
 
 
 def weigh(count: int, *, tls: bool) -> float:
-    """Return what each of ``count`` connections weighs, in a process of its own."""
+    """Return the memory of each of ``count`` connections, measured in a separate process."""
     with tempfile.TemporaryDirectory() as folder, _echo(Path(folder), tls=tls) as port:
         command = [sys.executable, "-m", "tests.bench.connection_memory", str(port), str(count), folder * tls]
         return float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
@@ -44,7 +44,7 @@ def weigh(count: int, *, tls: bool) -> float:
 
 @contextmanager
 def _echo(folder: Path, *, tls: bool) -> Iterator[int]:
-    """Give the block the port of a server that returns whatever it receives."""
+    """Yield the port of a server that sends all received bytes back."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -69,19 +69,19 @@ def _echo(folder: Path, *, tls: bool) -> Iterator[int]:
 
 
 def _resident() -> int:
-    """Return the resident memory of this process, in bytes."""
+    """Return the resident memory of this process in bytes."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     (line,) = (line for line in lines if line.startswith("VmRSS:"))
     return int(line.split()[1]) * 1024
 
 
 async def _exchange(port: int, count: int, folder: str) -> float:
-    """Open connections, use them one after another, and return what each has added, in KiB."""
+    """Open connections, use them one after the other, and return the memory that each has added, in KiB."""
     context = ssl.create_default_context(cafile=f"{folder}/ca.pem") if folder else None
     connector = TcpConnector(context)
     before = 0
     async with trio.open_nursery() as nursery:
-        # The first one loads what all of them need.
+        # The first connection loads what all of them need.
         for number in range(count + 1):
             exchange = _Exchange(neutral.OpenStream(neutral.StreamId(number), HOST, port, tls=bool(folder)), connector)
             nursery.start_soon(exchange.stream.run)
@@ -93,7 +93,7 @@ async def _exchange(port: int, count: int, folder: str) -> float:
 
 
 class _Exchange:
-    """One connection: it sends what it has as soon as it is open, and counts what returns."""
+    """Connection that sends its bytes as soon as it is open, and counts the returned bytes."""
 
     def __init__(self, order: neutral.OpenStream, connector: TcpConnector) -> None:
         self.stream = Stream(order, connector=connector, feed=self._feed)

@@ -1,4 +1,4 @@
-"""Changes from one module of ours to another on the way of a single call, down and back up."""
+"""Number of changes from one triclinium module to another during a single call, in both directions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ RUNS = 7
 
 
 class Changes:
-    """Number of times that a function was entered that stands in another module than the one before."""
+    """Number of calls of a function in another module than the previous one."""
 
     def __init__(self) -> None:
         self.count: int = 0
         self._path = ""
 
     def note(self, frame: FrameType, event: str, _: object) -> None:
-        """Take an event of ``sys.setprofile``; leave out everything that a fake node calls."""
+        """Handle an event of ``sys.setprofile``, ignoring everything that a fake node calls."""
         path = frame.f_code.co_filename
         if event != "call" or not path.startswith(PACKAGES) or path.startswith(NOT_THE_CLIENT):
             return

@@ -1,4 +1,4 @@
-"""Own Python calls of one get, or of the rows of one query, counted and not timed: how straight its way is."""
+"""Number of triclinium's Python function calls for one get or for the rows of one query, counted and not timed."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ NOT_THE_CLIENT = tuple(str(Path(package) / "testing") for package in PACKAGES)
 TASKS, GETS_OF_A_TASK = 64, 10
 GETS = TASKS * GETS_OF_A_TASK
 DOCUMENT = {"name": "Ada Lovelace", "born": 1815, "tags": ["poet", "engine"], "about": "x" * 20}
-"""Some ninety bytes of JSON."""
+"""About ninety bytes of JSON."""
 STATEMENT = "SELECT p.* FROM people p"
 PIECE_SIZE = 65_536
-"""Bytes that a driver reads at once."""
+"""Number of bytes that a driver reads in one call."""
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""Counting slows a get down, and a busy machine does as well."""
+"""Counting slows a get down, and so does a busy machine."""
 
 
 class OwnCalls:
-    """How often each function of our packages was entered; a coroutine that goes on counts."""
+    """Number of calls of each function of triclinium's packages, including resumed coroutines."""
 
     def __init__(self) -> None:
         self.of: Counter[str] = Counter()
         self.module_changes: int = 0
-        """How often a function was entered that stands in another module than the one before."""
+        """Number of calls of a function in another module than the previous one."""
         self._path = ""
 
     def count(self, frame: FrameType, event: str, _: object) -> None:
-        """Take an event of ``sys.setprofile``."""
+        """Handle an event of ``sys.setprofile``."""
         path = frame.f_code.co_filename
         if event == "call" and path.startswith(PACKAGES) and not path.startswith(NOT_THE_CLIENT):
             self.of[f"{Path(path).stem}.{frame.f_code.co_qualname}"] += 1
@@ -49,7 +49,7 @@ class OwnCalls:
 
 
 def own_calls(opened: AbstractAsyncContextManager[triclinium.Collection]) -> OwnCalls:
-    """Return what is counted in ``GETS`` gets of ``TASKS`` tasks."""
+    """Return the counts of ``GETS`` gets by ``TASKS`` tasks."""
     found = OwnCalls()
 
     async def main() -> None:
@@ -77,7 +77,7 @@ def own_calls(opened: AbstractAsyncContextManager[triclinium.Collection]) -> Own
 
 
 def own_calls_of_rows(rows: int) -> OwnCalls:
-    """Return what is counted while a task reads so many rows of one query, after one that is not counted."""
+    """Return the counts while a task reads ``rows`` rows of one query, after an uncounted query."""
     found = OwnCalls()
 
     async def main() -> None:
@@ -106,14 +106,14 @@ def own_calls_of_rows(rows: int) -> OwnCalls:
 async def of_memcached(
     connection_string: str, **arguments: Unpack[triclinium.ClusterArguments]
 ) -> AsyncIterator[triclinium.Collection]:
-    """Give the block the documents of a memcached."""
+    """Yield the documents of a memcached."""
     async with triclinium.open_cluster(connection_string, **arguments) as cluster:
         yield cluster.default_collection()
 
 
 @asynccontextmanager
 async def of_fake_cluster(**arguments: Unpack[ClientArguments]) -> AsyncIterator[triclinium.Collection]:
-    """Give the block the documents of a bucket inside the process."""
+    """Yield the documents of a bucket inside the process."""
     arguments.setdefault("timeouts", PATIENT)
     async with open_fake_cluster(buckets=["travel"]) as fake, fake.open_client(**arguments) as cluster:
         yield cluster.bucket("travel").default_collection()

@@ -1,4 +1,4 @@
-"""A client machine hears the same events again: it is pure, so it does the same, and nothing but it is timed."""
+"""Replay of recorded events through a client machine: it is pure, so that it does the same, and only it is timed."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from triclinium_core.testing.simulation import MIDPOINT, Simulation
 
 
 class ScriptRecorder(ClientMachine):
-    """A client machine that keeps what it hears."""
+    """Client machine that records its events."""
 
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options, rng=MIDPOINT)
         self.heard: list[tuple[Event, float]] = []
 
     def handle(self, event: Event, now: float) -> Sequence[Action]:
-        """Handle the event, and keep it."""
+        """Handle the event, and record it."""
         self.heard.append((event, now))
         return super().handle(event, now)
 
 
 class ReplayScript(NamedTuple):
-    """What a client machine hears."""
+    """Events of a client machine."""
 
     options: ClientOptions
     heard: Sequence[tuple[Event, float]]
     begin: int
-    """The first event that is timed; those before it make the machine ready."""
+    """Index of the first timed event; those before it make the machine ready."""
     operations: int
-    """How many there are in the part that is timed."""
+    """Number of operations in the timed part."""
 
     def play(self) -> Mapping[str, float]:
-        """Return what an operation costs a new machine; this is a turn."""
+        """Return the cost of an operation for a new machine; this is a turn."""
         handle = (machine := ClientMachine(self.options, rng=MIDPOINT)).handle
         for event, now in self.heard[: self.begin]:
             handle(event, now)
@@ -50,7 +50,7 @@ class ReplayScript(NamedTuple):
 
 
 class Rehearsal:
-    """A client of fake nodes, of which everything is kept that it hears."""
+    """Client of fake nodes that records all of its events."""
 
     def __init__(self, nodes: FakeNodes) -> None:
         connection_string = nodes.connection_string()
@@ -62,7 +62,7 @@ class Rehearsal:
         self._begin = self._operations = 0
 
     def do(self, operations: Sequence[Operation], at_once: int) -> None:
-        """Have the client do all of them, so many at a time, which are submitted together as the driver does it."""
+        """Perform all operations, ``at_once`` of them at a time, which are submitted together like in the driver."""
         for first in range(0, len(operations), at_once):
             together = operations[first : first + at_once]
             if len(together) == 1:
@@ -74,9 +74,9 @@ class Rehearsal:
         self._operations += len(operations)
 
     def begin(self) -> None:
-        """Have what comes now be timed."""
+        """Start the timed part."""
         self._begin, self._operations = len(self._recorder.heard), 0
 
     def script(self) -> ReplayScript:
-        """Return what the client has heard."""
+        """Return the recorded script."""
         return ReplayScript(self._options, self._recorder.heard, self._begin, self._operations)

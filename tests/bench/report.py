@@ -1,4 +1,4 @@
-"""What was measured, for people: in a terminal, on a page, in a plot."""
+"""Results for people: in a terminal, on a page, in a plot."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PLACE = re.compile(r"(<!-- figures: (?P<name>.+?) -->\n).*?(<!-- end -->)", re.D
 
 
 def machine() -> str:
-    """Return in one line what the figures were taken on."""
+    """Return a description of the machine and the packages in one line."""
     model = re.search(r"^model name\s*: (.+)$", _cpu_info(), re.MULTILINE)
     processor = model[1] if model is not None else platform.machine()
     where = f"{platform.system()}, {os.cpu_count()} cores of {processor}"
@@ -60,7 +60,7 @@ def _version(package: str) -> str | None:
 
 
 def show(row: Row, console: Console) -> None:
-    """Print a row, with a line for each contender."""
+    """Print a row, with one line for each contender."""
     table = Table(title=f"{row.table}, {row.what}: {row.unit}", title_justify="left", min_width=72)
     first = next(iter(row.costs), "")
     for heading in ("contender", "median", "quartiles", f"times {first}"):
@@ -75,7 +75,7 @@ def show(row: Row, console: Console) -> None:
 
 
 def write_page(page: Path, rows: Sequence[Row]) -> None:
-    """Put the tables into a page, each between the marks that name it; places of other tables stay as they are.
+    """Insert the tables into a page between the marks with their names; other places stay as they are.
 
     Raises:
         ValueError: the page has no place for a table.
@@ -97,7 +97,7 @@ def write_page(page: Path, rows: Sequence[Row]) -> None:
 
 
 def _markdown(rows: Sequence[Row]) -> str:
-    """Return one table: a column for each contender, a line for each row; lines of a unit stay together."""
+    """Return one table: a column for each contender, a line for each row; lines with the same unit are adjacent."""
     contenders = list(dict.fromkeys(name for row in rows for name in (*row.costs, *row.missing)))
     units = list(dict.fromkeys(row.unit for row in rows))
     lines = [["", "", *contenders], ["---"] * (len(contenders) + 2)]
@@ -120,7 +120,7 @@ def _cell(row: Row, name: str) -> str:
 
 
 def _figure(value: float) -> str:
-    """Return a figure with three digits that count."""
+    """Return a figure with three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -129,11 +129,11 @@ def _quartiles(value: Spread) -> str:
 
 
 def plot(rows: Sequence[Row], path: str) -> None:
-    """Draw how many times as much as the first contender the others cost: bars of medians, whiskers of quartiles.
+    """Draw the cost of each contender relative to the first: bars of medians, whiskers of quartiles.
 
-    Of each table, what is told in its first unit.
+    Each table is drawn with its first unit only.
     """
-    from matplotlib.figure import Figure  # noqa: PLC0415 - it takes a second, and only who asks for a plot pays it
+    from matplotlib.figure import Figure  # noqa: PLC0415 - the import takes a second, and only plots need it
 
     tables = dict[str, list[Row]]()
     for row in rows:

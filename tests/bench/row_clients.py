@@ -1,7 +1,7 @@
 """``python -m tests.bench.row_clients CLIENT SERVER STATEMENT ROWS``: one client reads the rows of one query, and ends.
 
-Each in a process of its own, on one core, so that what it costs and the memory it took can be told apart from all else.
-Connecting and a first small query are not measured. It says in JSON what a row cost, by unit.
+Each client runs in a separate process on one core, so that its cost and memory can be measured alone. Connecting and a
+first small query are not measured. The output is JSON with the cost of a row by unit.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tests.bench.canned_rows import BLOCK_ROWS, statement
 from tests.bench.turns import Stopwatch
 
 MEMORY = "MB of memory"
-"""By how much the process grew at its peak, over what it had before the query."""
+"""Growth of the process at its peak, compared with its memory before the query."""
 PAGE_MB = 4096 / 1e6
 STATUS, RESET_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 class Server(msgspec.Struct):
-    """Where the rows are."""
+    """Server of the rows."""
 
     connection_string: str
     username: str
@@ -38,12 +38,12 @@ class Server(msgspec.Struct):
 
     @property
     def url(self) -> str:
-        """Of the query service."""
+        """URL of the query service."""
         return f"http://127.0.0.1:{self.query_port}/query/service"
 
 
 class Job(NamedTuple):
-    """What is asked, and where."""
+    """Server, statement and number of rows."""
 
     server: Server
     statement: str
@@ -51,7 +51,7 @@ class Job(NamedTuple):
 
 
 class Person(msgspec.Struct):
-    """A row, as a type."""
+    """Row type."""
 
     id: int
     name: str
@@ -62,8 +62,8 @@ class Person(msgspec.Struct):
 
 
 def triclinium(job: Job, row_type: type | None = None) -> Mapping[str, float]:
-    """Ours: ``async for`` over the rows as they come."""
-    from triclinium import PasswordAuthenticator, open_cluster  # noqa: PLC0415 - the other clients have no use for it
+    """Read with triclinium: ``async for`` over the rows as they arrive."""
+    from triclinium import PasswordAuthenticator, open_cluster  # noqa: PLC0415 - the other clients do not need it
 
     async def main() -> Mapping[str, float]:
         authenticator = PasswordAuthenticator(job.server.username, job.server.password)
@@ -83,7 +83,7 @@ def triclinium(job: Job, row_type: type | None = None) -> Mapping[str, float]:
 
 
 def couchbase(job: Job) -> Mapping[str, float]:
-    """The official client's blocking API."""
+    """Read with the official client's blocking API."""
     authenticator = import_module("couchbase.auth").PasswordAuthenticator(job.server.username, job.server.password)
     options = import_module("couchbase.options").ClusterOptions(authenticator)
     with closing(import_module("couchbase.cluster").Cluster.connect(job.server.connection_string, options)) as cluster:
@@ -96,7 +96,7 @@ def couchbase(job: Job) -> Mapping[str, float]:
 
 
 def httpx(job: Job) -> Mapping[str, float]:
-    """The whole body by httpx, and what ``json.loads`` makes of it."""
+    """Read the complete body with httpx, and parse it with ``json.loads``."""
     with import_module("httpx").Client(auth=(job.server.username, job.server.password)) as client:
 
         def read(asked: str) -> int:
@@ -113,11 +113,11 @@ CLIENTS: Mapping[str, Callable[[Job], Mapping[str, float]]] = {
     "couchbase": couchbase,
     "httpx, json.loads": httpx,
 }
-"""The word before a comma is the package that each needs."""
+"""Clients by name; the word before a comma is the required package."""
 
 
 def measured(job: Job, read: Callable[[str], int]) -> Mapping[str, float]:
-    """Return what a row cost."""
+    """Return the cost of a row."""
     before = memory_now()
     with Stopwatch() as watch:
         found = read(job.statement)
@@ -125,7 +125,7 @@ def measured(job: Job, read: Callable[[str], int]) -> Mapping[str, float]:
 
 
 async def measured_async(job: Job, read: Callable[[str], Awaitable[int]]) -> Mapping[str, float]:
-    """Return what a row cost."""
+    """Return the cost of a row."""
     before = memory_now()
     with Stopwatch() as watch:
         found = await read(job.statement)
@@ -133,19 +133,19 @@ async def measured_async(job: Job, read: Callable[[str], Awaitable[int]]) -> Map
 
 
 def said(job: Job, found: int, watch: Stopwatch, before: float | None) -> Mapping[str, float]:
-    """Return what a row cost, and where the system tells it, what the query took of memory."""
+    """Return the cost of a row and, if the system reports it, the memory of the query."""
     if found != job.rows:
         raise AssertionError(f"{found} rows were read, and there are {job.rows}")
     if before is None:
         return watch.both(found)
-    # Where it took nothing, a page stands for what is too small to be seen.
+    # If the query took no memory, one page represents an amount too small to measure.
     return {**watch.both(found), MEMORY: max(PAGE_MB, memory("VmHWM") - before)}
 
 
 def memory_now() -> float | None:
-    """Return what the process has of memory, and begin to look for the peak anew; None where the system is not Linux."""
+    """Return the memory of the process, and reset its peak; None if the system is not Linux."""
     try:
-        # Linux, proc(5): 5 sets the peak of the resident set back to what it is now.
+        # Linux, proc(5): 5 resets the peak of the resident set to its current size.
         RESET_PEAK.write_text("5", encoding="ascii")
         return memory("VmRSS")
     except OSError:
@@ -153,14 +153,14 @@ def memory_now() -> float | None:
 
 
 def memory(what: str) -> float:
-    """Return megabytes of the resident set: ``VmRSS`` for now, ``VmHWM`` for its peak."""
+    """Return megabytes of the resident set: ``VmRSS`` for the current size, ``VmHWM`` for its peak."""
     found = re.search(rf"^{what}:\s+(\d+) kB$", STATUS.read_text(encoding="ascii"), re.MULTILINE)
     assert found is not None
     return int(found[1]) * 1024 / 1e6
 
 
 def main(client: str, server: str, asked: str, rows: str) -> None:
-    """Measure, on one core where the system can do that, and say what was found."""
+    """Measure, on one core if the system supports it, and print the results."""
     if sys.platform == "linux":
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     job = Job(msgspec.json.decode(server, type=Server), asked, int(rows))

@@ -1,4 +1,4 @@
-"""The servers, started on loopback and ended with the block; None where one is not installed."""
+"""Servers, started on loopback and ended with the block; None if one is not installed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.live.memcached import Memcached
 
 
 class BenchServer(NamedTuple):
-    """Where the documents are: a memcached, or one node of a cluster with one bucket."""
+    """Server of the documents: a memcached, or one node of a cluster with one bucket."""
 
     port: int
     connection_string: str
@@ -36,11 +36,11 @@ class BenchServer(NamedTuple):
 
 
 class TlsServer(msgspec.Struct, frozen=True):
-    """A server that speaks TLS."""
+    """Server with TLS."""
 
     port: int
     authority: str
-    """Certificate of the authority that has signed its own, as PEM."""
+    """Certificate of the authority that has signed the server's, as PEM."""
 
     def client_context(self) -> ssl.SSLContext:
         """Return a context that trusts it."""
@@ -49,7 +49,7 @@ class TlsServer(msgspec.Struct, frozen=True):
 
 @contextmanager
 def memcached() -> Iterator[BenchServer | None]:
-    """Give the block a real memcached, of one thread."""
+    """Yield a real memcached with one thread."""
     program = shutil.which("memcached")
     if program is None:
         yield None
@@ -70,12 +70,12 @@ connect = 127.0.0.1:{connect}
 cert = {certificate}
 """
 STUNNEL_SECONDS = 20.0
-"""Time after which a stunnel that does not listen never will."""
+"""Seconds after which a stunnel that does not listen has failed."""
 
 
 @contextmanager
 def stunnel(server: BenchServer | None) -> Iterator[TlsServer | None]:
-    """Give the block a stunnel that does TLS in front of ``server``."""
+    """Yield a stunnel that adds TLS to ``server``."""
     program = shutil.which("stunnel4") or shutil.which("stunnel")
     if program is None or server is None:
         yield None
@@ -96,7 +96,7 @@ def stunnel(server: BenchServer | None) -> Iterator[TlsServer | None]:
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Return once something listens on ``port``."""
+    """Return once a process listens on ``port``."""
     deadline = time.monotonic() + STUNNEL_SECONDS
     while True:
         try:
@@ -111,7 +111,7 @@ def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def couchbase_mock() -> Iterator[BenchServer | None]:
-    """Give the block one node of CouchbaseMock, the test server of Couchbase's own clients, which is Java."""
+    """Yield one node of CouchbaseMock, the Java test server of Couchbase's own clients."""
     try:
         program = find_program()
     except pytest.skip.Exception:
@@ -124,7 +124,7 @@ def couchbase_mock() -> Iterator[BenchServer | None]:
 
 @contextmanager
 def fake_node() -> Iterator[BenchServer]:
-    """Give the block ``triclinium serve`` with one node, which is Python."""
+    """Yield ``triclinium serve`` with one node, which is written in Python."""
     with serving() as said:
         port = int(said["connection_string"].rpartition(":")[2])
         yield BenchServer(
@@ -134,7 +134,7 @@ def fake_node() -> Iterator[BenchServer]:
 
 @contextmanager
 def canned_rows() -> Iterator[Server]:
-    """Give the block a query service that has every answer ready."""
+    """Yield a query service that has every response prepared."""
     command = [sys.executable, "-m", "tests.bench.canned_rows"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
         try:

@@ -1,4 +1,4 @@
-"""The command that measures works; what it finds is not looked at."""
+"""The benchmark command works; its figures are not checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLES = {"core: a get, submitted and answered", "core: a retry", "core: in flig
 
 @pytest.mark.native
 def test_a_part_is_measured(tmp_path: Path) -> None:
-    """Its rows end up in a file and a plot, and its tables in the page that names them."""
+    """The rows are written to a file and a plot, and the tables to the page that names them."""
     figures, plot, page = tmp_path / "figures.json", tmp_path / "bars.svg", tmp_path / "page.md"
     shutil.copy(PAGE, page)
     options = ["--only", "core", "--rounds", "1", "--scale", "0.001"]
@@ -34,7 +34,7 @@ def test_a_part_is_measured(tmp_path: Path) -> None:
     assert plot.read_bytes().startswith(b"<?xml")
 
 
-def test_what_is_missing_is_shown(tmp_path: Path) -> None:
+def test_missing_contenders_are_shown(tmp_path: Path) -> None:
     """A contender that is not installed keeps its column, and a page without a place for a table is refused."""
     page = tmp_path / "page.md"
     page.write_text("<!-- figures: machine -->\n<!-- end -->\n<!-- figures: gets -->\n<!-- end -->\n", encoding="utf-8")

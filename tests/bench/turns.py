@@ -1,6 +1,6 @@
-"""Several contenders take turns, so that whatever else the machine does strikes each of them.
+"""Several contenders take turns, so that other load on the machine affects each of them.
 
-What counts is a ratio, taken within each round, for rounds differ more than contenders do. Less is better in all units.
+The result is a ratio within each round, because rounds differ more than contenders do. Less is better in all units.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from typing import NamedTuple, Self
 import msgspec
 
 PROCESSOR = "µs of processor time"
-"""Of this process, all of its threads: a server that runs beside it does not count."""
+"""Processor time of all threads of this process, without the server."""
 WALL = "µs of wall clock"
-"""Divided by all operations, so 10 µs are 100,000 a second."""
+"""Wall clock divided by all operations, so that 10 µs are 100,000 operations per second."""
 
 Turn = Callable[[], Mapping[str, float]]
-"""Does the work once, and returns what each operation of it cost, by unit."""
+"""Does the work once; returns the cost of each operation by unit."""
 
 
 class Effort(NamedTuple):
-    """How much is done to find a figure."""
+    """Amount of work for a figure."""
 
     rounds: int
-    """In which each contender has a turn."""
+    """Number of rounds in which each contender has a turn."""
     scale: float = 1.0
-    """The share of the work of a turn that is done; 1 for figures, less to see that a row works."""
+    """Share of the work of a turn; 1 for figures, less to check that a row works."""
 
     def of(self, count: int) -> int:
-        """Return how many are left of ``count`` operations."""
+        """Return the scaled number of operations."""
         return max(1, round(count * self.scale))
 
     @property
     def short(self) -> Effort:
-        """More rounds, for turns that take a few milliseconds."""
+        """Effort with more rounds, for turns that take a few milliseconds."""
         return self._replace(rounds=3 * self.rounds)
 
     @property
     def long(self) -> Effort:
-        """Fewer rounds, for turns that take seconds."""
+        """Effort with fewer rounds, for turns that take seconds."""
         return self._replace(rounds=max(1, self.rounds // 2))
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """The median of all rounds, and their quartiles."""
+    """Median and quartiles of all rounds."""
 
     low: float
     median: float
@@ -54,10 +54,10 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One figure, of one contender or of several that took turns.
+    """Figure of one contender, or of several that took turns.
 
-    ``costs`` are by contender; ``ratios`` are those of all but the first, to the first. ``missing`` are the contenders
-    that are not installed.
+    ``costs`` are by contender; ``ratios`` are those of all other contenders to the first. ``missing`` are the
+    contenders that are not installed.
     """
 
     table: str
@@ -90,13 +90,13 @@ def measure(table: str, what: str, contenders: Mapping[str, Turn | None], effort
 
 
 def take_turns(turns: Mapping[str, Turn], rounds: int) -> Mapping[str, Sequence[Mapping[str, float]]]:
-    """Return what each contender needed in each round. Every round begins with another contender."""
+    """Return the costs of each contender in each round. Every round starts with a different contender."""
     names = list(turns)
     found: dict[str, list[Mapping[str, float]]] = {name: [] for name in names}
     for number in range(rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            # The garbage of the one before is not for this one to collect, nor what is kept all along to look at.
+            # A turn should neither collect the garbage of the one before nor scan permanent objects.
             gc.collect()
             gc.freeze()
             found[name].append(turns[name]())
@@ -104,7 +104,7 @@ def take_turns(turns: Mapping[str, Turn], rounds: int) -> Mapping[str, Sequence[
 
 
 class Stopwatch:
-    """Measures a block in processor time and wall clock."""
+    """Measurement of a block in processor time and wall clock."""
 
     def __enter__(self) -> Self:
         self._wall, self._processor = time.perf_counter(), time.process_time()
@@ -115,16 +115,16 @@ class Stopwatch:
         self._wall = time.perf_counter() - self._wall
 
     def processor(self, operations: int) -> Mapping[str, float]:
-        """Return what each operation of the block cost."""
+        """Return the cost of each operation of the block."""
         return {PROCESSOR: self._processor / operations * 1e6}
 
     def both(self, operations: int) -> Mapping[str, float]:
-        """Return what each operation of the block cost, by either clock."""
+        """Return the cost of each operation of the block in both units."""
         return {**self.processor(operations), WALL: self._wall / operations * 1e6}
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Return median and quartiles; of fewer than two values, the value itself."""
+    """Return median and quartiles; for a single value, the value itself."""
     if len(values) < 2:
         return Spread(values[0], values[0], values[0])
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -132,5 +132,5 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> Spread:
-    """Return ``of`` divided by ``to``, round by round."""
+    """Return ``of`` divided by ``to`` for each round."""
     return spread([one / other for one, other in zip(of, to, strict=True)])

@@ -1,4 +1,4 @@
-"""What an operation in flight weighs, by tracemalloc."""
+"""Memory of an operation in flight, measured with tracemalloc."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from triclinium.abc import ConnectedStream
 
 BYTES = "bytes"
 ON_A_CONNECTION = 10_000
-"""Operations in flight; more would wait for their turn."""
+"""Operations in flight per connection; more would be queued."""
 
 
 def in_flight(count: int) -> Iterator[Row]:
-    """Measure ``count`` gets that nobody answers."""
+    """Measure ``count`` gets without responses."""
     turns = {"a get, beside its task": partial(beside_its_task, count), "its task": partial(task, count)}
     yield from measure("core: in flight", f"{count:,} at once", turns, Effort(rounds=1))
 
 
 @cache
 def task(count: int) -> Mapping[str, float]:
-    """Return what each of many tasks weighs that do nothing but sleep."""
+    """Return the memory of each of many tasks that only sleep."""
 
     async def main() -> float:
         return await _weight(count, _sleep)
@@ -37,7 +37,7 @@ def task(count: int) -> Mapping[str, float]:
 
 
 def beside_its_task(count: int) -> Mapping[str, float]:
-    """Return by how much more each of them weighs if it waits for a get."""
+    """Return the additional memory of a task that waits for a get."""
 
     async def main() -> float:
         async with _silent_clients(-(-count // ON_A_CONNECTION)) as gets:
@@ -72,7 +72,7 @@ async def _weight(count: int, work: Callable[[int], Awaitable[object]]) -> float
 
 @asynccontextmanager
 async def _silent_clients(count: int) -> AsyncIterator[list[Callable[[], Awaitable[object]]]]:
-    """Give the block a get of each of many clients, each with a connection of its own."""
+    """Yield a get of each of many clients, each with its own connection."""
     if count == 0:
         yield []
         return
@@ -85,7 +85,7 @@ async def _silent_clients(count: int) -> AsyncIterator[list[Callable[[], Awaitab
 
 
 class _Silence:
-    """Connects to nobody."""
+    """Connector to nothing."""
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
         await trio.lowlevel.checkpoint()
@@ -93,7 +93,7 @@ class _Silence:
 
 
 class _SilentStream(trio.abc.Stream):
-    """Takes all that is sent, and brings nothing."""
+    """Stream that accepts all data and never receives any."""
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         await trio.lowlevel.checkpoint()

@@ -14,7 +14,7 @@ pytestmark = [
 ]
 
 
-def test_symbols_are_resolved_when_the_module_is_loaded() -> None:
+def test_symbols_are_resolved_at_load_time() -> None:
     """The dynamic section of the module has the flag BIND_NOW, and its program headers a segment GNU_RELRO."""
     module = import_module("triclinium_c._scan")
     found = subprocess.run(["readelf", "-dlW", str(module.__file__)], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""The C module finds and refuses exactly what the Python decoder does, on every case and on arbitrary bytes."""
+"""The C module accepts and refuses the same bytes as the Python decoder, for every case and for arbitrary bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ScanEnd = list[int] | tuple[str, int]
 
 
 def in_c(wire: bytes, start: int, end: int) -> ScanEnd:
-    """Return the fields that the C module finds, or why and where it refuses."""
+    """Return the fields that the C module finds, or its reason and offset of a refusal."""
     try:
         return CScanner(bytearray(wire)).scan(start, end)
     except MalformedFrame as error:
@@ -30,7 +30,7 @@ def in_c(wire: bytes, start: int, end: int) -> ScanEnd:
 
 
 def in_python(wire: bytes, start: int, end: int) -> ScanEnd:
-    """Return the fields that the Python decoder finds, or why and where it refuses."""
+    """Return the fields that the Python decoder finds, or its reason and offset of a refusal."""
     try:
         return scan_headers(wire, start, end)
     except MalformedFrame as error:
@@ -38,8 +38,8 @@ def in_python(wire: bytes, start: int, end: int) -> ScanEnd:
 
 
 @pytest.mark.parametrize("case", frame_cases.FRAME_CASES, ids=frame_cases.case_name)
-def test_decodes_whole_byte_by_byte_and_with_trailing_bytes(case: frame_cases.FrameCase) -> None:
-    """Every cut of a frame and its successor gives the frames that are whole in it, wherever it lies in the buffer."""
+def test_every_cut_gives_the_complete_frames(case: frame_cases.FrameCase) -> None:
+    """Every cut of two frames gives the complete frames in it, at any position in the buffer."""
     size = len(case.wire)
     wire = case.wire * 2
 
@@ -49,8 +49,8 @@ def test_decodes_whole_byte_by_byte_and_with_trailing_bytes(case: frame_cases.Fr
 
 
 @pytest.mark.parametrize("case", frame_cases.MALFORMED_CASES, ids=frame_cases.case_name)
-def test_refuses_an_impossible_frame(case: frame_cases.MalformedCase) -> None:
-    """An impossible header is refused by the byte that gives it away, in the words of the Python decoder."""
+def test_an_impossible_frame_is_refused(case: frame_cases.MalformedCase) -> None:
+    """An impossible header is refused at its last byte, for the same reason as in the Python decoder."""
     size = len(case.wire)
 
     assert [[]] * size == [in_c(case.wire, 0, end) for end in range(size)]
@@ -60,14 +60,14 @@ def test_refuses_an_impossible_frame(case: frame_cases.MalformedCase) -> None:
 
 
 @pytest.mark.parametrize("header", frame_cases.FITTING_HEADERS, ids=bytes.hex)
-def test_lengths_at_their_limit_are_possible(header: bytes) -> None:
-    """Key and extras may fill the body, and a frame may have exactly the largest size."""
+def test_lengths_at_their_limit_are_accepted(header: bytes) -> None:
+    """Key and extras may fill the body, and a frame may have exactly the maximum size."""
     assert [] == in_c(header, 0, len(header))
 
 
 @rows("first", range(256))
-def test_knows_the_same_magics(first: int) -> None:
-    """Each first byte gets the same verdict."""
+def test_all_first_bytes_agree(first: int) -> None:
+    """Both decoders agree about each possible first byte."""
     wire = bytes((first,)) + NOOP[1:]
 
     assert in_python(wire, 0, 1) == in_c(wire, 0, 1)
@@ -76,8 +76,8 @@ def test_knows_the_same_magics(first: int) -> None:
 
 @rows("count", [1, 255, 256, 257, 511, 512, 513])
 @rows("tail", [b"", NOOP[:5], b"HTTP"])
-def test_frames_beyond_one_call(count: int, tail: bytes) -> None:
-    """More frames than one call into C decodes come out all the same, whatever follows them."""
+def test_more_frames_than_one_call(count: int, tail: bytes) -> None:
+    """More frames than one call into C decodes are all returned, whatever bytes follow them."""
     wire = b"".join(encode_response(0x00, opaque=opaque, value=b"value") for opaque in range(count)) + tail
     fields = in_c(wire, 0, len(wire))
 
@@ -87,7 +87,7 @@ def test_frames_beyond_one_call(count: int, tail: bytes) -> None:
 
 @st.composite
 def streams(draw: st.DrawFn) -> tuple[bytes, int, int]:
-    """Draw headers that are almost possible between arbitrary bytes, and a range."""
+    """Draw almost valid headers between arbitrary bytes, and a range."""
     pieces = []
     for _ in range(draw(st.integers(0, 6))):
         header = bytes(
@@ -110,28 +110,28 @@ def streams(draw: st.DrawFn) -> tuple[bytes, int, int]:
 
 
 @given(stream=streams() | st.binary(max_size=120).map(lambda wire: (wire, 0, len(wire))))
-def test_same_verdict_on_arbitrary_bytes(stream: tuple[bytes, int, int]) -> None:
-    """Whatever lies in the buffer, both decoders return the same fields or refuse in the same words."""
+def test_decoders_agree_on_arbitrary_bytes(stream: tuple[bytes, int, int]) -> None:
+    """Both decoders return the same fields for arbitrary bytes, or refuse them for the same reason."""
     assert in_python(*stream) == in_c(*stream)
 
 
 @given(stream=streams())
-def test_same_verdict_wherever_it_is_cut(stream: tuple[bytes, int, int]) -> None:
-    """At each byte at which the stream may have stopped, both decoders agree."""
+def test_decoders_agree_at_every_cut(stream: tuple[bytes, int, int]) -> None:
+    """Both decoders agree at every position at which the stream may be cut."""
     wire, start, end = stream
 
     for stop in range(start, end):
         assert in_python(wire, start, stop) == in_c(wire, start, stop)
 
 
-def test_a_frame_has_as_many_fields_on_both_sides() -> None:
-    """The C module and the core agree about the layout."""
+def test_both_modules_have_the_same_fields() -> None:
+    """The C module and the core use the same number of fields per frame."""
     assert FIELDS_PER_FRAME == triclinium_c.FIELDS_PER_FRAME
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 4), (3, 2), (0, 25), (25, 25)])
-def test_refuses_offsets_outside_the_buffer(start: int, end: int) -> None:
-    """C trusts its caller, so offsets that do not lie in the buffer never reach it."""
+def test_offsets_outside_the_buffer_are_refused(start: int, end: int) -> None:
+    """Offsets outside the buffer raise ValueError before C is called, because C does not check them."""
     scanner = triclinium_c.HeaderScanner(bytearray(24))
 
     with pytest.raises(ValueError, match=rf"start={start}, end={end} must satisfy 0 <= start <= end <= 24"):
@@ -139,12 +139,12 @@ def test_refuses_offsets_outside_the_buffer(start: int, end: int) -> None:
 
 
 def test_an_empty_buffer() -> None:
-    """Nothing is in a buffer without room."""
+    """A scan of an empty buffer returns no fields."""
     assert [] == triclinium_c.HeaderScanner(bytearray()).scan(0, 0)
 
 
-def test_sees_what_is_written_later() -> None:
-    """The scanner is bound to the memory, not to what lay in it."""
+def test_later_writes_are_scanned() -> None:
+    """The scanner is bound to the memory, so it sees bytes that are written later."""
     buffer = bytearray(24)
     scanner = triclinium_c.HeaderScanner(buffer)
     buffer[:] = NOOP
@@ -152,8 +152,8 @@ def test_sees_what_is_written_later() -> None:
     assert scan_headers(NOOP, 0, 24) == scanner.scan(0, 24)
 
 
-def test_a_bound_buffer_keeps_its_size_until_the_release() -> None:
-    """The memory cannot move away under the scanner; after the release the buffer is free and the scanner refuses."""
+def test_a_bound_buffer_cannot_be_resized() -> None:
+    """A bound buffer cannot be resized; after ``release`` it can, and the scanner refuses to scan."""
     buffer = bytearray(24)
     scanner = triclinium_c.HeaderScanner(buffer)
 
@@ -167,7 +167,7 @@ def test_a_bound_buffer_keeps_its_size_until_the_release() -> None:
 
 
 def test_malformed_header_carries_code_and_offset() -> None:
-    """The module's own error says what and where, and survives pickling."""
+    """MalformedHeader has code and offset, and survives pickling."""
     with pytest.raises(triclinium_c.MalformedHeader) as caught:
         triclinium_c.HeaderScanner(bytearray(b"xHTTP")).scan(1, 5)
     error = pickle.loads(pickle.dumps(caught.value))  # noqa: S301

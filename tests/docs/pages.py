@@ -1,4 +1,4 @@
-"""What the documentation shows: programs, and the blocks of its pages."""
+"""Contents of the documentation: programs, and the blocks of its pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DOCS = ROOT / "docs"
 EXAMPLES = DOCS / "howto" / "examples"
 
 PAGES = sorted(path for path in DOCS.rglob("*.md") if not {"newsfragments", "_build"} & set(path.parts))
-"""Every page."""
+"""All pages."""
 
 
 class Block(NamedTuple):
@@ -53,7 +53,7 @@ def decisions_of(page: Path) -> Iterator[Decision]:
 
 
 def rows_of(page: Path) -> Iterator[list[str]]:
-    """Yield the cells of each row of the page's tables; rulers are left out, headers are not."""
+    """Yield the cells of each row of the page's tables, including headers, without rulers."""
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("| "):
             yield [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]

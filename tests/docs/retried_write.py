@@ -1,6 +1,6 @@
-"""What becomes of two writes that go wrong, played on virtual time and drawn for the first page.
+"""Diagrams of two failing writes, played in virtual time and drawn for the first page.
 
-``uv run python -m tests.docs.retried_write`` writes the picture, for light and for dark paper.
+``uv run python -m tests.docs.retried_write`` writes the picture for light and dark mode.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ PLAYED: Mapping[str, str] = {
     "temporary failure": "Certainly not applied: sent again",
     "in flight, a write": "May have been applied: not sent again",
 }
-"""Scenarios of the demo, and what each of them shows."""
+"""Scenarios of the demo, and their titles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One line of a diagram.
 
-    Between two of the lanes it is an arrow; where ``start`` and ``end`` are the same it is what is thought there.
+    It is an arrow between two lanes, or an internal action if ``start`` and ``end`` are equal.
     """
 
     start: int
     end: int
     text: str
     kind: str = "line"
-    """Which colour it has, of ``COLOURS``."""
+    """Colour, by its name in ``COLOURS``."""
     at_ms: float | None = None
-    """When, where that is another moment than that of the line above."""
+    """Time, unless it is that of the line above."""
 
 
 CALLER, CLIENT, NODE = range(3)
 
 
 async def steps_of(scenario: DemoScenario) -> list[Step]:
-    """Play a scenario of the demo in memory, and return what happens."""
+    """Play a scenario of the demo in memory, and return its steps."""
     assert isinstance(scenario.operation.travels_as, Opcode)
     assert scenario.fault is not None
     recorder = Recorder()
@@ -67,7 +67,7 @@ async def steps_of(scenario: DemoScenario) -> list[Step]:
             except errors.CouchbaseException as error:
                 outcome, message = type(error).__name__, str(error)
         taken = [command for command in fake.node.command_log if command.key == scenario.key.encode()]
-    # At one moment the node acts first: the client decides about what it has heard.
+    # At the same moment, the node acts before the client decides.
     moments = [(command.now, 0, _exchange(command)) for command in taken]
     moments += [(entry.at, 1, _decision(entry)) for entry in recorder.entries if isinstance(entry, ClientDecided)]
     steps = [Step(CALLER, CLIENT, f"{scenario.operation.name} {scenario.key!r}", at_ms=0.0)]
@@ -76,13 +76,13 @@ async def steps_of(scenario: DemoScenario) -> list[Step]:
         is_later = at_ms > max(step.at_ms or 0.0 for step in steps)
         steps += [replace(found[0], at_ms=at_ms if is_later else None), *found[1:]]
     steps.append(Step(CLIENT, CALLER, outcome, "good" if outcome == SUCCESS else "bad"))
-    # What stands in brackets is for a log.
+    # The text in brackets is for a log.
     lines = textwrap.wrap(message.partition(" [")[0], MESSAGE_WIDTH)
     return [*steps, *(Step(CALLER, CALLER, line, "words") for line in lines)]
 
 
 def _exchange(command: LoggedCommand) -> list[Step]:
-    """Return how a command went to the node, and what came back."""
+    """Return the steps of a command to the node and its response."""
     assert isinstance(command.opcode, Opcode)
     steps = [Step(CLIENT, NODE, command.opcode.name)]
     if command.applied:
@@ -95,7 +95,7 @@ def _exchange(command: LoggedCommand) -> list[Step]:
 
 
 def _decision(entry: ClientDecided) -> list[Step]:
-    """Return what the client decided. The reason stands elsewhere: in the answer before, or in the error behind."""
+    """Return the decision of the client. The reason is in the response before, or in the error after it."""
     return [
         Step(CLIENT, CLIENT, "no retry" if entry.delay is None else f"again in {entry.delay * 1000:g} ms", "decision")
     ]
@@ -103,7 +103,7 @@ def _decision(entry: ClientDecided) -> list[Step]:
 
 @dataclass(frozen=True, slots=True)
 class Colours:
-    """Of a picture; those that GitHub gives to words on its pages."""
+    """Colours of a picture, which are those of text on GitHub's pages."""
 
     paper: str
     ink: str
@@ -121,7 +121,7 @@ COLOURS: Mapping[str, Colours] = {
 }
 WIDTH, PANEL, GAP = 900, 442, 16
 LANES = (76, 241, 402)
-"""Of caller, client and node: their distance from the left edge of the panel."""
+"""Distances of caller, client and node from the left edge of the panel."""
 MESSAGE_WIDTH = 46
 TOP, ROW, LEADING = 80, 25, 18
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -129,7 +129,7 @@ SANS = "-apple-system, 'Segoe UI', 'Noto Sans', Helvetica, Arial, sans-serif"
 
 
 def drawn(panels: Mapping[str, Sequence[Step]], colours: Colours) -> str:
-    """Return the picture: a sequence diagram for each title, side by side, in SVG."""
+    """Return the picture: one sequence diagram per title, side by side, in SVG."""
     rows = max(map(len, panels.values()))
     height = TOP + ROW * rows + 12
     style = (
@@ -179,7 +179,7 @@ def _line(step: Step, y: int, colours: Colours) -> Iterator[str]:
         yield f'<text x="{start + 12}" y="{y + 17}" class="grey">{escape(step.text)}</text>'
         return
     if start == end:
-        # A thought: a dot on its lane, and the words beside it.
+        # An internal action: a dot on its lane, with its text next to it.
         yield f'<circle cx="{start}" cy="{y}" r="4" fill="{colour}"/>'
         anchor, x = ("end", start - 10) if step.start == NODE else ("start", start + 10)
         kind = "grey" if step.kind == "line" else step.kind
@@ -195,7 +195,7 @@ def _line(step: Step, y: int, colours: Colours) -> Iterator[str]:
 
 
 def pictures() -> dict[str, str]:
-    """Return the picture for each kind of paper."""
+    """Return the picture for light and dark mode."""
     named = {scenario.name: scenario for scenario in SCENARIOS}
     panels = {
         title: trio.run(steps_of, named[name], clock=trio.testing.MockClock(autojump_threshold=0))

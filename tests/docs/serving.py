@@ -1,4 +1,4 @@
-"""A node in a process of its own, for programs that talk to one."""
+"""Node in a separate process, for programs that connect to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SERVE = "import sys; from triclinium._cli import main; main(sys.argv[1:])"
 
 @contextmanager
 def serving(*options: str) -> Iterator[Mapping[str, str]]:
-    """Serve a node for the length of a block, and give it what ``triclinium serve --json`` says."""
+    """Serve a node for the duration of a block, and yield the output of ``triclinium serve --json``."""
     command = [sys.executable, "-c", SERVE, "serve", "--json", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -25,6 +25,6 @@ def serving(*options: str) -> Iterator[Mapping[str, str]]:
 
 @contextmanager
 def served(*options: str) -> Iterator[str]:
-    """Serve a node for the length of a block, and give it the connection string."""
+    """Serve a node for the duration of a block, and yield its connection string."""
     with serving(*options) as said:
         yield said["connection_string"]

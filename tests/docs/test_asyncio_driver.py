@@ -1,4 +1,4 @@
-"""The asyncio driver of the how-to beside the laws, which ``docs/howto/examples/test_asyncio_driver.py`` holds it to."""
+"""Asyncio driver of the how-to, apart from the laws that ``docs/howto/examples/test_asyncio_driver.py`` checks."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ pytestmark = pytest.mark.native
 TRAVEL = Keyspace("travel")
 APP = PasswordAuthenticator("app", "secret")
 SECONDS_MAX = 30.0
-"""A test that takes longer hangs."""
+"""Seconds after which a test counts as hanging."""
 
 variable = ContextVar("variable", default="of nobody")
 
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
-    """Return who signs certificates."""
+    """Return the authority that signs certificates."""
     return trustme.CA()
 
 
 @pytest.fixture(scope="module")
 def node(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
-    """Serve a node, over TLS too, and return how to reach it."""
+    """Serve a node, with TLS as well, and yield its connection data."""
     path: Path = tmp_path_factory.mktemp("tls") / "node.pem"
     authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(path)
     with serving(
@@ -75,8 +75,8 @@ def client_of(
     return AsyncioClient(ClientMachine(options, rng=random.Random(1)), tls)
 
 
-def test_it_speaks_tls(node: Mapping[str, str], authority: trustme.CA) -> None:
-    """A value that takes many records comes back as it was, from a node whose certificate is verified."""
+def test_large_values_over_tls(node: Mapping[str, str], authority: trustme.CA) -> None:
+    """A value of many TLS records is read back unchanged from a node with a verified certificate."""
     value = bytes(range(256)) * 4096
     tls = ssl.create_default_context()
     authority.configure_trust(tls)
@@ -94,20 +94,20 @@ def test_it_speaks_tls(node: Mapping[str, str], authority: trustme.CA) -> None:
 
 
 class Never:
-    """An asynchronous strategy that retries nothing."""
+    """Asynchronous strategy that refuses every retry."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[RetryReason, str]] = []
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Refuse, after a while."""
+        """Refuse the retry, after yielding to the event loop."""
         await asyncio.sleep(0)
         self.asked.append((reason, variable.get()))
         return RetryAction.no_retry()
 
 
-def test_it_asks_the_strategy_of_a_call(node: Mapping[str, str]) -> None:
-    """An asynchronous one is awaited in the context of whoever called."""
+def test_the_strategy_of_a_call_is_awaited(node: Mapping[str, str]) -> None:
+    """An asynchronous strategy of a call is awaited in the caller's context."""
     strategy = Never()
 
     async def main() -> None:
@@ -124,8 +124,8 @@ def test_it_asks_the_strategy_of_a_call(node: Mapping[str, str]) -> None:
     assert [(RetryReason.KV_LOCKED, "of the caller")] == strategy.asked
 
 
-def test_it_takes_inquiries_and_another_authenticator(node: Mapping[str, str]) -> None:
-    """Who signs in with the right password in the end is served, over the same client."""
+def test_pings_and_new_authenticators_work(node: Mapping[str, str]) -> None:
+    """After a new authenticator with the correct password, the same client is served."""
 
     async def main() -> PingResult:
         with closing(client_of(node["connection_string"], PasswordAuthenticator("app", "wrong"))) as client:
@@ -141,8 +141,8 @@ def test_it_takes_inquiries_and_another_authenticator(node: Mapping[str, str]) -
     assert "a report" == asyncio.run(main()).id
 
 
-def test_a_closed_client_says_so() -> None:
-    """It takes neither an operation nor an authenticator."""
+def test_a_closed_client_raises() -> None:
+    """A closed client refuses operations and authenticators."""
 
     async def main() -> None:
         client = client_of("couchbase://127.0.0.1:1")
@@ -157,12 +157,12 @@ def test_a_closed_client_says_so() -> None:
 
 
 class Watched(Stream):
-    """A stream whose writes can be seen."""
+    """Stream that records its writes."""
 
     written: list[bytes]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Watch the transport."""
+        """Record writes to the transport."""
         assert isinstance(transport, asyncio.Transport)
         write, self.written = transport.write, []
 
@@ -175,14 +175,14 @@ class Watched(Stream):
 
 
 class WatchedClient(AsyncioClient):
-    """A client whose streams can be seen."""
+    """Client with recorded streams."""
 
     def _open(self, order: OpenStream) -> None:
         self._streams[order.stream] = Watched(self, order)
 
 
-def test_what_is_ordered_at_once_leaves_in_one_write() -> None:
-    """Also where several events ordered it, in one pass of the event loop."""
+def test_sends_of_one_pass_are_one_write() -> None:
+    """Sends from several events in one pass of the event loop are one write."""
 
     async def play(open_driver: OpenDriver) -> None:
         async with on_trial(CouchbaseBench(open_driver)) as trial:
@@ -194,17 +194,17 @@ def test_what_is_ordered_at_once_leaves_in_one_write() -> None:
                 trial.driver.submit()
 
             assert b"one two " * 3 == await peer.receive(24)
-            [stream] = trial.driver._client._streams.values()  # type: ignore[attr-defined]  # the asyncio driver's
+            [stream] = trial.driver._client._streams.values()  # type: ignore[attr-defined]  # of the asyncio driver
             assert [b"one two " * 3] == stream.written
 
     hold(play, WatchedClient)
 
 
-def test_a_caller_who_is_refused_leaves_nothing_behind() -> None:
-    """What a task holds is free when its submission was refused."""
+def test_a_refused_submission_leaves_no_references() -> None:
+    """Objects of a task whose submission was refused are freed."""
 
     class Thing:
-        """What a caller has."""
+        """Object of a caller."""
 
     things: ContextVar[Thing] = ContextVar("things")
 

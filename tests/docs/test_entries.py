@@ -1,4 +1,4 @@
-"""What is put right of autodoc's docstrings, signatures and base classes."""
+"""Corrections to autodoc's docstrings, signatures and base classes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SOURCES = sorted(
 
 
 def attribute_docstrings(path: Path) -> Iterator[str]:
-    """Yield the strings that stand below the names of a module, and of its classes."""
+    """Yield the docstrings of the attributes of a module and its classes."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     parents: list[ast.Module | ast.ClassDef] = [tree]
     parents += [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
@@ -55,7 +55,7 @@ Kind = Literal["attribute", "data", "exception", "property"]
 
 
 def as_shown(kind: Kind, docstring: str) -> str:
-    """Return what napoleon makes of a docstring."""
+    """Return a docstring after processing by napoleon."""
     lines = docstring.splitlines()
     prepare_docstring(APP, kind, "name", None, None, lines)
     return str(GoogleDocstring(lines, CONFIG, what=kind, name="name"))
@@ -63,34 +63,34 @@ def as_shown(kind: Kind, docstring: str) -> str:
 
 @rows("kind", ["attribute", "data", "property"])
 @rows("words", ["The node: its faults.", "False: nothing is sent.", "One line.", "One.\n\nTwo: 2."])
-def test_keeps_the_words_before_a_colon(kind: Kind, words: str) -> None:
-    """They are no type."""
+def test_words_before_a_colon_are_kept(kind: Kind, words: str) -> None:
+    """The words before a colon are not parsed as a type."""
     assert f"..\n\n{words}" == as_shown(kind, words)
 
 
-def test_keeps_the_words_of_every_attribute() -> None:
-    """No docstring below an attribute loses a line or becomes a field."""
+def test_every_attribute_docstring_is_kept() -> None:
+    """No docstring of an attribute loses a line or becomes a field."""
     docstrings = [docstring for path in SOURCES for docstring in attribute_docstrings(path)]
 
     assert len(docstrings) > 100
     assert [] == [text for text in docstrings if ":type:" in as_shown("attribute", text)]
 
 
-def test_hides_the_numbers_of_the_rfc() -> None:
-    """Users are not to see them."""
+def test_rfc_numbers_are_hidden() -> None:
+    """RFC numbers of exceptions are hidden from users."""
     assert "The bucket does not exist." == as_shown("exception", "The bucket does not exist (RFC 0058, 10).")
 
 
-def test_says_what_a_new_type_is() -> None:
-    """Not what new types are."""
+def test_a_new_type_has_its_own_docstring() -> None:
+    """A new type has its own description, not that of NewType."""
     lines = ["NewType creates simple unique types."]
     prepare_docstring(APP, "class", "triclinium.Cas", Cas, None, lines)
 
     assert lines[0].startswith("Version of a document")
 
 
-def test_says_nothing_of_a_field_that_has_no_words() -> None:
-    """Its position is no help."""
+def test_undocumented_fields_have_no_text() -> None:
+    """Python's default docstring of a named tuple field is removed."""
     lines = ["Alias for field number 1", ""]
     prepare_docstring(APP, "attribute", "name", None, None, lines)
 
@@ -99,7 +99,7 @@ def test_says_nothing_of_a_field_that_has_no_words() -> None:
 
 @dataclass
 class Sample:
-    """A class with long and odd defaults."""
+    """Class with long and unusual defaults."""
 
     options: FakeNodeOptions
     names: tuple[str, ...] = field(default_factory=tuple)
@@ -114,13 +114,13 @@ class Sample:
         ("(a=<no Python>)", "(a=<no Python>)"),
     ],
 )
-def test_writes_defaults_as_python(signature: str, expected: str) -> None:
-    """Or leaves a signature alone."""
+def test_defaults_are_shown_as_python(signature: str, expected: str) -> None:
+    """Defaults are shown as Python code, or the signature is left unchanged."""
     assert expected == short_defaults(signature, Sample)
 
 
-def test_names_a_constant_instead_of_its_value() -> None:
-    """And shows an ellipsis where a long value has no name."""
+def test_a_constant_is_shown_by_name() -> None:
+    """A long default is shown as the name of its constant, or as an ellipsis if it has no name."""
     features, rows = (f"({', '.join(map(str, range(99)))})" for _ in range(2))
 
     shown = short_defaults(f"(*, port=1, features={features}, error_map={rows})", FakeNodeOptions)
@@ -151,13 +151,13 @@ def lend_thing() -> Iterator[int]:
         (print, "None", "None"),
     ],
 )
-def test_says_what_is_a_context_manager(found: object, returns: str, expected: str) -> None:
-    """Its decorator is not seen in its annotation."""
+def test_context_managers_have_their_type(found: object, returns: str, expected: str) -> None:
+    """A decorated generator is shown as returning a context manager."""
     assert ("()", expected) == prepare_signature(APP, "function", "name", found, None, "()", returns)
 
 
-def test_calls_a_union_by_its_name() -> None:
-    """Where it has one, with and without modules, as a part of a larger type too."""
+def test_a_union_is_shown_by_name() -> None:
+    """A named union is shown by its name, with and without modules, and as part of a larger type."""
     faults = "AnswerStatus | AnswerNotMyVbucket | ~a.b.HangUpBeforeApplying | DropResponse | Delay | "
     faults += "HangUpAfterApplying | HangUpMidReply | Garble | WrongLength"
     signature = f"(fault: {faults} | None, strategy: a.RetryStrategy | AsyncRetryStrategy | None = None)"
@@ -172,18 +172,18 @@ def test_calls_a_union_by_its_name() -> None:
     "signature",
     ["(driver: ClusterDriver)", "(driver: ~triclinium._cluster_driver.cluster_driver.ClusterDriver, name: str)"],
 )
-def test_hides_how_users_do_not_make_things(signature: str) -> None:
-    """A constructor that takes what they do not have."""
+def test_internal_constructors_are_hidden(signature: str) -> None:
+    """A constructor that takes internal types is hidden."""
     assert ("", "") == prepare_signature(APP, "class", "name", Sample, None, signature, "")
 
 
-def test_leaves_attributes_alone() -> None:
-    """They have no signature."""
+def test_attributes_have_no_signature() -> None:
+    """An attribute has no signature, so nothing is returned."""
     assert prepare_signature(APP, "attribute", "name", 1, None, None, None) is None
 
 
-def test_shows_what_stands_behind_a_private_base() -> None:
-    """And nothing that another base is as well."""
+def test_a_private_base_is_replaced() -> None:
+    """A private base class is replaced by its own bases, without those that other bases imply."""
     bases: list[object] = list(errors.AmbiguousTooSlowError.__bases__)
     prepare_bases(APP, "name", errors.AmbiguousTooSlowError, None, bases)
 
@@ -191,8 +191,8 @@ def test_shows_what_stands_behind_a_private_base() -> None:
     assert 2 == len(bases)
 
 
-def test_that_a_class_inherits_from_nothing_is_not_said() -> None:
-    """Other base classes are."""
+def test_the_base_object_is_hidden() -> None:
+    """The line for the base class object is removed, and other base classes stay."""
     document = new_document("page")
     content = addnodes.desc_content()
     content += [nodes.paragraph("", text) for text in ("Bases: object", "What it is.", "Bases: CouchbaseException")]

@@ -1,4 +1,4 @@
-"""Whatever the documentation shows as a program runs, and prints what the page says it prints."""
+"""Every program in the documentation runs and prints the output on its page."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from triclinium_core.tools.vectors.questions import FAMILIES
 pytestmark = pytest.mark.native
 
 SECONDS_MAX = 60
-"""A program that takes longer hangs."""
+"""Seconds after which a program counts as hanging."""
 
 TUTORIAL = DOCS / "tutorial.md"
 TUTORIAL_NODE = "couchbase://127.0.0.1:11210"
-"""What the programs of the tutorial connect to; the tests put another port in its place."""
+"""Connection string of the tutorial's programs, in which the tests replace the port."""
 README = ROOT / "README.md"
 INDEX = DOCS / "index.md"
 BATCH = DOCS / "howto" / "explain_many.md"
@@ -39,17 +39,17 @@ README_NODE = '"couchbase://127.0.0.1"'
 PROGRAMS = sorted(path for path in EXAMPLES.glob("*.py") if not path.name.startswith("test_"))
 TEST_PROGRAMS = sorted(EXAMPLES.glob("test_*.py"))
 NEEDS_A_NODE = {"asyncio_driver"}
-"""Programs that are told on the command line which node to talk to."""
+"""Programs that take a connection string on the command line."""
 SETS_UP_THE_LOG = {"read_the_story"}
-"""Programs that change what all of a process share."""
+"""Programs that change global state of the process."""
 
 
 READMES = sorted(ROOT.glob("*/README.md"))
-"""Those of the distributions, and of the tests."""
+"""README files of the distributions and of the tests."""
 
 
 def run(*arguments: str | Path, text: str | None = None) -> str:
-    """Return what a program prints; it must not warn of anything, and succeed."""
+    """Return the output of a program, which must succeed without warnings."""
     command = [sys.executable, "-W", "error", *map(str, arguments)]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=SECONDS_MAX)
 
@@ -59,7 +59,7 @@ def run(*arguments: str | Path, text: str | None = None) -> str:
 
 @pytest.fixture
 def node() -> Iterator[str]:
-    """Serve a node for the length of a test, and return its connection string."""
+    """Serve a node for the duration of a test, and yield its connection string."""
     with served() as connection_string:
         yield connection_string
 
@@ -69,32 +69,32 @@ def node() -> Iterator[str]:
     [path for path in PROGRAMS if path.stem not in NEEDS_A_NODE | SETS_UP_THE_LOG],
     ids=lambda path: path.stem,
 )
-def test_prints_what_its_page_shows(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file beside the program, which the page quotes, is what it prints; it warns of nothing."""
+def test_an_example_prints_the_output_on_its_page(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A program prints the text file next to it, which the page quotes, and no warnings."""
     runpy.run_path(str(program), run_name="__main__")
 
     assert (program.with_suffix(".txt").read_text(encoding="utf-8"), "") == capsys.readouterr()
 
 
 @pytest.mark.parametrize("name", sorted(SETS_UP_THE_LOG))
-def test_prints_what_its_page_shows_in_a_process_of_its_own(name: str) -> None:
-    """The same for a program that would change what others log."""
+def test_an_example_in_a_separate_process(name: str) -> None:
+    """A program that configures logging prints the output on its page, in a separate process."""
     program = EXAMPLES / f"{name}.py"
 
     assert program.with_suffix(".txt").read_text(encoding="utf-8") == run(program)
 
 
 @pytest.mark.parametrize("name", sorted(NEEDS_A_NODE))
-def test_prints_what_its_page_shows_when_there_is_a_node(name: str, node: str) -> None:
-    """The same for a program that talks to a node over TCP."""
+def test_an_example_with_a_node(name: str, node: str) -> None:
+    """A program that connects to a node over TCP prints the output on its page."""
     program = EXAMPLES / f"{name}.py"
 
     assert program.with_suffix(".txt").read_text(encoding="utf-8") == run(program, node)
 
 
 @pytest.mark.parametrize("name", sorted(NEEDS_A_NODE))
-def test_says_what_it_needs(name: str) -> None:
-    """Such a program tells how to call it where it is called without a node."""
+def test_an_example_without_a_node_shows_its_usage(name: str) -> None:
+    """Without a connection string, a program that connects to a node prints its usage."""
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py"], capture_output=True, text=True, check=False, timeout=SECONDS_MAX
     )
@@ -103,16 +103,16 @@ def test_says_what_it_needs(name: str) -> None:
     assert re.fullmatch(rf"usage: python {name}\.py CONNECTION_STRING, such as couchbase://\S+\n", done.stderr)
 
 
-def test_tests_that_are_shown_pass() -> None:
-    """Files of tests pass under pytest."""
+def test_example_tests_pass() -> None:
+    """The example test files pass under pytest."""
     printed = run("-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *TEST_PROGRAMS)
 
     assert TEST_PROGRAMS
     assert " passed" in printed
 
 
-def test_the_tutorial_does_what_it_says(node: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From top to bottom, every program of the tutorial prints the block that follows it."""
+def test_the_tutorial_prints_its_output(node: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every program of the tutorial, run from top to bottom, prints the block that follows it."""
     blocks = [block for block in blocks_of(TUTORIAL) if block.language in {"python", "text"}]
     programs, outputs = blocks[::2], blocks[1::2]
 
@@ -129,8 +129,8 @@ def test_the_tutorial_does_what_it_says(node: str, tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize("page", [README, INDEX], ids=lambda page: page.stem)
-def test_the_first_page_works(page: Path) -> None:
-    """Its program runs as it stands, where there is such a user and such a bucket."""
+def test_the_first_page_program_works(page: Path) -> None:
+    """The first page's program works unchanged, given its user and bucket."""
     (program,) = [block.text for block in blocks_of(page) if block.language == "python"]
     with served("--username", "app", "--password", "secret", "--bucket", "travel") as node:
         output = run("-", text=program.replace(README_NODE, f'"{node}"'))
@@ -140,7 +140,7 @@ def test_the_first_page_works(page: Path) -> None:
 
 
 def test_programs_on_pages_are_typed(tmp_path: Path) -> None:
-    """A type checker at its strictest has nothing to say to those who copy them."""
+    """The programs on pages pass strict type checking."""
     pages = [TUTORIAL, README, INDEX, *READMES]
     programs = [block.text for page in pages for block in blocks_of(page) if block.language == "python"]
     paths = [tmp_path / f"program_{number}.py" for number in range(len(programs))]
@@ -154,15 +154,15 @@ def test_programs_on_pages_are_typed(tmp_path: Path) -> None:
 
 
 def explanations_shown() -> list[str]:
-    """Return the arguments of every ``triclinium explain`` that a page, or the README, tells its readers to run."""
+    """Return the arguments of every ``triclinium explain`` command on a page or in the README."""
     texts = [page.read_text(encoding="utf-8") for page in [*PAGES, README]]
     found = [re.findall(r"triclinium explain ([a-z]+ [^`\n#]*)", text) for text in texts]
     return sorted({arguments.strip() for page in found for arguments in page})
 
 
 @pytest.mark.parametrize("arguments", explanations_shown())
-def test_explanations_that_are_shown_explain(arguments: str) -> None:
-    """The command accepts them, and says something."""
+def test_explain_commands_on_pages_work(arguments: str) -> None:
+    """Every explain command on a page succeeds with several lines of output."""
     result = CliRunner().invoke(main, ["explain", *shlex.split(arguments)])
 
     assert 0 == result.exit_code, result.output
@@ -170,14 +170,14 @@ def test_explanations_that_are_shown_explain(arguments: str) -> None:
 
 
 async def write_ada(said: Mapping[str, str]) -> None:
-    """Write a document to the cluster that says this of itself."""
+    """Write a document to the cluster with this connection data."""
     authenticator = PasswordAuthenticator(said["username"], said["password"])
     async with open_cluster(said["connection_string"], authenticator) as cluster:
         await cluster.bucket(said["bucket"]).default_collection().upsert("ada", 1)
 
 
-def test_the_cluster_with_faults_logs_what_its_page_shows() -> None:
-    """The command of the page begins, and the first write to it is logged as below, at its own time and connection."""
+def test_the_example_with_faults_logs_as_shown() -> None:
+    """The command of the page logs the first write as shown, except for its time and connection."""
     serve, *_ = [block.text for block in blocks_of(TESTING) if block.text.startswith("triclinium serve")]
     (shown,) = [json.loads(block.text) for block in blocks_of(TESTING) if block.language == "json"]
     command = [sys.executable, "-c", SERVE, *shlex.split(serve.replace("\\\n", " "))[1:]]
@@ -195,8 +195,8 @@ def test_the_cluster_with_faults_logs_what_its_page_shows() -> None:
     assert {key: shown[key] for key in shown.keys() - differs} == {key: logged[key] for key in logged.keys() - differs}
 
 
-def test_many_explanations_are_what_the_page_shows() -> None:
-    """The questions of the page on ``--batch`` have the answers beneath them; the last is one that nobody understands."""
+def test_batch_answers_are_as_shown() -> None:
+    """The questions of the page on ``--batch`` have the answers below them, including that to an invalid question."""
     questions, answers = [block.text for block in blocks_of(BATCH) if block.language == "json"]
     result = CliRunner().invoke(main, ["explain", "--batch", "-"], input=questions)
 
@@ -206,8 +206,8 @@ def test_many_explanations_are_what_the_page_shows() -> None:
     }
 
 
-def test_nothing_else_looks_like_a_program() -> None:
-    """Other pages quote files; a Python block of their own would be run by nobody."""
+def test_other_pages_have_no_programs() -> None:
+    """Other pages quote files, because Python blocks on them would not be run."""
     found = [
         (page.name, block.text)
         for page in PAGES
@@ -219,8 +219,8 @@ def test_nothing_else_looks_like_a_program() -> None:
     assert [] == found
 
 
-def test_every_program_is_quoted() -> None:
-    """Each example, and what it prints, stands on a page."""
+def test_every_example_is_quoted() -> None:
+    """Each example and its output are quoted on a page."""
     quoted = " ".join(page.read_text(encoding="utf-8") for page in PAGES)
     shown = [*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.txt")]
 

@@ -1,4 +1,4 @@
-"""What the README shows at first sight: its picture is what the client does."""
+"""The picture in the README shows the client's actual behaviour."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ README = ROOT / "README.md"
 
 @pytest.fixture(scope="module")
 def drawn() -> dict[str, str]:
-    """Return the pictures as they are now."""
+    """Return the current pictures."""
     return pictures()
 
 
 def words_of(picture: str) -> list[str]:
     """Return the words in a picture."""
-    root = ET.fromstring(picture)  # noqa: S314  # our own
+    root = ET.fromstring(picture)  # noqa: S314  # trusted input
     return ["".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def test_the_picture_is_what_the_client_does(drawn: dict[str, str]) -> None:
-    """To the byte, for both kinds of paper; ``uv run python -m tests.docs.retried_write`` draws it anew."""
+def test_the_picture_is_current(drawn: dict[str, str]) -> None:
+    """Both pictures are byte-identical to a new one; ``uv run python -m tests.docs.retried_write`` draws them."""
     assert drawn == {theme: path.read_text(encoding="utf-8") for theme, path in PICTURES.items()}
 
 
-def test_the_picture_tells_the_two_stories(drawn: dict[str, str]) -> None:
-    """Three retries with the RFC's delays and one success; one write that is applied, lost and not sent again."""
+def test_the_picture_shows_both_writes(drawn: dict[str, str]) -> None:
+    """One write succeeds after three retries with the RFC's delays; the other is applied, lost and not sent again."""
     words = words_of(drawn["light"])
 
     assert ["again in 1 ms", "again in 2 ms", "again in 4 ms"] == [each for each in words if each.startswith("again")]
@@ -49,8 +49,8 @@ def test_the_picture_tells_the_two_stories(drawn: dict[str, str]) -> None:
     assert "RequestCanceledException" in words
 
 
-def test_the_picture_is_there_in_light_and_dark(drawn: dict[str, str]) -> None:
-    """The README names both, each for its mode, and both say the same in other colours."""
+def test_the_picture_has_two_modes(drawn: dict[str, str]) -> None:
+    """The README has a picture for light and dark mode, with the same words in other colours."""
     readme = README.read_text(encoding="utf-8")
     sources = re.findall(r'prefers-color-scheme: (\w+)\)" srcset="([^"]+)"', readme)
 
@@ -59,8 +59,8 @@ def test_the_picture_is_there_in_light_and_dark(drawn: dict[str, str]) -> None:
     assert all(colours.paper in drawn[theme] for theme, colours in COLOURS.items())
 
 
-def test_what_the_first_page_links_to_is_there() -> None:
-    """Files and folders of the repository."""
+def test_links_of_the_readme_exist() -> None:
+    """Files and folders that the README links to exist."""
     readme = README.read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!http)([^)#]+)\)", readme)
 
@@ -69,8 +69,8 @@ def test_what_the_first_page_links_to_is_there() -> None:
 
 
 @pytest.mark.long
-def test_the_lines_that_install_it_work(tmp_path: Path) -> None:
-    """Those with ``git+URL``, with this repository as the URL, each in an empty place: the demo plays to its end."""
+def test_the_installation_commands_work(tmp_path: Path) -> None:
+    """The commands with ``git+URL`` work in an empty folder with this repository as the URL, and the demo succeeds."""
     lines = [line for block in blocks_of(README) for line in block.text.splitlines() if "git+URL" in line]
     demo, add, install = (shlex.split(line.replace("URL", ROOT.as_uri()), comments=True) for line in lines)
     (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
@@ -94,8 +94,8 @@ VERDICT = "all as RFC 0049 demands"
 
 
 def run_in(folder: Path, *words: str) -> str:
-    """Return what a command prints last, without the seconds that it took."""
-    # The environment of the tests is not the one that a reader has.
+    """Return the last output of a command, without its duration."""
+    # The environment of the tests differs from that of a reader.
     environment = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "PYTHONPATH"}}
     run = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert 0 == run.returncode, run.stderr

@@ -1,4 +1,4 @@
-"""The page for those who come from tenacity or stamina names all of both, and promises nothing that we lack."""
+"""The page for users of tenacity or stamina names everything in both, and nothing that triclinium lacks."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def names_in(column: int) -> set[str]:
 
 @rows("library", [tenacity, stamina])
 def test_every_name_has_a_row(library: object) -> None:
-    """As the library lists what it offers."""
+    """Every name in the library's ``__all__`` has a row."""
     assert set() == set(getattr(library, "__all__", ())) - names_in(0)
 
 
-def test_what_is_said_to_be_here_is_here() -> None:
-    """Names with a capital are classes of ours, but for the examples and for what is said to be trio's or Python's."""
+def test_classes_in_the_table_exist() -> None:
+    """Capitalised names are classes of triclinium, except examples and names from trio or Python."""
     classes = {name for name in names_in(1) if re.fullmatch(r"[A-Z][a-z]\w+", name)}
 
     assert {"StandardRetryStrategy", "Jitter"} <= classes

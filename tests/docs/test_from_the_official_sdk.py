@@ -1,4 +1,4 @@
-"""The page for those who come from the official client leaves out nothing of it, and promises nothing that we lack."""
+"""The page for users of the official client covers all of it, and names nothing that triclinium lacks."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ pytestmark = pytest.mark.native
 ROWS = [row for row in rows_of(DOCS / "howto" / "from_the_official_sdk.md") if len(row) == 2]
 SPANS = " ".join(span for row in ROWS for span in re.findall(r"`([^`]+)`", row[0]))
 THERE = {*re.findall(r"[\w.]+", SPANS), *re.findall(r"\w+", SPANS)}
-"""Names in the left columns, as they stand and by their parts."""
+"""Names in the left columns, complete and by their parts."""
 HERE = " ".join(row[1] for row in ROWS)
 
 MANAGERS = (BucketManager, CollectionManager, QueryIndexManager, SearchIndexManager, UserManager)
 NOT_MANAGED = {"bucket_describe", "get_index_stats", "get_all_index_stats"}
-"""Methods of their managers that ours lack."""
+"""Methods of the official managers that triclinium's lack."""
 
 
 def names_of(thing: object) -> set[str]:
-    """Return what users of a class or module call."""
+    """Return the public names of a class or module."""
     return {name for name in dir(thing) if not name.startswith("_")}
 
 
 def options() -> Iterator[str]:
-    """Yield the arguments of the official option classes, those of transactions and of plain numbers aside."""
+    """Yield the arguments of the official option classes, except those of transactions and plain numbers."""
     path = Path(couchbase.__path__[0], "logic", "options.py")
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ClassDef) and node.name.endswith("OptionsBase"):
@@ -55,19 +55,19 @@ def options() -> Iterator[str]:
 
 
 @rows("kind", [Cluster, Bucket, Scope])
-def test_every_method_above_documents_has_a_row(kind: type) -> None:
-    """Under the name of its class."""
+def test_every_method_of_handles_has_a_row(kind: type) -> None:
+    """Every method of a cluster, bucket or scope has a row with the name of its class."""
     assert set() == {f"{kind.__name__}.{name}" for name in names_of(kind)} - THERE
 
 
 @rows("kind", [Collection, BinaryCollection])
 def test_every_method_on_documents_has_a_row(kind: type) -> None:
-    """Those on several documents and those on data structures, too."""
+    """Every method of a collection has a row, including those on several documents and on data structures."""
     assert set() == names_of(kind) - THERE
 
 
 def test_every_specification_has_a_row() -> None:
-    """Functions that make one, that is."""
+    """Every function that creates a specification has a row."""
     made = {
         name
         for name, value in vars(subdocument).items()
@@ -80,7 +80,7 @@ def test_every_specification_has_a_row() -> None:
 
 
 def test_every_exception_has_a_row() -> None:
-    """And what stands beside it exists."""
+    """Every official exception has a row, and every exception in the other column exists."""
     raised = {
         name
         for name, value in vars(exceptions).items()
@@ -95,7 +95,7 @@ def test_every_exception_has_a_row() -> None:
 
 
 def test_every_option_has_a_row() -> None:
-    """Those of the cluster and those of operations."""
+    """Every option of the cluster and of operations has a row."""
     found = set(options()) - {"self"}
 
     assert len(found) > 100
@@ -104,7 +104,7 @@ def test_every_option_has_a_row() -> None:
 
 @rows("kind", MANAGERS)
 def test_managers_have_the_same_methods(kind: type) -> None:
-    """As the page says; what ours lack is listed here and there."""
+    """The managers have the same methods, except those that are listed here and on the page."""
     missing = names_of(kind) - names_of(getattr(triclinium, kind.__name__))
 
     assert set() == missing - NOT_MANAGED
@@ -112,8 +112,8 @@ def test_managers_have_the_same_methods(kind: type) -> None:
 
 
 @rows("name", sorted(set(re.findall(r"`((?:[A-Z]\w+)\.\w+)", HERE))))
-def test_what_is_said_to_be_here_is_here(name: str) -> None:
-    """Every attribute of a class of ours."""
+def test_methods_in_the_table_exist(name: str) -> None:
+    """Every attribute in the table exists in its class."""
     owner, attribute = name.split(".")
 
     assert hasattr(getattr(triclinium, owner), attribute)

@@ -1,4 +1,4 @@
-"""What the documentation makes from the code says all of it, and nothing else."""
+"""Generated documentation is complete and has nothing else."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SVG = "{http://www.w3.org/2000/svg}"
 METHODS = {
     name for kind in (Collection, BinaryCollection) for name, _ in inspect.getmembers(kind, inspect.iscoroutinefunction)
 } - {"get_or_none", "get_any_replica", "lookup_in_any_replica"}
-"""Operations by the names that users know; those that are left out are made of others."""
+"""Operations by the names that users know, except those that consist of others."""
 REPLICA_READS = {"get_replica", "lookup_in_replica"}
-"""Operations that users do not ask for one by one."""
+"""Operations that users do not call individually."""
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_the_arrows_are_the_table(name: str) -> None:
-    """Read back, the arrows of a diagram permit what its table permits, and no more."""
+def test_the_arrows_correspond_to_the_table(name: str) -> None:
+    """The arrows of a diagram, expanded again, give exactly the transitions of its table."""
     machine = MACHINES[name]
     layout = machine.layout
     arrows = arrows_of(machine.table, layout.frames, layout.choices)
@@ -42,9 +42,9 @@ def test_the_arrows_are_the_table(name: str) -> None:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_drawing_shows_every_state_and_event(name: str) -> None:
-    """Names of all states, and of all events that change one, stand in the picture, and inside of it."""
+    """The names of all states, and of all events that change a state, are inside the drawing."""
     machine = MACHINES[name]
-    root = ET.fromstring(draw_svg(machine.table, machine.layout))  # noqa: S314  # our own
+    root = ET.fromstring(draw_svg(machine.table, machine.layout))  # noqa: S314  # trusted input
     width, height = machine.layout.size
     texts = [(text.text, float(text.attrib["x"]), float(text.attrib["y"])) for text in root.iter(f"{SVG}text")]
     changing = {event for _, event, _ in transitions_of(machine.table)}
@@ -54,7 +54,7 @@ def test_the_drawing_shows_every_state_and_event(name: str) -> None:
 
 
 def test_a_state_without_a_place_is_an_error() -> None:
-    """A new state stops the build until somebody says where it stands."""
+    """A state without a position raises ValueError, so that the build fails."""
     table = {"A": {"go": frozenset({"B"})}, "B": {}}
 
     with pytest.raises(ValueError, match=r"differ in \['B'\]"):
@@ -63,7 +63,7 @@ def test_a_state_without_a_place_is_an_error() -> None:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_state_tables_have_every_pair(name: str) -> None:
-    """Each state and input of a machine has its line; final states, which hear everything, have one."""
+    """Each state and input of a machine has a line; a final state, which accepts every event, has one."""
     rows = MACHINES[name].transitions
     expected = sum(1 if set(row.values()) == {state} else len(row) for state, row in rows.items())
 
@@ -83,12 +83,12 @@ def test_state_tables_have_every_pair(name: str) -> None:
     ],
 )
 def test_tables_have_every_row(name: str, rows: int) -> None:
-    """A table of the documentation is as long as the one of the code."""
+    """A table of the documentation has as many rows as the table of the code."""
     assert rows + 2 == len(TABLES[name]().splitlines())
 
 
 def test_every_method_has_its_command() -> None:
-    """By its own name, and with a command that a fault can be told to strike."""
+    """Every method has a row with the opcode of its command."""
     rows = re.findall(r"^\| `(\w+)` \| `Opcode\.(\w+)` \|$", TABLES["operation_commands"](), re.MULTILINE)
 
     assert METHODS | REPLICA_READS == {operation for operation, _ in rows}
@@ -104,7 +104,7 @@ def test_tables_are_rectangular(name: str) -> None:
 
 
 def test_the_tree_has_every_exception() -> None:
-    """Each class of the core's errors stands in it once."""
+    """Each exception of the core is in the tree once."""
     classes = [
         value
         for value in vars(errors).values()
@@ -115,8 +115,8 @@ def test_the_tree_has_every_exception() -> None:
     assert [1] * len(classes) == [tree.count(f"errors.{found.__name__}`") for found in classes]
 
 
-def test_everything_that_can_be_made_is_shown() -> None:
-    """No table and no diagram is made for nobody."""
+def test_every_generated_table_is_used() -> None:
+    """Every generated table and diagram is on a page."""
     shown = [block for page in PAGES for block in blocks_of(page)]
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 

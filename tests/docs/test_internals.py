@@ -1,4 +1,4 @@
-"""Pages on the internals name only what exists, and pages on drivers name all events and actions."""
+"""Pages on the internals name only existing code, and pages on drivers name all events and actions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.native
 ARCHITECTURE, HACKING = DOCS / "internals" / "architecture.md", DOCS / "internals" / "hacking.md"
 LINES_MAX = 250
 BASES = (CORE.sources, CLIENT.sources, ROOT, ROOT / "docs" / "_ext")
-"""Folders that paths on these pages start in. ``hacking.md`` names some files of the last one alone."""
+"""Base folders of paths on these pages. ``hacking.md`` names some files of the last one alone."""
 
 
 def spans_of(page: Path) -> list[str]:
@@ -32,7 +32,7 @@ def spans_of(page: Path) -> list[str]:
 
 
 def names_on(page: str) -> set[str]:
-    """Return the words at the beginning of the code spans of a page."""
+    """Return the first words of the code spans of a page."""
     return set(re.findall(r"`(\w+)", (DOCS / page).read_text(encoding="utf-8")))
 
 
@@ -60,7 +60,7 @@ for _each in (CORE, CLIENT):
 
 
 def is_defined(name: str) -> bool:
-    """Return whether the core or the client has this class, or class with this method, which it may inherit."""
+    """Return whether the core or the client defines this class, or this method of a class, possibly inherited."""
     kind, _, member = name.partition(".")
     return any(
         not member or member in found.members or any(is_defined(f"{base}.{member}") for base in found.bases)
@@ -77,18 +77,18 @@ def test_files_and_folders_exist(page: Path) -> None:
     assert [] == [path for path in paths if not any((base / path).exists() for base in BASES)]
 
 
-def test_the_architecture_names_classes_and_methods_that_exist() -> None:
+def test_names_in_the_architecture_page_exist() -> None:
     """Each ``Class`` and ``Class.method`` in the text and in the picture is defined in the core or in the client."""
     (picture,) = re.findall(r"^```text\n(.*?)^```$", ARCHITECTURE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     drawn = {word for word in re.findall(r"\b[A-Z]\w+\b", picture) if re.search("[a-z][A-Z]", word)}
     named = {span for span in spans_of(ARCHITECTURE) if re.fullmatch(r"[A-Z]\w*[a-z]\w*(\.\w+)?", span)}
 
     assert len(named) > 30
-    # Exceptions that the standard library defines have no file here.
+    # Exceptions of the standard library have no file here.
     assert set() == {name for name in drawn | named if not is_defined(name)} - {"KeyboardInterrupt"}
 
 
-def test_the_architecture_can_be_read_in_one_go() -> None:
+def test_the_architecture_page_is_short() -> None:
     """The page has no lists that grow with the tree."""
     assert len(ARCHITECTURE.read_text(encoding="utf-8").splitlines()) <= LINES_MAX
 
@@ -100,8 +100,8 @@ def test_the_architecture_can_be_read_in_one_go() -> None:
         ("howto/cassandra_driver.md", CassandraEvent, CassandraAction),
     ],
 )
-def test_the_contract_of_a_driver_names_every_event_and_action(page: str, events: object, actions: object) -> None:
-    """A page for authors of drivers names each event to feed and each action to carry out."""
+def test_driver_pages_name_all_events_and_actions(page: str, events: object, actions: object) -> None:
+    """A page for authors of drivers names each event and each action."""
     assert set() == {
         (get_origin(kind) or kind).__name__ for kind in (*get_args(events), *get_args(actions))
     } - names_on(page)

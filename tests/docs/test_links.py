@@ -1,4 +1,4 @@
-"""Where the documentation's own links lead."""
+"""Links that the documentation generates."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ pytestmark = pytest.mark.native
     ],
 )
 def test_names_of_trio_have_a_page(name: str, page: str) -> None:
-    """Each on the page that describes it, under its own anchor."""
+    """A name of trio links to the page that describes it, with its anchor."""
     assert f"https://trio.readthedocs.io/en/stable/{page}.html#{name.removesuffix('()')}" == trio_uri(name)
 
 
 @rows("text", ["trio", "trio.no_such_name", "trio.testing.no_such_name", "trio.run(main)", "triclinium.open_cluster"])
-def test_other_texts_are_no_names_of_trio(text: str) -> None:
-    """Nothing leads to where nothing is."""
+def test_other_texts_are_not_linked(text: str) -> None:
+    """Text that is not a name of trio has no link."""
     assert trio_uri(text) is None
 
 
-def test_every_rfc_that_pages_name_can_be_read() -> None:
-    """Its number has a file, belongs to the IETF, or is known not to be public."""
+def test_every_rfc_on_pages_has_a_link() -> None:
+    """Every RFC on a page has a file, belongs to the IETF, or is listed as not public."""
     named = {mention for page in PAGES for mention in RFC.findall(page.read_text(encoding="utf-8"))}
 
     assert named
@@ -47,7 +47,7 @@ def test_every_rfc_that_pages_name_can_be_read() -> None:
 
 
 def test_the_first_mention_in_a_section_is_linked() -> None:
-    """Not the second, none in a title or in code, and none that is a link already."""
+    """Only the first mention in a section is linked, and none in titles, code or existing links."""
     document = new_document("page")
     section = nodes.section("", nodes.title("", "RFC 0013"))
     section += nodes.paragraph(

@@ -1,4 +1,4 @@
-"""The map of the code: the page is current and has every module, and the picture permits what the policy permits."""
+"""Map of the code: the page is current and complete, and its picture permits what the policy permits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOLDERS: Mapping[str, Path] = {each.package: ROOT / each.folder for each in (COR
 
 
 def listed() -> Iterator[tuple[Path, str]]:
-    """Yield each file of the lists of modules, in the folder of the heading above it, with its sentence."""
+    """Yield each file in the lists of modules, in the folder of the heading above it, with its sentence."""
     folder = ROOT
     _, *lists = PAGE.read_text(encoding="utf-8").split("\n## Modules ")
     for line in "".join(lists).splitlines():
@@ -32,7 +32,7 @@ def listed() -> Iterator[tuple[Path, str]]:
 
 
 def test_the_page_is_current() -> None:
-    """The page is what ``python -m tests.docs.map`` writes now."""
+    """The page equals the current output of ``python -m tests.docs.map``."""
     assert map_page() == PAGE.read_text(encoding="utf-8")
 
 
@@ -45,7 +45,7 @@ def test_the_lists_have_every_module_once() -> None:
 
 @rows("row", list(listed()))
 def test_every_module_has_a_sentence(row: tuple[Path, str]) -> None:
-    """Each file has at least two words on its contents, as a sentence."""
+    """The description of each file is a sentence of at least two words."""
     assert re.fullmatch(r"\S+ .*\S[.?!]", row[1])
 
 
@@ -65,7 +65,7 @@ def test_every_name_of_a_layer_is_a_path() -> None:
     assert [] == [module for layer in LAYERS for module in layer if not path_of(module).exists()]
 
 
-def test_a_package_may_import_its_layer_and_those_below() -> None:
+def test_a_package_may_import_lower_layers() -> None:
     """``kv`` may import its neighbours and the layers below, and nothing above."""
     allowed = allowed_to("triclinium_core.kv")
 
@@ -74,7 +74,7 @@ def test_a_package_may_import_its_layer_and_those_below() -> None:
 
 
 def test_every_machine_has_a_note() -> None:
-    """Each drawn machine has a sentence on how to read it."""
+    """Each drawn machine has a note on how to read it."""
     assert MACHINES.keys() == NOTES.keys()
 
 
@@ -88,7 +88,7 @@ def test_every_machine_has_a_note() -> None:
     ],
 )
 def test_the_summary_is_the_first_sentence(tmp_path: Path, docstring: str, expected: str) -> None:
-    """It ends at the first full stop, or with the paragraph, and its code is Markdown."""
+    """The summary ends at the first full stop or with the paragraph, and its code is Markdown."""
     module = tmp_path / "module.py"
     module.write_text(f'"""{docstring}\n"""\n', encoding="utf-8")
 

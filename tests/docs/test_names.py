@@ -1,4 +1,4 @@
-"""The tables of names: every name of a source has a row, and every row names an object."""
+"""Tables of names: every name of a source has a row, and every row names an object."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def found(path: str) -> object:
     """Return the object of a dotted path, or the annotation of an attribute without a value.
 
     Raises:
-        ImportError: there is no such module.
+        ImportError: the module does not exist.
         LookupError: a class has no such attribute, or a callable no such parameter.
     """
     path, _, parameter = path.removesuffix(")").partition("(")
@@ -93,7 +93,7 @@ def quoted(cell: str) -> list[str]:
 
 
 def names_there(source: str) -> Iterator[str]:
-    """Yield the names of the first column in the section of a source, members also without their interface."""
+    """Yield the names of the first column in the section of a source; a member also without its interface."""
     (section,) = re.findall(rf"^## {source}.*?(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     for line in section.splitlines():
         for name in quoted(line.split("|")[1]) if line.startswith("| ") else []:
@@ -104,7 +104,7 @@ def names_there(source: str) -> Iterator[str]:
 
 @rows("row", ROWS)
 def test_a_row_names_objects_that_exist(row: list[str]) -> None:
-    """Every path of the second column leads to an object of this library."""
+    """Every path of the second column is an object of this library."""
     _, here, _ = row
     paths = quoted(here)
     for path in paths:
@@ -124,7 +124,7 @@ def test_every_name_of_a_source_has_a_row(source: str) -> None:
     "path",
     ["triclinium.no_name", "triclinium.RetryAction.no_name", "triclinium.retry(no_name)", "triclinium.errors.No"],
 )
-def test_a_path_that_leads_nowhere_is_found(path: str) -> None:
+def test_a_nonexistent_path_raises(path: str) -> None:
     """A path with a name that does not exist raises."""
     with pytest.raises((ImportError, LookupError)):
         found(path)

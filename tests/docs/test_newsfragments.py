@@ -1,4 +1,4 @@
-"""What the news tell of exists under the names that they give it."""
+"""Names in the changelog and the newsfragments exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.rows import rows
 pytestmark = pytest.mark.native
 
 FRAGMENTS = sorted(path for path in (DOCS / "newsfragments").glob("*.*.md") if ".breaking." not in path.name)
-"""All but what names things that are gone."""
+"""All fragments except those on breaking changes, which name removed things."""
 NAMES_ELSEWHERE = {
     "triclinium.connection",
     "triclinium.retry",
@@ -23,17 +23,17 @@ NAMES_ELSEWHERE = {
     "triclinium.call.duration",
     "triclinium_core.adapters.smithy_core.SmithyCoreRetryStrategy",
 }
-"""Loggers and metrics, which are no names of Python, and what needs a package for a newer Python."""
+"""Loggers and metrics, which are not Python names, and names that need a newer Python."""
 
 
 def names_in(page: Path) -> Iterator[str]:
-    """Yield the dotted names of the packages that a page gives in full."""
+    """Yield the fully qualified names on a page."""
     found = re.findall(r"`(triclinium(?:_core|_c)?(?:\.\w+)+)", page.read_text(encoding="utf-8"))
     yield from sorted({*found} - NAMES_ELSEWHERE)
 
 
 def is_there(name: str) -> bool:
-    """Tell whether a module, an attribute or a field has this name."""
+    """Return whether a module, an attribute or a field has this name."""
     parts = name.split(".")
     found: object = importlib.import_module(parts[0])
     for number, part in enumerate(parts[1:], start=2):
@@ -48,19 +48,19 @@ def is_there(name: str) -> bool:
 
 
 @rows("page", [ROOT / "CHANGELOG.md", *FRAGMENTS])
-def test_what_is_named_is_there(page: Path) -> None:
-    """A reader of a release can import each name in full."""
+def test_names_on_the_page_exist(page: Path) -> None:
+    """Every fully qualified name of a release can be imported."""
     assert [] == [name for name in names_in(page) if not is_there(name)]
 
 
 @rows("page", [*(DOCS / "newsfragments").glob("*.*.md")])
-def test_it_is_plain_markdown(page: Path) -> None:
-    """The changelog is read where nobody knows the roles of Sphinx."""
+def test_fragments_are_plain_markdown(page: Path) -> None:
+    """The changelog has no Sphinx roles, because it is read outside of Sphinx."""
     assert [] == re.findall(r"\{\w+(?::\w+)?\}`", page.read_text(encoding="utf-8"))
 
 
-def test_a_name_that_is_not_there_is_found_out() -> None:
-    """Of a module, and of an attribute."""
+def test_a_missing_name_is_detected() -> None:
+    """A missing name of a module or of an attribute is detected."""
     assert is_there("triclinium_core.contract.couchbase.events.OperationsSubmitted")
     assert not is_there("triclinium_core.kv.events.OperationsSubmitted")
     assert not is_there("triclinium.Cluster.get")

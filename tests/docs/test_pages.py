@@ -1,4 +1,4 @@
-"""What all pages have in common, those of the repository too."""
+"""Properties of all pages, including those of the repository."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ READMES = sorted([*ROOT.glob("*.md"), *ROOT.glob("[!.]*/README.md")])
 
 
 def prose_of(page: Path) -> Iterator[str]:
-    """Yield the lines that can be wrapped: no table, no title, and nothing within a fence."""
+    """Yield the lines that can be wrapped: no tables, titles or fenced blocks."""
     is_fenced = False
     for line in page.read_text(encoding="utf-8").splitlines():
         is_fenced ^= line.startswith("```")
@@ -26,13 +26,13 @@ def prose_of(page: Path) -> Iterator[str]:
 
 @rows("page", [*READMES, *PAGES])
 def test_prose_fits_a_screen(page: Path) -> None:
-    """As the lines of the sources do."""
+    """Lines of prose have at most the length of source lines."""
     assert [] == [line for line in prose_of(page) if len(line) > LENGTH_MAX]
 
 
 @rows("page", [*READMES, *PAGES])
-def test_lines_that_install_say_from_where(page: Path) -> None:
-    """No package index has the packages, so a requirement that is only a name cannot be found."""
+def test_installation_commands_give_a_source(page: Path) -> None:
+    """Every installation command gives a source, because no package index has the packages."""
     assert [] == [line for line in page.read_text(encoding="utf-8").splitlines() if INSTALLS_BY_NAME.search(line)]
 
 
@@ -46,7 +46,7 @@ def lacks_the_core(line: str) -> bool:
 
 
 @rows("page", [*READMES, *PAGES])
-def test_pip_gets_the_core_beside_the_client(page: Path) -> None:
+def test_pip_installs_the_core_with_the_client(page: Path) -> None:
     """No line of a page installs only the client with pip, which would fetch the core by an unregistered name."""
     assert [] == [line for line in page.read_text(encoding="utf-8").splitlines() if lacks_the_core(line)]
 

@@ -40,7 +40,7 @@ def test_a_decision_has_an_anchor() -> None:
 
 
 def test_a_section_of_an_rfc_becomes_a_record() -> None:
-    """What a cell does not say has no line, and the decisions that it names are links."""
+    """An empty cell has no line, and the decisions in a cell are links."""
     document = document_of(MAPPED, ("Best Effort", "a.py", "", "", "C1; D12: S2 too, but not HTTP2 or S200"))
     Records(document).apply()
 
@@ -50,8 +50,8 @@ def test_a_section_of_an_rfc_becomes_a_record() -> None:
     ]
 
 
-def test_other_tables_stay_tables() -> None:
-    """And only what is called a decision there is a link."""
+def test_other_tables_are_unchanged() -> None:
+    """Other tables stay tables, and only decisions that are named as such are links."""
     document = document_of(("answer", "meaning"), ("A4", "as decision C24 says"))
     Records(document).apply()
 

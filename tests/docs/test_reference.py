@@ -1,4 +1,4 @@
-"""The reference as its readers see it: an entry for every public name, and none that autodoc has garbled."""
+"""Reference as readers see it: an entry for every public name, without corrupted entries."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ BEYOND = (
     "triclinium_core.testing.state_machine.TokenStateMachine",
     *(f"{law.__module__}.{law.__name__}" for law in LAWS),
 )
-"""Public names of modules that need an extra, and the laws, which have one name for all of them."""
+"""Public names of modules that need an extra, and the laws, which share one name."""
 
 ENTRY = re.compile(r'<dt class="sig sig-object py" id="([\w.]+)">(.*?)</dt>', re.DOTALL)
 MODULE = re.compile(r'id="module-([\w.]+)"')
 SIGNATURE_LENGTH_MAX = 1100
-"""Of a class with nearly thirty options; what is longer shows a value that nobody reads."""
+"""Maximum for a class with nearly thirty options; a longer signature shows a value that is useless to readers."""
 
 pytestmark = [pytest.mark.native, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the pages of the reference, as a browser gets them."""
+    """Return the HTML pages of the reference."""
     folder: Path = tmp_path_factory.mktemp("html")
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(folder)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -52,7 +52,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Return what a module offers."""
+    """Return the public names of a module."""
     names: list[str] = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
     return names
 
@@ -70,7 +70,7 @@ def names_of(found: object) -> set[str]:
 
 @pytest.mark.parametrize("module", PUBLIC)
 def test_every_public_name_has_an_entry(reference: str, module: str) -> None:
-    """What a package offers can be looked up, under one of its names."""
+    """Every public object of a package has an entry under one of its names."""
     entries = {name for name, _ in ENTRY.findall(reference)}
     package = import_module(module)
     found = {name: getattr(package, name) for name in public_names(package)}
@@ -82,13 +82,13 @@ def test_every_public_name_has_an_entry(reference: str, module: str) -> None:
 
 
 @pytest.mark.parametrize("name", BEYOND)
-def test_what_no_package_names_has_an_entry(reference: str, name: str) -> None:
-    """It is public all the same."""
+def test_names_without_a_package_have_entries(reference: str, name: str) -> None:
+    """Public names that no package exports have entries as well."""
     assert name in {entry for entry, _ in ENTRY.findall(reference)}
 
 
-def test_signatures_can_be_read(reference: str) -> None:
-    """None shows an address in memory, a private type, or a value that fills a page."""
+def test_signatures_are_readable(reference: str) -> None:
+    """No signature shows a memory address, a private type, or a very long value."""
     texts = [
         (name, " ".join(html.unescape(re.sub(r"<[^>]+>", "", signature)).split()))
         for name, signature in ENTRY.findall(reference)
@@ -103,13 +103,13 @@ def test_signatures_can_be_read(reference: str) -> None:
     assert [] == wrong
 
 
-def test_no_docstring_is_taken_for_a_type(reference: str) -> None:
-    """The words before a colon stay where they stand."""
+def test_no_docstring_is_parsed_as_a_type(reference: str) -> None:
+    """Words before a colon are not parsed as a type."""
     assert "Raises<span" in reference
     assert "Type<span" not in reference
 
 
-def test_no_words_are_python_own(reference: str) -> None:
-    """Of new types and of the fields of named tuples."""
+def test_python_default_docstrings_are_hidden(reference: str) -> None:
+    """Python's docstrings of new types and named tuple fields do not appear."""
     assert "NewType creates" not in reference
     assert "Alias for field" not in reference

@@ -1,4 +1,4 @@
-"""The RFC map names only what is there, and has a place for every section it claims to cover."""
+"""The RFC map names only existing things, and has a row for every covered section."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ SECTIONS_OF_SMITHY = (
 
 
 @rows("row", ROWS)
-def test_names_what_is_there(row: list[str]) -> None:
+def test_sources_and_tests_of_a_row_exist(row: list[str]) -> None:
     """Every source and every test of the row exists."""
     _, sources, tests, _, _ = row
 
@@ -89,7 +89,7 @@ def test_names_what_is_there(row: list[str]) -> None:
 
 
 @rows("row", ROWS)
-def test_links_user_pages(row: list[str]) -> None:
+def test_a_row_links_user_pages(row: list[str]) -> None:
     """A row with sources links at least one page for users, and every linked page exists."""
     _, sources, _, pages, _ = row
     linked = re.findall(r"\{doc\}`/([^`]+)`", pages)
@@ -99,7 +99,7 @@ def test_links_user_pages(row: list[str]) -> None:
     assert linked or not named(sources)
 
 
-def test_names_decisions_that_exist() -> None:
+def test_named_decisions_exist() -> None:
     """Every decision that a deviation names has its heading on the page of decisions."""
     decisions = {decision.number for decision in decisions_of(DOCS / f"{DECISIONS}.md")}
     mentioned = {number for *_, deviation in ROWS for number in re.findall(r"\b[ACDRST][1-9]\d?\b", deviation)}
@@ -108,15 +108,15 @@ def test_names_decisions_that_exist() -> None:
     assert set() == mentioned - decisions
 
 
-def test_names_every_rfc_at_its_beginning() -> None:
-    """The introduction lists each SDK-RFC that a heading or a section names, with where it can be read."""
+def test_the_introduction_lists_every_rfc() -> None:
+    """The introduction lists each SDK-RFC that a heading or a section names, with its location."""
     introduction, _, rest = PAGE.read_text(encoding="utf-8").partition("\n## ")
     sections = "\n".join([*re.findall(r"^## .*", rest, re.MULTILINE), *(row[0] for row in ROWS)])
 
     assert set(re.findall(r"\b00\d\d\b", sections)) <= set(re.findall(r"RFC (00\d\d)", introduction))
 
 
-def test_counts_the_cases() -> None:
+def test_the_number_of_cases_is_correct() -> None:
     """The number of cases for the two RFCs is that of the files."""
     lines = [line for name in CASES for line in (ROOT / name).read_text(encoding="utf-8").splitlines()]
     count = sum("couchbase" == json.loads(line)["family"] for line in lines)
@@ -125,8 +125,8 @@ def test_counts_the_cases() -> None:
 
 
 @rows("row", ROWS)
-def test_what_is_carried_out_is_tested(row: list[str]) -> None:
-    """A row with sources has tests, and a row without any says why."""
+def test_a_row_has_tests_or_a_reason(row: list[str]) -> None:
+    """A row with sources has tests, and a row without sources has a reason."""
     _, sources, tests, _, deviation = row
 
     assert not named(sources) or named(tests)
@@ -142,7 +142,7 @@ def test_what_is_carried_out_is_tested(row: list[str]) -> None:
         ("The Smithy Python retry design", SECTIONS_OF_SMITHY),
     ],
 )
-def test_covers_every_section(heading: str, sections: tuple[str, ...]) -> None:
+def test_every_section_has_a_row(heading: str, sections: tuple[str, ...]) -> None:
     """Each section of a source that states a rule has a row under the heading of the source."""
     (part,) = re.findall(rf"^## {heading}.*?(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""What the search of the documentation shows first."""
+"""Ranking of search results in the documentation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [
 
 
 def ranking(query: str, *found: tuple[str, str, int, str]) -> list[str]:
-    """Return the pages of what was found, best first; each is page, title, Sphinx's own score and kind."""
+    """Return the found pages, best first; each argument is page, title, Sphinx's own score and kind."""
     items = [[page, title, "", "", score, f"{page}.md", kind] for page, title, score, kind in found]
     program = (
         f"globalThis.location = {{search: {json.dumps('?q=' + query)}}};\n{SCORER.read_text(encoding='utf-8')}\n"
@@ -36,7 +36,7 @@ def ranking(query: str, *found: tuple[str, str, int, str]) -> list[str]:
 
 
 def test_guides_come_first() -> None:
-    """Whatever Sphinx thinks of the others: then the reference, the internals, and the map."""
+    """Guides are first, whatever Sphinx's score; then the reference, the internals, and the map."""
     pages = [
         ("rfc_map", "RFC map", 100, "title"),
         ("internals/architecture", "Architecture", 90, "title"),
@@ -57,16 +57,16 @@ def test_guides_come_first() -> None:
         ("many at once", "howto/many_at_once"),
     ],
 )
-def test_a_page_of_that_name_comes_before_pages_that_mention_it(query: str, best: str) -> None:
-    """Also where it is no guide but an explanation."""
+def test_a_page_title_beats_mentions(query: str, best: str) -> None:
+    """A page with the query as its name is before pages that mention it, even if it is an explanation."""
     found = [(page, page, 5, "text") for page in ("howto/connect", "tutorial", best, "howto/scan")]
 
     assert best == ranking(query, *found)[0]
 
 
 @pytest.mark.parametrize("query", ["get_or_none", "triclinium.Collection.get_or_none"])
-def test_a_name_leads_to_its_entry(query: str) -> None:
-    """What nobody types by chance is looked up in the reference."""
+def test_a_name_finds_its_entry(query: str) -> None:
+    """A query with the name of an object finds its entry in the reference first."""
     found = [
         ("howto/update_safely", "Update safely", 5, "text"),
         ("reference/client", "triclinium.Collection.get_or_none", 26, "object"),

@@ -1,4 +1,4 @@
-"""The figures and pictures on the page about strategies are what its commands give."""
+"""The figures and plots on the page about strategies are the output of its commands."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ pytestmark = pytest.mark.native
 
 PAGE = DOCS / "howto" / "choose_a_strategy.md"
 QUICKEST = 1
-"""Of the commands of the page."""
+"""Index of the fastest command on the page."""
 AS_WIDE_AS_A_PIPE = {"COLUMNS": None}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 @cache
 def commands() -> list[tuple[list[str], str]]:
-    """Return the arguments of each command on the page, and the figures beneath it."""
+    """Return the arguments of each command on the page, and the figures below it."""
     blocks = [block for block in blocks_of(PAGE) if block.language in {"sh", "text"}]
     lines = [block.text.replace("\\\n", "") for block in blocks[::2]]
     return [(shlex.split(line), figures.text) for line, figures in zip(lines, blocks[1::2], strict=True)]
 
 
 def words_of(picture: Path) -> list[str]:
-    """Return what is written in a picture: names, results, and the numbers along its axes."""
-    root = ET.fromstring(picture.read_bytes())  # noqa: S314  # our own
+    """Return the text in a plot: names, results, and the numbers along its axes."""
+    root = ET.fromstring(picture.read_bytes())  # noqa: S314  # trusted input
     return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
 
 
 CASES: list[Any] = [
     pytest.param(number, marks=[] if number == QUICKEST else pytest.mark.long) for number in range(len(commands()))
 ]
-"""One of them is enough for whoever changes a line."""
+"""Without the long tests, one command is enough."""
 
 
 @pytest.mark.parametrize("number", CASES)
-def test_commands_give_what_the_page_shows(number: int, tmp_path: Path) -> None:
-    """To the last digit, and the picture beside it says the same."""
+def test_commands_print_the_figures_of_the_page(number: int, tmp_path: Path) -> None:
+    """Each command prints the figures of the page to the last digit, and draws the same plot."""
     arguments, figures = commands()[number]
     picture = ROOT / arguments[arguments.index("--plot") + 1]
     drawn = tmp_path / picture.name
@@ -62,8 +62,8 @@ def test_commands_give_what_the_page_shows(number: int, tmp_path: Path) -> None:
         assert f"{{image}} pictures/{shown.name}\n" in PAGE.read_text(encoding="utf-8")
 
 
-def test_every_picture_is_shown() -> None:
-    """None lies about that no command makes."""
+def test_every_plot_is_shown() -> None:
+    """Every plot in the folder belongs to a command of the page."""
     light = {Path(arguments[arguments.index("--plot") + 1]) for arguments, _ in commands()}
     made = light | {path.with_stem(f"{path.stem}-dark") for path in light}
 
@@ -71,8 +71,8 @@ def test_every_picture_is_shown() -> None:
     assert len(light) > 2
 
 
-def test_the_scenario_on_the_page_is_one() -> None:
-    """The command reads the file that readers copy, and understands all of it."""
+def test_the_scenario_on_the_page_is_valid() -> None:
+    """The command reads the scenario file that readers copy."""
     scenario = read_scenario(PAGE.parent / "examples" / "scenario.toml")
 
     assert (100.0, 130.0, 60.0) == (

@@ -1,4 +1,4 @@
-"""The picture of a trace shows what a client does, and stands on its page for both themes."""
+"""The picture of a trace shows the client's actual behaviour, and is on its page for both themes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def texts_of(svg: str) -> list[str]:
-    """Return what is written in a picture, without the times of its axis, which are others on each machine."""
-    texts = ["".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{SVG}text")]  # noqa: S314  # our own
+    """Return the text in a picture, without the times on its axis, which depend on the machine."""
+    texts = ["".join(text.itertext()) for text in ET.fromstring(svg).iter(f"{SVG}text")]  # noqa: S314  # trusted input
     return sorted(text.split(":")[0] for text in texts if not text.endswith(" ms") or ":" in text)
 
 
-def test_the_picture_is_of_what_the_client_does() -> None:
-    """A fresh recording has the same spans and retries as those that are shown."""
+def test_the_picture_shows_real_spans() -> None:
+    """A new recording has the same spans and retries as the pictures."""
     spans = record()
 
     assert ["checkout", "upsert", "request_encoding", *["dispatch_to_server"] * 3] == words(spans)[:6]
@@ -31,8 +31,8 @@ def test_the_picture_is_of_what_the_client_does() -> None:
         assert sorted(words(spans)) == texts_of(shown) == texts_of(draw(spans, theme))
 
 
-def test_the_page_shows_it_for_both_themes() -> None:
-    """With a text for those who do not see it."""
+def test_the_page_shows_the_picture_for_both_themes() -> None:
+    """The page shows the picture of each theme with an alternative text."""
     page = PAGE.read_text(encoding="utf-8")
 
     assert {f"{PICTURE.stem}{suffix}.svg" for suffix in THEMES} == {path.name for path in PICTURE.parent.iterdir()}

@@ -1,1 +1,1 @@
-"""Bytes against the client: whatever a peer sends, only documented errors come out."""
+"""Arbitrary bytes against the client, which must raise only documented errors."""

@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz --target node --inputs 10000000``: play a target on random inputs, seeded, for any time."""
+"""``python -m tests.fuzz --target node --inputs 10000000``: play a target on random, seeded inputs, for any time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from tests.fuzz.target import Attack, Edit, play, play_node
 from triclinium_core import decoder_faults
 
 SCENES_MAX = len(SCENES) * len(DOCUMENTS)
-"""Each target takes the number of a scene modulo how many it has, so each of its scenes is drawn as often as the others."""
+"""Number from which scenes are drawn.
+
+Each target takes the number modulo the number of its scenes, so that each scene is drawn equally often.
+"""
 REPORT_EVERY = 20_000
 TARGETS = {"client": play, "node": play_node, "rows": play_rows}
 DOCUMENTS_OF_NODES = "documents"
@@ -35,7 +38,7 @@ def draw(rng: random.Random) -> Attack:
 
 
 def main() -> int:
-    """Play attacks until one breaks an invariant or all are played; the seed of each is in its number."""
+    """Play attacks until one breaks an invariant or all are played; an attack's number determines its seed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))

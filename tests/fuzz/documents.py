@@ -1,4 +1,4 @@
-"""The target that cuts rows out of documents: bend a document, cut it anywhere, and compare with a parser of the whole."""
+"""Target for splitting rows: mutate a document, cut it anywhere, and compare with a parser of the complete document."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ DOCUMENTS: Sequence[tuple[str, bytes]] = (
     ("results", b'{"errors":[{"code":3000,"msg":"syntax error"}],"results":null,"re\\u0073ult":[1],"a":[[[[[[]]]]]]}'),
     ("rows", b"<html><body>502 Bad Gateway</body></html>"),
 )
-"""Keys of rows, and honest documents in which they are."""
+"""Keys of rows, and valid documents with rows."""
 
 SPOKEN = b'{}[],:"\\ \n\t0123456789-+.eEnultrfas/bu'
 IN_JSON = bytes(SPOKEN[byte % len(SPOKEN)] if byte < 0x80 else byte for byte in range(256))
-"""What each byte of an edit becomes, so that edits hit what matters: half of all bytes are those of JSON."""
+"""Translation of the bytes of an edit, which makes half of all bytes meaningful in JSON."""
 
 
 def play_rows(attack: Attack) -> None:
-    """Play one attack to its end, and check that a splitter and a parser agree.
+    """Play one attack to its end, and check that splitter and parser agree.
 
     Raises:
-        AssertionError: they do not, or the cut matters.
+        AssertionError: they disagree, or the result depends on the cuts.
     """
     key, honest = DOCUMENTS[attack.scene % len(DOCUMENTS)]
     edits = tuple(replace(edit, replacement=edit.replacement.translate(IN_JSON)) for edit in attack.edits)
@@ -69,7 +69,7 @@ def play_rows(attack: Attack) -> None:
 
 
 def _split(key: str, pieces: Iterable[bytes]) -> tuple[Sequence[bytes], bytes] | None:
-    """Return rows and rest; None where they are refused."""
+    """Return rows and rest, or None if they are refused."""
     splitter = RowSplitter(key)
     try:
         rows = [row for piece in pieces for row in splitter.feed(piece)]

@@ -15,21 +15,21 @@ Path: TypeAlias = tuple[str | int, ...]
 """Keys and indexes from the root to a value."""
 
 DEPTH = 2_000
-"""Levels of a deep value: more than recursive readers take."""
+"""Levels of a deep value: more than recursive parsers support."""
 WIDTH = 1_500
 """Members of a wide value: more than a cluster has nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of JSON, encoded."""
+    """Encoded piece of JSON."""
 
     json: str
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """An object whose keys may occur several times."""
+    """Object whose keys may occur several times."""
 
     pairs: tuple[tuple[str, object], ...]
 
@@ -124,12 +124,12 @@ def changed(value: object, path: Path, change: Change) -> object:
 def part(value: object, path: Path) -> object:
     """Return the part of a document at a path."""
     for step in path:
-        value = value[step]  # type: ignore[index]  # the path is one of the document
+        value = value[step]  # type: ignore[index]  # a path of the document
     return value
 
 
 def of_its_kind(value: object) -> Sequence[Change]:
-    """Return the replacements of the same kind as a value: these pass checks of types."""
+    """Return the replacements of the same kind as a value, which pass type checks."""
     if isinstance(value, str):
         return tuple(map(Text, STRINGS))
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -154,7 +154,7 @@ def draw(rng: random.Random, document: object) -> bytes:
 
 
 def single_changes(document: object) -> Iterator[object]:
-    """Yield a document, not encoded yet, with each change of the same kind at each path."""
+    """Yield an unencoded document with each change of the same kind at each path."""
     for path in paths(document):
         for change in (*of_its_kind(part(document, path)), DELETE, REPEAT, RENAME):
             yield changed(document, path, change)

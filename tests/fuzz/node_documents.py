@@ -1,7 +1,7 @@
 """JSON documents that nodes send, and a client that waits for each of them.
 
-``play`` feeds a document to the whole client: ``handle`` raises no exception and returns only documented actions, and
-every caller gets exactly one result or exception of the library.
+``play`` feeds a document to the complete client: ``handle`` raises no exception and returns only documented actions,
+and every caller gets exactly one result or exception of the library.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ ASKED: Sequence[tuple[ServiceRequest, int, object]] = (
     (search_indexes.DropSearchIndex(index_name="i"), 400, REFUSAL),
     *((ping(), 200, {"a": 1}) for ping in PINGS.values()),
 )
-"""Requests, with the status and body of an answer to each."""
+"""Requests, with the status and body of a response to each."""
 
 TIMEOUT = 0.004
 """Every timeout in seconds: long enough for a few retries."""
@@ -282,7 +282,7 @@ TIMEOUTS = TimeoutOptions(
 
 
 class Node:
-    """A node that answers all requests of a client correctly, except for a replaced document.
+    """Node that responds to all requests of a client correctly, except for a replaced document.
 
     Args:
         refusal: status of reads; 0 for a success. NOT_MY_VBUCKET carries ``config_of_refusals``.
@@ -296,12 +296,12 @@ class Node:
         self.http_status, self.http_body = 200, b""
 
     def over_http(self) -> bytes:
-        """Return the answer to any request over HTTP."""
+        """Return the response to any HTTP request."""
         head = b"HTTP/1.1 %d OK\r\ncontent-length: %d\r\n\r\n" % (self.http_status, len(self.http_body))
         return head + self.http_body
 
     def answer(self, request: Frame) -> bytes:
-        """Return the answer to a request of key-value."""
+        """Return the response to a key-value request."""
         opcode, parts = request.opcode, dict[str, object]()
         match opcode:
             case Opcode.HELLO:
@@ -326,7 +326,7 @@ class Node:
 
 
 class Client:
-    """A client of one node, without real time and sockets."""
+    """Client of one node, without real time and sockets."""
 
     def __init__(self, node: Node) -> None:
         options = ClientOptions(
@@ -458,16 +458,16 @@ def play_error_map(document: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A request and the HTTP status of its answer. A call with a body plays the answer."""
+    """Request and the HTTP status of its response. A call with a body plays the response."""
 
     request: ServiceRequest
     status: int
 
     def __call__(self, body: bytes) -> None:
-        """Play an answer to a client that is connected.
+        """Play a response to a connected client.
 
-        The same client plays many answers, because connecting takes longer than everything else. A client that fails is
-        dropped.
+        The same client plays many responses, because connecting takes longer than everything else. A client that fails
+        is dropped.
         """
         client = _CONNECTED.pop() if _CONNECTED else Client(Node())
         client.ask(READ)
@@ -477,7 +477,7 @@ class Answer:
 
 
 _CONNECTED: list[Client] = []
-"""The connected client for answers over HTTP, or nothing."""
+"""Connected client for HTTP responses, if there is one."""
 
 
 OF_KEY_VALUE: Sequence[tuple[object, Callable[[bytes], None]]] = (
@@ -486,16 +486,16 @@ OF_KEY_VALUE: Sequence[tuple[object, Callable[[bytes], None]]] = (
     (MANIFEST, play_manifest),
     (ERROR_MAP, play_error_map),
 )
-"""Every document of key-value, with a function that plays a changed one."""
+"""Every key-value document, with a function that plays a changed one."""
 OF_SERVICES: Sequence[tuple[object, Callable[[bytes], None]]] = tuple(
     (value, Answer(request, status)) for request, status, value in ASKED
 )
-"""The same for the services."""
+"""Every document of services, with a function that plays a changed one."""
 
 
 @cache
 def systematic() -> Sequence[tuple[object, Callable[[bytes], None]]]:
-    """Return the key-value documents with each change of the same kind at each path: these affect the whole client."""
+    """Return each key-value document with each change of the same kind at each path; they affect the entire client."""
     return [(bent, play) for document, play in OF_KEY_VALUE for bent in single_changes(document)]
 
 

@@ -1,4 +1,4 @@
-"""Where an attack begins: a client in some phase, and the honest bytes that an attack bends."""
+"""Start of an attack: a client in some phase, and the valid bytes that an attack changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from triclinium_core.runtime.kv.connection.in_flight import Probe
 from triclinium_core.testing.simulation import MIDPOINT
 
 DEADLINE = 0.004
-"""Seconds that an operation has: time for a few retries, and no more, for the sake of speed."""
+"""Timeout of an operation in seconds: enough for a few retries, and short for the sake of speed."""
 
 AUTHENTICATOR = PasswordAuthenticator("user", "secret", ("PLAIN",))
 STRATEGY = FastFailOnTerminalErrorRetryStrategy(exponential(first=DEADLINE / 2))
@@ -84,7 +84,7 @@ BOOTSTRAP_REPLIES = b"".join(
         encode_response(Opcode.GET_CLUSTER_CONFIG, opaque=6, datatype=1, value=msgspec.json.encode(CONFIG)),
     )
 )
-"""What an honest node answers to the bootstrap of a bucket's connection, in order."""
+"""Valid responses to the bootstrap of a bucket's connection, in order."""
 
 OPCODES = (
     Opcode.GET,
@@ -179,18 +179,18 @@ OPERATION_REPLIES = b"".join(
         encode_response(Opcode.GET_COLLECTION_ID, opaque=19, extras=struct.pack(">QI", 1, 8)),
     )
 )
-"""Honest answers to ``OPERATIONS``, good and bad ones, in order."""
+"""Valid responses to ``OPERATIONS``, successes and errors, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class FuzzScene:
-    """A client that waits for ``honest`` bytes on ``stream`` at the time 0."""
+    """Client that waits for ``honest`` bytes on ``stream`` at time 0."""
 
     machine: ClientMachine
     stream: StreamId
     honest: bytes
     ordered: Sequence[Action]
-    """What the client ordered on the way here."""
+    """Actions that the client has returned so far."""
 
 
 def bootstrapping() -> FuzzScene:
@@ -230,7 +230,7 @@ SCENES: tuple[Callable[[], FuzzScene], ...] = (bootstrapping, ready, bare)
 
 
 def bootstrapping_node() -> tuple[Connection, bytes]:
-    """Return a connection that has sent its first burst, and the honest answers."""
+    """Return a connection that has sent its first burst, and the valid responses."""
     connection = Connection(
         "b",
         AddressCycle((Address("127.0.0.1", 11210),)),
@@ -247,7 +247,7 @@ def bootstrapping_node() -> tuple[Connection, bytes]:
 
 
 def ready_node() -> tuple[Connection, bytes]:
-    """Return a connection with requests in flight, and the honest answers."""
+    """Return a connection with requests in flight, and the valid responses."""
     connection, honest = bootstrapping_node()
     connection.bytes_received(honest, 0.0)
     for token, opcode in enumerate(OPCODES, 1):

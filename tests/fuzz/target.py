@@ -1,9 +1,9 @@
-"""Two targets of fuzzing: bend honest bytes, let the peer have them cut anywhere, and see that it stays sound.
+"""Two fuzzing targets: change valid bytes, cut them anywhere, and check the invariants.
 
-``play_node`` is one connection, decoder and bootstrap: it never raises, tells nothing but documented news, and loses no
-request. ``play`` is the whole client: ``handle`` never raises; nothing but documented actions come out; every operation
-is settled exactly once, by its deadline at the latest, with a result or an exception of the library; a stream that was
-closed is not written to.
+``play_node`` is one connection with decoder and bootstrap: it never raises, returns only documented events, and loses
+no request. ``play`` is the complete client: ``handle`` never raises; it returns only documented actions; every
+operation is completed exactly once, by its deadline at the latest, with a result or an exception of the library;
+nothing is sent on a closed stream.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STEPS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change of the bytes: ``length`` of them, from ``position`` on, become ``replacement``; all modulo the size."""
+    """One change of the bytes: ``length`` bytes from ``position`` become ``replacement``; all modulo the size."""
 
     position: int
     length: int
@@ -43,12 +43,12 @@ class Attack:
     scene: int
     edits: tuple[Edit, ...]
     tail: bytes
-    """Follows the edited bytes."""
+    """Bytes after the edited bytes."""
     cuts: tuple[int, ...]
-    """Where the bytes are cut into pieces; modulo their size."""
+    """Positions at which the bytes are cut into pieces; modulo their size."""
 
     def data(self, honest: bytes) -> bytes:
-        """Return the bytes that the peer sends instead of the honest ones."""
+        """Return the changed bytes."""
         bent = bytearray(honest)
         for edit in self.edits:
             start = edit.position % (len(bent) + 1)
@@ -56,22 +56,22 @@ class Attack:
         return bytes(bent) + self.tail
 
     def pieces(self, honest: bytes) -> Iterable[bytes]:
-        """Return the same, cut."""
+        """Return the changed bytes in pieces."""
         data = self.data(honest)
         bounds = sorted({0, len(data), *(cut % (len(data) + 1) for cut in self.cuts)})
         return (data[start:end] for start, end in pairwise(bounds))
 
 
 class _Witness:
-    """Feeds a client, and looks at everything that it orders."""
+    """Checker that feeds a client and examines all of its actions."""
 
     def __init__(self, scene: FuzzScene) -> None:
         self.machine = scene.machine
         self.settled: Counter[int] = Counter()
         self.ordered: dict[neutral.StreamId, int] = {}
-        """Bytes that were ordered for each stream that is there."""
+        """Number of bytes sent on each open stream."""
         self.ended: list[neutral.StreamLost] = []
-        """What the client has not heard of yet."""
+        """Lost streams that the client has not been sent yet."""
         self._look_at(scene.ordered)
 
     def feed(self, event: Event, now: float) -> None:
@@ -111,7 +111,7 @@ def play(attack: Attack) -> None:
     """Play one attack to its end, and check the invariants.
 
     Raises:
-        AssertionError: one is broken.
+        AssertionError: an invariant is broken.
     """
     scene = SCENES[attack.scene % len(SCENES)]()
     witness = _Witness(scene)
@@ -130,10 +130,10 @@ def play(attack: Attack) -> None:
 
 
 def play_node(attack: Attack) -> None:
-    """Play one attack against a connection alone, and check its invariants.
+    """Play one attack against a single connection, and check its invariants.
 
     Raises:
-        AssertionError: one is broken.
+        AssertionError: an invariant is broken.
     """
     node, honest = NODES[attack.scene % len(NODES)]()
     sent = len(node.in_flight)

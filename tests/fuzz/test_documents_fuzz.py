@@ -1,4 +1,4 @@
-"""Rows out of bent documents, on inputs that Hypothesis draws; the profile says how many."""
+"""Rows from changed documents, on inputs that Hypothesis draws; the profile determines their number."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.fuzz.test_node_fuzz import attacks
 
 @given(attack=attacks(len(DOCUMENTS)))
 def test_any_document(attack: Attack) -> None:
-    """Whatever the body, rows and rest are those that a parser of the whole sees, and what it refuses is refused."""
+    """Rows and rest of any body agree with a parser of the complete body, and both refuse the same bodies."""
     play_rows(attack)
 
 
-def test_honest_documents() -> None:
-    """The honest documents, whole and byte by byte, are taken."""
+def test_valid_documents() -> None:
+    """The valid documents, complete and byte by byte, are accepted."""
     for scene in range(len(DOCUMENTS)):
         play_rows(Attack(scene, (), b"", ()))
         play_rows(Attack(scene, (), b"", tuple(range(4096))))

@@ -25,7 +25,7 @@ def test_systematic_changes(number: int) -> None:
     node_documents.play_input(number, random.Random(0))
 
 
-def test_honest_documents() -> None:
+def test_valid_documents() -> None:
     """With valid documents, the client reads a document of a named collection, and no caller gets an error."""
     client = node_documents.Client(node_documents.Node())
     client.ask(node_documents.READ_NAMED)
@@ -35,7 +35,7 @@ def test_honest_documents() -> None:
     assert not isinstance(client.outcomes[1], errors.CouchbaseException)
 
 
-def test_changes_are_where_they_belong() -> None:
+def test_changes_apply_at_their_path() -> None:
     """A change at a path changes only that value; a change at a path that no longer exists changes nothing."""
     document = {"a": [1, {"b": 2}], "c": 3}
 

@@ -1,4 +1,4 @@
-"""The target on inputs that Hypothesis draws; the profile says how many."""
+"""The byte targets on inputs that Hypothesis draws; the profile determines their number."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EDITS = st.builds(Edit, POSITIONS, st.integers(0, 64), st.binary(max_size=8) | I
 
 
 def attacks(scenes: int) -> st.SearchStrategy[Attack]:
-    """Return any attack on one of so many scenes."""
+    """Return any attack on one of ``scenes`` scenes."""
     return st.builds(
         Attack,
         st.integers(0, scenes - 1),
@@ -44,18 +44,18 @@ ATTACKS = attacks(len(SCENES))
 
 @given(attack=ATTACKS)
 def test_any_bytes(attack: Attack) -> None:
-    """Whatever the peer sends, the client stays sound and settles every operation by its deadline."""
+    """The client keeps its invariants and completes each operation by its deadline, independent of the peer's bytes."""
     play(attack)
 
 
 @given(attack=ATTACKS)
 def test_any_bytes_at_one_connection(attack: Attack) -> None:
-    """Whatever the peer sends, a connection tells documented news only and loses no request."""
+    """A connection returns only documented events and loses no request, independent of the peer's bytes."""
     play_node(attack)
 
 
-def test_honest_bytes() -> None:
-    """The honest bytes, whole and byte by byte, break nothing either."""
+def test_valid_bytes() -> None:
+    """The valid bytes, complete and byte by byte, break no invariant."""
     for scene in range(len(SCENES)):
         play(Attack(scene, (), b"", ()))
         play(Attack(scene, (), b"", tuple(range(2048))))

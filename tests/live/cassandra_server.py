@@ -1,7 +1,7 @@
-"""Apache Cassandra 5.0: real nodes on free ports of this machine, started from the Maven artifact.
+"""Apache Cassandra 5.0: real nodes on free local ports, started from the Maven artifact.
 
-The jars are fetched once, and kept in the cache. A node listens on loopback only and has neither passwords nor a
-connection for administrators; its data live in a folder that goes with it.
+The jars are fetched once and cached. A node listens on loopback only and has neither passwords nor a connection for
+administrators; its data are in a folder that is removed with it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ POM = f"""\
   </dependencies>
 </project>
 """
-"""What Maven needs to bring not one jar but all that Cassandra runs on."""
+"""Project for Maven, which fetches not one jar but all dependencies of Cassandra."""
 
 LOGBACK = """\
 <configuration>
@@ -55,7 +55,7 @@ LOGBACK = """\
 """
 
 HEAP = ("-Xms512m", "-Xmx512m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+PerfDisableSharedMem")
-"""It serves little, and has to start soon."""
+"""Small heap and quick start, for little load."""
 
 EXPORTS = (
     "java.base/java.lang.ref",
@@ -85,7 +85,7 @@ OPENS = (
     "jdk.compiler/com.sun.tools.javac",
     "jdk.management/com.sun.management.internal",
 )
-"""What Cassandra reaches into, from its own options for Java 17."""
+"""Packages that Cassandra accesses, from its own options for Java 17."""
 
 PROPERTIES: Mapping[str, str] = {
     "cassandra-foreground": "yes",
@@ -101,24 +101,24 @@ PROPERTIES: Mapping[str, str] = {
     "java.security.manager": "allow",
     "jdk.attach.allowAttachSelf": "true",
 }
-"""It waits for nobody, and need not keep its system tables safe from a power cut; writes to ``unwritable`` fail."""
+"""Cassandra waits for no other node, and need not survive a power failure; writes to ``unwritable`` fail."""
 
 TOMBSTONES_MAX = 5
-"""A read that meets more rows that were deleted fails."""
+"""A read that meets more tombstones fails."""
 
 START_SECONDS = 180.0
-"""A node that answers nothing by then is broken, and its test fails."""
+"""Seconds after which a node that does not respond is broken, and its test fails."""
 
 END_SECONDS = 60.0
 
 OPTIONS_FRAME = bytes.fromhex("04 00 0001 05 00000000")
-"""CQL v4: the question that a node answers before any other; its answer is told by opcode 6."""
+"""CQL v4: the request that a node answers first; its response has opcode 6."""
 SUPPORTED = 0x06
 HEADER_SIZE = 9
 
 
 class CassandraProgram(NamedTuple):
-    """What it takes to start a node."""
+    """Paths that are needed to start a node."""
 
     java: str
     jars: Path
@@ -127,8 +127,8 @@ class CassandraProgram(NamedTuple):
 def find_cassandra() -> CassandraProgram:
     """Return the server, fetched by Maven the first time.
 
-    Ends the test where a program is missing: a skip at a desk, a failure in CI. Where Maven's repository does not
-    answer, it is a skip everywhere.
+    If a program is missing, skip the test locally and fail it in CI. If Maven's repository does not respond, skip the
+    test everywhere.
     """
     java = find_java()
     jars = CACHE / "cassandra" / VERSION
@@ -148,18 +148,18 @@ def find_cassandra() -> CassandraProgram:
 
 
 class CassandraServer:
-    """One node; a context manager that ends it and removes what it wrote.
+    """Context manager of one node, which ends the node and removes its files.
 
     Args:
-        host: where it listens, an address of the loopback network.
-        seed: the node whose cluster it joins; none to begin one.
+        host: address of the loopback network on which it listens.
+        seed: node whose cluster it joins; None to start a cluster.
     """
 
     def __init__(
         self, program: CassandraProgram, *, host: str = "127.0.0.1", seed: CassandraServer | None = None
     ) -> None:
         self.host = host
-        # Members of a cluster talk to each other on one port.
+        # Members of a cluster connect to each other on one port.
         self.port: int
         self._storage_port: int
         self.port, self._storage_port = (seed.port, seed._storage_port) if seed else quiet_ports(2)
@@ -177,7 +177,7 @@ class CassandraServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # An interrupt from the keyboard is for the tests, which end it when they are done with it.
+                # Ctrl-C is for the tests, which end the process when they have finished.
                 start_new_session=True,
             )
         try:
@@ -194,9 +194,9 @@ class CassandraServer:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Have it stand still for a while; others go on to count on it, until they miss its gossip."""
+        """Stop it for the duration of a block; other nodes use it until they miss its gossip."""
         self._process.send_signal(signal.SIGSTOP)
-        # Until all its threads do.
+        # Wait until all its threads have stopped.
         os.waitpid(self._process.pid, os.WUNTRACED)
         try:
             yield
@@ -210,7 +210,7 @@ class CassandraServer:
 
     def _write_command(self, program: CassandraProgram) -> list[str]:
         (self._folder / "logback.xml").write_text(LOGBACK)
-        # JSON is YAML.
+        # JSON is valid YAML.
         (self._folder / "cassandra.yaml").write_text(json.dumps(self._settings()))
         (agent,) = program.jars.glob("jamm-*.jar")
         properties = {
@@ -255,7 +255,7 @@ class CassandraServer:
             "saved_caches_directory": str(self._folder / "saved_caches"),
             "seed_provider": [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [seeds]}],
             "storage_port": self._storage_port,
-            # A node that stands still is not given up for as long as a test takes.
+            # A stopped node is not considered dead for the duration of a test.
             "phi_convict_threshold": 16,
             "read_request_timeout": "2000ms",
             "tombstone_failure_threshold": TOMBSTONES_MAX,

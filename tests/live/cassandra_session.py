@@ -1,4 +1,4 @@
-"""A session of ``cassandra-driver`` with a node of ours, and the tables that the tests need."""
+"""Session of ``cassandra-driver`` with a Cassandra node, and the tables of the tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium_core.adapters.cassandra_driver import DriverRetryPolicy
 from triclinium_core.retry.cassandra import ConsistencyLevel, RetryPolicy
 
 SAFETY_NET_SECONDS = 60.0
-"""A statement that has no answer by then has hung, and its test fails."""
+"""Seconds after which a statement without a response has hung, and its test fails."""
 
 THROWS = "RETURNS NULL ON NULL INPUT RETURNS int LANGUAGE java AS 'throw new RuntimeException();'"
 
@@ -34,11 +34,11 @@ SELECTION = "SELECT name FROM travel.people WHERE id = %s"
 
 @contextmanager
 def open_session(server: CassandraServer, *, replicas: int) -> Iterator[Session]:
-    """Return a session in which nothing is retried and all is done at ONE, unless a statement says otherwise.
+    """Return a session without retries and with consistency ONE, unless a statement overrides them.
 
     Args:
-        server: its only node, even where the cluster has more.
-        replicas: how many the keyspaces have.
+        server: its only node, even if the cluster has more.
+        replicas: number of replicas of the keyspaces.
     """
     replication = f"replication = {{'class': 'SimpleStrategy', 'replication_factor': {replicas}}}"
     profile = ExecutionProfile(
@@ -60,13 +60,13 @@ def open_session(server: CassandraServer, *, replicas: int) -> Iterator[Session]
 
 
 def stored(session: Session, key: int) -> str | None:
-    """Return who is stored at the one replica."""
+    """Return the stored name at the one replica."""
     row = session.execute(SELECTION, [key]).one()
     return None if row is None else row.name
 
 
 def start(session: Session, policy: RetryPolicy, text: str, key: int, **options: Any) -> ResponseFuture:
-    """Return the driver's request of a statement with a policy of ours; the key is what the statement lacks."""
+    """Return the driver's request of a statement with a triclinium policy; the key fills the statement."""
     level = options.pop("level", ConsistencyLevel.ONE).value
     statement = SimpleStatement(text, retry_policy=DriverRetryPolicy(policy), consistency_level=level, **options)
     return session.execute_async(statement, [key] * text.count("%s") or None)

@@ -1,4 +1,4 @@
-"""Servers and clients that are not ours; where one is missing, a skip at a desk and a failure in CI."""
+"""Servers and clients of other projects; a missing one skips the test locally and fails it in CI."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ SAFETY_NET_SECONDS = 60.0
 
 @pytest.fixture
 async def safety_net() -> AsyncIterator[None]:
-    """End a test that hangs."""
+    """Cancel a test that hangs."""
     with trio.fail_after(SAFETY_NET_SECONDS):
         yield
 
 
 @pytest.fixture
 def key(request: pytest.FixtureRequest) -> str:
-    """Return a key that no other test has."""
+    """Return a key that is unique to the test."""
     name = request.node.name
     assert isinstance(name, str)
     return name
@@ -46,20 +46,20 @@ def key(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def memcached_program() -> str:
-    """Return where memcached is."""
+    """Return the path of memcached."""
     return shutil.which("memcached") or missing("memcached", "on Debian: apt-get install memcached")
 
 
 @pytest.fixture(scope="session")
 def memcached(memcached_program: str) -> Iterator[Memcached]:
-    """Give the session one memcached; each test has keys of its own."""
+    """Yield the session's memcached; each test has its own keys."""
     with Memcached(memcached_program) as server:
         yield server
 
 
 @pytest.fixture
 def mortal_memcached(memcached_program: str) -> Iterator[Memcached]:
-    """Give a test a memcached that it may end and start."""
+    """Yield a memcached that a test may stop and start."""
     (port,) = quiet_ports(1)
     with Memcached(memcached_program, port) as server:
         yield server
@@ -67,47 +67,47 @@ def mortal_memcached(memcached_program: str) -> Iterator[Memcached]:
 
 @pytest.fixture(scope="session")
 def mock_program() -> MockProgram:
-    """Return where CouchbaseMock is."""
+    """Return the path of CouchbaseMock."""
     return find_program()
 
 
 @pytest.fixture(scope="session")
 def common_mock(mock_program: MockProgram) -> Iterator[CouchbaseMock]:
-    """Give the session one CouchbaseMock; each test has keys of its own."""
+    """Yield the session's CouchbaseMock; each test has its own keys."""
     with CouchbaseMock(mock_program) as server:
         yield server
 
 
 @pytest.fixture
 def couchbase_mock(common_mock: CouchbaseMock) -> Iterator[CouchbaseMock]:
-    """Give a test the session's CouchbaseMock, and end afterwards what goes wrong in it."""
+    """Yield the session's CouchbaseMock, and reset its faults after the test."""
     yield common_mock
     common_mock.restore()
 
 
 @pytest.fixture
 def mortal_mock(mock_program: MockProgram) -> Iterator[CouchbaseMock]:
-    """Give a test a CouchbaseMock of its own, whose nodes may fail."""
+    """Yield a separate CouchbaseMock whose nodes may fail."""
     with CouchbaseMock(mock_program) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def cassandra_program() -> CassandraProgram:
-    """Return where Cassandra is."""
+    """Return the path of Cassandra."""
     return find_cassandra()
 
 
 @pytest.fixture(scope="session")
 def cassandra_server(cassandra_program: CassandraProgram) -> Iterator[CassandraServer]:
-    """Give the session one node of Cassandra; each test has keys of its own."""
+    """Yield the session's Cassandra node; each test has its own keys."""
     with CassandraServer(cassandra_program) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def cassandra_session(cassandra_server: CassandraServer) -> Iterator[Session]:
-    """Give the session a client of that node; of the three replicas that the keyspaces have it is the one alive."""
+    """Yield a client of that node, which is the only live one of the three replicas of the keyspaces."""
     with open_session(cassandra_server, replicas=3) as session:
         yield session
 
@@ -129,7 +129,7 @@ ROW_IDS = itertools.count(1)
 
 @pytest.fixture
 def row_id() -> int:
-    """Return a primary key of the test's own."""
+    """Return a primary key that is unique to the test."""
     return next(ROW_IDS)
 
 
@@ -138,14 +138,14 @@ SERVE = (sys.executable, "-c", "from triclinium._cli import main; main()", "serv
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Mapping[str, Any]]:
-    """Give a module ``triclinium serve`` with three nodes at work, and return what it says of itself."""
+    """Yield the connection data of ``triclinium serve`` with three nodes."""
     with LineProcess([*SERVE, "--nodes", "3"], end_with=signal.SIGTERM) as server:
         yield server.hear()
 
 
 @pytest.fixture
 async def ours(served: Mapping[str, Any], safety_net: None) -> AsyncIterator[Collection]:
-    """Give the test our client of the nodes that ``served`` tells of: the bucket's default collection."""
+    """Yield the default collection of a triclinium client of the ``served`` nodes."""
     authenticator = PasswordAuthenticator(served["username"], served["password"])
     async with open_cluster(served["connection_string"], authenticator, timeouts=TimeoutOptions(kv=60.0)) as cluster:
         yield cluster.bucket(served["bucket"]).default_collection()
@@ -153,21 +153,21 @@ async def ours(served: Mapping[str, Any], safety_net: None) -> AsyncIterator[Col
 
 @pytest.fixture(scope="module")
 def served_alone() -> Iterator[Mapping[str, Any]]:
-    """Give a module ``triclinium serve`` with one node at work, and return what it says of itself."""
+    """Yield the connection data of ``triclinium serve`` with one node."""
     with LineProcess(SERVE, end_with=signal.SIGTERM) as server:
         yield server.hear()
 
 
 @pytest.fixture(scope="session")
 def couchbase_package() -> None:
-    """Promise that the official client is there."""
+    """Require the official client."""
     if importlib.util.find_spec("couchbase") is None:
         missing("the package couchbase", "run: uv sync")
 
 
 @pytest.fixture(scope="module")
 def official(couchbase_package: None, served: Mapping[str, Any]) -> Iterator[LineProcess]:
-    """Give a module the official client, connected to ``served``."""
+    """Yield the official client, connected to ``served``."""
     worker = Path(__file__).with_name("official_worker.py")
     address = [served[name] for name in ("connection_string", "username", "password", "bucket")]
     with LineProcess([sys.executable, str(worker), *address]) as client:

@@ -1,12 +1,12 @@
-"""CouchbaseMock: the test server of Couchbase's own clients, in Java, started on this machine and ended with its test.
+"""CouchbaseMock: the Java test server of Couchbase's own clients, started locally and ended with its test.
 
-It comes from Maven, and is kept in the cache of the gate, or in ``.cache`` beside the sources. Its nodes listen on
-loopback; each bucket has nodes of its own, and its name is the user. Commands go over a connection that it makes to its
-test, and it ends with that. It has an HTTP side too, of which the query service and the views are used here; for that
-there is no choice of an address, so it listens on all.
+It comes from Maven and is cached by the gate, or in ``.cache`` next to the sources. Its nodes listen on loopback; each
+bucket has its own nodes, and its name is the user. Commands use a connection that it opens to the test, and it ends
+with that connection. It also has an HTTP side, of which the query service and the views are used here; that side cannot
+be bound to an address, so it listens on all.
 
-What it can do at most: no collections, no durability, no pushed configs, no GET_META. A failed node goes on holding its
-connections, and answers nothing.
+Limits: no collections, no durability, no pushed configs, no GET_META. A failed node keeps its connections open and does
+not respond.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ JAR_NAME = "CouchbaseMock-1.5.27.jar"
 ERROR_MAP_IN_JAR = "errmap/errmap_v1.json"
 
 WAIT_SECONDS = 60.0
-"""A mock that has said nothing by then is broken, and its test fails."""
+"""Seconds after which a silent mock is broken, and its test fails."""
 
 JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""It serves little, and has to start soon."""
+"""Small heap and quick start, for little load."""
 
 ANY_OPERATION = 0xFF
-"""What OPFAIL takes for every opcode."""
+"""Value of OPFAIL for every opcode."""
 
 
 class MockProgram(NamedTuple):
-    """What it takes to start a mock."""
+    """Paths that are needed to start a mock."""
 
     java: str
     jar: Path
@@ -54,8 +54,8 @@ class MockProgram(NamedTuple):
 def find_program() -> MockProgram:
     """Return the server, fetched by Maven the first time.
 
-    Ends the test where a program is missing: a skip at a desk, a failure in CI. Where Maven's repository does not
-    answer, it is a skip everywhere.
+    If a program is missing, skip the test locally and fail it in CI. If Maven's repository does not respond, skip the
+    test everywhere.
     """
     java = find_java()
     jar = CACHE / "couchbase_mock" / JAR_NAME
@@ -67,11 +67,11 @@ def find_program() -> MockProgram:
 
 
 class CouchbaseMock:
-    """One mock; a context manager that ends it.
+    """Context manager of one mock, which ends it.
 
     Args:
-        nodes: how many; each document has a replica on all others, so that none is lost when one fails.
-        bucket: its only one, and the user of it.
+        nodes: number of nodes; each document has a replica on all others, so that none is lost if one fails.
+        bucket: name of the only bucket and of its user.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class CouchbaseMock:
         self.authenticator: PasswordAuthenticator = PasswordAuthenticator(bucket, password)
         with zipfile.ZipFile(program.jar) as archive:
             self.error_map: ErrorMap = parse_error_map(archive.read(ERROR_MAP_IN_JAR))
-            """What it serves, read from its own file."""
+            """Error map of the mock, read from its own file."""
 
     def __enter__(self) -> Self:
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -117,7 +117,7 @@ class CouchbaseMock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        # It would end by itself, some time after it has lost this connection.
+        # It would end by itself, but only some time after this connection is lost.
         self._control.close()
         self._end()
 
@@ -135,18 +135,18 @@ class CouchbaseMock:
 
     @property
     def connection_string(self) -> str:
-        """How to connect to all nodes."""
+        """Connection string for all nodes."""
         return "couchbase://" + ",".join(f"127.0.0.1:{port}" for port in self.ports)
 
     @property
     def ports(self) -> list[int]:
-        """The ports of all nodes, whether they have failed or not."""
+        """Ports of all nodes, including failed ones."""
         ports = self.do("GET_MCPORTS", bucket=self.bucket)
         assert isinstance(ports, list)
         return ports
 
     def ask(self, command: str, **payload: Any) -> Mapping[str, Any]:
-        """Return what it answers to a command."""
+        """Return the response to a command."""
         line = json.dumps({"command": command, "payload": payload})
         self._control.sendall(line.encode() + b"\n")
         answer = json.loads(self._hear(b"\n"))
@@ -154,17 +154,17 @@ class CouchbaseMock:
         return answer
 
     def do(self, command: str, **payload: Any) -> Any:
-        """Have a command carried out, and return what comes of it."""
+        """Execute a command and return its result."""
         answer = self.ask(command, **payload)
         assert "ok" == answer["status"], answer
         return answer.get("payload")
 
     def create_view(self, design_document: str, name: str, *, map_function: str, reduce: str = "") -> None:
-        """Make a design document of one view.
+        """Create a design document with one view.
 
         Args:
-            map_function: in JavaScript.
-            reduce: the name of one of its own functions, such as ``_count``.
+            map_function: source in JavaScript.
+            reduce: name of a built-in function, such as ``_count``.
         """
         view = {"map": map_function, **({"reduce": reduce} if reduce else {})}
         path = f"/{self.bucket}/_design/{design_document}"
@@ -177,73 +177,73 @@ class CouchbaseMock:
             assert HTTPStatus.CREATED == answer.status, answer.read()
 
     def fail(self, code: int, *, opcode: int = ANY_OPERATION, count: int = -1) -> None:
-        """Have all nodes answer a status instead of doing anything; the order replaces an earlier one.
+        """Make all nodes respond with a status instead of executing commands; this replaces an earlier order.
 
         Args:
-            opcode: only to these commands.
+            opcode: only for these commands.
             count: how often each node does so; -1 for always.
         """
         self.do("OPFAIL", code=code, count=count, operation=opcode, servers=[])
 
     def fail_queries(self, code: int, message: str, *, prepared: bool) -> None:
-        """Have its query service answer an error from now on: to plans that are to be executed, or to all else."""
+        """Make its query service respond with an error: to prepared plans, or to everything else."""
         self.do("SET_QUERY_ERROR_STATE", code=code, message=message, fail_prepared=prepared, fail_regular=not prepared)
 
     def drop_indexes(self) -> None:
-        """Have no plan find its index that was made before."""
+        """Make every plan miss its index, which was created before."""
         self.do("RESET_QUERYSTATE")
 
     def hiccup(self, milliseconds: int) -> None:
-        """Have each node sleep before each of its replies; 0 for no more."""
-        # It sleeps where a reply has reached as many bytes, and loses a reply that has fewer.
+        """Make each node sleep before each of its responses; 0 ends that."""
+        # It sleeps after this many bytes of a response, and loses a shorter response.
         self.do("HICCUP", msecs=milliseconds, offset=1 if milliseconds else 0)
 
     def truncate(self, limit: int) -> None:
-        """Have replies of fewer bytes vanish, and all others wait for a limit of 0."""
+        """Drop responses of fewer bytes; with a limit of 0, hold back all others."""
         self.do("TRUNCATE", limit=limit)
 
     def fail_over(self, node: int) -> None:
-        """Have a node answer nothing, and give its vbuckets to the others; nearly all others move as well."""
+        """Make a node silent, and move its vbuckets to the others; nearly all others move as well."""
         self.do("FAILOVER", idx=node, bucket=self.bucket)
 
     def respawn(self, node: int) -> None:
-        """Take a node in again; nearly all vbuckets move."""
+        """Add a node again; nearly all vbuckets move."""
         self.do("RESPAWN", idx=node, bucket=self.bucket)
 
     def travel(self, seconds: int) -> None:
-        """Have its clock go forward."""
+        """Advance its clock."""
         self.do("TIME_TRAVEL", Offset=seconds)
 
     def owner_of(self, key: str) -> int:
-        """Return the node that has a document."""
+        """Return the node of a document."""
         copies = self.do("KEYINFO", Bucket=self.bucket, Key=key)
         return next(node for node, copy in enumerate(copies) if copy is not None and copy["Conf"]["Type"] == "master")
 
     def stored(self, key: str) -> Mapping[str, Any]:
-        """Return ``Value``, ``CAS`` and ``Snappy`` of a document, as the node that has it keeps it."""
+        """Return ``Value``, ``CAS`` and ``Snappy`` of a document from its node."""
         copies = self.do("KEYINFO", Bucket=self.bucket, Key=key)
         found = next(copy["Cache"] for copy in copies if copy is not None and copy["Conf"]["Type"] == "master")
         assert isinstance(found, dict)
         return found
 
     def log_commands(self) -> None:
-        """Have all nodes take down what they are asked from now on."""
+        """Make all nodes log their commands."""
         self.forget_commands()
         for node in self.nodes:
             self.do("START_CMDLOG", idx=node, bucket=self.bucket)
 
     def forget_commands(self) -> None:
-        """Have no node take down what it is asked any more."""
+        """Make all nodes stop logging commands."""
         for node in self.nodes:
             self.do("STOP_CMDLOG", idx=node, bucket=self.bucket)
 
     def commands(self, opcode: Opcode) -> list[int]:
-        """Return how often each node was asked this since ``log_commands``."""
+        """Return the number of these commands on each node since ``log_commands``."""
         logs = [self.do("GET_CMDLOG", idx=node, bucket=self.bucket) for node in self.nodes]
         return [sum(entry["opcode"] == opcode for entry in log) for log in logs]
 
     def restore(self) -> None:
-        """End whatever goes wrong."""
+        """Reset all faults."""
         self.fail(0, count=0)
         self.truncate(0)
         self.hiccup(0)

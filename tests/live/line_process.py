@@ -1,4 +1,4 @@
-"""A process that is talked to in lines of JSON."""
+"""Process that communicates in lines of JSON."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from types import TracebackType
 from typing import Any, Self
 
 SAFETY_NET_SECONDS = 60.0
-"""A process that says nothing for so long is ended, and its test fails."""
+"""Seconds after which a silent process is killed, and its test fails."""
 
 
 class LineProcess:
-    """One process; a context manager that ends it.
+    """Context manager of one process, which ends it.
 
     Args:
-        command: its program and arguments.
-        end_with: the signal that asks it to end; None where the end of its input does.
+        command: program and arguments.
+        end_with: signal that ends it; None if the end of its input does.
     """
 
     def __init__(self, command: Sequence[str], *, end_with: signal.Signals | None = None) -> None:
@@ -50,7 +50,7 @@ class LineProcess:
         return self.hear()
 
     def hear(self) -> Mapping[str, Any]:
-        """Return the next line that it says."""
+        """Return the next line of its output."""
         assert self._process.stdout is not None
         with _Watchdog(self._process):
             line = self._process.stdout.readline()
@@ -61,7 +61,7 @@ class LineProcess:
 
 
 class _Watchdog:
-    """Kills a process, unless the block ends in time."""
+    """Timer that kills a process unless the block ends in time."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._timer = threading.Timer(SAFETY_NET_SECONDS, process.kill)

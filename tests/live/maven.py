@@ -1,4 +1,4 @@
-"""What Maven brings: Java servers that are kept in the cache of the gate, or in ``.cache`` beside the sources."""
+"""Java servers from Maven, cached by the gate, or in ``.cache`` next to the sources."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from tests.environment import CACHE, missing
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 
 DOWNLOAD_SECONDS = 300.0
-"""A repository that has not answered by then does not answer."""
+"""Seconds after which a repository counts as unavailable."""
 
 NO_ANSWER = "Could not transfer"
-"""What Maven says of a repository that does not answer; of one that lacks an artifact it says something else."""
+"""Maven's message for an unavailable repository; a missing artifact has a different message."""
 
 
 def find_java() -> str:
-    """Return where Java is; ends the test where it is missing: a skip at a desk, a failure in CI."""
+    """Return the path of Java; if it is missing, skip the test locally and fail it in CI."""
     return shutil.which("java") or missing("java", "on Debian: apt-get install default-jre-headless")
 
 
 @contextmanager
 def folder_beside(target: Path) -> Iterator[Path]:
-    """Give a folder to bring ``target`` to, which is then moved: only a whole one ever stands in its place."""
+    """Yield a folder for building ``target``, which is then moved, so that ``target`` is always complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         yield Path(folder)
 
 
 def run_maven(goal: str, *options: str, artifact: str) -> None:
-    """Have Maven do something that needs an artifact.
+    """Run a Maven goal that needs an artifact.
 
-    Ends the test where Maven is missing: a skip at a desk, a failure in CI. Where its repository does not answer, it is
-    a skip everywhere.
+    If Maven is missing, skip the test locally and fail it in CI. If its repository does not respond, skip the test
+    everywhere.
     """
     maven = shutil.which("mvn") or missing("mvn", "on Debian: apt-get install maven")
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def run_maven(goal: str, *options: str, artifact: str) -> None:
         f"{DEPENDENCY_PLUGIN}:{goal}",
         *options,
     ]
-    # Only these servers may be missing in CI: they come from a repository that is not ours to keep up.
+    # Only these servers may be missing in CI, because they come from an external repository.
     reason = f"Maven's repository does not answer, so {artifact} cannot be had; its tests did not run"
     try:
         run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DOWNLOAD_SECONDS)

@@ -1,4 +1,4 @@
-"""A real memcached on a free port of this machine, started and ended by its own process id."""
+"""Real memcached on a free local port, started and ended by its own process id."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from types import TracebackType
 from typing import Self
 
 VALUE_SIZE_MAX = 8 * 1024 * 1024
-"""What this memcached stores at most, key and header included."""
+"""Maximum size that this memcached stores, including key and header."""
 
 WAIT_SECONDS = 20.0
-"""A server that has not begun, or ended, by then never will."""
+"""Seconds after which a server that has not started or ended has failed."""
 
 OPTIONS = ("-l", "127.0.0.1", "-U", "0", "-m", "64", "-I", str(VALUE_SIZE_MAX))
-"""On loopback, without UDP, 64 MiB."""
+"""Loopback, no UDP, 64 MiB."""
 
 ANY_PORT = -1
-"""memcached takes one that is free and writes it into the file that ``MEMCACHED_PORT_FILENAME`` names."""
+"""memcached chooses a free port and writes it into the file that ``MEMCACHED_PORT_FILENAME`` names."""
 
 
 class Memcached:
-    """One server; a context manager that ends it.
+    """Context manager of one server, which ends it.
 
     Args:
-        port: where it listens; any that is free unless given.
-        threads: how many work at once, each for connections of its own.
+        port: port on which it listens; any free port by default.
+        threads: number of concurrent threads, each with its own connections.
     """
 
     def __init__(self, program: str, port: int = ANY_PORT, *, threads: int = 1) -> None:
@@ -39,7 +39,7 @@ class Memcached:
         self._folder = Path(tempfile.mkdtemp(prefix="memcached-"))
         self._process: subprocess.Popen[bytes] | None = None
         if os.geteuid() == 0:
-            # It gives its rights up before it writes the file.
+            # It drops its privileges before it writes the file.
             shutil.chown(self._folder, "nobody")
         self.port = port
 
@@ -55,11 +55,11 @@ class Memcached:
 
     @property
     def connection_string(self) -> str:
-        """How to connect to it as what it is."""
+        """Connection string with the scheme ``memcached``."""
         return f"memcached://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start it, empty; on the port that it had before, where it had one."""
+        """Start it without documents, on its previous port if it had one."""
         port_file = self._folder / "port"
         port_file.unlink(missing_ok=True)
         user = ["-u", "nobody"] if os.geteuid() == 0 else []
@@ -76,15 +76,15 @@ class Memcached:
         self.port = int(port_file.read_text().rpartition(":")[2])
 
     def end(self) -> None:
-        """End it at once, unless it has ended; its documents are gone."""
+        """Kill it, unless it has ended; its documents are lost."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(WAIT_SECONDS)
             self._process = None
 
     def pause(self) -> None:
-        """Have it answer nothing until it is ended: what clients send waits in the kernel."""
+        """Stop it until it is ended: requests of clients wait in the kernel."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
-        # Its other threads go on until the one that took the signal has stopped them.
+        # Its other threads continue until the thread with the signal has stopped them.
         os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)

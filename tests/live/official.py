@@ -1,4 +1,4 @@
-"""The official client as a test sees it that serves its nodes."""
+"""Official client in a test that serves its nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLL_SECONDS = 0.01
 
 
 class Official:
-    """The official client in a process of its own; waiting for it lets the nodes go on."""
+    """Official client in a separate process; the nodes continue while a task waits for it."""
 
     def __init__(self, process: LineProcess) -> None:
         self._process = process
@@ -30,7 +30,7 @@ class Official:
 
 @asynccontextmanager
 async def official_client(fake: FakeCluster) -> AsyncIterator[Official]:
-    """Give the block the official client, connected to ``fake``."""
+    """Yield the official client, connected to ``fake``."""
     worker = Path(__file__).with_name("official_worker.py")
     options = fake.node.options
     credentials = [options.username, options.password, options.buckets[0]]
@@ -45,6 +45,6 @@ async def official_client(fake: FakeCluster) -> AsyncIterator[Official]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what the client does by itself."""
+    """Wait for a condition that the client fulfils by itself."""
     while not condition():  # noqa: ASYNC110 - the client is another process
         await trio.sleep(POLL_SECONDS)

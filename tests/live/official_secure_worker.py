@@ -1,7 +1,7 @@
-"""Drives the official client over TLS: connects by whatever it is told, and goes on as ``official_worker`` does.
+"""Driver of the official client over TLS, which continues like ``official_worker`` after connecting.
 
-The arguments are the connection string, a file with the authority to trust, a bucket, and who signs in, as JSON: the
-name of an authenticator's class and its arguments. A further command is ``{"do": "set_authenticator", "who": ...}``.
+The arguments are the connection string, a file with the trusted authority, a bucket, and the authenticator as JSON: the
+name of its class and its arguments. A further command is ``{"do": "set_authenticator", "who": ...}``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def authenticator(who: Sequence[str]) -> Any:
 
 
 def main(connection_string: str, trust_store: str, bucket: str, who: str) -> None:
-    """Connect, say so, and answer commands until the input ends."""
+    """Connect, report that, and answer commands until the input ends."""
     try:
         options = ClusterOptions(authenticator(json.loads(who)), trust_store_path=trust_store)
         cluster = Cluster.connect(connection_string, options)

@@ -1,4 +1,4 @@
-"""Drives the services of the official client: one command a line on standard input, one result a line on standard output.
+"""Driver of the official client's services: one command per line on stdin, one result per line on stdout.
 
 A command is ``{"do": name, ...}``; a result is ``{"result": ...}`` or ``{"error": name of the exception class}``.
 """
@@ -100,7 +100,7 @@ COMMANDS: Mapping[str, Callable[[Any, Command], Any]] = {
 
 
 def main(connection_string: str, username: str, password: str) -> None:
-    """Connect, say so, and answer commands until the input ends."""
+    """Connect, report that, and answer commands until the input ends."""
     cluster = Cluster.connect(connection_string, ClusterOptions(PasswordAuthenticator(username, password)))
     say({"result": "connected"})
     for line in sys.stdin:
@@ -113,8 +113,8 @@ def main(connection_string: str, username: str, password: str) -> None:
 
 
 def say(answer: dict[str, Any]) -> None:
-    """Answer."""
-    print(json.dumps(answer), flush=True)  # noqa: T201 - the line is what this process is for
+    """Print an answer."""
+    print(json.dumps(answer), flush=True)  # noqa: T201 - the line is the output of this process
 
 
 if __name__ == "__main__":

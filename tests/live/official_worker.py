@@ -1,10 +1,10 @@
-"""Drives the official client: one command a line on standard input, one result a line on standard output, as JSON.
+"""Driver of the official client: one command per line on stdin, one result per line on stdout, as JSON.
 
-A process of its own, since its C++ core ends the process where it does not like a cluster config. A command is
-``{"do": name, "key": key, ...}``, with ``"path": "scope.collection"`` where it is not the default one; a result is
+It is a separate process, because the client's C++ core ends the process if it refuses a cluster config. A command is
+``{"do": name, "key": key, ...}``, with ``"path": "scope.collection"`` unless it is the default one; a result is
 ``{"result": ...}`` or ``{"error": name of the exception class}``.
 
-Bytes travel as ``{"bytes": hexadecimal}``.
+Bytes are encoded as ``{"bytes": hexadecimal}``.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _value(command: Command) -> Any:
 
 
 def _counter(options: Any, command: Command) -> Any:
-    # The client creates a counter unless it is told a negative initial value.
+    # The client creates a counter unless the initial value is negative.
     return options(
         delta=DeltaValue(command.get("delta", 1)), initial=SignedInt64(command.get("initial", -1)), **_durable(command)
     )
@@ -180,7 +180,7 @@ COMMANDS: Mapping[str, Callable[[Any, str, Command], Any]] = {
 
 
 def main(connection_string: str, username: str, password: str, bucket: str) -> None:
-    """Connect, say so, and answer commands until the input ends."""
+    """Connect, report that, and answer commands until the input ends."""
     cluster = Cluster.connect(connection_string, ClusterOptions(PasswordAuthenticator(username, password)))
     documents = cluster.bucket(bucket)
     say({"result": "connected"})
@@ -196,8 +196,8 @@ def main(connection_string: str, username: str, password: str, bucket: str) -> N
 
 
 def say(answer: dict[str, Any]) -> None:
-    """Answer."""
-    print(json.dumps(answer), flush=True)  # noqa: T201 - the line is what this process is for
+    """Print an answer."""
+    print(json.dumps(answer), flush=True)  # noqa: T201 - the line is the output of this process
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ports for servers that have to be told theirs."""
+"""Ports for servers that need a given port."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import socket
 from itertools import chain, islice
 
 NEVER_GIVEN_PORTS = range(20_000, 32_000)
-"""Ports that no system gives to whoever asks for any."""
+"""Ports outside the ephemeral range of all systems."""
 
 
 def quiet_ports(count: int) -> list[int]:
-    """Return free ports that nobody takes while their server is down, but by bad luck or by name."""
+    """Return free ports that other processes are unlikely to use while their server is down."""
     first = os.getpid() % len(NEVER_GIVEN_PORTS)
     candidates = chain(NEVER_GIVEN_PORTS[first:], NEVER_GIVEN_PORTS[:first])
     found = list(islice(filter(_is_free, candidates), count))

@@ -1,4 +1,4 @@
-"""Everything at once, against a node in a process of its own: what waits is not lost, and nobody is blamed."""
+"""Bursts of operations against a node in a separate process: queued operations are not lost, and none fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SAFETY_NET_SECONDS = 180.0
 
 
 async def write_all_at_once(served: Mapping[str, Any], count: int, timeouts: TimeoutOptions) -> int:
-    """Write so many documents, each from a task of its own, and return how many were written; the first error ends it."""
+    """Write ``count`` documents, each in its own task, and return the number written; the first error ends it."""
     written = 0
 
     async def write(documents: Collection, number: int) -> None:
@@ -34,12 +34,12 @@ async def write_all_at_once(served: Mapping[str, Any], count: int, timeouts: Tim
 
 
 @pytest.mark.live
-async def test_twenty_thousand_at_once(served_alone: Mapping[str, Any]) -> None:
-    """More than a connection takes, and time enough for a busy machine."""
+async def test_twenty_thousand_concurrent_writes(served_alone: Mapping[str, Any]) -> None:
+    """Twenty thousand concurrent writes, more than a connection accepts, all succeed."""
     assert 20_000 == await write_all_at_once(served_alone, 20_000, TimeoutOptions(kv=20.0))
 
 
 @pytest.mark.long
-async def test_a_hundred_thousand_at_once(served_alone: Mapping[str, Any]) -> None:
-    """Many times what a connection takes, in a queue, within a minute."""
+async def test_a_hundred_thousand_concurrent_writes(served_alone: Mapping[str, Any]) -> None:
+    """A hundred thousand concurrent writes, queued for one connection, all succeed within a minute."""
     assert 100_000 == await write_all_at_once(served_alone, 100_000, TimeoutOptions(kv=60.0))

@@ -1,4 +1,4 @@
-"""Our Cassandra policies inside the driver that people use, against a real node of Apache Cassandra."""
+"""Triclinium's Cassandra policies inside ``cassandra-driver``, against a real node of Apache Cassandra."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ UNAVAILABLE = [
     (ConsistencyLevel.THREE, 3),
     (ConsistencyLevel.ALL, 3),
 ]
-"""Levels that need more replicas than are alive, with how many."""
+"""Levels that need more replicas than are alive, with the number that they need."""
 
 
 def asked_about_unavailable(
     level: ConsistencyLevel, required: int, retry_count: int, verdict: RetryVerdict
 ) -> Question:
-    """Return the question that the one live replica gives rise to."""
+    """Return the question that a policy gets if only one replica is alive."""
     arguments = {"consistency": level, "required": required, "alive": 1, "retry_count": retry_count}
     return Question("on_unavailable", arguments, verdict)
 
 
 @pytest.mark.parametrize(("level", "required"), UNAVAILABLE)
-def test_downgrading_writes(
+def test_downgrading_retries_writes_at_one(
     cassandra_session: Session, downgrading: WatchedPolicy, row_id: int, level: ConsistencyLevel, required: int
 ) -> None:
-    """A write that too few replicas can take is sent once more, at ONE, and is stored."""
+    """Under the downgrading policy, a write without enough replicas is retried at ONE and stored."""
     future = start(cassandra_session, downgrading, INSERTION, row_id, level=level)
     future.result()
 
@@ -56,10 +56,10 @@ def test_downgrading_writes(
 
 
 @pytest.mark.parametrize(("level", "required"), UNAVAILABLE)
-def test_downgrading_reads(
+def test_downgrading_retries_reads_at_one(
     cassandra_session: Session, downgrading: WatchedPolicy, row_id: int, level: ConsistencyLevel, required: int
 ) -> None:
-    """A read that too few replicas can answer gets the row of the one that can."""
+    """Under the downgrading policy, a read without enough replicas is retried at ONE and returns the row."""
     cassandra_session.execute(INSERTION, [row_id])
 
     future = start(cassandra_session, downgrading, SELECTION, row_id, level=level)
@@ -70,10 +70,10 @@ def test_downgrading_reads(
 
 
 @pytest.mark.parametrize(("level", "required"), UNAVAILABLE)
-def test_default_writes(
+def test_default_retries_writes_on_the_next_node(
     cassandra_session: Session, default: WatchedPolicy, row_id: int, level: ConsistencyLevel, required: int
 ) -> None:
-    """By default such a write goes to the next node; there is none, and nothing is stored."""
+    """The default policy retries a write without enough replicas on the next node; with one node, nothing is stored."""
     future = start(cassandra_session, default, INSERTION, row_id, level=level, is_idempotent=True)
     with pytest.raises(NoHostAvailable) as caught:
         future.result()
@@ -86,8 +86,10 @@ def test_default_writes(
     assert stored(cassandra_session, row_id) is None
 
 
-def test_default_reads(cassandra_session: Session, default: WatchedPolicy, row_id: int) -> None:
-    """By default such a read fails as well."""
+def test_default_retries_reads_on_the_next_node(
+    cassandra_session: Session, default: WatchedPolicy, row_id: int
+) -> None:
+    """The default policy retries a read without enough replicas on the next node; with one node, the read fails."""
     cassandra_session.execute(INSERTION, [row_id])
 
     with pytest.raises(NoHostAvailable):
@@ -109,7 +111,7 @@ def test_transactions_are_not_downgraded(
     serial: ConsistencyLevel,
     named: ConsistencyLevel,
 ) -> None:
-    """A transaction names a quorum when it fails: the retry at ONE leaves its serial level alone, and fails too."""
+    """A failed transaction names a quorum: the retry at ONE keeps its serial level, and fails as well."""
     future = start(
         cassandra_session, downgrading, INSERTION + " IF NOT EXISTS", row_id, serial_consistency_level=serial.value
     )
@@ -124,7 +126,7 @@ def test_transactions_are_not_downgraded(
 
 
 def test_serial_reads_are_downgraded(cassandra_session: Session, downgrading: WatchedPolicy, row_id: int) -> None:
-    """A serial read names a quorum too, and comes back as a read at ONE that is serial no more."""
+    """A failed serial read names a quorum: the retry at ONE is no longer serial, and succeeds."""
     cassandra_session.execute(INSERTION, [row_id])
 
     future = start(cassandra_session, downgrading, SELECTION, row_id, level=ConsistencyLevel.SERIAL)
@@ -134,8 +136,10 @@ def test_serial_reads_are_downgraded(cassandra_session: Session, downgrading: Wa
     assert ONE == future.message.consistency_level
 
 
-def test_transactions_by_default(cassandra_session: Session, default: WatchedPolicy, row_id: int) -> None:
-    """By default a transaction goes to the next node, of which there is none."""
+def test_default_retries_transactions_on_the_next_node(
+    cassandra_session: Session, default: WatchedPolicy, row_id: int
+) -> None:
+    """Under the default policy, a transaction is retried on the next node; as there is only one, it fails."""
     with pytest.raises(NoHostAvailable):
         start(cassandra_session, default, INSERTION + " IF NOT EXISTS", row_id).result()
 
@@ -154,10 +158,10 @@ def test_transactions_by_default(cassandra_session: Session, default: WatchedPol
         ("INSERT INTO unwritable.people (id) VALUES (%s)", cassandra.WriteFailure),
     ],
 )
-def test_what_is_never_retried(
+def test_fatal_errors_are_not_retried(
     cassandra_session: Session, default: WatchedPolicy, row_id: int, text: str, error: type[Exception]
 ) -> None:
-    """The driver raises at once what no node would answer otherwise, and asks nobody."""
+    """A fatal error is raised immediately, without consulting the policy."""
     cassandra_session.execute(INSERTION, [row_id])
     for n in range(TOMBSTONES_MAX + 1):
         cassandra_session.execute("DELETE FROM travel.buried WHERE id = %s AND n = %s", [row_id, n])
@@ -169,8 +173,10 @@ def test_what_is_never_retried(
     assert 1 == len(future.attempted_hosts)
 
 
-def test_preparing_anew(cassandra_session: Session, default: WatchedPolicy, row_id: int) -> None:
-    """A statement that the node has forgotten is prepared again and executed; nobody is asked."""
+def test_a_forgotten_statement_is_prepared_again(
+    cassandra_session: Session, default: WatchedPolicy, row_id: int
+) -> None:
+    """A statement that the node has forgotten is prepared again and executed, without consulting the policy."""
     cassandra_session.execute(INSERTION, [row_id])
     prepared = cassandra_session.prepare("SELECT name FROM travel.people WHERE id = ?")
     prepared.retry_policy = DriverRetryPolicy(default)
@@ -185,15 +191,15 @@ def test_preparing_anew(cassandra_session: Session, default: WatchedPolicy, row_
 
 
 class Ignoring(DefaultRetryPolicy):
-    """A policy of one's own."""
+    """Custom policy."""
 
     def on_unavailable(self, **arguments: Any) -> RetryVerdict:
-        """Pretend that all is well."""
+        """Ignore the failure."""
         return IGNORE
 
 
-def test_a_policy_of_ones_own(cassandra_session: Session, row_id: int) -> None:
-    """A failure that a policy ignores is a success without rows."""
+def test_a_custom_policy(cassandra_session: Session, row_id: int) -> None:
+    """A failure that a custom policy ignores is a success without rows."""
     future = start(cassandra_session, Ignoring(), INSERTION, row_id, level=ConsistencyLevel.ALL)
 
     assert [] == future.result().all()
@@ -201,15 +207,15 @@ def test_a_policy_of_ones_own(cassandra_session: Session, row_id: int) -> None:
 
 
 class Broken(DefaultRetryPolicy):
-    """A policy with a bug."""
+    """Policy with a bug."""
 
     def on_unavailable(self, **arguments: Any) -> Any:
-        """Answer what is no verdict."""
+        """Return an object that is not a verdict."""
         return "RETRY_NEXT"
 
 
 def test_a_policy_with_a_bug(cassandra_session: Session, row_id: int) -> None:
-    """An answer that is no verdict is not taken for one: the caller gets an error that names it, and the failure."""
+    """An invalid verdict raises an error that names the policy and has the node's response as a note."""
     with pytest.raises(PolicyFailed, match="on_unavailable of Broken answered 'RETRY_NEXT'") as caught:
         start(cassandra_session, Broken(), INSERTION, row_id, level=ConsistencyLevel.ALL).result()
 

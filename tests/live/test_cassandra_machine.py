@@ -1,6 +1,6 @@
-"""Our request machine, fed with what a real node of Apache Cassandra answers.
+"""Triclinium's request machine, with the responses of a real node of Apache Cassandra.
 
-The driver carries the statements, and retries nothing.
+The driver sends the statements and retries nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ONE, QUORUM, ALL = cassandra.ConsistencyLevel.ONE, cassandra.ConsistencyLevel.QU
 
 @contextmanager
 def decoded() -> Iterator[list[protocol.ErrorMessage]]:
-    """Collect the ERROR frames of the block, as the driver decodes them."""
+    """Yield a list of the block's ERROR frames, as the driver decodes them."""
     frames: list[protocol.ErrorMessage] = []
     decode = protocol.ErrorMessage.recv_body
 
@@ -41,7 +41,7 @@ def decoded() -> Iterator[list[protocol.ErrorMessage]]:
 
 
 def carry_out(session: Session, order: cassandra.Send, text: str, row_id: int) -> cassandra.CassandraEvent:
-    """Execute a statement once, and return what came of it."""
+    """Execute a statement once, and return the resulting event."""
     assert order.consistency is not None
     statement = SimpleStatement(text, consistency_level=order.consistency.value)
     with decoded() as frames:
@@ -58,7 +58,7 @@ def carry_out(session: Session, order: cassandra.Send, text: str, row_id: int) -
 def run(
     session: Session, policy: cassandra.RetryPolicy, text: str, row_id: int, level: cassandra.ConsistencyLevel
 ) -> tuple[cassandra.Complete | cassandra.Fail, Sequence[cassandra.ConsistencyLevel | None]]:
-    """Return how a request ended whose plan is the one node, and at which levels it was sent."""
+    """Return the ending of a request with one node in its plan, and the levels at which it was sent."""
     machine = cassandra.RequestMachine(cassandra.CassandraRequest(policy=policy, consistency=level), [NODE])
     events: list[cassandra.CassandraEvent] = [cassandra.RequestStarted()]
     sent = []
@@ -74,7 +74,7 @@ def run(
 
 @pytest.mark.parametrize(("level", "required"), [(QUORUM, 2), (ALL, 3)])
 def test_downgrading(cassandra_session: Session, row_id: int, level: cassandra.ConsistencyLevel, required: int) -> None:
-    """A write that too few replicas can take is sent to the same node again, at ONE, and is stored."""
+    """Under the downgrading policy, a write without enough replicas is retried on the same node at ONE, and stored."""
     end, sent = run(cassandra_session, cassandra.ConsistencyDowngradingRetryPolicy(), INSERTION, row_id, level)
 
     assert isinstance(end, cassandra.Complete)
@@ -86,7 +86,7 @@ def test_downgrading(cassandra_session: Session, row_id: int, level: cassandra.C
 
 
 def test_downgrading_reads(cassandra_session: Session, row_id: int) -> None:
-    """Such a read gets the row of the one replica."""
+    """Under the downgrading policy, a read without enough replicas returns the row of the one replica."""
     cassandra_session.execute(INSERTION, [row_id])
 
     end, sent = run(cassandra_session, cassandra.ConsistencyDowngradingRetryPolicy(), SELECTION, row_id, QUORUM)
@@ -97,8 +97,10 @@ def test_downgrading_reads(cassandra_session: Session, row_id: int) -> None:
 
 
 @pytest.mark.parametrize(("level", "required"), [(QUORUM, 2), (ALL, 3)])
-def test_by_default(cassandra_session: Session, row_id: int, level: cassandra.ConsistencyLevel, required: int) -> None:
-    """By default the next node is asked; there is none, and the error has what the one node answered."""
+def test_default_policy(
+    cassandra_session: Session, row_id: int, level: cassandra.ConsistencyLevel, required: int
+) -> None:
+    """Under the default policy, the only node is tried once, and the error has its response."""
     end, sent = run(cassandra_session, cassandra.DefaultRetryPolicy(), INSERTION, row_id, level)
 
     assert isinstance(end, cassandra.Fail)
@@ -144,14 +146,14 @@ def test_by_default(cassandra_session: Session, row_id: int, level: cassandra.Co
         ),
     ],
 )
-def test_what_a_node_says(
+def test_an_error_has_all_fields_of_the_response(
     cassandra_session: Session,
     row_id: int,
     text: str,
     kind: type[errors.CoordinatorError],
     expected: Mapping[str, object],
 ) -> None:
-    """An error that the caller gets has every figure and every word of the node's answer."""
+    """An error has every field and the message of the node's response."""
     cassandra_session.execute(INSERTION, [row_id])
     for n in range(TOMBSTONES_MAX + 1):
         cassandra_session.execute("DELETE FROM travel.buried WHERE id = %s AND n = %s", [row_id, n])

@@ -1,6 +1,6 @@
-"""Our Cassandra policies inside the driver, against two real nodes, the second of which stands still.
+"""Triclinium's Cassandra policies inside the driver, against two real nodes, of which the second is stopped.
 
-The first goes on to count on it, so that whatever needs both replicas times out after one has answered.
+The first node still considers it alive, so a request that needs both replicas times out after one response.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ BATCH = f"BEGIN BATCH {INSERTIONS} APPLY BATCH"
 UNLOGGED_BATCH = f"BEGIN UNLOGGED BATCH {INSERTIONS} APPLY BATCH"
 
 AGREE_SECONDS = 60.0
-"""Two nodes that do not work together by then never will."""
+"""Seconds after which two nodes that do not work together have failed."""
 
 
 class CassandraPair(NamedTuple):
-    """Two nodes that have each a replica of everything, and a client of the first."""
+    """Two nodes that each have a replica of everything, and a client of the first."""
 
     second: CassandraServer
     session: Session
@@ -47,7 +47,7 @@ class CassandraPair(NamedTuple):
 
 @pytest.fixture(scope="module")
 def pair(cassandra_program: CassandraProgram) -> Iterator[CassandraPair]:
-    """Give the module two nodes of its own."""
+    """Yield two nodes for the tests of the module."""
     with (
         CassandraServer(cassandra_program) as first,
         CassandraServer(cassandra_program, host="127.0.0.2", seed=first) as second,
@@ -58,7 +58,7 @@ def pair(cassandra_program: CassandraProgram) -> Iterator[CassandraPair]:
 
 @pytest.fixture
 def session(pair: CassandraPair) -> Iterator[Session]:
-    """Give a test the client, and have the second node stand still meanwhile."""
+    """Yield the client, with the second node stopped during the test."""
     deadline = time.monotonic() + AGREE_SECONDS
     while not both_take_part(pair.session):
         assert time.monotonic() < deadline, "the two nodes do not work together"
@@ -68,7 +68,7 @@ def session(pair: CassandraPair) -> Iterator[Session]:
 
 
 def both_take_part(session: Session) -> bool:
-    """Tell whether both nodes take a write and answer a read: they know of each other, and have the same tables."""
+    """Return whether both nodes accept a write and respond to a read."""
     try:
         for text in (INSERTION, SELECTION):
             session.execute(SimpleStatement(text, consistency_level=ALL.value), [0])
@@ -78,14 +78,14 @@ def both_take_part(session: Session) -> bool:
 
 
 def verdicts(policy: WatchedPolicy) -> Sequence[tuple[str, ConsistencyLevel, RetryVerdict]]:
-    """Return what a policy was asked, and at which levels; one replica of two has answered each time."""
+    """Return the questions of a policy with their levels; one replica of two has responded each time."""
     figures = [(question.arguments["received"], question.arguments["block_for"]) for question in policy.questions]
     assert [(1, 2)] * len(figures) == figures
     return [(question.method, question.arguments["consistency"], question.verdict) for question in policy.questions]
 
 
 def test_downgrading_reads(session: Session, downgrading: WatchedPolicy, row_id: int) -> None:
-    """A read that one of two replicas has answered in time is sent again at ONE, and gets its row."""
+    """Under the downgrading policy, a read with one of two responses is retried at ONE and returns its row."""
     session.execute(INSERTION, [row_id])
 
     future = start(session, downgrading, SELECTION, row_id, level=QUORUM)
@@ -96,7 +96,7 @@ def test_downgrading_reads(session: Session, downgrading: WatchedPolicy, row_id:
 
 
 def test_default_reads(session: Session, default: WatchedPolicy, row_id: int) -> None:
-    """By default such a read fails: a second one would have to wait for the same replica."""
+    """Under the default policy, a read with one of two responses fails: a retry would wait for the same replica."""
     with pytest.raises(cassandra.ReadTimeout):
         start(session, default, SELECTION, row_id, level=QUORUM).result()
 
@@ -104,7 +104,7 @@ def test_default_reads(session: Session, default: WatchedPolicy, row_id: int) ->
 
 
 def test_downgrading_writes(session: Session, downgrading: WatchedPolicy, row_id: int) -> None:
-    """A write that one of two replicas has taken counts as done, and is stored there."""
+    """Under the downgrading policy, a write to one of two replicas counts as a success, and is stored there."""
     future = start(session, downgrading, INSERTION, row_id, level=ALL, is_idempotent=True)
 
     assert [] == future.result().all()
@@ -114,7 +114,7 @@ def test_downgrading_writes(session: Session, downgrading: WatchedPolicy, row_id
 
 
 def test_writes_that_are_not_idempotent(session: Session, downgrading: WatchedPolicy, row_id: int) -> None:
-    """Nobody is asked about such a write, which is stored at one replica all the same."""
+    """A write that is not idempotent fails without consulting the policy, although one replica has stored it."""
     with pytest.raises(cassandra.WriteTimeout):
         start(session, downgrading, INSERTION, row_id, level=ALL).result()
 
@@ -123,7 +123,7 @@ def test_writes_that_are_not_idempotent(session: Session, downgrading: WatchedPo
 
 
 def test_downgrading_unlogged_batches(session: Session, downgrading: WatchedPolicy, row_id: int) -> None:
-    """A batch that may be half-done is sent again at ONE, and is stored as a whole."""
+    """Under the downgrading policy, an unlogged batch is retried at ONE and stored completely."""
     future = start(session, downgrading, UNLOGGED_BATCH, row_id, level=ALL, is_idempotent=True)
     future.result()
 
@@ -133,7 +133,7 @@ def test_downgrading_unlogged_batches(session: Session, downgrading: WatchedPoli
 
 
 def test_the_batch_log(session: Session, default: WatchedPolicy, row_id: int) -> None:
-    """The batch log times out at a level of its own; by default it is tried once more, and then the write fails."""
+    """The batch log times out at a separate level; by default it is retried once, and then the write fails."""
     future = start(session, default, BATCH, row_id, level=ALL, is_idempotent=True)
     with pytest.raises(cassandra.WriteTimeout):
         future.result()

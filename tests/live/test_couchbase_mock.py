@@ -1,4 +1,4 @@
-"""Bootstrap and documents against CouchbaseMock, the test server of Couchbase's own clients."""
+"""Bootstrap and documents with CouchbaseMock, the test server of Couchbase's own clients."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from triclinium_core.retry.couchbase import Status
 pytestmark = pytest.mark.live
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""No test waits for a timeout that it does not expect."""
+"""No test waits for an unexpected timeout."""
 HASTY = triclinium.TimeoutOptions(kv=1.0)
-"""For operations that can only time out, once the reason has shown."""
+"""Timeouts for operations that can only time out, long enough to find the reason."""
 BINARY = triclinium.RawBinaryTranscoder()
 TASKS = 300
 
 
 @pytest.fixture
 async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[triclinium.Cluster]:
-    """Give the test a client of its own."""
+    """Yield a client for the test."""
     mock = couchbase_mock
     async with triclinium.open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as opened:
         yield opened
@@ -35,7 +35,7 @@ async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncItera
 
 @pytest.fixture
 def store(couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster) -> triclinium.Collection:
-    """Return the only collection that there is."""
+    """Return the server's only collection."""
     return cluster.bucket(couchbase_mock.bucket).default_collection()
 
 
@@ -46,7 +46,7 @@ async def attempt(
     bucket: str = "",
     timeouts: triclinium.TimeoutOptions = PATIENT,
 ) -> triclinium.Cluster:
-    """Write a document with a new client, and return it, closed."""
+    """Write a document with a new client, and return the client after its end."""
     async with triclinium.open_cluster(
         mock.connection_string, authenticator or mock.authenticator, timeouts=timeouts
     ) as cluster:
@@ -55,7 +55,7 @@ async def attempt(
 
 
 def ready(cluster: triclinium.Cluster) -> list[triclinium.ConnectionStatistics]:
-    """Return the connections that have all of their bootstrap behind them, of which there are some."""
+    """Return the connections that have completed their bootstrap, which must exist."""
     found = [connection for connection in cluster.statistics().connections if connection.state == "READY"]
     assert found
     return found
@@ -64,10 +64,10 @@ def ready(cluster: triclinium.Cluster) -> list[triclinium.ConnectionStatistics]:
 # -- Bootstrap.
 
 
-async def test_what_is_negotiated(
+async def test_the_bootstrap_is_negotiated(
     couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster, store: triclinium.Collection
 ) -> None:
-    """HELLO, SCRAM, the error map, the bucket and its map: one connection to each node in the end."""
+    """HELLO, SCRAM, error map, bucket and cluster map are negotiated, with one connection to each node at the end."""
     for number in range(TASKS):
         await store.upsert(f"negotiated{number}", number)
     connections = [found for found in cluster.statistics().connections if found.bucket == couchbase_mock.bucket]
@@ -85,7 +85,7 @@ async def test_what_is_negotiated(
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1", "PLAIN"])
 async def test_each_mechanism(safety_net: None, couchbase_mock: CouchbaseMock, mechanism: str) -> None:
-    """It lets the right password in, and the wrong one fails at once, under its own name."""
+    """Each mechanism accepts the correct password, and a wrong one fails immediately."""
     mock = couchbase_mock
     right = triclinium.PasswordAuthenticator(mock.bucket, "secret", allowed_sasl_mechanisms=(mechanism,))
     wrong = triclinium.PasswordAuthenticator(mock.bucket, "secreT", allowed_sasl_mechanisms=(mechanism,))
@@ -96,8 +96,8 @@ async def test_each_mechanism(safety_net: None, couchbase_mock: CouchbaseMock, m
         await attempt(mock, wrong)
 
 
-async def test_the_mechanism_that_is_offered(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
-    """The client takes the best mechanism that is offered; if only PLAIN is, without TLS, it fails and names the option."""
+async def test_the_best_offered_mechanism_is_used(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
+    """The client uses the best offered mechanism; if only PLAIN is offered without TLS, the error names the option."""
     couchbase_mock.do("SET_SASL_MECHANISMS", mechs=["SCRAM-SHA1", "PLAIN"])
     cluster = await attempt(couchbase_mock)
     couchbase_mock.do("SET_SASL_MECHANISMS", mechs=["PLAIN"])
@@ -107,8 +107,8 @@ async def test_the_mechanism_that_is_offered(safety_net: None, couchbase_mock: C
     assert {"SCRAM-SHA1"} == {found.sasl_mechanism for found in ready(cluster)}
 
 
-async def test_a_bucket_that_is_not_there(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
-    """It ends at once, and names the bucket."""
+async def test_a_missing_bucket(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
+    """A missing bucket fails immediately with its name."""
     with pytest.raises(errors.BucketAccessException, match="BUCKET_ACCESS_ERROR.*'other'"):
         await attempt(couchbase_mock, bucket="other")
 
@@ -135,7 +135,7 @@ REFUSED_STEPS: dict[str, tuple[Opcode, Status, type[errors.CouchbaseException], 
 
 @pytest.mark.parametrize("step", REFUSED_STEPS)
 async def test_a_refused_step_of_the_bootstrap(safety_net: None, couchbase_mock: CouchbaseMock, step: str) -> None:
-    """Each ends in an error that names it, at once where waiting is of no use."""
+    """Each refused step fails with its own error, immediately if a retry is useless."""
     opcode, status, error, text = REFUSED_STEPS[step]
     couchbase_mock.fail(status, opcode=opcode)
 
@@ -144,8 +144,8 @@ async def test_a_refused_step_of_the_bootstrap(safety_net: None, couchbase_mock:
     assert error is type(caught.value)
 
 
-async def test_a_server_that_does_not_know_hello(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
-    """The error tells how to connect to a plain memcached."""
+async def test_a_server_without_hello(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
+    """The error for a server without HELLO suggests memcached://."""
     couchbase_mock.fail(Status.UNKNOWN_COMMAND, opcode=Opcode.HELLO)
     with pytest.raises(errors.UnsupportedOperationException, match="memcached://"):
         await attempt(couchbase_mock, timeouts=HASTY)
@@ -153,7 +153,7 @@ async def test_a_server_that_does_not_know_hello(safety_net: None, couchbase_moc
 
 @pytest.mark.parametrize("step", ["bucket elsewhere", "config", "busy HELLO"])
 async def test_a_step_that_is_refused_once(safety_net: None, couchbase_mock: CouchbaseMock, step: str) -> None:
-    """The client connects again, and what was asked meanwhile is done."""
+    """After a step that is refused once, the client reconnects and the operation succeeds."""
     opcode, status, _, _ = REFUSED_STEPS[step]
     couchbase_mock.fail(status, opcode=opcode, count=1)
 
@@ -164,7 +164,7 @@ async def test_a_step_that_is_refused_once(safety_net: None, couchbase_mock: Cou
 
 
 async def test_without_an_error_map(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
-    """A node that has none is as good as any."""
+    """A node without an error map works."""
     couchbase_mock.fail(Status.NOT_SUPPORTED, opcode=Opcode.GET_ERROR_MAP)
     cluster = await attempt(couchbase_mock)
 
@@ -172,7 +172,7 @@ async def test_without_an_error_map(safety_net: None, couchbase_mock: CouchbaseM
 
 
 async def test_hello_after_authentication(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
-    """The other order of the steps works too."""
+    """The bootstrap works with HELLO after the authentication."""
     mock = couchbase_mock
     async with triclinium.open_cluster(
         mock.connection_string, mock.authenticator, timeouts=PATIENT, hello_after_auth=True
@@ -183,8 +183,8 @@ async def test_hello_after_authentication(safety_net: None, couchbase_mock: Couc
     assert {("MUTATION_SEQNO", "SELECT_BUCKET", "TRACING", "XATTR", "XERROR")} == features
 
 
-async def test_nodes_that_tell_no_config(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
-    """A bucket needs its map: without one nothing is sent, and the error says why."""
+async def test_nodes_without_a_cluster_config(safety_net: None, couchbase_mock: CouchbaseMock) -> None:
+    """Without a cluster config, nothing is sent to a bucket, and the error gives the reason."""
     couchbase_mock.do("SET_CCCP", enabled=False)
     couchbase_mock.log_commands()
     with pytest.raises(errors.UnambiguousTimeoutException, match="gives no cluster config"):
@@ -196,8 +196,8 @@ async def test_nodes_that_tell_no_config(safety_net: None, couchbase_mock: Couch
 # -- Documents.
 
 
-async def test_get_returns_what_was_upserted(store: triclinium.Collection, key: str) -> None:
-    """A value comes back under the CAS of its version, and a mutation has a token."""
+async def test_get_returns_the_upserted_value(store: triclinium.Collection, key: str) -> None:
+    """A read returns the written value with the CAS of its version, and a write returns a mutation token."""
     first = await store.upsert(key, {"born": 1815})
     found = await store.get(key)
     second = await store.upsert(key, {"born": 1816})
@@ -210,8 +210,8 @@ async def test_get_returns_what_was_upserted(store: triclinium.Collection, key: 
     assert first.mutation_token.sequence_number < second.mutation_token.sequence_number
 
 
-async def test_documents_are_created_once(store: triclinium.Collection, key: str) -> None:
-    """An insert and a replace each need the other case."""
+async def test_insert_and_replace(store: triclinium.Collection, key: str) -> None:
+    """An insert fails if the document exists, and a replace if it does not."""
     with pytest.raises(errors.DocumentNotFoundException):
         await store.replace(key, 0)
     await store.insert(key, 1)
@@ -221,8 +221,8 @@ async def test_documents_are_created_once(store: triclinium.Collection, key: str
     assert 1 == (await store.get(key)).content
 
 
-async def test_an_older_version_is_not_changed(store: triclinium.Collection, key: str) -> None:
-    """With the CAS of an older version nothing happens; a document is removed once."""
+async def test_an_old_cas_changes_nothing(store: triclinium.Collection, key: str) -> None:
+    """With an old CAS, a document is neither replaced nor removed; it can be removed only once."""
     old = await store.insert(key, 1)
     new = await store.replace(key, 2, cas=old.cas)
 
@@ -244,7 +244,7 @@ LOCKS: dict[str, Callable[[triclinium.Collection, str], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("operation", LOCKS)
 async def test_locks_of_a_missing_document(store: triclinium.Collection, key: str, operation: str) -> None:
-    """They say that there is none, and create none."""
+    """Operations on locks of a missing document raise and create no document."""
     with pytest.raises(errors.DocumentNotFoundException) as caught:
         await LOCKS[operation](store, key)
 
@@ -253,7 +253,7 @@ async def test_locks_of_a_missing_document(store: triclinium.Collection, key: st
 
 
 async def test_counters(store: triclinium.Collection, key: str) -> None:
-    """A counter is created with its initial value, and counts up and down; no other document is a counter."""
+    """A counter is created with its initial value, and counts up and down; other documents raise."""
     created = await store.binary.increment(key, delta=7, initial=5)
     up = await store.binary.increment(key, delta=7, initial=5)
     down = await store.binary.decrement(key)
@@ -266,7 +266,7 @@ async def test_counters(store: triclinium.Collection, key: str) -> None:
 
 
 async def test_expiry(couchbase_mock: CouchbaseMock, store: triclinium.Collection, key: str) -> None:
-    """A document ends when its time has come, as it was written or touched last."""
+    """A document expires at the expiry that was set last by a write or a touch."""
     keys = {name: f"{key}-{name}" for name in ("forever", "hour", "day", "touched", "read", "untouched")}
     await store.upsert(keys["forever"], 1)
     await store.upsert(keys["hour"], 1, expiry=timedelta(hours=1))
@@ -281,8 +281,10 @@ async def test_expiry(couchbase_mock: CouchbaseMock, store: triclinium.Collectio
     assert {"forever", "day", "touched", "read"} == left
 
 
-async def test_a_lock_keeps_others_off(couchbase_mock: CouchbaseMock, store: triclinium.Collection, key: str) -> None:
-    """Who refuses to wait is told; whoever has its CAS may unlock it or write through it, and it ends with its time."""
+async def test_a_lock_blocks_other_writers(
+    couchbase_mock: CouchbaseMock, store: triclinium.Collection, key: str
+) -> None:
+    """A lock blocks other writers; its holder may unlock the document or write with the CAS, and it expires."""
     await store.upsert(key, 1)
     lock = await store.get_and_lock(key, timedelta(seconds=25))
     with pytest.raises(errors.DocumentLockedException):
@@ -292,7 +294,7 @@ async def test_a_lock_keeps_others_off(couchbase_mock: CouchbaseMock, store: tri
     with pytest.raises(errors.DocumentLockedException):
         await store.touch(key, None, retry_strategy=NeverRetry())
     with pytest.raises(errors.TemporaryFailureException):
-        # The protocol has LOCKED for that; this server says otherwise.
+        # The protocol has LOCKED for that, but this server responds with another status.
         await store.get_and_lock(key, timedelta(seconds=1), retry_strategy=NeverRetry())
     await store.unlock(key, lock.cas)
     await store.upsert(key, 2)
@@ -306,7 +308,7 @@ async def test_a_lock_keeps_others_off(couchbase_mock: CouchbaseMock, store: tri
 
 
 async def test_a_writer_waits_for_the_lock(cluster: triclinium.Cluster, store: triclinium.Collection, key: str) -> None:
-    """Under the default strategy, what meets a lock is done once the lock is gone."""
+    """Under the default strategy, an operation on a locked document succeeds after the lock is released."""
     await store.upsert(key, 1)
     lock = await store.get_and_lock(key, timedelta(seconds=25))
     async with trio.open_nursery() as nursery:
@@ -319,12 +321,12 @@ async def test_a_writer_waits_for_the_lock(cluster: triclinium.Cluster, store: t
     assert {triclinium.RetryReason.KV_LOCKED} == cluster.statistics().retries_by_reason.keys()
 
 
-# -- Sizes, and many at once.
+# -- Sizes and concurrency.
 
 
 @pytest.mark.parametrize("size", [0, 1, 100_000, 4 * 1024 * 1024], ids=str)
 async def test_values_of_any_size(store: triclinium.Collection, key: str, size: int) -> None:
-    """They come back byte by byte."""
+    """Values of any size are read back unchanged."""
     value = (bytes(index % 251 for index in range(1000)) * (size // 1000 + 1))[:size]
     await store.upsert(key, value, transcoder=BINARY)
 
@@ -334,7 +336,7 @@ async def test_values_of_any_size(store: triclinium.Collection, key: str, size: 
 
 @pytest.mark.parametrize("mode", ["disabled", "off", "passive"])
 async def test_compression(couchbase_mock: CouchbaseMock, mode: str, safety_net: None) -> None:
-    """A value comes back as it was, whatever the server makes of compressed ones."""
+    """A value is read back unchanged, whether or not the server supports compression."""
     mock = couchbase_mock
     mock.do("SET_COMPRESSION", mode=mode)
     async with triclinium.open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as cluster:
@@ -349,7 +351,7 @@ async def test_compression(couchbase_mock: CouchbaseMock, mode: str, safety_net:
 
 
 async def test_tasks_share_the_nodes(couchbase_mock: CouchbaseMock, store: triclinium.Collection, key: str) -> None:
-    """Each gets the answer to its own question, from the node that has its document."""
+    """Each of many tasks gets its own document, from the node of its vbucket."""
     found = dict[int, object]()
     couchbase_mock.log_commands()
 
@@ -367,11 +369,11 @@ async def test_tasks_share_the_nodes(couchbase_mock: CouchbaseMock, store: tricl
     assert all(owners.count(node) for node in couchbase_mock.nodes)
 
 
-# -- What it cannot do.
+# -- Unsupported features.
 
 
-async def test_collections_are_not_offered(couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster) -> None:
-    """The caller is told before anything is sent."""
+async def test_unsupported_collections_are_refused(couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster) -> None:
+    """A named collection raises before anything is sent."""
     people = cluster.bucket(couchbase_mock.bucket).scope("inventory").collection("people")
     couchbase_mock.log_commands()
     with pytest.raises(errors.FeatureNotAvailableException, match="inventory.people"):
@@ -380,8 +382,8 @@ async def test_collections_are_not_offered(couchbase_mock: CouchbaseMock, cluste
     assert [0, 0, 0] == couchbase_mock.commands(Opcode.SET)
 
 
-async def test_what_is_not_offered(store: triclinium.Collection, key: str) -> None:
-    """An option of ours needs what HELLO did not grant; a command that the server lacks is refused by it."""
+async def test_unsupported_options_are_refused(store: triclinium.Collection, key: str) -> None:
+    """An option that HELLO did not grant raises, and the server refuses an unknown command."""
     await store.upsert(key, 1)
     with pytest.raises(errors.FeatureNotAvailableException):
         await store.upsert(key, 2, preserve_expiry=True)

@@ -1,4 +1,4 @@
-"""What goes wrong with CouchbaseMock: statuses, late and lost replies, nodes that fail and come back."""
+"""Faults of CouchbaseMock: statuses, late and lost responses, and nodes that fail and return."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.live
 
 PATIENT = TimeoutOptions(kv=60.0)
 HASTY = TimeoutOptions(kv=0.2)
-"""For operations that can only time out."""
+"""Timeouts for operations that can only time out."""
 POLL_SECONDS = 0.001
 KEYS = [f"key-{number}" for number in range(60)]
 
@@ -35,11 +35,11 @@ FAILOVERS_MAX = 5
 """Number of failures of a node after which at least one write must have been in flight to it."""
 
 STATUSES = [*range(0x08), 0x09, 0x20, 0x21, 0x24, *range(0x81, 0x87), *range(0xC0, 0xCC), 0x7FF0, 0x7FF1, 0x7FF2]
-"""Whatever OPFAIL can answer, but for the one that says something to operations on a part of a document only."""
+"""Statuses that OPFAIL supports, except the one that applies only to subdocument operations."""
 
 
 class Operated(NamedTuple):
-    """An operation on a document that there is, but for an insert; ``cas`` is that of its lock where it needs one."""
+    """Operation on an existing document, except for an insert; ``cas`` is that of its lock if it needs one."""
 
     opcode: Opcode
     perform: Callable[[Collection, str, Any, couchbase.AnyRetryStrategy], Awaitable[object]]
@@ -71,7 +71,7 @@ OPERATIONS: dict[str, Operated] = {
 
 
 async def persist(call: Callable[[], Awaitable[R]]) -> R:
-    """Return what a call returns that nothing prevents, however little time a busy machine has left for it."""
+    """Return the result of a call that only a busy machine can delay, after any number of timeouts."""
     while True:
         try:
             return await call()
@@ -83,7 +83,7 @@ async def persist(call: Callable[[], Awaitable[R]]) -> R:
 async def client_of(
     mock: CouchbaseMock, timeouts: TimeoutOptions = PATIENT, *keys: str
 ) -> AsyncIterator[tuple[Cluster, Collection]]:
-    """Give the block a client that is connected to the nodes of ``keys``, which are stored, and its collection."""
+    """Yield a client that is connected to the nodes of the stored ``keys``, and its collection."""
     async with open_cluster(mock.connection_string, mock.authenticator, timeouts=timeouts) as cluster:
         store = cluster.bucket(mock.bucket).default_collection()
         for key in keys:
@@ -93,24 +93,24 @@ async def client_of(
 
 @pytest.fixture
 async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[Cluster]:
-    """Give the test a client of its own."""
+    """Yield a client for the test."""
     async with client_of(couchbase_mock) as (opened, _):
         yield opened
 
 
 @pytest.fixture
 def store(couchbase_mock: CouchbaseMock, cluster: Cluster) -> Collection:
-    """Return the only collection that there is."""
+    """Return the server's only collection."""
     return cluster.bucket(couchbase_mock.bucket).default_collection()
 
 
-# -- Statuses: the client does what `triclinium explain` says.
+# -- Statuses: the client behaves as `triclinium explain` describes.
 
 
 def explained(
     operation: str, status: int, entry: couchbase.ErrorMapEntry | None, strategy: couchbase.AnyRetryStrategy
 ) -> Explanation:
-    """Return what becomes of the first answer of an operation."""
+    """Return the explanation of the first response to an operation."""
     return explain(
         CouchbaseCase(
             service=couchbase.Service.KV, operation=operation, happened=KvAnswer(int(status), entry), strategy=strategy
@@ -127,7 +127,7 @@ async def check(
     status: int,
     by: couchbase.AnyRetryStrategy,
 ) -> None:
-    """Have the first two answers to an operation be a status, and check that the client does as expected."""
+    """Make the first two responses to an operation a status, and check that the client behaves as expected."""
     name, action = str(expected.facts["operation"]), expected.facts["action"]
     operated, store = OPERATIONS[name], cluster.bucket(mock.bucket).default_collection()
     await store.upsert(key, 1)
@@ -157,10 +157,10 @@ async def check(
 @pytest.mark.parametrize(
     "strategy", [couchbase.FastFailOnTerminalErrorRetryStrategy, NeverRetry], ids=lambda kind: kind.__name__
 )
-async def test_the_client_does_what_explain_says(
+async def test_the_client_follows_explain(
     couchbase_mock: CouchbaseMock, cluster: Cluster, key: str, status: int, strategy: type[couchbase.AnyRetryStrategy]
 ) -> None:
-    """Every operation, after every status that the server can give: an error, or a retry and success."""
+    """The client fails or retries every operation with every status of the server as `triclinium explain` describes."""
     entry = couchbase_mock.error_map.entries.get(status)
     for name in OPERATIONS:
         expected = explained(name, status, entry, strategy())
@@ -171,7 +171,7 @@ async def test_the_client_does_what_explain_says(
     "status", [couchbase.Status.OUT_OF_MEMORY, couchbase.Status.BUSY, 0x7FF0], ids=lambda status: f"0x{status:02x}"
 )
 async def test_the_error_map_decides(safety_net: None, couchbase_mock: CouchbaseMock, key: str, status: int) -> None:
-    """What is retried for the sake of the map fails at once where the node has none."""
+    """A status that is retried because of the error map fails immediately without one."""
     couchbase_mock.fail(couchbase.Status.NOT_SUPPORTED, opcode=Opcode.GET_ERROR_MAP)
     async with client_of(couchbase_mock, PATIENT, key) as (cluster, _):
         strategy = couchbase.FastFailOnTerminalErrorRetryStrategy()
@@ -180,8 +180,8 @@ async def test_the_error_map_decides(safety_net: None, couchbase_mock: Couchbase
         await check(couchbase_mock, cluster, key, expected, status=status, by=strategy)
 
 
-async def test_an_answer_that_cannot_be(couchbase_mock: CouchbaseMock, cluster: Cluster, key: str) -> None:
-    """A status that only another operation has costs the operation that got it, and no other (D26)."""
+async def test_an_impossible_status(couchbase_mock: CouchbaseMock, cluster: Cluster, key: str) -> None:
+    """A status of another operation fails the operation that received it, and no other (D26)."""
     status = couchbase.Status.SUBDOC_MULTI_PATH_FAILURE
     for name, operated in OPERATIONS.items():
         expected = explained(name, status, None, couchbase.FastFailOnTerminalErrorRetryStrategy())
@@ -197,8 +197,8 @@ async def test_an_answer_that_cannot_be(couchbase_mock: CouchbaseMock, cluster: 
             await store.unlock(key, cas)
 
 
-async def test_what_the_server_says_of_an_error(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
-    """Its own words and its reference stand in the error, and what its map says of the status."""
+async def test_an_error_has_the_servers_text(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
+    """An error has the server's text and reference, and the error map's description of its status."""
     couchbase_mock.do("SET_ENHANCED_ERRORS", enabled=True)
     with pytest.raises(errors.DocumentNotFoundException) as missing:
         await store.get(key)
@@ -216,26 +216,24 @@ async def test_what_the_server_says_of_an_error(couchbase_mock: CouchbaseMock, s
 async def test_moved_vbuckets_are_always_tried_again(
     couchbase_mock: CouchbaseMock, cluster: Cluster, store: Collection, key: str
 ) -> None:
-    """A node that refuses a vbucket again and again is asked again and again, whatever the strategy."""
+    """An operation is retried after each NOT_MY_VBUCKET response, whatever the strategy."""
     couchbase_mock.fail(couchbase.Status.NOT_MY_VBUCKET, opcode=Opcode.SET, count=4)
     await store.upsert(key, 1, retry_strategy=NeverRetry())
 
     assert {RetryReason.KV_NOT_MY_VBUCKET: 4} == cluster.statistics().retries_by_reason
 
 
-# -- Late replies, and lost ones.
+# -- Late and lost responses.
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait for what the other process does."""
-    while not condition():  # noqa: ASYNC110 - nobody tells
+    """Wait for a condition that another process fulfils."""
+    while not condition():  # noqa: ASYNC110 - there is no event to wait for
         await trio.sleep(POLL_SECONDS)
 
 
-async def test_a_node_that_is_slow(
-    couchbase_mock: CouchbaseMock, cluster: Cluster, store: Collection, key: str
-) -> None:
-    """Whoever has the time gets the answer."""
+async def test_a_slow_node(couchbase_mock: CouchbaseMock, cluster: Cluster, store: Collection, key: str) -> None:
+    """With a sufficient timeout, operations on a slow node succeed without retries."""
     found = list[object]()
 
     async def write_and_read(number: int) -> None:
@@ -253,8 +251,8 @@ async def test_a_node_that_is_slow(
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["held back", "lost"])
-async def test_replies_that_do_not_come(safety_net: None, couchbase_mock: CouchbaseMock, key: str, lost: bool) -> None:
-    """A write may have been applied, and was; a read cannot do harm. The connection goes on with what follows."""
+async def test_late_and_lost_responses(safety_net: None, couchbase_mock: CouchbaseMock, key: str, lost: bool) -> None:
+    """A write without a response times out ambiguously, a read unambiguously, and the connection stays in use."""
     mock = couchbase_mock
     async with client_of(mock, HASTY, key) as (cluster, store):
         connections = ready_connections(cluster)
@@ -275,17 +273,18 @@ async def test_replies_that_do_not_come(safety_net: None, couchbase_mock: Couchb
         assert 3 == (await persist(partial(store.get, key))).content
         assert late == cluster.statistics().orphans
         assert connections <= ready_connections(cluster)
-        # What is never answered stays known until its connection ends, or a late answer would be taken for another's.
+        # A request without a response stays in flight until its connection ends, so that a late response is not
+        # misassigned.
         assert (3 if lost else 0, 0) == (cluster.statistics().in_flight, cluster.statistics().open_operations)
 
 
 def ready_connections(cluster: Cluster) -> set[str]:
-    """Return to which nodes there is a connection."""
+    """Return the nodes with a ready connection."""
     return {found.node for found in cluster.statistics().connections if found.bucket and found.state == "READY"}
 
 
-async def test_a_node_that_hangs_is_given_up(safety_net: None, couchbase_mock: CouchbaseMock, key: str) -> None:
-    """It answers no NOOP either: a read is sent again over another connection, a write fails and says what may be."""
+async def test_a_hanging_node_is_disconnected(safety_net: None, couchbase_mock: CouchbaseMock, key: str) -> None:
+    """After an unanswered NOOP, a read is retried on another connection, and a write fails as possibly applied."""
     timeouts = TimeoutOptions(kv=60.0, keep_alive_interval=0.1, keep_alive=0.1)
     results = dict[str, object]()
     async with client_of(couchbase_mock, timeouts, key) as (cluster, store):
@@ -307,8 +306,8 @@ async def test_a_node_that_hangs_is_given_up(safety_net: None, couchbase_mock: C
         assert RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT in cluster.statistics().retries_by_reason
 
 
-async def test_a_bootstrap_that_hangs(safety_net: None, couchbase_mock: CouchbaseMock, key: str) -> None:
-    """It is given up, and tried again until there is an answer."""
+async def test_a_hanging_bootstrap_is_repeated(safety_net: None, couchbase_mock: CouchbaseMock, key: str) -> None:
+    """A bootstrap without a response is cancelled and repeated until it succeeds."""
     couchbase_mock.truncate(10_000)
     async with client_of(couchbase_mock, TimeoutOptions(kv=60.0, connect=0.1)) as (cluster, store):
         async with trio.open_nursery() as nursery:
@@ -319,11 +318,11 @@ async def test_a_bootstrap_that_hangs(safety_net: None, couchbase_mock: Couchbas
         assert 1 == (await store.get(key)).content
 
 
-# -- Nodes that fail, and come back.
+# -- Nodes that fail and return.
 
 
 async def store_and_read(store: Collection, value: int, keys: list[str]) -> None:
-    """Write documents and read them, all at once."""
+    """Write and read documents concurrently."""
     found = dict[str, object]()
 
     async def write_and_read(key: str) -> None:
@@ -337,8 +336,8 @@ async def store_and_read(store: Collection, value: int, keys: list[str]) -> None
     assert dict.fromkeys(keys, value) == found
 
 
-async def test_it_follows_the_map(safety_net: None, mortal_mock: CouchbaseMock) -> None:
-    """Failover and respawn move nearly all vbuckets: each operation ends up where its document is."""
+async def test_the_client_follows_the_map(safety_net: None, mortal_mock: CouchbaseMock) -> None:
+    """A failover and a respawn move nearly all vbuckets, and each operation is sent to the correct node."""
     mock = mortal_mock
     async with client_of(mock) as (cluster, store):
         await store_and_read(store, 1, KEYS)
@@ -347,7 +346,7 @@ async def test_it_follows_the_map(safety_net: None, mortal_mock: CouchbaseMock) 
         gone = [key for key in KEYS if mock.owner_of(key) == 1]
         assert [] == gone
 
-        # It answers no more, so nothing is sent to it before the client has heard of the new map.
+        # It no longer responds, so nothing is sent to it until the client has received the new map.
         await until_away(mock, cluster, store, 1)
         mock.log_commands()
         await store_and_read(store, 2, KEYS)
@@ -366,12 +365,12 @@ async def test_it_follows_the_map(safety_net: None, mortal_mock: CouchbaseMock) 
 
 
 def nodes_of(cluster: Cluster, mock: CouchbaseMock) -> set[str]:
-    """Return the nodes that the client keeps connections of the bucket to."""
+    """Return the nodes to which the client has connections of the bucket."""
     return {found.node for found in cluster.statistics().connections if found.bucket == mock.bucket}
 
 
 async def until_away(mock: CouchbaseMock, cluster: Cluster, store: Collection, node: int) -> None:
-    """Write to the nodes that are left, which tell of the new map, until the client has let go of the failed one."""
+    """Write to the remaining nodes, which send the new map, until the client has disconnected from the failed node."""
     gone = f"127.0.0.1:{mock.ports[node]}"
     while gone in nodes_of(cluster, mock):
         for key in KEYS:
@@ -379,8 +378,8 @@ async def until_away(mock: CouchbaseMock, cluster: Cluster, store: Collection, n
                 await store.get(key)
 
 
-async def test_what_was_on_its_way_to_a_node_that_failed(safety_net: None, mortal_mock: CouchbaseMock) -> None:
-    """Reads come back from wherever the documents are now; a write succeeds, or says that it may have been applied."""
+async def test_requests_in_flight_to_a_failed_node(safety_net: None, mortal_mock: CouchbaseMock) -> None:
+    """Reads in flight to a failed node are retried; a write succeeds, or fails as possibly applied."""
     mock, ended = mortal_mock, defaultdict[str, list[object]](list)
     timeouts = TimeoutOptions(kv=60.0, keep_alive_interval=0.2, keep_alive=0.2)
     async with client_of(mock, timeouts, *KEYS) as (cluster, store):
@@ -396,7 +395,8 @@ async def test_what_was_on_its_way_to_a_node_that_failed(safety_net: None, morta
             else:
                 ended["written"].append(key)
 
-        # A node may answer everything with NOT_MY_VBUCKET before it fails. Then no write is lost, and it fails again.
+        # A node may respond to everything with NOT_MY_VBUCKET before it fails. Then no write is lost, and it fails
+        # again.
         for failovers in range(1, FAILOVERS_MAX + 1):
             mock.fail_over(2)
             async with trio.open_nursery() as nursery:
@@ -410,7 +410,7 @@ async def test_what_was_on_its_way_to_a_node_that_failed(safety_net: None, morta
             if ended["lost"]:
                 break
             mock.respawn(2)
-            # The client sends writes to the node only after it has learned the map with the node.
+            # The client sends writes to the node only after it has received the map with the node.
             for key in KEYS:
                 await store.get(key)
 

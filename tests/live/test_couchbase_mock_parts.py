@@ -1,4 +1,4 @@
-"""Parts of documents, and copies of them, against CouchbaseMock."""
+"""Subdocuments and replicas with CouchbaseMock."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ADA = {"name": "Ada", "born": 1815, "tags": ["b", "c"], "home": {"city": "London
 
 @pytest.fixture
 async def store(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[Collection]:
-    """Return the only collection that there is, of a client of the test's own."""
+    """Yield the server's only collection, with a client for the test."""
     mock = couchbase_mock
     async with open_cluster(mock.connection_string, mock.authenticator, timeouts=PATIENT) as cluster:
         yield cluster.bucket(mock.bucket).default_collection()
 
 
-async def test_parts_are_read(store: Collection, key: str) -> None:
-    """Each spec has a result of its own; those that fail say so when they are asked for."""
+async def test_lookup_in_reads_parts(store: Collection, key: str) -> None:
+    """Each spec has its own result, and a failed one raises when it is read."""
     stored = await store.upsert(key, ADA)
     found = await store.lookup_in(
         key,
@@ -54,8 +54,8 @@ async def test_parts_are_read(store: Collection, key: str) -> None:
         found.content_as(str, 7)
 
 
-async def test_parts_are_changed(store: Collection, key: str) -> None:
-    """All operations do what their names say, in one go and in their order."""
+async def test_mutate_in_changes_parts(store: Collection, key: str) -> None:
+    """All kinds of changes are applied in one operation and in order."""
     old = await store.upsert(key, ADA)
     changed = await store.mutate_in(
         key,
@@ -77,7 +77,7 @@ async def test_parts_are_changed(store: Collection, key: str) -> None:
     after = (await store.get(key)).content_as(dict[str, object])
     tags = after.pop("tags")
     assert {"name": "Countess", "died": 1852, "home": {"city": "Ockham"}, "visits": {"all": 2}} == after
-    # This server puts what is unique at the beginning.
+    # This server inserts unique values at the beginning.
     assert tags in (["a", "a2", "b", "c", "d", "e", "f"], ["f", "a", "a2", "b", "c", "d", "e"])
     assert [3, 2] == [changed.content_as(int, index) for index in (8, 9)]
     assert changed.mutation_token is not None
@@ -85,8 +85,8 @@ async def test_parts_are_changed(store: Collection, key: str) -> None:
         await store.mutate_in(key, [MutateInSpec.upsert("name", "?")], cas=old.cas)
 
 
-async def test_a_path_that_fails_changes_nothing(store: Collection, key: str) -> None:
-    """The error names the path."""
+async def test_a_failed_path_changes_nothing(store: Collection, key: str) -> None:
+    """A failed path raises its own error with its index, and the document is unchanged."""
     await store.upsert(key, ADA)
     for spec, error in (
         (MutateInSpec.insert("name", 1), errors.PathExistsException),
@@ -102,8 +102,8 @@ async def test_a_path_that_fails_changes_nothing(store: Collection, key: str) ->
     assert ADA == (await store.get(key)).content
 
 
-async def test_documents_that_are_not_as_they_should(store: Collection, key: str) -> None:
-    """A missing one, one that is there already, and one that is no JSON."""
+async def test_unsuitable_documents(store: Collection, key: str) -> None:
+    """A missing document, an existing one for an insert, and one that is not JSON raise their own errors."""
     touch = [MutateInSpec.upsert("touched", 1)]
     with pytest.raises(errors.DocumentNotFoundException):
         await store.lookup_in(key, [LookupInSpec.get("name")])
@@ -121,7 +121,7 @@ async def test_documents_that_are_not_as_they_should(store: Collection, key: str
 
 
 async def test_extended_attributes(store: Collection, key: str) -> None:
-    """They stand beside the document, which does not show them."""
+    """Extended attributes are stored next to the document, which does not contain them."""
     await store.upsert(key, ADA)
     await store.mutate_in(
         key,
@@ -135,8 +135,10 @@ async def test_extended_attributes(store: Collection, key: str) -> None:
 
 @pytest.mark.parametrize("status", [*range(0xC0, 0xCC), 0x86, 0x09, 0x7FF0], ids=lambda status: f"0x{status:02x}")
 @pytest.mark.parametrize("name", ["lookup_in", "mutate_in"])
-async def test_statuses(couchbase_mock: CouchbaseMock, store: Collection, key: str, name: str, status: int) -> None:
-    """The client does what `triclinium explain` says of them for operations on parts too."""
+async def test_the_client_follows_explain(
+    couchbase_mock: CouchbaseMock, store: Collection, key: str, name: str, status: int
+) -> None:
+    """The client also handles subdocument operations as `triclinium explain` describes."""
     await store.upsert(key, ADA)
     entry = couchbase_mock.error_map.entries.get(status)
     strategy = NeverRetry()
@@ -154,8 +156,8 @@ async def test_statuses(couchbase_mock: CouchbaseMock, store: Collection, key: s
     assert ADA == (await store.get(key)).content
 
 
-async def test_copies_are_read(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
-    """The active one and the replica on each other node; the first that answers is enough."""
+async def test_replicas_are_read(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
+    """All copies are read, one from each node, and ``get_any_replica`` returns the first."""
     await store.upsert(key, ADA)
     couchbase_mock.log_commands()
     async with store.get_all_replicas(key) as found:
@@ -170,10 +172,8 @@ async def test_copies_are_read(couchbase_mock: CouchbaseMock, store: Collection,
     assert 0 == couchbase_mock.commands(Opcode.GET_REPLICA)[couchbase_mock.owner_of(key)]
 
 
-async def test_a_copy_is_read_where_the_active_one_is_not(
-    couchbase_mock: CouchbaseMock, store: Collection, key: str
-) -> None:
-    """A document whose node fails every read is read from a replica."""
+async def test_a_replica_replaces_the_active_copy(couchbase_mock: CouchbaseMock, store: Collection, key: str) -> None:
+    """If the active node fails every read, the document is read from a replica."""
     await store.upsert(key, ADA)
     couchbase_mock.fail(0x84, opcode=Opcode.GET)
     found = await store.get_any_replica(key)

@@ -1,4 +1,4 @@
-"""Queries against CouchbaseMock, whose plans go stale: ``SELECT mockrow`` has one row, and is all it can prepare."""
+"""Queries with CouchbaseMock, whose plans become stale: it can prepare only ``SELECT mockrow``, which has one row."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ ROW = {"row": "value"}
 
 @pytest.fixture
 async def cluster(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[triclinium.Cluster]:
-    """Give the test a client of its own."""
+    """Yield a client for the test."""
     mock = couchbase_mock
     async with triclinium.open_cluster(
         mock.connection_string, mock.authenticator, timeouts=triclinium.TimeoutOptions(query=60.0)
     ) as opened:
-        # It tells only who opens a bucket where its services are.
+        # Only a client with an open bucket receives the addresses of services.
         await opened.bucket(mock.bucket).wait_until_ready()
         yield opened
 
 
 class Telling(triclinium.BestEffortRetryStrategy):
-    """Permits retries, and tells of the first."""
+    """Best effort strategy with an event for its first call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Telling(triclinium.BestEffortRetryStrategy):
     def retry_after(
         self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
     ) -> triclinium.RetryAction:
-        """Return what best effort does."""
+        """Decide like best effort."""
         self.asked.set()
         return super().retry_after(request, reason)
 
@@ -53,7 +53,7 @@ async def found(cluster: triclinium.Cluster, *, adhoc: bool = True, refused: boo
 
 
 async def test_rows(cluster: triclinium.Cluster) -> None:
-    """One, or none, and the metadata behind them."""
+    """Rows are returned, followed by the metadata, for one row and for none."""
     async with cluster.query(STATEMENT) as result:
         rows = [row async for row in result]
         metadata = await result.metadata()
@@ -64,7 +64,7 @@ async def test_rows(cluster: triclinium.Cluster) -> None:
 
 
 async def test_error(cluster: triclinium.Cluster) -> None:
-    """It raises on entering the block, by its code."""
+    """An error is raised when the block is entered, with its code."""
     with pytest.raises(errors.BucketNotFoundException) as caught:
         async with cluster.query("SELECT * FROM nowhere"):
             pytest.fail("the block was entered")
@@ -73,12 +73,12 @@ async def test_error(cluster: triclinium.Cluster) -> None:
 
 
 async def test_prepared(cluster: triclinium.Cluster) -> None:
-    """A cluster without enhanced prepared statements is asked for the plan first, and executes it with each query."""
+    """On a cluster without enhanced prepared statements, the plan is requested first and executed by each query."""
     assert [[ROW]] * 3 == [await found(cluster, adhoc=False) for _ in range(3)]
 
 
-async def test_a_plan_whose_index_is_gone(couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster) -> None:
-    """The statement is prepared again, unless retries are refused; then the next query has it prepared."""
+async def test_a_plan_with_a_dropped_index(couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster) -> None:
+    """The statement is prepared again, unless retries are refused; then the next query finds it prepared."""
     await found(cluster, adhoc=False)
     couchbase_mock.drop_indexes()
     assert [ROW] == await found(cluster, adhoc=False)
@@ -91,8 +91,8 @@ async def test_a_plan_whose_index_is_gone(couchbase_mock: CouchbaseMock, cluster
 
 
 @pytest.mark.parametrize("code", [4040, 4050, 4070])
-async def test_plans_that_are_refused(couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster, code: int) -> None:
-    """They are prepared again until they are taken; other queries go on meanwhile."""
+async def test_refused_plans(couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster, code: int) -> None:
+    """A refused plan is prepared again until it is accepted, and other queries continue in the meantime."""
     couchbase_mock.fail_queries(code, "stale", prepared=True)
     with pytest.raises(errors.PreparedStatementFailureException) as caught:
         await found(cluster, adhoc=False, refused=True)
@@ -120,7 +120,7 @@ async def test_plans_that_are_refused(couchbase_mock: CouchbaseMock, cluster: tr
 async def test_error_states(
     couchbase_mock: CouchbaseMock, cluster: triclinium.Cluster, code: int, error: type[errors.CouchbaseException]
 ) -> None:
-    """A service in trouble says so, and the client works when the trouble is over."""
+    """A failing service raises its error, and the client works again afterwards."""
     couchbase_mock.fail_queries(code, "as the test wants it", prepared=False)
     with pytest.raises(error, match="as the test wants it"):
         await found(cluster, refused=True)

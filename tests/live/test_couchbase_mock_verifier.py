@@ -1,7 +1,7 @@
-"""CouchbaseMock judges the retry schedules of its error map: one for each algorithm of SDK-RFC 0013.
+"""CouchbaseMock verifies the retry schedules of its error map: one for each algorithm of SDK-RFC 0013.
 
-Its verdict is about milliseconds, so a busy machine can spoil an attempt, and then there is another one. A wrong
-schedule is wrong every time.
+Its verdict depends on milliseconds, so that a busy machine can spoil an attempt, which is then repeated. A wrong
+schedule fails every time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from triclinium_core.retry.couchbase import ErrorMapEntry, RetryStrategy
 pytestmark = pytest.mark.live
 
 TIMEOUTS = triclinium.TimeoutOptions(kv=1.0)
-"""Beyond ``max-duration``, which is 0.5 s for each of them."""
+"""Longer than ``max-duration``, which is 0.5 s for each of them."""
 TOLERANCE_MS = 30
 ATTEMPTS = 10
 KEY = "ada"
@@ -35,19 +35,19 @@ each_algorithm = pytest.mark.parametrize("status", ALGORITHMS, ids=ALGORITHMS.ge
 
 
 class OtherSchedule:
-    """Follows another entry of the error map than that of the status."""
+    """Strategy that follows another entry of the error map than that of the status."""
 
     def __init__(self, entry: ErrorMapEntry) -> None:
         self._entry = entry
 
     def retry_after(self, request: triclinium.RetryRequest, reason: triclinium.RetryReason) -> triclinium.RetryAction:
-        """Ask as if the status were the other one."""
+        """Decide as if the status were the other one."""
         return triclinium.ErrorMapRetryStrategy().retry_after(replace(request, error_map_entry=self._entry), reason)
 
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Let nothing of this process come between two retries."""
+    """Prevent garbage collections from delaying a retry."""
     gc.collect()
     gc.disable()
     try:
@@ -59,7 +59,7 @@ def without_garbage_collection() -> Iterator[None]:
 async def verdict(
     mock: CouchbaseMock, strategy: RetryStrategy, status: int, error: type[errors.CouchbaseException]
 ) -> tuple[str, int]:
-    """Return what the verifier minds, and how often a read was sent that can only meet a status and fail."""
+    """Return the verifier's complaint, and the number of attempts of a read that must fail with a status."""
     async with triclinium.open_cluster(mock.connection_string, mock.authenticator, timeouts=TIMEOUTS) as cluster:
         store = cluster.bucket(mock.bucket).default_collection()
         await store.upsert(KEY, 1)
@@ -78,7 +78,7 @@ async def verdict(
 async def test_the_schedule_of_the_map_is_followed(
     safety_net: None, couchbase_mock: CouchbaseMock, status: int
 ) -> None:
-    """``after``, ``interval``, ``ceil`` and ``max-duration`` are kept, and then the status's own error is raised."""
+    """``after``, ``interval``, ``ceil`` and ``max-duration`` are followed, and then the status's error is raised."""
     complaints = []
     for _ in range(ATTEMPTS):
         complaint, sent = await verdict(
@@ -94,21 +94,23 @@ async def test_the_schedule_of_the_map_is_followed(
 
 
 @each_algorithm
-async def test_the_verifier_can_complain(safety_net: None, couchbase_mock: CouchbaseMock, status: int) -> None:
-    """Neither the default strategies, which do not look at a schedule, nor no retry at all are let pass."""
+async def test_the_verifier_rejects_other_strategies(
+    safety_net: None, couchbase_mock: CouchbaseMock, status: int
+) -> None:
+    """The verifier rejects a strategy without a schedule, and a read without retries."""
     too_soon, _ = await verdict(
         couchbase_mock, triclinium.BestEffortRetryStrategy(), status, errors.UnambiguousTimeoutException
     )
     none, sent = await verdict(couchbase_mock, NeverRetry(), status, errors.TemporaryFailureException)
 
-    # Which of its two faults is found first depends on how busy the machine is.
+    # The fault that is found first depends on the load of the machine.
     assert "FirstRetryTooSoonException" in too_soon or "DurationExceededException" in too_soon
     assert ("No commands executed" in none, 1) == (True, sent)
 
 
 @pytest.mark.parametrize(
     ("status", "followed"),
-    # Within the tolerance, the first half second of the linear one may be taken for the constant one.
+    # Within the tolerance, the first half second of the linear schedule may equal the constant one.
     [
         (CONSTANT, EXPONENTIAL),
         (LINEAR, CONSTANT),
@@ -118,10 +120,10 @@ async def test_the_verifier_can_complain(safety_net: None, couchbase_mock: Couch
     ],
     ids=ALGORITHMS.get,
 )
-async def test_one_algorithm_is_not_another(
+async def test_the_verifier_rejects_other_algorithms(
     safety_net: None, couchbase_mock: CouchbaseMock, status: int, followed: int
 ) -> None:
-    """Who follows the entry of another status does not pass."""
+    """The verifier rejects a strategy that follows the entry of another status."""
     strategy = OtherSchedule(couchbase_mock.error_map.entries[followed])
     complaint, sent = await verdict(couchbase_mock, strategy, status, errors.TemporaryFailureException)
 

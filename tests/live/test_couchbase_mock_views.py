@@ -1,4 +1,4 @@
-"""Questions to the views of CouchbaseMock, which runs their functions."""
+"""Queries of views with CouchbaseMock, which runs their functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAP = "function (doc, meta) { if (doc.view_test) { emit(doc.place, meta.id); } }
 
 @pytest.fixture
 async def bucket(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterator[Bucket]:
-    """Return a bucket with three people, who are found by place and year."""
+    """Yield a bucket with three people, who are indexed by place and year."""
     mock = couchbase_mock
     mock.create_view("people", "by_place", map_function=MAP, reduce="_count")
     async with open_cluster(mock.connection_string, mock.authenticator) as cluster:
@@ -34,7 +34,7 @@ async def bucket(couchbase_mock: CouchbaseMock, safety_net: None) -> AsyncIterat
 
 
 async def found(bucket: Bucket, **options: Any) -> list[ViewRow]:
-    """Return the rows of the view, as new as can be."""
+    """Return the rows of the current view."""
     async with bucket.view_query(
         "people", "by_place", scan_consistency=ViewScanConsistency.REQUEST_PLUS, **options
     ) as result:
@@ -42,7 +42,7 @@ async def found(bucket: Bucket, **options: Any) -> list[ViewRow]:
 
 
 async def test_rows(bucket: Bucket) -> None:
-    """In the order of their keys, each with its document; and how many there are."""
+    """Rows are ordered by key and have their documents, and the metadata has the total number."""
     async with bucket.view_query("people", "by_place", reduce=False, limit=2) as result:
         rows = await result.rows()
         metadata = await result.metadata()
@@ -53,8 +53,8 @@ async def test_rows(bucket: Bucket) -> None:
     assert 3 == metadata.total_rows
 
 
-async def test_which_rows(bucket: Bucket) -> None:
-    """By key, by several, from one to another, in either order, behind some."""
+async def test_rows_are_selected_by_options(bucket: Bucket) -> None:
+    """Options select rows by one key, by several, by a range, in either order, and after an offset."""
     by_key = await found(bucket, reduce=False, key=["uk", 1815])
     by_keys = await found(bucket, reduce=False, keys=[["uk", 1910], ["fr", 1900], ["no", 0]])
     of_uk = await found(bucket, reduce=False, startkey=["uk"], endkey=["uk", {}])
@@ -67,7 +67,7 @@ async def test_which_rows(bucket: Bucket) -> None:
 
 
 async def test_reductions(bucket: Bucket) -> None:
-    """Of all rows, and of those whose keys begin alike; a reduction has no document."""
+    """A reduction returns one row for all rows or for each group, without a document."""
     total = await found(bucket)
     by_country = await found(bucket, group_level=1)
 
@@ -75,8 +75,8 @@ async def test_reductions(bucket: Bucket) -> None:
     assert [(["fr"], 1), (["uk"], 2)] == [(row.key, row.value) for row in by_country]
 
 
-async def test_a_view_that_is_not_there(bucket: Bucket) -> None:
-    """So the service says, of the view as of its design document."""
+async def test_a_missing_view(bucket: Bucket) -> None:
+    """A missing view and a missing design document raise ViewNotFoundException."""
     for design_document, view in (("people", "by_name"), ("nobody", "by_place")):
         with pytest.raises(errors.ViewNotFoundException) as caught:
             async with bucket.view_query(design_document, view, retry_strategy=NeverRetry()):
@@ -85,8 +85,8 @@ async def test_a_view_that_is_not_there(bucket: Bucket) -> None:
         assert (404, view) == (caught.value.context.http_status, caught.value.context.view)
 
 
-async def test_a_bucket_that_nobody_has_opened(couchbase_mock: CouchbaseMock, safety_net: None) -> None:
-    """Its views answer all the same."""
+async def test_a_view_of_an_unopened_bucket(couchbase_mock: CouchbaseMock, safety_net: None) -> None:
+    """A view can be queried even if its bucket has no connection."""
     mock = couchbase_mock
     mock.create_view("people", "by_place", map_function=MAP)
     async with (

@@ -1,4 +1,4 @@
-"""What is the same of documents in a real memcached and in CouchbaseMock."""
+"""Documents in a real memcached and in CouchbaseMock: the common behaviour."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from triclinium_core.transcoding.flags import BINARY_FLAGS, STRING_FLAGS
 pytestmark = pytest.mark.live
 
 PATIENT = TimeoutOptions(kv=60.0)
-"""No test waits for a timeout, so none depends on how fast the machine is."""
+"""No test waits for a timeout, so none depends on the speed of the machine."""
 BINARY = RawBinaryTranscoder()
 
 
 @pytest.fixture(params=["memcached", "couchbase_mock"])
 def server(request: pytest.FixtureRequest) -> Memcached | CouchbaseMock:
-    """Return one server after the other."""
+    """Return each server in turn."""
     found = request.getfixturevalue(request.param)
     assert isinstance(found, Memcached | CouchbaseMock)
     return found
@@ -29,7 +29,7 @@ def server(request: pytest.FixtureRequest) -> Memcached | CouchbaseMock:
 
 @pytest.fixture
 async def store(server: Memcached | CouchbaseMock, safety_net: None) -> AsyncIterator[Collection]:
-    """Return the only collection of the server, of a client of the test's own."""
+    """Yield the server's only collection, with a client for the test."""
     if isinstance(server, Memcached):
         async with open_cluster(server.connection_string, timeouts=PATIENT) as cluster:
             yield cluster.default_collection()
@@ -38,8 +38,8 @@ async def store(server: Memcached | CouchbaseMock, safety_net: None) -> AsyncIte
             yield cluster.bucket(server.bucket).default_collection()
 
 
-async def test_flags_travel(store: Collection, key: str) -> None:
-    """Text and bytes come back as what they are, with the flags of their format."""
+async def test_flags_are_preserved(store: Collection, key: str) -> None:
+    """Text and bytes are read back unchanged, with the flags of their format."""
     await store.upsert(key, "ἀριθμός", transcoder=RawStringTranscoder())
     text = await store.get(key, transcoder=RawStringTranscoder())
     await store.upsert(key, bytes(range(256)), transcoder=BINARY)
@@ -50,7 +50,7 @@ async def test_flags_travel(store: Collection, key: str) -> None:
 
 
 async def test_append_and_prepend(store: Collection, key: str) -> None:
-    """Bytes are added at either end, to the version that was asked for."""
+    """Bytes are added at either end, if the CAS matches."""
     old = await store.insert(key, b"in", transcoder=BINARY)
     new = await store.binary.append(key, b" the end", cas=old.cas)
     with pytest.raises(errors.CasMismatchException):
@@ -75,7 +75,7 @@ OF_A_DOCUMENT: dict[str, Callable[[Collection, str], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("operation", OF_A_DOCUMENT)
 async def test_a_missing_document_is_not_found(store: Collection, key: str, operation: str) -> None:
-    """Each operation that needs a document says that there is none, and creates none."""
+    """Each operation that needs a document raises DocumentNotFoundException and creates none."""
     with pytest.raises(errors.DocumentNotFoundException) as caught:
         await OF_A_DOCUMENT[operation](store, key)
 

@@ -1,4 +1,4 @@
-"""The operations of ``memcached://`` against a real memcached."""
+"""Operations of ``memcached://`` with a real memcached."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from triclinium.abc import ConnectedStream
 pytestmark = pytest.mark.live
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""No test waits for a timeout, so none depends on how fast the machine is."""
+"""No test waits for a timeout, so none depends on the speed of the machine."""
 BINARY = triclinium.RawBinaryTranscoder()
 UINT64_MAX = 2**64 - 1
 DAY_SECONDS = 24 * 60 * 60
@@ -29,19 +29,19 @@ TASKS = 1000
 
 @pytest.fixture
 async def cluster(memcached: Memcached, safety_net: None) -> AsyncIterator[triclinium.Cluster]:
-    """Give the test a client of its own."""
+    """Yield a client for the test."""
     async with triclinium.open_cluster(memcached.connection_string, timeouts=PATIENT) as opened:
         yield opened
 
 
 @pytest.fixture
 def store(cluster: triclinium.Cluster) -> triclinium.Collection:
-    """Return what there is in a memcached."""
+    """Return the only collection of a memcached."""
     return cluster.default_collection()
 
 
 async def seconds_to_live(memcached: Memcached, key: str) -> int:
-    """Return what the server itself says, in its other protocol; -1 for ever."""
+    """Return the expiry of a document in seconds through the text protocol; -1 for none."""
     async with await trio.open_tcp_stream("127.0.0.1", memcached.port) as stream:
         await stream.send_all(f"mg {key} t\r\n".encode())
         answer = b""
@@ -57,8 +57,8 @@ async def seconds_to_live(memcached: Memcached, key: str) -> int:
 # -- Documents.
 
 
-async def test_get_returns_what_was_upserted(store: triclinium.Collection, key: str) -> None:
-    """A value comes back, under the CAS of its version; the next version has another."""
+async def test_get_returns_the_upserted_value(store: triclinium.Collection, key: str) -> None:
+    """A read returns the written value with its CAS, and a second write changes the CAS."""
     first = await store.upsert(key, {"born": 1815})
     found = await store.get(key)
     second = await store.upsert(key, {"born": 1816})
@@ -69,8 +69,8 @@ async def test_get_returns_what_was_upserted(store: triclinium.Collection, key: 
     assert first.mutation_token is None
 
 
-async def test_exists(store: triclinium.Collection, key: str) -> None:
-    """A plain memcached is asked with a GET."""
+async def test_exists_uses_get(store: triclinium.Collection, key: str) -> None:
+    """On a plain memcached, ``exists`` uses a GET."""
     before = await store.exists(key)
     stored = await store.upsert(key, 1)
     after = await store.exists(key)
@@ -80,7 +80,7 @@ async def test_exists(store: triclinium.Collection, key: str) -> None:
 
 
 async def test_insert_creates_once(store: triclinium.Collection, key: str) -> None:
-    """The second time there is such a document."""
+    """A second insert raises DocumentExistsException."""
     await store.insert(key, 1)
 
     with pytest.raises(errors.DocumentExistsException):
@@ -88,8 +88,8 @@ async def test_insert_creates_once(store: triclinium.Collection, key: str) -> No
     assert 1 == (await store.get(key)).content
 
 
-async def test_replace_needs_the_version_it_was_given(store: triclinium.Collection, key: str) -> None:
-    """With the CAS of an older version nothing happens."""
+async def test_replace_needs_the_current_cas(store: triclinium.Collection, key: str) -> None:
+    """A replace with an old CAS fails and changes nothing."""
     with pytest.raises(errors.DocumentNotFoundException):
         await store.replace(key, 0)
     old = await store.insert(key, 1)
@@ -102,8 +102,8 @@ async def test_replace_needs_the_version_it_was_given(store: triclinium.Collecti
     assert new.cas != (await store.get(key)).cas
 
 
-async def test_remove_needs_the_version_it_was_given(store: triclinium.Collection, key: str) -> None:
-    """With the CAS of an older version nothing happens, and a document is removed once."""
+async def test_remove_needs_the_current_cas(store: triclinium.Collection, key: str) -> None:
+    """A remove with an old CAS fails, and a document can be removed only once."""
     old = await store.insert(key, 1)
     new = await store.replace(key, 2)
 
@@ -114,11 +114,11 @@ async def test_remove_needs_the_version_it_was_given(store: triclinium.Collectio
         await store.remove(key)
 
 
-# -- Expiry: what the server says of it, since nobody waits for it.
+# -- Expiry, as reported by the server, so that no test waits for it.
 
 
 async def test_expiry_of_a_new_document(memcached: Memcached, store: triclinium.Collection, key: str) -> None:
-    """None is for ever; an hour is at most that; more than 30 days travel as a date."""
+    """A document without an expiry stays forever, and an expiry above 30 days is sent as a date."""
     await store.upsert(key, 1)
     forever = await seconds_to_live(memcached, key)
     await store.upsert(key, 1, expiry=timedelta(hours=1))
@@ -131,10 +131,8 @@ async def test_expiry_of_a_new_document(memcached: Memcached, store: triclinium.
     assert 59 < months / DAY_SECONDS < 61
 
 
-async def test_touch_changes_the_expiry_and_nothing_else(
-    memcached: Memcached, store: triclinium.Collection, key: str
-) -> None:
-    """Both operations do, for a duration, for a date and for none."""
+async def test_touch_changes_only_the_expiry(memcached: Memcached, store: triclinium.Collection, key: str) -> None:
+    """``touch`` and ``get_and_touch`` change only the expiry: a duration, a date or none."""
     await store.insert(key, {"born": 1815}, expiry=timedelta(days=1))
     await store.touch(key, timedelta(hours=1))
     hour = await seconds_to_live(memcached, key)
@@ -153,7 +151,7 @@ async def test_touch_changes_the_expiry_and_nothing_else(
 
 
 async def test_counters(store: triclinium.Collection, key: str) -> None:
-    """A counter is created with its initial value, counts up, and down to 0 at most."""
+    """A counter is created with its initial value, and counts up, and down to 0 at the lowest."""
     created = await store.binary.increment(key, delta=7, initial=5)
     up = await store.binary.increment(key, delta=7, initial=5)
     down = await store.binary.decrement(key)
@@ -163,8 +161,8 @@ async def test_counters(store: triclinium.Collection, key: str) -> None:
     assert (created.cas, floor.cas) != (0, 0)
 
 
-async def test_a_counter_wraps_around(store: triclinium.Collection, key: str) -> None:
-    """It has 64 bits."""
+async def test_a_counter_has_64_bits(store: triclinium.Collection, key: str) -> None:
+    """A counter wraps around at 64 bits."""
     await store.binary.decrement(key, initial=UINT64_MAX)
 
     assert 1 == (await store.binary.increment(key, delta=2)).content
@@ -172,27 +170,27 @@ async def test_a_counter_wraps_around(store: triclinium.Collection, key: str) ->
 
 
 async def test_expiry_of_a_counter(memcached: Memcached, store: triclinium.Collection, key: str) -> None:
-    """It is that of the counter that is created; counting does not change it."""
+    """The expiry of a counter is set when it is created, and counting does not change it."""
     await store.binary.increment(key, initial=1, expiry=timedelta(hours=1))
     await store.binary.increment(key, initial=1, expiry=timedelta(days=1))
 
     assert 0 < await seconds_to_live(memcached, key) <= 3600
 
 
-async def test_a_document_is_no_counter(store: triclinium.Collection, key: str) -> None:
-    """Counting needs digits."""
+async def test_counting_needs_a_number(store: triclinium.Collection, key: str) -> None:
+    """Counting in a document that is not a number raises DeltaInvalidException."""
     await store.upsert(key, "many")
 
     with pytest.raises(errors.DeltaInvalidException):
         await store.binary.increment(key)
 
 
-# -- Sizes and numbers.
+# -- Sizes and concurrency.
 
 
 @pytest.mark.parametrize("size", [0, 1, 100_000, 1024 * 1024, VALUE_SIZE_MAX - 4096], ids=str)
 async def test_values_of_any_size(store: triclinium.Collection, key: str, size: int) -> None:
-    """They come back byte by byte, from none to what the server takes."""
+    """Values from no byte to the server's maximum are read back unchanged."""
     value = bytes(index % 251 for index in range(1000)) * (size // 1000 + 1)
 
     await store.upsert(key, value[:size], transcoder=BINARY)
@@ -202,7 +200,7 @@ async def test_values_of_any_size(store: triclinium.Collection, key: str, size: 
 
 
 async def test_a_value_that_is_too_large_is_refused(store: triclinium.Collection, key: str) -> None:
-    """The connection goes on with what follows."""
+    """A value above the maximum is refused, and the connection stays in use."""
     await store.upsert(key, 1)
 
     with pytest.raises(errors.ValueTooLargeException):
@@ -213,7 +211,7 @@ async def test_a_value_that_is_too_large_is_refused(store: triclinium.Collection
 
 @pytest.mark.parametrize("key", ["a", "k" * 250, "λ" * 125, "with blank\tand\nnewline"])
 async def test_keys_of_any_size(store: triclinium.Collection, key: str) -> None:
-    """Up to 250 bytes of UTF-8, whatever they are."""
+    """Keys of up to 250 bytes of UTF-8 work with any characters."""
     await store.upsert(key, 1)
 
     assert 1 == (await store.get(key)).content
@@ -221,7 +219,7 @@ async def test_keys_of_any_size(store: triclinium.Collection, key: str) -> None:
 
 
 async def test_a_thousand_tasks_share_a_connection(cluster: triclinium.Cluster, key: str) -> None:
-    """Each gets the answer to its own question."""
+    """Each of a thousand tasks gets its own document over one connection."""
     store, found = cluster.default_collection(), dict[int, object]()
 
     async def write_and_read(number: int) -> None:
@@ -236,8 +234,8 @@ async def test_a_thousand_tasks_share_a_connection(cluster: triclinium.Cluster, 
     assert 1 == len(cluster.statistics().connections)
 
 
-async def test_a_counter_shared_by_tasks_misses_nobody(store: triclinium.Collection, key: str) -> None:
-    """Every task sees a number of its own."""
+async def test_concurrent_counting_misses_no_number(store: triclinium.Collection, key: str) -> None:
+    """Each of a hundred tasks that count concurrently gets a unique number."""
     seen: list[int] = []
 
     async def count() -> None:
@@ -250,24 +248,24 @@ async def test_a_counter_shared_by_tasks_misses_nobody(store: triclinium.Collect
     assert list(range(1, 101)) == sorted(seen)
 
 
-# -- What it cannot do.
+# -- Unsupported features.
 
 
 class WatchedConnector(TcpConnector):
-    """Counts what is sent."""
+    """Connector that counts the sent bytes."""
 
     def __init__(self) -> None:
         super().__init__()
         self.bytes_sent = 0
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Return a stream that is watched."""
+        """Return a watched stream."""
         stream = (await super().connect(host, port, tls=tls)).stream
         return ConnectedStream(trio.StapledStream(WatchedSendStream(stream, self), stream))
 
 
 class WatchedSendStream(trio.abc.SendStream):
-    """Passes everything on."""
+    """Stream that forwards everything."""
 
     def __init__(self, stream: trio.abc.SendStream, watcher: WatchedConnector) -> None:
         self._stream = stream
@@ -279,7 +277,7 @@ class WatchedSendStream(trio.abc.SendStream):
         await self._stream.send_all(data)
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Wait as the stream does."""
+        """Wait like the stream."""
         await self._stream.wait_send_all_might_not_block()
 
     async def aclose(self) -> None:
@@ -296,10 +294,8 @@ NOT_AVAILABLE: dict[str, Callable[[triclinium.Collection], Awaitable[object]]] =
 
 
 @pytest.mark.parametrize("operation", NOT_AVAILABLE)
-async def test_what_needs_a_couchbase_server_is_not_sent(
-    safety_net: None, memcached: Memcached, operation: str
-) -> None:
-    """The caller is told, and the connection goes on with what follows."""
+async def test_unsupported_operations_are_not_sent(safety_net: None, memcached: Memcached, operation: str) -> None:
+    """An unsupported operation raises without sending a byte, and the connection stays in use."""
     connector = WatchedConnector()
 
     async with triclinium.open_cluster(memcached.connection_string, timeouts=PATIENT, connector=connector) as cluster:
@@ -314,8 +310,8 @@ async def test_what_needs_a_couchbase_server_is_not_sent(
     assert 2 * sent == connector.bytes_sent
 
 
-async def test_couchbase_against_memcached_suggests_the_scheme(safety_net: None, memcached: Memcached) -> None:
-    """Whoever writes couchbase:// for a plain memcached learns what to write instead."""
+async def test_couchbase_scheme_on_memcached(safety_net: None, memcached: Memcached) -> None:
+    """With couchbase:// on a plain memcached, the error suggests memcached://."""
     connection_string = memcached.connection_string.replace("memcached", "couchbase")
     authenticator = triclinium.PasswordAuthenticator("app", "secret")
 
@@ -326,22 +322,22 @@ async def test_couchbase_against_memcached_suggests_the_scheme(safety_net: None,
             await cluster.bucket("travel").default_collection().get("ada")
 
 
-# -- A server that goes away.
+# -- Restarts of the server.
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
-    """Return once it holds; the safety net bounds the wait."""
+    """Return when the condition is true; the safety net limits the wait."""
     while not condition():  # noqa: ASYNC110 - statistics have no event
         await trio.sleep(0.001)
 
 
 async def restart(server: Memcached) -> None:
-    """Start it without holding up the client."""
+    """Start the server in a thread, so that the client continues."""
     await trio.to_thread.run_sync(server.start)
 
 
-async def test_operations_wait_for_a_server_that_restarts(safety_net: None, mortal_memcached: Memcached) -> None:
-    """What could not be sent at all is sent to the new server, reads and writes alike."""
+async def test_operations_wait_for_a_restarting_server(safety_net: None, mortal_memcached: Memcached) -> None:
+    """Unsent reads and writes are sent to the restarted server."""
     found: list[object] = []
 
     async def note(operation: Callable[[], Awaitable[object]]) -> None:
@@ -364,8 +360,8 @@ async def test_operations_wait_for_a_server_that_restarts(safety_net: None, mort
     assert None in found
 
 
-async def test_a_write_in_flight_is_not_sent_again(safety_net: None, mortal_memcached: Memcached) -> None:
-    """A read that was in flight when the server died is; of the write, nobody knows whether it was applied."""
+async def test_a_write_in_flight_is_not_retried(safety_net: None, mortal_memcached: Memcached) -> None:
+    """If the server dies, a read in flight is retried; a write in flight fails, because it may have been applied."""
     found: list[object] = []
 
     async def read(store: triclinium.Collection) -> None:

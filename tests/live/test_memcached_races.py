@@ -1,4 +1,4 @@
-"""Clients that race each other at a real memcached of several threads: who loses counts all the same, and counts once."""
+"""Races of clients on a real memcached with several threads: a client that loses still counts, exactly once."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ pytestmark = pytest.mark.live
 
 RACERS = 4
 KEYS = 30
-"""Counters that all racers create at one moment."""
+"""Number of counters that all racers create at the same time."""
 ROUNDS_MAX = 3_000
-"""On two cores some dozen rounds have a loser; after so many without one memcached has changed."""
+"""On two cores, one in some dozen rounds has a loser; without one in so many rounds, memcached has changed."""
 
 
 def connected(memcached: Memcached) -> socket.socket:
@@ -36,7 +36,7 @@ def connected(memcached: Memcached) -> socket.socket:
 
 
 class Racer:
-    """A client that encodes all its requests before the first of them leaves."""
+    """Client that encodes all its requests before it sends the first."""
 
     def __init__(self, connection: socket.socket, memcached: Memcached) -> None:
         self.machine = ClientMachine(ClientOptions(connection_string=memcached.connection_string), rng=MIDPOINT)
@@ -46,7 +46,7 @@ class Racer:
         self.settled: list[Action] = []
 
     def feed(self, event: Event) -> None:
-        """Feed an event, and what comes of it at once."""
+        """Feed an event, and the events that follow from it immediately."""
         events = deque([event])
         while events:
             for action in self.machine.handle(events.popleft(), time.monotonic()):
@@ -62,7 +62,7 @@ class Racer:
                         pass
 
     def count(self, keys: Sequence[str], start: Barrier) -> None:
-        """Count up in each of the documents, creating it where it is missing; send when all racers can."""
+        """Increment each document, creating missing ones; send when all racers are ready."""
         self.settled.clear()
         for number, key in enumerate(keys):
             self.feed(OperationSubmitted(neutral.Token(number), Increment(Keyspace(None), key, 1, 1)))
@@ -78,7 +78,7 @@ class Racer:
 
 
 def race(racers: Sequence[Racer], keys: Sequence[str]) -> None:
-    """Have all of them count up in the same documents at once."""
+    """Let all racers increment the same documents concurrently."""
     start = Barrier(len(racers), timeout=WAIT_SECONDS)
     threads = [Thread(target=racer.count, args=(keys, start)) for racer in racers]
     for thread in threads:
@@ -87,8 +87,8 @@ def race(racers: Sequence[Racer], keys: Sequence[str]) -> None:
         thread.join()
 
 
-def test_a_counter_that_lost_a_race(memcached_program: str) -> None:
-    """Memcached refuses what another thread created meanwhile; sent again it counts, so no number is missing (D25)."""
+def test_a_lost_race_is_retried(memcached_program: str) -> None:
+    """An increment that memcached refuses because of a concurrent creation is retried and counts once (D25)."""
     with Memcached(memcached_program, threads=RACERS) as memcached, ExitStack() as sockets:
         racers = [Racer(sockets.enter_context(connected(memcached)), memcached) for _ in range(RACERS)]
         lost = 0

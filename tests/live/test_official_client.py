@@ -1,4 +1,4 @@
-"""The official client, release 4.6, against ``triclinium serve``: alone, and taking turns with ours."""
+"""The official client, release 4.6, with ``triclinium serve``: alone, and in turns with triclinium."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ ALL_BYTES = bytes(range(256))
     ids=lambda question: question["do"],
 )
 def test_a_missing_document_is_not_found(official: LineProcess, key: str, question: dict[str, Any]) -> None:
-    """Each operation that needs a document says that there is none, and creates none."""
+    """Each operation that needs a document raises DocumentNotFoundException and creates none."""
     assert NOT_FOUND == official.ask(key=key, **question)
     assert {"result": False} == official.ask(do="exists", key=key)
 
 
-def test_documents(official: LineProcess, key: str) -> None:
-    """They are created once, read, replaced and removed."""
+def test_create_read_replace_and_remove(official: LineProcess, key: str) -> None:
+    """Documents are created once, read, replaced and removed."""
     ask = partial(official.ask, key=key)
     inserted = ask(do="insert", value={"born": 1815})["result"]
 
@@ -65,8 +65,8 @@ def test_documents(official: LineProcess, key: str) -> None:
     assert NOT_FOUND == ask(do="get")
 
 
-def test_versions(official: LineProcess, key: str) -> None:
-    """With the CAS of an older version nothing is replaced or removed."""
+def test_an_old_cas_changes_nothing(official: LineProcess, key: str) -> None:
+    """With an old CAS, nothing is replaced or removed."""
     ask = partial(official.ask, key=key)
     old = ask(do="insert", value=1)["result"]
     new = ask(do="replace", value=2, cas=old)["result"]
@@ -77,8 +77,8 @@ def test_versions(official: LineProcess, key: str) -> None:
     assert new < ask(do="remove", cas=new)["result"]
 
 
-def test_touching(official: LineProcess, key: str) -> None:
-    """A new expiry makes a new version with the old content."""
+def test_touch_changes_the_cas(official: LineProcess, key: str) -> None:
+    """A touch changes the CAS and keeps the content."""
     ask = partial(official.ask, key=key)
     written = ask(do="upsert", value="ada")["result"]
     touched = ask(do="touch", expiry=100)["result"]
@@ -90,7 +90,7 @@ def test_touching(official: LineProcess, key: str) -> None:
 
 
 def test_locks(official: LineProcess, key: str) -> None:
-    """Only the CAS of the lock opens it; with that CAS the holder writes, which opens it too."""
+    """Only the CAS of the lock unlocks a document; a write with that CAS unlocks it, too."""
     ask = partial(official.ask, key=key)
     ask(do="upsert", value=1)
     lock = ask(do="get_and_lock", time=30)["result"]
@@ -105,7 +105,7 @@ def test_locks(official: LineProcess, key: str) -> None:
 
 
 def test_counters(official: LineProcess, key: str) -> None:
-    """A counter is created with its initial value, counts up, and down to 0 at most."""
+    """A counter is created with its initial value, and counts up, and down to 0 at the lowest."""
     ask = partial(official.ask, key=key)
 
     assert {"result": 5} == ask(do="increment", initial=5, delta=7)
@@ -124,11 +124,11 @@ def test_concatenation(official: LineProcess, key: str) -> None:
     assert {"bytes": "000102ff"} == ask(do="get", **{"as": "binary"})["result"]["content"]
 
 
-# -- Taking turns.
+# -- In turns with triclinium.
 
 
 class Stored(NamedTuple):
-    """A value, and the format under which both clients know it."""
+    """Value in a format that both clients support."""
 
     value: object
     kind: str
@@ -136,7 +136,7 @@ class Stored(NamedTuple):
 
     @property
     def line(self) -> object:
-        """The value as it stands in questions and answers."""
+        """Value in its JSON form in commands and answers."""
         return {"bytes": self.value.hex()} if isinstance(self.value, bytes) else self.value
 
 
@@ -150,8 +150,8 @@ VALUES = {
 
 
 @pytest.mark.parametrize("stored", VALUES.values(), ids=VALUES.keys())
-async def test_values_go_both_ways(official: LineProcess, ours: Collection, key: str, stored: Stored) -> None:
-    """What one client stores, the other reads, format by format, under the same CAS."""
+async def test_values_are_exchanged(official: LineProcess, ours: Collection, key: str, stored: Stored) -> None:
+    """Each client reads the values of the other in every format, with the same CAS."""
     ask = partial(official.ask, **{"as": stored.kind})
     their_cas = ask(do="upsert", key=key, value=stored.line)["result"]
     found = await ours.get(key, transcoder=stored.transcoder)
@@ -161,8 +161,8 @@ async def test_values_go_both_ways(official: LineProcess, ours: Collection, key:
     assert {"result": {"content": stored.line, "cas": our_cas}} == ask(do="get", key=f"{key} back")
 
 
-async def test_versions_are_common_to_both(official: LineProcess, ours: Collection, key: str) -> None:
-    """The CAS from one client is good for the other, until one of them writes."""
+async def test_both_clients_use_the_same_cas(official: LineProcess, ours: Collection, key: str) -> None:
+    """The CAS from one client is valid for the other, until one of them writes."""
     first = Cas(official.ask(do="insert", key=key, value=1)["result"])
     second = (await ours.replace(key, 2, cas=first)).cas
 
@@ -173,8 +173,8 @@ async def test_versions_are_common_to_both(official: LineProcess, ours: Collecti
         await ours.remove(key, cas=second)
 
 
-async def test_locks_are_common_to_both(official: LineProcess, ours: Collection, key: str) -> None:
-    """What one client locks, the other can open with its CAS, and not without."""
+async def test_both_clients_use_the_same_locks(official: LineProcess, ours: Collection, key: str) -> None:
+    """Each client can unlock a document of the other with its CAS, and not without."""
     official.ask(do="insert", key=key, value=1)
     lock = Cas(official.ask(do="get_and_lock", key=key, time=30)["result"]["cas"])
 
@@ -185,8 +185,8 @@ async def test_locks_are_common_to_both(official: LineProcess, ours: Collection,
     assert {"result": None} == official.ask(do="unlock", key=key, cas=lock)
 
 
-async def test_counters_are_common_to_both(official: LineProcess, ours: Collection, key: str) -> None:
-    """Both count the same document, which either can remove."""
+async def test_both_clients_use_the_same_counters(official: LineProcess, ours: Collection, key: str) -> None:
+    """Both clients count in the same document, which either can remove."""
     await ours.binary.increment(key, initial=10)
 
     assert {"result": 11} == official.ask(do="increment", key=key)
@@ -196,8 +196,8 @@ async def test_counters_are_common_to_both(official: LineProcess, ours: Collecti
         await ours.binary.increment(key)
 
 
-async def test_the_program_that_serve_prints(couchbase_package: None, safety_net: None) -> None:
-    """Whoever copies it from the terminal has a document written and read."""
+async def test_the_printed_program_runs(couchbase_package: None, safety_net: None) -> None:
+    """The program that ``serve`` prints can be copied, and writes and reads a document."""
     async with open_tcp_cluster(FakeNode(FakeNodeOptions(password="it's \"\\{0}"))) as fake:
         program = await trio.run_process([sys.executable, "-c", official_program(fake)], capture_stdout=True)
 

@@ -1,4 +1,4 @@
-"""The official client in collections of a fake cluster of three nodes, which come and go while it works."""
+"""Tests of the official client while collections of a fake cluster of three nodes are created and dropped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TIMEOUTS = {"AmbiguousTimeoutException", "UnambiguousTimeoutException"}
 
 
 class OfficialAndNodes:
-    """The official client at its nodes."""
+    """Official client with its nodes."""
 
     def __init__(self, official: Official, fake: FakeCluster) -> None:
         self._official = official
@@ -33,17 +33,17 @@ class OfficialAndNodes:
         self.nodes: FakeNodes = fake.nodes
 
     async def ask(self, **question: Any) -> Mapping[str, Any]:
-        """Return what the client says to one question."""
+        """Return the client's answer to a command."""
         return await self._official.ask(**question)
 
     async def store(self, value: int, path: str = PATH) -> None:
-        """Write all documents of a collection and read them."""
+        """Write and read all documents of a collection."""
         for key in KEYS:
             assert "result" in await self.ask(do="upsert", key=key, value=value, path=path)
             assert value == (await self.ask(do="get", key=key, path=path))["result"]["content"]
 
     def written(self) -> list[set[tuple[str, int]]]:
-        """Return the documents and collection ids that each node was given, and forget all that it was asked."""
+        """Return the documents and collection ids that each node stored, and clear the command logs."""
         found = []
         for node in self.nodes:
             written = [command for command in node.command_log if command.opcode == Opcode.SET]
@@ -58,7 +58,7 @@ class OfficialAndNodes:
         return found
 
     def placed(self, collection_id: int) -> list[set[tuple[str, int]]]:
-        """Return what ``written`` has to say of all documents in one collection."""
+        """Return the expected result of ``written`` for all documents in one collection."""
         return [
             {(key, collection_id) for key in KEYS if self.nodes.owner_of(key) == index}
             for index in range(len(self.nodes))
@@ -67,7 +67,7 @@ class OfficialAndNodes:
 
 @asynccontextmanager
 async def staged() -> AsyncIterator[OfficialAndNodes]:
-    """Give the block the client, at three nodes with a collection."""
+    """Yield the client with three nodes that have a collection."""
     collections = {"_default": {"_default": 0}, SCOPE: {NAME: FIRST_ID}}
     nodes = FakeNodes(FakeNodeOptions(collections=collections), nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
@@ -75,7 +75,7 @@ async def staged() -> AsyncIterator[OfficialAndNodes]:
 
 
 async def test_documents_of_a_collection(safety_net: None) -> None:
-    """They are written and read on all nodes, wherever the vbuckets are; those of another collection are others."""
+    """Documents are written and read on all nodes, wherever their vbuckets are, separately from other collections."""
     async with staged() as stage:
         await stage.store(1)
         assert stage.placed(FIRST_ID) == stage.written()
@@ -88,8 +88,8 @@ async def test_documents_of_a_collection(safety_net: None) -> None:
         assert 2 == (await stage.ask(do="get", key=KEYS[0], path=PATH))["result"]["content"]
 
 
-async def test_a_collection_that_is_created_meanwhile(safety_net: None) -> None:
-    """It can be used at once, on each node; so can another one of the same name, which is empty."""
+async def test_a_collection_created_meanwhile(safety_net: None) -> None:
+    """A new collection can be used immediately on each node, and a recreated one is empty."""
     async with staged() as stage:
         await stage.store(1)
         new_id = stage.nodes.collections.create(SCOPE, OTHER)
@@ -106,8 +106,8 @@ async def test_a_collection_that_is_created_meanwhile(safety_net: None) -> None:
         assert 2 == (await stage.ask(do="get", key=KEYS[0], path=OTHER_PATH))["result"]["content"]
 
 
-async def test_a_collection_that_is_dropped_meanwhile(safety_net: None) -> None:
-    """Nothing is written to it any more; what waits for it is done when there is one of that name."""
+async def test_a_collection_dropped_meanwhile(safety_net: None) -> None:
+    """A dropped collection accepts no writes; a pending write succeeds when the collection is created again."""
     async with staged() as stage:
         await stage.store(1)
         stage.nodes.collections.drop(SCOPE, NAME)
@@ -135,8 +135,8 @@ async def test_a_collection_that_is_dropped_meanwhile(safety_net: None) -> None:
         assert {(KEYS[1], new_id)} == set().union(*stage.written())
 
 
-async def test_what_was_never_there(safety_net: None) -> None:
-    """A scope or a collection that nobody made is an error, and others go on."""
+async def test_missing_scopes_and_collections(safety_net: None) -> None:
+    """A missing scope or collection raises, and other operations continue."""
     async with staged() as stage:
         nowhere = await stage.ask(do="upsert", key="ada", value=1, path="nowhere.people")
         nobody = await stage.ask(do="upsert", key="ada", value=1, path=f"{SCOPE}.nobody")
@@ -148,7 +148,7 @@ async def test_what_was_never_there(safety_net: None) -> None:
 
 
 async def test_both_clients_in_one_collection(safety_net: None) -> None:
-    """What either writes, the other reads, also after the collection was made anew under both."""
+    """Each client reads the documents of the other, even after the collection was recreated."""
     async with staged() as stage, stage.fake.open_client() as cluster:
         people = cluster.bucket(stage.fake.node.options.buckets[0]).scope(SCOPE).collection(NAME)
         for value in range(2):

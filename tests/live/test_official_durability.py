@@ -1,4 +1,4 @@
-"""Durable writes of the official client at a fake cluster of three nodes with replicas."""
+"""Durable writes of the official client to a fake cluster of three nodes with replicas."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ pytestmark = [pytest.mark.live, pytest.mark.usefixtures("couchbase_package")]
 
 LEVELS = [level.name for level in DurabilityLevel if level is not DurabilityLevel.NONE]
 SHORTEST = 1.5
-"""Seconds: the official client takes no less for a durable write."""
+"""Minimum timeout in seconds that the official client accepts for a durable write."""
 
 
 class OfficialCluster(NamedTuple):
-    """Three nodes, the official client, and where the document "ada" is."""
+    """Three nodes, the official client, and the nodes of the document "ada"."""
 
     nodes: FakeNodes
     official: Official
@@ -30,24 +30,24 @@ class OfficialCluster(NamedTuple):
     replicas: tuple[int, ...]
 
     async def write(self, do: str = "upsert", key: str = "ada", **options: Any) -> str | None:
-        """Write durably, and return the exception that the client raised."""
+        """Write durably, and return the name of the client's exception."""
         answer = await self.official.ask(do=do, key=key, **{"durability": "MAJORITY", **options})
         return answer.get("error")
 
     @property
     def is_pending(self) -> bool:
-        """Whether a durable write of "ada" is under way."""
+        """Whether a durable write of "ada" is pending."""
         return self.nodes.documents.get_prepared("default", "ada") is not None
 
     def value(self, key: str = "ada") -> bytes | None:
-        """Return what the nodes store."""
+        """Return the value that the nodes store."""
         document = self.nodes.documents.get("default", key)
         return None if document is None else document.value
 
 
 @asynccontextmanager
 async def open_cluster(replicas: int = 1) -> AsyncIterator[OfficialCluster]:
-    """Give the block the nodes and the client."""
+    """Yield the nodes and the client."""
     nodes = FakeNodes(FakeNodeOptions(replicas=replicas), nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
         assert "error" not in await official.ask(do="upsert", key="ada", value=1)
@@ -58,7 +58,7 @@ async def open_cluster(replicas: int = 1) -> AsyncIterator[OfficialCluster]:
 
 @pytest.mark.parametrize("replicas", [1, 2])
 async def test_every_write_at_every_level(safety_net: None, replicas: int) -> None:
-    """All of them are done."""
+    """Every write at every level succeeds."""
     async with open_cluster(replicas) as cluster:
         for level in LEVELS:
             for do, value, stored in (
@@ -75,8 +75,8 @@ async def test_every_write_at_every_level(safety_net: None, replicas: int) -> No
                 assert (do, level, None, stored) == (do, level, error, cluster.value())
 
 
-async def test_parts_of_documents_at_every_level(safety_net: None) -> None:
-    """A sub-document mutation can be durable as well."""
+async def test_subdocument_changes_at_every_level(safety_net: None) -> None:
+    """A subdocument change succeeds at every level."""
     async with open_cluster() as cluster:
         await cluster.write(value={})
         for level in LEVELS:
@@ -85,8 +85,8 @@ async def test_parts_of_documents_at_every_level(safety_net: None) -> None:
             assert (None, b'{"level":"%s"}' % level.encode()) == (error, cluster.value())
 
 
-async def test_it_waits_for_a_majority(safety_net: None) -> None:
-    """And is done when there is one."""
+async def test_a_durable_write_waits_for_a_majority(safety_net: None) -> None:
+    """A durable write completes when a majority has it."""
     async with open_cluster() as cluster, trio.open_nursery() as nursery:
         cluster.nodes.hold_replication(cluster.replicas[0])
         errors = []
@@ -103,8 +103,8 @@ async def test_it_waits_for_a_majority(safety_net: None) -> None:
         assert (b"1", [None], b"2") == (meanwhile, errors, cluster.value())
 
 
-async def test_how_it_fails(safety_net: None) -> None:
-    """With the exceptions of RFC 0058, one of them under a name of its own."""
+async def test_durability_errors(safety_net: None) -> None:
+    """Durability errors have the names of RFC 0058, except one with a name of the official client."""
     async with open_cluster() as cluster:
         cluster.nodes.hold_replication(cluster.replicas[0])
         ambiguous = await cluster.write(value=2, timeout=SHORTEST)

@@ -1,4 +1,4 @@
-"""The official client, release 4.6, against the faults of ``triclinium serve --fault``, and what ``--log`` tells of it."""
+"""The official client, release 4.6, with faults of ``triclinium serve --fault``, and the log of ``--log``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.live
 FAULTS = ("upsert: temporary_failure x2", "insert: drop_response", "remove: hang_up_after_applying")
 
 
-def test_the_official_client_meets_the_faults(couchbase_package: None) -> None:
-    """It gets over a busy node, gives up on a write without an answer, which was applied; the log tells of each."""
+def test_faults_of_the_official_client_are_logged(couchbase_package: None) -> None:
+    """The client retries on a busy node and times out on a lost response of an applied write; all faults are logged."""
     faults = [part for fault in FAULTS for part in ("--fault", fault)]
     worker = Path(__file__).with_name("official_worker.py")
     with LineProcess([*SERVE, "--log", *faults], end_with=signal.SIGTERM) as server:

@@ -1,4 +1,4 @@
-"""The official client against a fake cluster of three nodes, whose map changes under it."""
+"""The official client with a fake cluster of three nodes whose map changes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ FOUND_OUT = IMPLEMENTED_FEATURES - {
     HelloFeature.CLUSTERMAP_NOTIFICATION,
     HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF,
 }
-"""Without them the client learns of a new config from the refusal of a vbucket, or by asking now and then."""
+"""Without these, the client gets a new config from the refusal of a vbucket, or by polling."""
 
 
 async def store_and_read(official: Official, value: int) -> None:
-    """Write all documents and read them."""
+    """Write and read all documents."""
     for key in KEYS:
         stored = await official.ask(do="upsert", key=key, value=value)
         found = await official.ask(do="get", key=key)
@@ -30,7 +30,7 @@ async def store_and_read(official: Official, value: int) -> None:
 
 
 def keys_at(node: FakeNode, status: Status = Status.SUCCESS) -> set[str]:
-    """Return the keys of what a node was asked to write, and answered so, and forget all that it was asked."""
+    """Return the keys of the node's writes with this status, and clear the command log."""
     keys = {
         command.key.decode()
         for command in node.command_log
@@ -41,19 +41,19 @@ def keys_at(node: FakeNode, status: Status = Status.SUCCESS) -> set[str]:
 
 
 def opcodes_at(node: FakeNode) -> set[int]:
-    """Return what a node was asked."""
+    """Return the opcodes of the node's commands."""
     return {command.opcode for command in node.command_log}
 
 
 def check_places(nodes: FakeNodes) -> None:
-    """Check that every document was written where the map says, and nowhere else."""
+    """Check that every document was written to the node of its vbucket only."""
     for index, node in enumerate(nodes):
         assert {key for key in KEYS if nodes.owner_of(key) == index} == keys_at(node)
 
 
 @pytest.mark.parametrize("features", [PUSHED, FOUND_OUT], ids=["pushed", "found out"])
-async def test_it_follows_the_map(safety_net: None, features: frozenset[HelloFeature]) -> None:
-    """Documents are written to and read from all nodes, wherever the vbuckets are and whichever nodes are in."""
+async def test_the_client_follows_the_map(safety_net: None, features: frozenset[HelloFeature]) -> None:
+    """Documents are written to and read from the nodes of their vbuckets, as these move and as nodes leave and join."""
     nodes = FakeNodes(FakeNodeOptions(features=features), nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
         await store_and_read(official, 1)
@@ -67,8 +67,8 @@ async def test_it_follows_the_map(safety_net: None, features: frozenset[HelloFea
         connections = nodes[2].connections
         nodes.remove_node(2)
         if features is PUSHED:
-            # What it writes to a node while it learns that the node has left, the client takes for lost. It closes the
-            # connection of the bucket, and keeps another one where it found the cluster through that node.
+            # The client treats writes to a node as lost if the node leaves before it learns that. It closes the
+            # connection of the bucket, but keeps another one through which it found the cluster.
             await until(lambda: nodes[2].connections < connections)
         await store_and_read(official, 3)
         check_places(nodes)
@@ -79,8 +79,8 @@ async def test_it_follows_the_map(safety_net: None, features: frozenset[HelloFea
         check_places(nodes)
 
 
-async def test_it_hears_that_a_vbucket_is_elsewhere(safety_net: None) -> None:
-    """Where nobody tells it of the new config, the node that had the vbucket does."""
+async def test_a_moved_vbucket_is_refused_first(safety_net: None) -> None:
+    """Without pushed configs, the client gets the new config from the previous node of the vbucket."""
     nodes = FakeNodes(FakeNodeOptions(features=FOUND_OUT), nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
         moved = next(key for key in KEYS if nodes.owner_of(key) == 0)
@@ -93,8 +93,8 @@ async def test_it_hears_that_a_vbucket_is_elsewhere(safety_net: None) -> None:
         assert {moved} == keys_at(nodes[2])
 
 
-async def test_it_survives_the_death_of_a_node(safety_net: None) -> None:
-    """Once the node is failed over and the cluster rebalanced, every document can be written and read again."""
+async def test_the_client_survives_a_dead_node(safety_net: None) -> None:
+    """After a failover and a rebalance, every document can be written and read again."""
     nodes = FakeNodes(nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
         await store_and_read(official, 1)

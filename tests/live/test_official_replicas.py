@@ -1,4 +1,4 @@
-"""The official client reads replicas from a fake cluster of three nodes."""
+"""Replica reads of the official client from a fake cluster of three nodes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ async def all_replicas(official: Official, do: str = "get_all_replicas", **argum
     return sorted(((copy["content"], copy["is_replica"]) for copy in answer["result"]), key=lambda copy: copy[::-1])
 
 
-async def test_it_reads_replicas(safety_net: None) -> None:
-    """Each from the node that has it, fresh or stale, and after a failover the one that is left."""
+async def test_replicas_are_read(safety_net: None) -> None:
+    """Each copy is read from its node, current or stale, and with the active node dead the remaining one."""
     nodes = FakeNodes(FakeNodeOptions(replicas=2), nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
         await official.ask(do="upsert", key="ada", value=1)
@@ -39,8 +39,8 @@ async def test_it_reads_replicas(safety_net: None) -> None:
         assert {"result": {"content": 2, "is_replica": True}} == found
 
 
-async def test_it_reads_parts_of_replicas(safety_net: None) -> None:
-    """The nodes that have them answer, fresh or stale."""
+async def test_parts_of_replicas_are_read(safety_net: None) -> None:
+    """Parts are read from the nodes with a copy, current or stale."""
     nodes = FakeNodes(FakeNodeOptions(replicas=2), nodes=3)
     async with open_tcp_cluster(nodes) as fake, official_client(fake) as official:
         await official.ask(do="upsert", key="ada", value={"a": 1})
@@ -50,8 +50,8 @@ async def test_it_reads_parts_of_replicas(safety_net: None) -> None:
         assert [(2, False), (1, True), (2, True)] == await all_replicas(official, "lookup_in_all_replicas", field="a")
 
 
-async def test_no_copy_has_it(safety_net: None) -> None:
-    """It says so in the words that this client uses."""
+async def test_a_document_without_any_copy(safety_net: None) -> None:
+    """If no node has a copy, the official client raises its exception for that."""
     async with open_tcp_cluster(nodes=2, replicas=1) as fake, official_client(fake) as official:
         found = await official.ask(do="get_any_replica", key="nobody")
 

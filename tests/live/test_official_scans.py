@@ -1,4 +1,4 @@
-"""The official client scans a fake cluster."""
+"""Scans of the official client in a fake cluster."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ STORED = {f"key-{number:03}": number for number in range(200)}
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
-async def test_it_scans(safety_net: None, concurrency: int) -> None:
-    """Ranges, prefixes and samples, whole or only the ids."""
+async def test_scans_of_every_type(safety_net: None, concurrency: int) -> None:
+    """Ranges, prefixes and samples return documents or only ids."""
     nodes = FakeNodes(FakeNodeOptions(vbuckets=128, replicas=1), nodes=3)
     for key, value in STORED.items():
         nodes.documents.put("default", key, b"%d" % value)

@@ -1,4 +1,4 @@
-"""The official client against three fake nodes that speak TLS: by password, by token and by certificate."""
+"""The official client with three fake nodes over TLS: authentication by password, token and certificate."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ POLL_SECONDS = 0.01
 
 
 class FileAuthority:
-    """Who has signed all certificates, with files for a client that reads such."""
+    """Authority that has signed all certificates, with files for a client that reads them."""
 
     def __init__(self, folder: Path) -> None:
         self._authority = trustme.CA()
@@ -42,7 +42,7 @@ class FileAuthority:
         self.trust_store = self._write("authority.pem", self._authority.cert_pem)
 
     def server_context(self) -> ssl.SSLContext:
-        """Return the nodes' context, which takes certificates of clients and demands none."""
+        """Return the nodes' context, which accepts client certificates and does not require them."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._authority.issue_cert("127.0.0.1").configure_cert(context)
         self._authority.configure_trust(context)
@@ -50,7 +50,7 @@ class FileAuthority:
         return context
 
     def certificate(self, name: str) -> tuple[str, str, str]:
-        """Return how a client shows a certificate with this name."""
+        """Return the arguments for a client certificate with this name."""
         issued = self._authority.issue_cert(name)
         files = self._write("cert.pem", *issued.cert_chain_pems), self._write("key.pem", issued.private_key_pem)
         return "CertificateAuthenticator", *files
@@ -63,24 +63,24 @@ class FileAuthority:
 
 @pytest.fixture
 def authority(tmp_path: Path) -> FileAuthority:
-    """Return who has signed all certificates."""
+    """Return the authority."""
     return FileAuthority(tmp_path)
 
 
 @pytest.fixture
 async def fake(safety_net: None, authority: FileAuthority) -> AsyncIterator[FakeCluster]:
-    """Give the test three nodes."""
+    """Yield three nodes."""
     async with open_tcp_cluster(FakeNodes(OPTIONS, 3), ssl_context=authority.server_context()) as served:
         yield served
 
 
 class Official:
-    """The official client in a process of its own; waiting for it lets the nodes go on."""
+    """Official client in a separate process; the nodes continue while a task waits for it."""
 
     def __init__(self, process: LineProcess, first: Mapping[str, Any]) -> None:
         self._process = process
         self.first = first
-        """What it said first."""
+        """First line of its output."""
 
     async def ask(self, **question: Any) -> Mapping[str, Any]:
         """Return the answer to one question."""
@@ -94,7 +94,7 @@ class Official:
 
 @asynccontextmanager
 async def official_client(fake: FakeCluster, authority: FileAuthority, who: Sequence[str]) -> AsyncIterator[Official]:
-    """Give the block the official client, connected to ``fake`` or refused."""
+    """Yield the official client, connected to ``fake`` or refused."""
     assert fake.tls_connection_string is not None
     module = ["-m", "tests.live.official_secure_worker"]
     arguments = [fake.tls_connection_string, authority.trust_store, OPTIONS.buckets[0], json.dumps(who)]
@@ -108,13 +108,13 @@ async def official_client(fake: FakeCluster, authority: FileAuthority, who: Sequ
 
 
 def asked(fake: FakeCluster) -> Counter[Opcode | int]:
-    """Return how often all nodes together were asked what."""
+    """Return the number of commands on all nodes, by opcode."""
     return Counter(command.opcode for node in fake.nodes for command in node.command_log)
 
 
 @pytest.mark.parametrize("who", [BY_PASSWORD, BY_TOKEN], ids=["password", "token"])
-async def test_it_signs_in_by_sasl(fake: FakeCluster, authority: FileAuthority, who: Sequence[str]) -> None:
-    """In one step, on every node."""
+async def test_authentication_with_sasl(fake: FakeCluster, authority: FileAuthority, who: Sequence[str]) -> None:
+    """The client authenticates on every node with SASL in one step."""
     async with official_client(fake, authority, who) as official:
         await official.write_everywhere()
 
@@ -122,8 +122,8 @@ async def test_it_signs_in_by_sasl(fake: FakeCluster, authority: FileAuthority, 
     assert {Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH} == set(asked(fake)) & set(SASL)
 
 
-async def test_it_signs_in_by_certificate(fake: FakeCluster, authority: FileAuthority) -> None:
-    """Without any SASL, as ours does."""
+async def test_authentication_with_a_certificate(fake: FakeCluster, authority: FileAuthority) -> None:
+    """With a certificate, the official client sends no SASL command, like triclinium."""
     async with official_client(fake, authority, authority.certificate(ADA)) as official:
         await official.write_everywhere()
 
@@ -134,14 +134,14 @@ async def test_it_signs_in_by_certificate(fake: FakeCluster, authority: FileAuth
 @pytest.mark.parametrize(
     "who", [("PasswordAuthenticator", OPTIONS.username, "wrong"), BY_NEXT_TOKEN], ids=["password", "token"]
 )
-async def test_it_understands_a_refusal(fake: FakeCluster, authority: FileAuthority, who: Sequence[str]) -> None:
-    """As one of its credentials."""
+async def test_refused_credentials(fake: FakeCluster, authority: FileAuthority, who: Sequence[str]) -> None:
+    """Refused credentials raise the client's authentication exception."""
     async with official_client(fake, authority, who) as official:
         assert {"error": "AuthenticationException"} == official.first
 
 
-async def test_it_takes_the_next_token_where_it_is(fake: FakeCluster, authority: FileAuthority) -> None:
-    """It authenticates again on every connection that it has."""
+async def test_a_changed_token(fake: FakeCluster, authority: FileAuthority) -> None:
+    """After a change of the token, the client authenticates again on every open connection."""
     async with official_client(fake, authority, BY_TOKEN) as official:
         await official.write_everywhere()
         before = asked(fake)

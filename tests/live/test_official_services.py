@@ -1,4 +1,4 @@
-"""The official client at the services of ``triclinium serve``: what it queries, and what it creates and drops."""
+"""The official client with the services of ``triclinium serve``: queries, and management."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOTEL = {"bucket": "beer", "scope": "inventory", "collection": "hotel"}
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineProcess]:
-    """Give the module the official client of a cluster that is served with a script."""
+    """Yield the official client of a served cluster with scripted responses."""
     script = tmp_path_factory.mktemp("script") / "answers.json"
     script.write_text(json.dumps(SCRIPT), encoding="utf-8")
     worker = str(Path(__file__).with_name("official_services_worker.py"))
@@ -40,7 +40,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LineProcess]:
 
 
 def test_queries(client: LineProcess) -> None:
-    """With rows, with parameters of both kinds, prepared, and one that nobody understands."""
+    """Queries work with rows, with both kinds of parameters and prepared; a syntax error raises."""
     scripted = client.ask(do="query", statement="SELECT t.* FROM travel AS t")
     positional = client.ask(do="query", statement='SELECT $1 AS one, "x" AS two', positional=[{"a": None}])
     named = [client.ask(do="query", statement="SELECT RAW $name", named={"name": 7}, adhoc=False) for _ in range(3)]
@@ -52,8 +52,8 @@ def test_queries(client: LineProcess) -> None:
     assert {"error": "ParsingFailedException"} == wrong
 
 
-def test_a_bucket_and_a_collection_come_and_go(client: LineProcess) -> None:
-    """Documents are written as soon as they were created, and not found in what is gone."""
+def test_create_use_and_drop_a_bucket(client: LineProcess) -> None:
+    """Documents can be written immediately in a new collection, and are not found in a dropped one."""
     created = [client.ask(do=what, **HOTEL) for what in ("create_bucket", "create_scope", "create_collection")]
     again = [client.ask(do=what, **HOTEL) for what in ("create_bucket", "create_scope", "create_collection")]
     listed = client.ask(do="list", **HOTEL)
@@ -68,8 +68,8 @@ def test_a_bucket_and_a_collection_come_and_go(client: LineProcess) -> None:
     assert [{"result": None}, {"result": None}, {"error": "BucketDoesNotExistException"}] == dropped
 
 
-def test_indexes_come_and_go(client: LineProcess) -> None:
-    """By the statements that this client writes."""
+def test_create_list_and_drop_indexes(client: LineProcess) -> None:
+    """Indexes are created, listed and dropped by the client's statements."""
     place = {"bucket": "default", "scope": "_default", "collection": "_default"}
     answers = [client.ask(do=what, **place) for what in ("create_index", "indexes", "create_index", "drop_index")]
 
@@ -83,7 +83,7 @@ def test_indexes_come_and_go(client: LineProcess) -> None:
 
 
 def test_the_other_services(client: LineProcess) -> None:
-    """Each answers in the words that this client reads."""
+    """Analytics, search, views and user management respond in the client's format."""
     assert {"result": [{"one": 1}]} == client.ask(do="analytics", statement="SELECT 1 AS one")
     assert {"result": ["ada"]} == client.ask(do="search", index="names")
     assert {"result": ["a"]} == client.ask(do="view", bucket="default")
@@ -91,7 +91,7 @@ def test_the_other_services(client: LineProcess) -> None:
 
 
 def test_all_services_are_pinged(client: LineProcess) -> None:
-    """Each of those over HTTP is there; what KV says is about buckets."""
+    """All HTTP services respond to a ping; the result of KV depends on buckets."""
     pinged = client.ask(do="ping")["result"]
     pinged.pop("key_value")
 

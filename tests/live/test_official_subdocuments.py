@@ -1,4 +1,4 @@
-"""Parts of documents through the official client, release 4.6, against ``triclinium serve``, and taking turns with ours."""
+"""Subdocuments with the official client, release 4.6, at ``triclinium serve``: alone, and in turns with triclinium."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ADA = {"name": "Ada", "address": {"city": "London"}, "tags": ["poet", 1815], "vi
 
 
 def spec(do: str, path: str, *values: object, **options: object) -> dict[str, Any]:
-    """Return a spec as the worker reads it."""
+    """Return a spec in the worker's format."""
     return {"do": do, "path": path, "values": values, **options}
 
 
 def error(name: str) -> dict[str, str]:
-    """Return what the worker says of an exception."""
+    """Return the worker's answer for an exception."""
     return {"error": f"{name}Exception"}
 
 
@@ -30,7 +30,7 @@ def error(name: str) -> dict[str, str]:
 
 
 def test_lookups(official: LineProcess, key: str) -> None:
-    """What is there is read, counted and found to exist; what is not has its exception, and keeps nothing from the rest."""
+    """Existing parts are read, counted and found; a missing one raises its exception without affecting the others."""
     ask = partial(official.ask, key=key)
     stored = ask(do="insert", value=ADA)["result"]
     specs = [
@@ -61,8 +61,8 @@ def test_lookups(official: LineProcess, key: str) -> None:
     } == ask(do="lookup_in", specs=specs)["result"]
 
 
-def test_a_document_that_is_not_there(official: LineProcess, key: str) -> None:
-    """It has no parts, and is not created without being asked to."""
+def test_a_missing_document(official: LineProcess, key: str) -> None:
+    """A missing document has no parts, and is not created by default."""
     ask = partial(official.ask, key=key)
 
     assert NOT_FOUND == ask(do="lookup_in", specs=[spec("get", "a")])
@@ -70,7 +70,7 @@ def test_a_document_that_is_not_there(official: LineProcess, key: str) -> None:
 
 
 def test_changes(official: LineProcess, key: str) -> None:
-    """Every kind of change in one go, and the numbers that come back."""
+    """Every kind of change is applied in one operation, which returns the numbers."""
     ask = partial(official.ask, key=key)
     stored = ask(do="insert", value=ADA)["result"]
     specs = [
@@ -114,8 +114,8 @@ def test_changes(official: LineProcess, key: str) -> None:
         ("PathInvalid", spec("upsert", "tags[0", 1)),
     ],
 )
-def test_changes_that_fail(official: LineProcess, key: str, name: str, failing: dict[str, Any]) -> None:
-    """One failure undoes the others, and has the exception of its path."""
+def test_a_failed_change_changes_nothing(official: LineProcess, key: str, name: str, failing: dict[str, Any]) -> None:
+    """A failed change reverts the others, and raises the exception of its path."""
     ask = partial(official.ask, key=key)
     stored = ask(do="insert", value=ADA)["result"]
 
@@ -124,7 +124,7 @@ def test_changes_that_fail(official: LineProcess, key: str, name: str, failing: 
 
 
 def test_store_semantics(official: LineProcess, key: str) -> None:
-    """A document that must exist, may exist, or must not."""
+    """Store semantics determine whether a document must exist, may exist, or must not exist."""
     ask = partial(official.ask, key=key, do="mutate_in")
 
     assert "result" in ask(specs=[spec("upsert", "a.b", 1)], store_semantics="INSERT")
@@ -135,8 +135,8 @@ def test_store_semantics(official: LineProcess, key: str) -> None:
     assert error("CasMismatch") == ask(specs=[spec("upsert", "d", 2)], cas=1)
 
 
-def test_whole_documents(official: LineProcess, key: str) -> None:
-    """The empty path is the document."""
+def test_complete_documents(official: LineProcess, key: str) -> None:
+    """The empty path is the complete document."""
     ask = partial(official.ask, key=key)
     ask(do="insert", value=ADA)
 
@@ -147,7 +147,7 @@ def test_whole_documents(official: LineProcess, key: str) -> None:
 
 
 def test_attributes_and_macros(official: LineProcess, key: str) -> None:
-    """They lie beside the document, and the node puts in what the client can check with its own means."""
+    """Extended attributes are stored next to the document, and the node expands macros to verifiable values."""
     ask = partial(official.ask, key=key)
     ask(do="insert", value=ADA)
     specs = [
@@ -167,11 +167,11 @@ def test_attributes_and_macros(official: LineProcess, key: str) -> None:
     assert {"json", "xattr"} == set(document["datatype"])
 
 
-# -- Taking turns.
+# -- In turns with triclinium.
 
 
-async def test_parts_are_common_to_both(official: LineProcess, ours: Collection, key: str) -> None:
-    """What one client changes, the other reads, under the same CAS."""
+async def test_parts_are_exchanged(official: LineProcess, ours: Collection, key: str) -> None:
+    """Each client reads the changes of the other, with the same CAS."""
     ask = partial(official.ask, key=key)
     created = await ours.mutate_in(
         key,

@@ -1,4 +1,4 @@
-"""A policy that keeps what another one was asked, and what it answered."""
+"""Policy that records the questions and verdicts of another policy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from triclinium_core.retry.cassandra import RetryPolicy, RetryVerdict
 
 
 class Question(NamedTuple):
-    """What a policy was asked, and what it answered."""
+    """Question to a policy, with its verdict."""
 
     method: str
     arguments: Mapping[str, Any]
@@ -17,30 +17,30 @@ class Question(NamedTuple):
 
 
 class WatchedPolicy:
-    """A policy that asks another one."""
+    """Policy that delegates to another one."""
 
     def __init__(self, policy: RetryPolicy) -> None:
         self._policy = policy
         self.questions: list[Question] = []
 
     def on_read_timeout(self, **arguments: Any) -> RetryVerdict:
-        """Ask the other one."""
+        """Delegate."""
         return self._ask("on_read_timeout", arguments)
 
     def on_write_timeout(self, **arguments: Any) -> RetryVerdict:
-        """Ask the other one."""
+        """Delegate."""
         return self._ask("on_write_timeout", arguments)
 
     def on_unavailable(self, **arguments: Any) -> RetryVerdict:
-        """Ask the other one."""
+        """Delegate."""
         return self._ask("on_unavailable", arguments)
 
     def on_request_aborted(self, **arguments: Any) -> RetryVerdict:
-        """Ask the other one."""
+        """Delegate."""
         return self._ask("on_request_aborted", arguments)
 
     def on_error_response(self, **arguments: Any) -> RetryVerdict:
-        """Ask the other one."""
+        """Delegate."""
         return self._ask("on_error_response", arguments)
 
     def _ask(self, method: str, arguments: Mapping[str, Any]) -> RetryVerdict:

@@ -1,6 +1,6 @@
-"""``python -m tests.mutants``: plant each bug in a copy of the sources, run the tests there, and show which one notices.
+"""``python -m tests.mutants``: plant each bug in a copy of the sources, run the tests there, and show which notice.
 
-Exits with 1 when a bug survives, or cannot be planted.
+The exit status is 1 if a bug survives or cannot be planted.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from tests.mutants.judge import SECONDS_MAX, judge, table
 from tests.mutants.mutant import drawn, mutants
 
 WIDTH_MIN = 160
-"""Columns that the table needs, also where the output is no terminal."""
+"""Columns that the table needs, even without a terminal."""
 
 
 def main() -> int:
-    """Judge the mutants named, or all."""
+    """Judge the named mutants, or all."""
     known = {mutant.name: mutant for mutant in mutants()}
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*known, []], metavar="mutant", help=", ".join(known))

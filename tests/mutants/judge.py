@@ -1,4 +1,4 @@
-"""Runs the tests on a copy of the sources that has one planted bug."""
+"""Test runs on a copy of the sources with one planted bug."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.mutants.mutant import ROOT, SOURCES, Mutant
 
 PROPERTIES = ("tests/properties/test_kv_machine.py",)
 SECONDS_MAX = 300.0
-"""A run that takes longer is a bug that was noticed: the sources as they are take a quarter of it on an idle core."""
+"""Seconds after which a run counts as failed: the unchanged sources take a quarter of it on an idle core."""
 
 HANGS = "(time is up)"
 
@@ -33,24 +33,24 @@ _FAULT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of running some tests."""
+    """Result of running some tests."""
 
     failed: str | None
-    """The first test that failed; None where none did."""
+    """First test that failed, or None."""
     why: str
-    """Its first line of explanation."""
+    """First line of its explanation."""
     faults: tuple[str, ...]
-    """Faults that stand in the failing example."""
+    """Faults in the failing example."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Who noticed a planted bug."""
+    """Tests that noticed a planted bug."""
 
     mutant: Mutant
     problem: str
-    """Why it could not be planted; empty where it could."""
+    """Reason why it could not be planted, or an empty string."""
     by_properties: Run | None = None
     by_units: Run | None = None
 
@@ -61,7 +61,7 @@ class Finding:
 
     @property
     def summary(self) -> str:
-        """Return a line for those who wait."""
+        """Return a line of progress."""
         if self.problem:
             return f"cannot be planted: {self.problem}"
         runs = [run for run in (self.by_properties, self.by_units) if run is not None]
@@ -69,7 +69,7 @@ class Finding:
 
 
 def judge(mutant: Mutant, seconds_max: float, *, shrink: bool) -> Finding:
-    """Plant a bug in a copy of the sources, and see who notices."""
+    """Plant a bug in a copy of the sources, and run the tests."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         tree = Path(folder)
         for name in (*SOURCES, "tests"):
@@ -85,7 +85,7 @@ def judge(mutant: Mutant, seconds_max: float, *, shrink: bool) -> Finding:
 
 
 def run_tests(tree: Path, tests: Sequence[str], seconds_max: float, profile: str) -> Run:
-    """Run tests until the first fails, or time is up, with the sources in ``tree``."""
+    """Run tests with the sources in ``tree`` until the first failure or the time limit."""
     command = [
         sys.executable,
         "-m",
@@ -126,7 +126,7 @@ def run_tests(tree: Path, tests: Sequence[str], seconds_max: float, profile: str
 
 
 def table(verdicts: Sequence[Finding]) -> Table:
-    """Return who noticed which bug."""
+    """Return a table of the tests that noticed each bug."""
     shown = Table("mutant", "plants", "the properties", "faults in their example", "the unit tests", show_lines=True)
     for verdict in verdicts:
         units, properties = verdict.by_units, verdict.by_properties

@@ -1,7 +1,7 @@
-"""A planted bug: lines of the sources, and what stands there instead.
+"""Planted bug: lines of the sources, and their replacement.
 
-The lines are found wherever they are, however deep they are indented, so a bug survives the renaming of files, modules
-and classes around it. They must stand once in the sources.
+The lines are found in any file and at any indentation, so a bug survives the renaming of files, modules and classes
+around it. They must occur exactly once in the sources.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ SNIPPETS = Path(__file__).parent / "snippets"
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("core/triclinium_core", "trio_client/triclinium")
 NOT_THE_PRODUCT = "testing"
-"""Name of the packages that help tests: what is planted there would prove nothing."""
+"""Name of the packages for tests: a bug planted there would prove nothing."""
 
 
 class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Lines, and those that take their place; none for lines that go."""
+    """Lines and their replacement, which is empty for removed lines."""
 
     find: str
     plant: str
 
 
 class Mutant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"changes": "change"}):
-    """One planted bug, as its file has it."""
+    """Planted bug, as in its file."""
 
     plants: str
-    """What is wrong, as a sentence."""
+    """Description of the bug, as a sentence."""
     fault: str
-    """Name of the fault that shows it; ``none`` where it shows without one."""
+    """Name of the fault that exposes it; ``none`` if it needs no fault."""
     tests: tuple[str, ...]
     """Unit tests that should find it."""
     changes: tuple[SourceChange, ...]
     name: str = ""
-    """Its name in tables and on the command line: that of its file."""
+    """Name in tables and on the command line: that of its file."""
 
     def planted(self, sources: Mapping[Path, str]) -> Mapping[Path, str]:
-        """Return the files that change, as they are then.
+        """Return the changed files with their new contents.
 
         Raises:
-            ValueError: some lines do not stand in the sources once.
+            ValueError: some lines do not occur exactly once in the sources.
         """
         changed = dict[Path, str]()
         for change in self.changes:
@@ -62,7 +62,7 @@ class Mutant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"c
         """Change the sources in ``tree``.
 
         Raises:
-            ValueError: some lines do not stand there once; nothing was changed.
+            ValueError: some lines do not occur there exactly once; nothing was changed.
         """
         for path, text in self.planted(sources_of(tree)).items():
             path.write_text(text, encoding="utf-8")
@@ -79,7 +79,7 @@ def sources_of(tree: Path) -> Mapping[Path, str]:
 
 
 def _places(path: Path, text: str, find: Sequence[str]) -> Iterator[tuple[Path, int, str]]:
-    """Return where lines stand in a file, and behind which indentation."""
+    """Return the positions of the lines in a file, with their indentation."""
     if find[0] not in text:
         return
     lines = text.splitlines()
@@ -94,7 +94,7 @@ def read_mutant(path: Path) -> Mutant:
     """Return a mutant.
 
     Raises:
-        msgspec.ValidationError: its file lacks something, or has something more.
+        msgspec.ValidationError: its file lacks a field, or has an unknown one.
     """
     return msgspec.structs.replace(msgspec.toml.decode(path.read_bytes(), type=Mutant), name=path.stem)
 
@@ -105,5 +105,5 @@ def mutants() -> list[Mutant]:
 
 
 def drawn(names: Iterable[str], number: int, count: int) -> list[str]:
-    """Return so many of the names, the same ones for the same number."""
+    """Return ``count`` of the names, the same ones for the same number."""
     return sorted(random.Random(number).sample(sorted(names), count))

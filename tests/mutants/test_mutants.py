@@ -1,4 +1,4 @@
-"""Every planted bug can still be planted; that it is noticed, ``python -m tests.mutants`` shows, and the gate of a few."""
+"""Every planted bug can still be planted; ``python -m tests.mutants`` checks that the tests notice it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ each_mutant = rows("mutant", mutants())
 
 @each_mutant
 def test_can_be_planted(mutant: Mutant) -> None:
-    """The sources still have its lines, once, and Python can read what becomes of them."""
+    """The sources have its lines exactly once, and the changed sources are valid Python."""
     changed = mutant.planted(OUR_SOURCES)
 
     assert changed
@@ -29,8 +29,8 @@ def test_can_be_planted(mutant: Mutant) -> None:
 
 
 @each_mutant
-def test_somebody_looks_for_it(mutant: Mutant) -> None:
-    """The tests that should find it are there."""
+def test_its_unit_tests_exist(mutant: Mutant) -> None:
+    """The tests that should find the bug exist."""
     assert mutant.tests
     assert [] == [name for name in mutant.tests if not (ROOT / name).exists()]
 
@@ -44,8 +44,8 @@ def test_somebody_looks_for_it(mutant: Mutant) -> None:
         ("def f(self) -> int:\n        return 1\n", 0),
     ],
 )
-def test_lines_are_found_wherever_they_stand(tmp_path: Path, text: str, count: int) -> None:
-    """At any depth, and once; else nothing is changed."""
+def test_lines_are_found_at_any_indentation(tmp_path: Path, text: str, count: int) -> None:
+    """Lines are found at any indentation if they occur exactly once; otherwise nothing is changed."""
     mutant = Mutant(
         "a bug.", "none", ("tests",), (SourceChange("def f(self) -> int:\n    return 1\n", "def g() -> None: ...\n"),)
     )
@@ -62,7 +62,7 @@ def test_lines_are_found_wherever_they_stand(tmp_path: Path, text: str, count: i
 
 
 def test_every_fault_is_named() -> None:
-    """Of each kind some header says that it shows the bug; whether it does, ``--shrink`` tells."""
+    """Each kind of fault exposes a bug according to its file; ``--shrink`` checks that."""
     constructors = {
         name
         for name, value in vars(faults).items()
@@ -72,8 +72,8 @@ def test_every_fault_is_named() -> None:
     assert constructors == {mutant.fault for mutant in mutants()} - {"none"}
 
 
-def test_a_number_draws_a_handful() -> None:
-    """Always the same one, and with other numbers each of them comes up."""
+def test_a_number_selects_some_bugs() -> None:
+    """A number always selects the same bugs, and a hundred numbers select all of them."""
     names = [mutant.name for mutant in mutants()]
 
     assert drawn(names, 7, 4) == drawn(reversed(names), 7, 4)
@@ -81,7 +81,7 @@ def test_a_number_draws_a_handful() -> None:
 
 
 def test_a_file_is_complete(tmp_path: Path) -> None:
-    """One that does not say what it plants is refused."""
+    """A file without a required field is refused."""
     path = tmp_path / "silent.toml"
     path.write_text('plants = "a bug."\n', encoding="utf-8")
 

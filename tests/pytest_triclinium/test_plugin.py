@@ -1,4 +1,4 @@
-"""The plugin of pytest, in projects of other people: each test is a run of pytest in a process of its own."""
+"""The pytest plugin in projects of users: each test is a run of pytest in a separate process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OUTCOME = re.compile(r"^(PASSED|FAILED|ERROR) \S+?::(\S+)", re.MULTILINE)
 def run(
     folder: Path, settings: str, program: str, *arguments: str, **environment: str
 ) -> tuple[Mapping[str, str], str]:
-    """Return how each test of a project ends, and all that pytest says."""
+    """Return the outcome of each test of a project, and the output of pytest."""
     (folder / "pytest.ini").write_text(settings, encoding="utf-8")
     (folder / "test_application.py").write_text(program, encoding="utf-8")
     ended = subprocess.run(
@@ -81,8 +81,8 @@ def anyio_backend():
     [(WITH_PYTEST_TRIO, APPLICATION), (WITH_ANYIO, APPLICATION + BACKEND.format(backend="trio"))],
     ids=["pytest-trio", "anyio"],
 )
-def test_the_fixtures_serve(tmp_path: Path, settings: str, program: str) -> None:
-    """A cluster for each test, as its markers say, under either plugin that runs Trio; nothing is to be imported."""
+def test_the_fixtures_work(tmp_path: Path, settings: str, program: str) -> None:
+    """Each test gets a cluster as configured by its markers, without an import, under both plugins that run trio."""
     outcomes, said = run(tmp_path, settings, program)
 
     assert {
@@ -106,7 +106,7 @@ async def test_waits_for_nothing(autojump_clock, cluster, fake_cluster):
 
 
 def test_virtual_time(tmp_path: Path) -> None:
-    """With pytest-trio's clock half an hour passes at once."""
+    """With pytest-trio's clock, half an hour passes immediately."""
     outcomes, said = run(tmp_path, WITH_PYTEST_TRIO, WAITING)
 
     assert {"test_waits_for_nothing": "PASSED"} == outcomes, said
@@ -133,7 +133,7 @@ async def test_unknown_to_the_client(cluster):
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
-    """The error names them, and those that there are."""
+    """The error names the wrong arguments and the valid ones."""
     outcomes, said = run(tmp_path, WITH_PYTEST_TRIO, WRONG)
 
     assert {"test_unknown", "test_by_place", "test_unknown_to_the_client"} == set(outcomes)
@@ -144,8 +144,8 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     assert "timeouts" in said
 
 
-def test_not_on_trio(tmp_path: Path) -> None:
-    """A test on asyncio is told what to do."""
+def test_a_test_on_asyncio(tmp_path: Path) -> None:
+    """The error of a test on asyncio gives the next step."""
     program = "import pytest\n\n\nasync def test_asks(fake_cluster):\n    pass\n" + BACKEND.format(backend="asyncio")
     outcomes, said = run(tmp_path, WITH_ANYIO, program)
 
@@ -153,8 +153,8 @@ def test_not_on_trio(tmp_path: Path) -> None:
     assert "have AnyIO's fixture anyio_backend return 'trio'" in said
 
 
-def test_nothing_is_imported_for_nobody(tmp_path: Path) -> None:
-    """A project that uses no fixture pays for none: neither Trio nor the client is there."""
+def test_nothing_is_imported_without_fixtures(tmp_path: Path) -> None:
+    """A project that uses no fixture imports neither trio nor the client."""
     program = """\
 import sys
 
@@ -170,8 +170,8 @@ def test_nothing_is_there():
     assert {"test_nothing_is_there": "PASSED"} == outcomes, said
 
 
-def test_own_fixtures_win(tmp_path: Path) -> None:
-    """A project that has a fixture, or a marker, of one of these names keeps its own."""
+def test_fixtures_of_the_project_win(tmp_path: Path) -> None:
+    """A fixture or marker of the project with the same name takes precedence."""
     program = """\
 import pytest
 

@@ -1,4 +1,4 @@
-"""Compares two recordings and shows the first difference of each history."""
+"""Comparison of two recordings, which shows the first difference of each history."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import NamedTuple
 IDLE = re.compile(r"\S+ client \d+ TimePassed\(")
 """Line of an event that changes nothing unless an action follows."""
 LINES_BEFORE = 4
-"""Equal lines that are shown before a difference."""
+"""Number of equal lines that are shown before a difference."""
 LINES_AFTER = 3
-"""Lines of each recording that are shown from a difference on."""
+"""Number of lines of each recording that are shown from a difference on."""
 
 
 class Difference(NamedTuple):
@@ -22,7 +22,7 @@ class Difference(NamedTuple):
 
     seed: str
     before: Sequence[str]
-    """The last equal lines."""
+    """Last equal lines."""
     old: Sequence[str]
     new: Sequence[str]
 

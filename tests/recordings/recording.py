@@ -1,4 +1,4 @@
-"""Records all events and actions of the client machines in a simulated history."""
+"""Recording of all events and actions of the client machines in a simulated history."""
 
 from __future__ import annotations
 

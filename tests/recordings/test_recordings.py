@@ -81,7 +81,7 @@ def test_a_file_has_all_histories(tmp_path: Path) -> None:
 
 
 class Opaque:
-    """An object without fields of its own."""
+    """An object without fields."""
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_every_field_counts(value: object, other: object) -> None:
     assert described(value) != described(other)
 
 
-def test_addresses_and_the_order_of_sets_do_not_count() -> None:
+def test_addresses_and_set_order_do_not_count() -> None:
     """Equal contents have one description, wherever the objects are in memory."""
     assert described([Opaque()]) == described([Opaque()])
     assert described({"a", "b", "c"}) == described({"c", "b", "a"})

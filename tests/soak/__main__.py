@@ -1,4 +1,4 @@
-"""``python -m tests.soak``: one soak, its figures, and what is wrong with them."""
+"""``python -m tests.soak``: one soak, its figures, and its complaints."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.soak.work import OPCODES, READS
 
 WIDTH = 80
 GLUE = "\N{NO-BREAK SPACE}"
-"""Keeps a line from being broken between a count and its name."""
+"""Separator that keeps a count and its name on one line."""
 
 
 def main() -> int:
-    """Run a soak and print what it found."""
+    """Run a soak and print its results."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.soak",
         description="One client on real sockets and three nodes in constant trouble: prints what was "
@@ -82,7 +82,7 @@ def show(report: SoakReport) -> None:
 
 
 def say(title: str, counts: Mapping[str, int]) -> None:
-    """Print counts on lines that fit a terminal, the greatest first, each beside its name."""
+    """Print counts with their names on lines that fit a terminal, the greatest first."""
     ordered = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
     words = (f"{count:,} {name}".replace(" ", GLUE) for name, count in ordered)
     text = textwrap.fill(", ".join(words) or "none", WIDTH, initial_indent=f"{title:12}", subsequent_indent=12 * " ")

@@ -1,4 +1,4 @@
-"""What the machine says while the client works, and whether it grows."""
+"""Figures of the process while the client runs, and their growth."""
 
 from __future__ import annotations
 
@@ -14,33 +14,36 @@ import trio
 from tests.soak.nodes import resident_bytes
 
 GROWTH_MAX = 0.03
-"""Of a median, between the first and the last quarter of the time after the beginning."""
+"""Maximum growth of a median between the first and the last quarter of the time after the warm-up."""
 WARM_UP_SHARE = 0.2
-"""Of the samples, in which caches fill and the allocator finds its size."""
+"""Share of the samples in which caches fill and the allocator reaches its size."""
 
 
 FIGURES = ("resident", "blocks", "objects", "tasks", "open_operations", "nodes_resident")
-"""Bytes of this process; pieces of memory that Python's allocator has given out; objects that the garbage collector looks
-after; tasks; operations that are open; bytes of the nodes' process."""
+"""Figures of a sample.
+
+They are the resident bytes of this process, the memory blocks that Python's allocator has handed out, the objects that
+the garbage collector tracks, tasks, open operations, and the resident bytes of the nodes' process.
+"""
 MEMORY = ("resident", "blocks", "objects", "nodes_resident")
-"""The figures that must not grow."""
+"""Figures that must not grow."""
 
 
 class Samples:
-    """The figures of many moments, in arrays, so that they take no part in what they measure."""
+    """Figures of many moments, in arrays, so that they do not affect the measurement."""
 
     def __init__(self) -> None:
         self._times = array("d")
         self._figures = {name: array("d") for name in FIGURES}
 
     def add(self, elapsed: float, **figures: float) -> None:
-        """Take down all figures of one moment."""
+        """Record all figures of one moment."""
         self._times.append(elapsed)
         for name in FIGURES:
             self._figures[name].append(figures[name])
 
     def trend(self, name: str) -> Trend:
-        """Return how a figure went, without the first of its time."""
+        """Return the trend of a figure, without the warm-up."""
         cold = int(len(self._times) * WARM_UP_SHARE)
         times, values = self._times[cold:], self._figures[name][cold:]
         quarter = max(1, len(values) // 4)
@@ -49,17 +52,17 @@ class Samples:
 
 
 def living_tasks() -> int:
-    """Return how many tasks there are."""
+    """Return the number of live tasks."""
     return trio.lowlevel.current_statistics().tasks_living
 
 
 def open_files() -> int:
-    """Return how many files and sockets this process has open."""
+    """Return the number of open files and sockets of this process."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def own_figures() -> dict[str, float]:
-    """Return the figures of this process, without what only waits for the garbage collector."""
+    """Return the figures of this process after a garbage collection."""
     gc.collect()
     return {
         "resident": resident_bytes(),
@@ -71,21 +74,21 @@ def own_figures() -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Trend:
-    """How one figure went."""
+    """Trend of one figure."""
 
     first: float
-    """Median of the first quarter, once all is warm."""
+    """Median of the first quarter, after the warm-up."""
     last: float
     """Median of the last quarter."""
     slope_per_hour: float
-    """By least squares."""
+    """Slope by least squares."""
 
     @property
     def growth(self) -> float:
-        """How much more the last is than the first, as a share of it."""
+        """Growth from the first to the last median, relative to the first."""
         return self.last / self.first - 1 if self.first else 0.0
 
     @property
     def is_flat(self) -> bool:
-        """Whether it has not grown beyond chance."""
+        """Whether the growth is within the tolerance."""
         return self.growth <= GROWTH_MAX

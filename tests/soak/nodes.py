@@ -1,7 +1,8 @@
-"""Three fake nodes on loopback, in a process of their own, to which something happens all along.
+"""Three fake nodes on loopback in a separate process, with continuous faults.
 
-It says how to connect on one line of JSON, and then answers one line of JSON to each: ``{"do": "tally"}`` for what the
-nodes did and met so far, ``{"do": "calm"}`` for the same once all is well, which it then stays. It ends with its input.
+It prints its connection data as one line of JSON, and then answers each line of JSON with another: ``{"do": "tally"}``
+returns the counts of commands and faults so far, ``{"do": "calm"}`` stops the faults for the rest and returns the
+counts. It ends with its input.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ NODES = 3
 BUCKET = "travel"
 SCOPE = "inventory"
 LASTING, PASSING = "people", "visitors"
-"""Collections in the scope: one that is there all along, and one that comes and goes."""
+"""Collections in the scope: one that always exists, and one that is dropped and created."""
 
 FAULT_SECONDS = 0.1
-"""Between two faults, on average."""
+"""Average seconds between two faults."""
 COMMANDS_PER_FAULT = 20
-"""At least; or a machine that is slow would have nothing but faults."""
+"""Minimum number of commands per fault; otherwise a slow machine would have nothing but faults."""
 CHANGE_SECONDS = 0.8
-"""Between two changes of the cluster, on average."""
+"""Average seconds between two changes of the cluster."""
 DRAIN_SECONDS = 0.2
-"""Between two looks at what the nodes have done, before they forget it."""
+"""Seconds between two readings of the nodes' logs, which are bounded."""
 
 FAULTS: dict[str, Callable[[random.Random], testing.Fault]] = {
     "temporary failure": lambda rng: testing.temporary_failure(),
@@ -53,7 +54,7 @@ FAULTS: dict[str, Callable[[random.Random], testing.Fault]] = {
 
 
 class Disruptions:
-    """What happens to the nodes, and what they have done."""
+    """Faults and changes of the nodes, and the counts of their commands."""
 
     def __init__(self, nodes: testing.FakeNodes, seed: int) -> None:
         self._nodes = nodes
@@ -74,7 +75,7 @@ class Disruptions:
         }
 
     async def happen(self) -> None:
-        """Have things go wrong until ``calm``."""
+        """Cause faults until ``calm``."""
         with self._scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._strike)
@@ -83,45 +84,45 @@ class Disruptions:
 
     @property
     def _asked(self) -> int:
-        """How many commands there were, of all nodes."""
+        """Number of commands on all nodes."""
         return self.commands.total() + sum(len(node.command_log) for node in self._nodes)
 
     def _in_turn(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield all names in some order, and again in another one: a short soak meets as many kinds as a long one."""
+        """Yield all names in random order, repeatedly, so that a short soak has all kinds of faults, too."""
         deck = list(names)
         while True:
             self._rng.shuffle(deck)
             yield from deck
 
     async def _strike(self) -> None:
-        """Let commands and connections fail, one here and one there."""
+        """Inject faults into commands and connections of random nodes."""
         for name in self._in_turn(FAULTS):
             due = self._asked + COMMANDS_PER_FAULT
             await trio.sleep(self._rng.expovariate(1 / FAULT_SECONDS))
-            while self._asked < due:  # noqa: ASYNC110 - nobody tells
+            while self._asked < due:  # noqa: ASYNC110 - there is no event to wait for
                 await trio.sleep(FAULT_SECONDS)
             fault = FAULTS[name](self._rng)
             faults = self._nodes[self._rng.randrange(NODES)].faults
-            # Those of a node that nobody talks to must not pile up.
+            # Faults of a node without traffic must not accumulate.
             if faults.pending < 100:
                 faults.next(None, fault)
                 self.events[name] += 1
 
     async def _change(self) -> None:
-        """Change the cluster, one thing at a time."""
+        """Change the cluster, one change at a time."""
         for name in self._in_turn(self._changes):
             await trio.sleep(self._rng.expovariate(1 / CHANGE_SECONDS))
             self.events[name] += 1
             await self._changes[name](self._rng.randrange(NODES))
 
     async def count(self) -> None:
-        """Take down what the nodes did, before they forget it."""
+        """Count the nodes' commands before their logs drop them."""
         while True:
             await trio.sleep(DRAIN_SECONDS)
             self.drain()
 
     def drain(self) -> None:
-        """Take down what the nodes did since last time."""
+        """Count the nodes' commands since the last call."""
         for node in self._nodes:
             for command in node.command_log:
                 name = Opcode(command.opcode).name
@@ -130,7 +131,7 @@ class Disruptions:
             node.command_log.clear()
 
     def tally(self) -> Mapping[str, object]:
-        """Return what the nodes did and met so far."""
+        """Return the counts of commands and events so far."""
         self.drain()
         return {
             "events": self.events,
@@ -140,7 +141,7 @@ class Disruptions:
         }
 
     async def calm(self) -> None:
-        """Have all be well, and end all connections with whatever was still to be answered on them."""
+        """Restore all nodes, and close all connections with their pending responses."""
         self._scope.cancel()
         await self._over.wait()
         for index, node in enumerate(self._nodes):
@@ -201,7 +202,7 @@ class Disruptions:
 
 
 def resident_bytes() -> int:
-    """Return how much memory this process has in use."""
+    """Return the resident memory of this process in bytes."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 

@@ -17,28 +17,28 @@ from triclinium import ClientStatistics, Cluster, Collection, PasswordAuthentica
 from triclinium_core.contract.couchbase import TimerKind
 
 MEMORY_SECONDS_MIN = 120.0
-"""A shorter run says nothing about memory."""
+"""Seconds of a run below which memory is not judged."""
 SETTLE_SECONDS = 20.0
-"""So long after the last fault, all must have come to an end."""
+"""Seconds after the last fault in which everything must complete."""
 ATTEMPTS = 4
-"""To read a document once all is well: on a busy machine, connecting again takes its time."""
+"""Attempts to read a document after the faults: on a busy machine, reconnecting takes time."""
 READ_SECONDS = 200.0
-"""A safety net: every read has a limit of its own."""
+"""Safety net in seconds; every read also has its own timeout."""
 POLL_SECONDS = 0.05
 MANY = 100
-"""Of so many operations, some must succeed."""
+"""Number of operations of which some must succeed."""
 ROUTINE_TIMERS = {
     TimerKind.KEEP_ALIVE,
     TimerKind.CONFIG_POLL,
     TimerKind.CIRCUIT_BREAKER,
     TimerKind.TELEMETRY,
 }
-"""What a client at rest waits for."""
+"""Timers of an idle client."""
 
 
 @dataclass
 class SoakReport:
-    """What a soak found."""
+    """Results of a soak."""
 
     seconds: float
     known: Known
@@ -52,10 +52,10 @@ class SoakReport:
     counters: dict[str, int] = field(default_factory=dict)
     documents: dict[str, object] = field(default_factory=dict)
     unreachable: list[str] = field(default_factory=list)
-    """What could not be read once all was well."""
+    """Documents that could not be read after the faults."""
 
     def complaints(self) -> list[str]:
-        """Return all that is wrong."""
+        """Return all complaints."""
         return [*self._about_leftovers(), *self._about_operations(), *self._about_documents(), *self._about_memory()]
 
     def _about_leftovers(self) -> Iterator[str]:
@@ -108,12 +108,12 @@ class SoakReport:
 
 
 class Soak:
-    """Runs it once.
+    """Runner of one soak.
 
     Args:
-        seconds: for how long things go wrong.
-        tasks: how many work at the same time.
-        pause: seconds between two operations of a task, on average.
+        seconds: duration of the faults.
+        tasks: number of concurrent tasks.
+        pause: average seconds between two operations of a task.
         interval: seconds between two samples.
     """
 
@@ -126,13 +126,13 @@ class Soak:
         self._process = LineProcess([sys.executable, "-m", "tests.soak.nodes", str(seed)])
 
     def run(self) -> SoakReport:
-        """Return what it found."""
+        """Return its results."""
         with self._process:
             return trio.run(self._run, self._process.hear())
 
     async def _run(self, place: Mapping[str, Any]) -> SoakReport:
         authenticator = PasswordAuthenticator(place["username"], place["password"])
-        # Whatever the first of its kind opens stays open, such as the thread that asks the nodes.
+        # Resources that the first call opens stay open, such as the thread that talks to the nodes.
         await self._ask("tally")
         tasks, files = living_tasks(), open_files()
         async with open_cluster(place["connection_string"], authenticator) as cluster:
@@ -165,7 +165,7 @@ class Soak:
             await trio.sleep(self._interval)
 
     async def _read_all(self, report: SoakReport, store: Collection) -> None:
-        """Read what callers know of, which nothing prevents any more, all at once."""
+        """Read all known documents concurrently, after the faults."""
 
         async def read(key: str, found: dict[str, Any]) -> None:
             failure: errors.CouchbaseException | None = None
@@ -186,7 +186,7 @@ class Soak:
                 nursery.start_soon(read, key, report.documents)
 
     async def _settle(self, report: SoakReport, cluster: Cluster) -> None:
-        """Wait until the client is at rest, or should have been, and take down what is left."""
+        """Wait until the client is idle or the time is up, and record what is left."""
         driver: Any = cluster._driver
         timers = driver._machine._timers
 
@@ -198,7 +198,7 @@ class Soak:
             return bool(statistics.in_flight or statistics.open_operations or timers_left())
 
         with trio.move_on_after(SETTLE_SECONDS):
-            while is_busy():  # noqa: ASYNC110 - nobody tells
+            while is_busy():  # noqa: ASYNC110 - there is no event to wait for
                 await trio.sleep(POLL_SECONDS)
         report.statistics = cluster.statistics()
         report.waiters_left = len(driver._waiters.open) + len(driver._consultations.open) + len(driver._events)

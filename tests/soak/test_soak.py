@@ -1,4 +1,4 @@
-"""A short soak; and that the verdict on one can be any."""
+"""A short soak, and the verdict on a soak."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MINUTES = 600.0
 
 @pytest.mark.soak
 def test_ten_seconds() -> None:
-    """Nothing is left over, and what callers were told fits what the nodes did."""
+    """After ten seconds, nothing is left over, and the results of callers agree with the nodes."""
     report = Soak(seconds=SECONDS, tasks=64, seed=1, pause=0.02, interval=1.0).run()
 
     assert [] == report.complaints()
@@ -30,7 +30,7 @@ def test_ten_seconds() -> None:
 
 
 def good_report() -> SoakReport:
-    """Return a report of a soak that went well."""
+    """Return a report of a successful soak."""
     told = {kind: Told(begun=100, succeeded=97, failed=Counter(Timeout=3), maybe=2) for kind in OPCODES}
     known = Known(told, {"counter": Counted(up=9, down=4, maybe_up=2, maybe_down=1)}, {"own": Own(5, [(0.0, 6)])})
     return SoakReport(
@@ -45,7 +45,7 @@ def good_report() -> SoakReport:
 
 
 def samples(blocks: Callable[[int], int]) -> Samples:
-    """Return one a second for ten minutes, of memory that is given out as a function tells."""
+    """Return one sample per second for ten minutes, with the memory blocks of a function."""
     found = Samples()
     for second in range(int(MINUTES)):
         found.add(second, **{**dict.fromkeys(FIGURES, 10**6), "blocks": blocks(second)})
@@ -53,7 +53,7 @@ def samples(blocks: Callable[[int], int]) -> Samples:
 
 
 def test_a_good_report_has_no_complaint() -> None:
-    """What may be is let pass: an ambiguous write that was applied, and one that was not."""
+    """An ambiguous write may have been applied or not without a complaint."""
     report = good_report()
     report.documents["own"] = 6
 
@@ -66,7 +66,7 @@ def break_statistics(report: SoakReport) -> None:
 
 
 def grow(report: SoakReport) -> None:
-    """Lose a few pieces of memory a second, once all is warm."""
+    """Lose some memory blocks per second, after the warm-up."""
     report.samples = samples(lambda second: 10**6 + 100 * second)
 
 
@@ -91,8 +91,8 @@ FLAWS: dict[str, tuple[Callable[[SoakReport], object], str]] = {
 
 
 @pytest.mark.parametrize("flaw", FLAWS)
-def test_a_flaw_is_told(flaw: str) -> None:
-    """Each is found, and named."""
+def test_each_flaw_is_reported(flaw: str) -> None:
+    """Each flaw is detected and named."""
     make, text = FLAWS[flaw]
     report = good_report()
     make(report)
@@ -100,8 +100,8 @@ def test_a_flaw_is_told(flaw: str) -> None:
     assert text in "\n".join(report.complaints())
 
 
-def test_a_short_run_says_nothing_about_memory() -> None:
-    """A client that has just begun grows."""
+def test_memory_of_a_short_run_is_not_judged() -> None:
+    """Memory of a short run is not judged, because a new client grows."""
     report = good_report()
     grow(report)
     report.seconds = SECONDS
@@ -109,8 +109,8 @@ def test_a_short_run_says_nothing_about_memory() -> None:
     assert [] == report.complaints()
 
 
-def test_a_trend_leaves_the_beginning_out() -> None:
-    """Memory that is taken once, at first, does not count as growing."""
+def test_a_trend_ignores_the_warm_up() -> None:
+    """Memory that is allocated once, at the beginning, does not count as growth."""
     found = samples(lambda second: 10**6 if second > 60 else second).trend("blocks")
 
     assert (10**6, 10**6, 0.0) == (found.first, found.last, found.slope_per_hour)

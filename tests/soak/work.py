@@ -1,4 +1,4 @@
-"""What the tasks of one client do all along, and what they were told."""
+"""Operations of the tasks of one client, and their results."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from triclinium_core.testing.oracle.submissions import may_be_applied
 BINARY = RawBinaryTranscoder()
 CANCELLED = "(left by its caller)"
 CANCEL_SHARE = 0.03
-"""How many calls have a scope around them that may end them."""
+"""Share of calls with a scope that may cancel them."""
 MEMORY_SECONDS = 60.0
-"""No write is on its way for longer than this."""
+"""Maximum seconds for which a write is in flight."""
 DOCUMENT_SIZE_MAX = 2000
 SHARED_KEYS = 16
 COUNTERS = 8
 COUNTER_START = 10**9
-"""Far from 0, where counting down stops."""
+"""Far from 0, where decrements stop."""
 
 OPCODES: dict[str, Opcode] = {
     "upsert": Opcode.SET,
@@ -51,19 +51,19 @@ READS = {"get", "exists", "get_any_replica", "get_all_replicas"}
 
 @dataclass
 class Told:
-    """What callers were told of one kind of operation."""
+    """Results of one kind of operation."""
 
     begun: int = 0
     succeeded: int = 0
     failed: Counter[str] = field(default_factory=Counter)
-    """By class; those that their caller left as well."""
+    """Failures by class, including cancelled calls."""
     maybe: int = 0
-    """Failed, and may have been applied."""
+    """Failures that may have been applied."""
 
 
 @dataclass
 class Counted:
-    """What callers know of one counter: how far up and down it certainly went, and may have gone."""
+    """Known changes of one counter: the certain and the possible ones, in each direction."""
 
     up: int = 0
     down: int = 0
@@ -73,17 +73,17 @@ class Counted:
 
 @dataclass
 class Own:
-    """What the only writer of a document knows of it."""
+    """Knowledge of the only writer of a document."""
 
     certain: int | None = None
-    """What it wrote last and was told of; None before the first, or where it was removed."""
+    """Last value that was certainly written; None before the first, or after a removal."""
     maybe: list[tuple[float, int | None]] = field(default_factory=list)
-    """What it may have written since, and when."""
+    """Values that may have been written since then, with their times."""
 
 
 @dataclass
 class Known:
-    """What the callers of one client know."""
+    """Knowledge of all callers of one client."""
 
     told: dict[str, Told] = field(default_factory=lambda: {kind: Told() for kind in OPCODES})
     counters: dict[str, Counted] = field(
@@ -91,11 +91,11 @@ class Known:
     )
     own: dict[str, Own] = field(default_factory=dict)
     strangers: list[BaseException] = field(default_factory=list)
-    """Errors that are none of ours."""
+    """Exceptions that are not triclinium's."""
 
     @property
     def begun(self) -> int:
-        """Operations of all kinds."""
+        """Number of operations of all kinds."""
         return sum(told.begun for told in self.told.values())
 
     @property
@@ -105,10 +105,10 @@ class Known:
 
 
 class Work:
-    """All tasks of one client.
+    """Tasks of one client.
 
     Args:
-        pause: seconds between two operations of a task, on average.
+        pause: average seconds between two operations of a task.
     """
 
     def __init__(self, cluster: Cluster, *, seed: int, pause: float) -> None:
@@ -132,7 +132,7 @@ class Work:
         }
 
     async def prepare(self) -> None:
-        """Make the counters; an insert that comes late finds them there."""
+        """Create the counters; if a lost insert was applied, they already exist."""
         rng = random.Random(self._seed)
         for key in self.known.counters:
             done = False
@@ -141,14 +141,14 @@ class Work:
                 done, _ = await self.perform(rng, "get", partial(self.store.get, key))
 
     async def toil(self, number: int) -> None:
-        """Do one thing after another, until ``stopped``."""
+        """Perform operations until ``stopped``."""
         rng = random.Random(self._seed * 1000 + number)
         while not self.stopped:
             await self._kinds[rng.choice(list(self._kinds))](rng, f"task-{number}")
             await trio.sleep(rng.expovariate(1 / self._pause))
 
     async def perform(self, rng: random.Random, kind: str, call: Callable[[], Awaitable[object]]) -> tuple[bool, bool]:
-        """Call an operation and take down what came of it; return whether it succeeded, and may have been applied."""
+        """Perform an operation and record its result; return whether it succeeded, and whether it may be applied."""
         told = self.known.told[kind]
         told.begun += 1
         limit = rng.uniform(0.0, 0.05) if rng.random() < CANCEL_SHARE else float("inf")

@@ -1,8 +1,8 @@
-"""Cancelling a call at every moment of its life, one run after the other.
+"""Cancellation of a call at every moment, one run after the other.
 
-A *moment* is the instant after a step of any task while the call is under way, or after something fell due. Whoever may
-cancel a scope, another task or a deadline, does it at one of them. The scheduler's chance is fixed: the run that is
-cancelled at a moment is, up to that moment, the run that was not cancelled.
+A *moment* is the instant after a step of any task during the call, or after something became due. Another task or a
+deadline cancels a scope at one of them. The randomness of the scheduler is seeded: up to its moment, a cancelled run
+equals the run without a cancellation.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from triclinium import AbandonedOperation, errors, fail_after
 T = TypeVar("T")
 
 VIRTUAL_DAY = 86_400.0
-"""Longer than anything a test waits for: a run that is not over by then hangs."""
+"""Longer than anything a test waits for: a run that exceeds it hangs."""
 
 
 class Moments(trio.abc.Instrument):
-    """Counts the moments of a call, and cancels its scope at one of them.
+    """Counter of the moments of a call, which cancels its scope at one of them.
 
     Args:
-        cancel_at: which one; 0 for the instant before the call, None for never.
+        cancel_at: number of the moment; 0 for the instant before the call, None for never.
     """
 
     def __init__(self, cancel_at: int | None = None) -> None:
         self.cancel_at = cancel_at
         self.count = 0
-        """Moments of the call so far."""
+        """Number of moments of the call so far."""
         self.checkpoints = 0
-        """Steps after which the caller's own task let others run."""
+        """Steps after which the caller's own task yielded."""
         self._tasks: Counter[str] = Counter()
 
     @property
     def tasks(self) -> Mapping[str, int]:
-        """How many tasks of each name are alive."""
+        """Number of live tasks for each name."""
         return {name: number for name, number in self._tasks.items() if number}
 
     @contextmanager
     def of_call(self, scope: trio.CancelScope) -> Iterator[None]:
-        """Count as long as the block runs, beginning with 0."""
+        """Count during the block, starting with 0."""
         self.count = self.checkpoints = 0
         if self.cancel_at == 0:
             scope.cancel()
-        # Most steps of a run are before the call or after it, where each hook would only cost time.
+        # Most steps of a run are before or after the call, where a hook would only take time.
         steps = _StepsOfCall(self, scope)
         trio.lowlevel.add_instrument(steps)
         try:
@@ -62,16 +62,16 @@ class Moments(trio.abc.Instrument):
             trio.lowlevel.remove_instrument(steps)
 
     def task_spawned(self, task: trio.lowlevel.Task) -> None:
-        """Note a birth."""
+        """Count a new task."""
         self._tasks[task.name] += 1
 
     def task_exited(self, task: trio.lowlevel.Task) -> None:
-        """Note a death."""
+        """Count a finished task."""
         self._tasks[task.name] -= 1
 
 
 class _StepsOfCall(trio.abc.Instrument):
-    """Watches all tasks while a call is under way, and has ``moments`` count."""
+    """Instrument that watches all tasks during a call and counts for ``moments``."""
 
     def __init__(self, moments: Moments, scope: trio.CancelScope) -> None:
         self._moments = moments
@@ -81,21 +81,21 @@ class _StepsOfCall(trio.abc.Instrument):
         self._is_due = False
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Note a moment, and which task had it."""
+        """Count a moment and its task."""
         if task is self._caller:
             self._moments.checkpoints += 1
         self._pass()
 
     def before_io_wait(self, timeout: float) -> None:
-        """Note that time passes now, if no task is ready."""
+        """Note that time passes if no task is ready."""
         self._is_idle = True
 
     def task_scheduled(self, task: trio.lowlevel.Task) -> None:
-        """Note whether it was the time that woke a task."""
+        """Note whether a task was woken by a timer."""
         self._is_due = self._is_due or self._is_idle
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Note a moment where something fell due before it."""
+        """Count a moment if something became due before it."""
         if self._is_due:
             self._pass()
         self._is_idle = self._is_due = False
@@ -109,13 +109,13 @@ class _StepsOfCall(trio.abc.Instrument):
 def run_in_virtual_time(
     play: Callable[[], Awaitable[T]], *, instruments: Sequence[trio.abc.Instrument] = (), seed: int = 0
 ) -> T:
-    """Return what ``play`` returns; nothing of the run is left to chance, and none of it takes time.
+    """Return the result of ``play`` in a deterministic run in virtual time.
 
     Args:
-        seed: of the order in which Trio runs tasks that are ready at once.
+        seed: seed of the order in which trio runs tasks that are ready in the same pass.
 
     Raises:
-        trio.TooSlowError: it hangs.
+        trio.TooSlowError: the run hangs.
     """
     scheduler_chance.seed(seed)
 
@@ -127,18 +127,18 @@ def run_in_virtual_time(
 
 
 class Runs(NamedTuple, Generic[T]):
-    """What came of a call, once for each moment."""
+    """Results of a call, one for each moment."""
 
     undisturbed: T
-    """Not cancelled at all."""
+    """Result without a cancellation."""
     cancelled: Sequence[T]
-    """Cancelled before it began, and then at its first moment, at its second, and so on to its last."""
+    """Results of runs cancelled before the call, at its first moment, at its second, and so on up to its last."""
     moments: int
     checkpoints: int
 
 
 def at_every_moment(play: Callable[[Moments], Awaitable[T]], *, seed: int = 0) -> Runs[T]:
-    """Return what ``play`` returns when its call is not cancelled, and when it is, at each moment in turn."""
+    """Return the results of ``play`` without a cancellation, and with one at each moment in turn."""
 
     def run(moments: Moments) -> T:
         return run_in_virtual_time(partial(play, moments), instruments=[moments], seed=seed)
@@ -156,19 +156,19 @@ def at_every_moment(play: Callable[[Moments], Awaitable[T]], *, seed: int = 0) -
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a call ended."""
+    """Ending of a call."""
 
     outcome: str | None
-    """What it returned or raised by itself, as a word; None where it did neither."""
+    """Type name of the result or exception; None if it has neither."""
     was_caught: bool
     """Whether its scope caught a cancellation."""
     is_ambiguous: bool | None = None
-    """What ``fail_after`` said; None where it had nothing to say."""
+    """Ambiguity reported by ``fail_after``; None if it reported nothing."""
     abandoned: tuple[AbandonedOperation, ...] = ()
 
 
 async def end_of(call: Callable[[], Awaitable[object]], moments: Moments) -> Ending:
-    """Return how a call within ``fail_after`` ends, of which ``moments`` may cancel the scope."""
+    """Return the ending of a call within ``fail_after`` whose scope ``moments`` may cancel."""
     outcome: str | None = None
     scope = trio.CancelScope()
     try:

@@ -1,4 +1,4 @@
-"""Tells at the end of a run at how many moments each call was cancelled."""
+"""Summary at the end of a run: the number of moments at which each call was cancelled."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Write one line for each situation: its calls, and at how many moments each was cancelled.
+    """Write one line for each situation, with its calls and the number of moments at which each was cancelled.
 
-    In brackets, how many of these were checkpoints of the caller's own task; most calls have one.
+    A number in brackets counts the moments that were checkpoints of the caller's own task; most calls have one.
     """
     counts: dict[str, list[str]] = {}
     total = 0

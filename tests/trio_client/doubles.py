@@ -1,4 +1,4 @@
-"""What stands in for the machine, the network and the streams in the tests of the driver."""
+"""Test doubles of the machine, the network and the streams for tests of the driver."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ DONE = Done()
 
 
 class NoRandomness:
-    """Nothing in these tests draws."""
+    """Random source that is never used."""
 
     def random(self) -> float:
-        """Raise."""
+        """Raise AssertionError."""
         raise AssertionError
 
 
@@ -45,29 +45,29 @@ REQUEST = RetryRequest(
     age=0.25,
     remaining=2.25,
 )
-"""A request that was retried twice already."""
+"""Request that has been retried twice."""
 
 
 def get(key: str = "ada") -> Get:
-    """Return an operation to be performed."""
+    """Return an operation to perform."""
     return Get(KEYSPACE, key)
 
 
 class FunctionConnector:
-    """Connects by calling a function."""
+    """Connector that calls a function."""
 
     def __init__(self, function: Callable[[], Awaitable[trio.abc.Stream]]) -> None:
         self._function = function
         self.asked: list[tuple[str, int, bool]] = []
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Return whatever stream the function returns."""
+        """Return the stream of the function."""
         self.asked.append((host, port, tls))
         return ConnectedStream(await self._function(), "local:1", "remote:2")
 
 
 def connector_to(stream: trio.abc.Stream) -> FunctionConnector:
-    """Return a connector that always gives ``stream``."""
+    """Return a connector that always returns ``stream``."""
 
     async def connect() -> trio.abc.Stream:
         await trio.lowlevel.checkpoint()
@@ -77,7 +77,7 @@ def connector_to(stream: trio.abc.Stream) -> FunctionConnector:
 
 
 def connector_that_raises(error: BaseException) -> FunctionConnector:
-    """Return a connector that never succeeds."""
+    """Return a connector that always raises ``error``."""
 
     async def connect() -> trio.abc.Stream:
         await trio.lowlevel.checkpoint()
@@ -87,16 +87,16 @@ def connector_that_raises(error: BaseException) -> FunctionConnector:
 
 
 class NoRecords:
-    """A resolver that finds no cluster under any name."""
+    """Resolver that finds no records for any name."""
 
     async def look_up(self, service: str) -> Sequence[tuple[str, int]]:
-        """Return nothing."""
+        """Return no records."""
         await trio.lowlevel.checkpoint()
         return ()
 
 
 def driver_of(machine: ScriptedClusterMachine, connector: Connector | None = None) -> ClusterDriver:
-    """Return a driver that runs ``machine``; unless it gets a connector, nothing can be reached."""
+    """Return a driver that runs ``machine``; by default, all connections are refused."""
     return ClusterDriver(
         machine,
         connector=connector or connector_that_raises(ConnectionRefusedError()),
@@ -110,14 +110,14 @@ def driver_of(machine: ScriptedClusterMachine, connector: Connector | None = Non
 async def open_driver(
     machine: ScriptedClusterMachine, connector: Connector | None = None
 ) -> AsyncIterator[ClusterDriver]:
-    """Give the block a driver at work."""
+    """Yield a running driver."""
     driver = driver_of(machine, connector)
     async with running(driver, "couchbase://a"):
         yield driver
 
 
 def settle(event: Event) -> Sequence[Action]:
-    """Complete every operation while it is submitted: a script."""
+    """Complete every operation during its submission, as a script."""
     return [CompleteOperation(event.token, DONE)] if isinstance(event, OperationSubmitted) else ()
 
 
@@ -127,20 +127,20 @@ async def perform(driver: ClusterDriver, key: str = "ada") -> Done:
 
 
 async def occur(driver: ClusterDriver, event: Event) -> None:
-    """Let ``event`` happen, as a stream would."""
+    """Pass ``event`` to the driver, as a stream would."""
     await trio.lowlevel.checkpoint()
     driver.feed(event)
 
 
 @asynccontextmanager
 async def open_scripted(machine: ScriptedClusterMachine) -> AsyncIterator[Cluster]:
-    """Give the block a cluster whose machine is scripted."""
+    """Yield a cluster whose machine is scripted."""
     async with running(driver_of(machine), "couchbase://a") as cluster:
         yield cluster
 
 
 class HalfDeafStream(trio.abc.Stream):
-    """A stream whose two directions do what the test says."""
+    """Stream whose two directions are functions of the test."""
 
     def __init__(
         self,
@@ -156,21 +156,21 @@ class HalfDeafStream(trio.abc.Stream):
         self.is_closed = False
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Note what one call was given."""
+        """Record the data of the call."""
         self.sent.append(bytes(data))
         await trio.lowlevel.checkpoint()
         if self._send_all is not None:
             await self._send_all(bytes(data))
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Nobody asks."""
+        """Fail, because the driver does not call it."""
         raise AssertionError
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Return what the test returns."""
+        """Return the result of the test's function."""
         return await self._receive_some()
 
     async def aclose(self) -> None:
-        """Note that the stream was closed."""
+        """Record that the stream was closed."""
         self.is_closed = True
         await self._aclose()

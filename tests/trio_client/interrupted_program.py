@@ -1,4 +1,4 @@
-"""Opens and closes clusters until Control-C, again and again, and prints what arrived."""
+"""Program that opens and closes clusters until Ctrl-C, again and again, and prints the exception that arrives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AUTHENTICATOR = PasswordAuthenticator("app", "secret")
 
 
 async def open_and_close(node: str) -> None:
-    """Go on until the end; some blocks end before anything is connected, and some after."""
+    """Open and close clusters forever; some blocks end before a connection exists, and some after."""
     for count in range(sys.maxsize):
         async with open_cluster(node, AUTHENTICATOR):
             for _ in range(count % 5):
@@ -23,7 +23,7 @@ async def open_and_close(node: str) -> None:
 
 
 def main(times: int) -> None:
-    """Be interrupted so many times."""
+    """Run until interrupted, ``times`` times."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         node = f"couchbase://127.0.0.1:{silent.getsockname()[1]}"
         for _ in range(times):

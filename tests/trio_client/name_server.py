@@ -1,4 +1,4 @@
-"""A name server on this machine, for the tests that look clusters up."""
+"""Local name server for tests of DNS lookups."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ DATAGRAM_SIZE_MAX = 4096
 
 @dataclass
 class NameServer:
-    """Answers questions for SRV records over UDP.
+    """Server for queries for SRV records over UDP.
 
     Args:
-        records: host and port of each, by name, without the final dot; a name that is not there does not exist.
+        records: host and port of each record by name, without the final dot; any other name does not exist.
     """
 
     records: Mapping[str, Sequence[tuple[str, int]]]
     port: int = 0
     rcode: dns.rcode.Rcode = dns.rcode.NOERROR
-    """What it answers to everything, where that is no success."""
+    """Response code for every query, unless it is NOERROR."""
     is_mute: bool = False
     asked: list[str] = field(default_factory=list)
-    """The names, in order."""
+    """Requested names, in order."""
 
     def resolver(self, *domains: str, search: bool | None = None) -> DnsResolver:
         """Return a resolver that uses only this server.
 
         Args:
             domains: the search domains of its configuration.
-            search: whether it may use them; None leaves that to the default of ``DnsResolver``.
+            search: whether it may use them; None uses the default of ``DnsResolver``.
         """
         resolver = dns.asyncresolver.Resolver(configure=False)
         resolver.nameservers = ["127.0.0.1"]
@@ -50,7 +50,7 @@ class NameServer:
         return DnsResolver(resolver) if search is None else DnsResolver(resolver, search=search)
 
     async def serve(self, socket: trio.socket.SocketType) -> None:
-        """Answer until cancelled."""
+        """Respond to queries until cancelled."""
         while True:
             data, peer = await socket.recvfrom(DATAGRAM_SIZE_MAX)
             answer = self.answer(dns.message.from_wire(data))
@@ -58,7 +58,7 @@ class NameServer:
                 await socket.sendto(answer.to_wire(), peer)
 
     def answer(self, query: dns.message.Message) -> dns.message.Message:
-        """Return the answer to a question."""
+        """Return the response to a query."""
         (question,) = query.question
         name = question.name.to_text(omit_final_dot=True)
         self.asked.append(name)
@@ -75,7 +75,7 @@ class NameServer:
 
 @asynccontextmanager
 async def open_name_server(records: Mapping[str, Sequence[tuple[str, int]]]) -> AsyncIterator[NameServer]:
-    """Give the block a name server; leaving the block closes it."""
+    """Yield a name server, and close it at the end of the block."""
     with trio.socket.socket(trio.socket.AF_INET, trio.socket.SOCK_DGRAM) as socket:
         await socket.bind(("127.0.0.1", 0))
         server = NameServer(records, socket.getsockname()[1])

@@ -1,4 +1,4 @@
-"""A fake node and a real client of it, in memory and in virtual time."""
+"""Fake node and a real client, in memory and in virtual time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ OPTIONS = FakeNodeOptions(
     collections={"_default": {"_default": 0}, "inventory": {"people": 8}},
 )
 PATIENCE = 3600.0
-"""Virtual seconds: a test that takes longer hangs."""
+"""Virtual seconds after which a test counts as hanging."""
 
 
 class Pair(NamedTuple):
-    """A node, a client of it, and the collection that most tests use."""
+    """Node, a client, and the collection that most tests use."""
 
     fake: FakeCluster
     cluster: Cluster
@@ -31,15 +31,15 @@ class Pair(NamedTuple):
 
 @asynccontextmanager
 async def open_pair(**arguments: Unpack[ClientArguments]) -> AsyncIterator[Pair]:
-    """Give the block a node and a client."""
+    """Yield a node and a client."""
     with trio.fail_after(PATIENCE):
         async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(**arguments) as cluster:
             yield Pair(fake, cluster, cluster.bucket("travel").default_collection())
 
 
 class Never:
-    """Refuses every retry."""
+    """Strategy that refuses every retry."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return no."""
+        """Refuse the retry."""
         return RetryAction.no_retry()

@@ -1,4 +1,4 @@
-"""Strategies for tests of retries: they answer what they were told to."""
+"""Scripted strategies for tests of retries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triclinium_core.retry.smithy import RetryToken
 
 
 class Token:
-    """A token of nobody in particular."""
+    """Token without a strategy."""
 
     def __init__(self, retry_delay: object = 0.0) -> None:
         self.retry_delay: float = retry_delay  # type: ignore[assignment]
@@ -16,7 +16,7 @@ class Token:
 
 
 class ScriptedStrategy:
-    """Answers one thing after the other, and raises those that are exceptions; writes down what it was asked."""
+    """Strategy that returns its answers one by one, raises those that are exceptions, and records its calls."""
 
     def __init__(self, *answers: object) -> None:
         self.answers = list(answers)
@@ -33,7 +33,7 @@ class ScriptedStrategy:
         return self.answer("refresh")
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Write it down."""
+        """Record the call."""
         self.told.append("success")
 
     def answer(self, what: str) -> RetryToken:
@@ -46,7 +46,7 @@ class ScriptedStrategy:
 
 
 class AsyncStrategy:
-    """The same, after a checkpoint each."""
+    """Asynchronous variant, with a checkpoint in each method."""
 
     def __init__(self, *answers: object) -> None:
         self._inner = ScriptedStrategy(*answers)
@@ -64,6 +64,6 @@ class AsyncStrategy:
         return self._inner.refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """Write it down."""
+        """Record the call."""
         await trio.lowlevel.checkpoint()
         self._inner.record_success(token=token)

@@ -1,4 +1,4 @@
-"""Tables of SDK-RFC 0067 that several tests compare spans and metrics with."""
+"""Tables of SDK-RFC 0067, for tests that check spans and metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATEMENT = "SELECT * FROM hotels WHERE city = $city"
 
 
 def bearer_of(span: RecordedSpan) -> Bearer:
-    """Return which of the RFC's tables a span belongs to."""
+    """Return the table of the RFC to which a span belongs."""
     return {DISPATCH: Bearer.DISPATCH, ENCODING: Bearer.ENCODING}.get(span.name, Bearer.OUTER)
 
 

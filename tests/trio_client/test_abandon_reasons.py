@@ -1,4 +1,4 @@
-"""An abandoned operation has the reason of the scopes that cancelled it: a timeout or a cancellation."""
+"""Reason of an abandonment, determined by the scopes that cancelled the operation: a timeout or a cancellation."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 
 def plain(seconds: float) -> AbstractContextManager[object]:
-    """Return a scope of trio's that ends its block."""
+    """Return a trio scope that cancels its block after ``seconds``."""
     return trio.move_on_after(seconds)
 
 
 def shield(seconds: float) -> AbstractContextManager[object]:
-    """Return a scope of trio's that no scope around it reaches through."""
+    """Return a shielded trio scope that cancels its block after ``seconds``."""
     return trio.move_on_after(seconds, shield=True)
 
 
@@ -55,11 +55,11 @@ SCOPES = [
     ("timeout", [(fail_after, 1), (shield, 3), (fail_after, 2)]),
     ("timeout", [(shield, 3), (fail_after, 2), (plain, 3)]),
 ]
-"""The reason of an abandonment, and the scopes around the operation with their seconds, the outermost first."""
+"""Expected reasons of an abandonment, and the scopes around the operation with their seconds, the outermost first."""
 
 
 async def perform_in_nurseries(driver: ClusterDriver, depth: int) -> None:
-    """Perform one operation in a task so many nurseries below."""
+    """Perform one operation in a task ``depth`` nurseries below."""
     if depth == 0:
         await perform(driver, write("ada"))
         return
@@ -78,11 +78,11 @@ async def test_an_abandonment_has_the_reason_of_its_scopes(
     with_another: bool,
     depth: int,
 ) -> None:
-    """An operation that a late ``fail_after`` block reaches is abandoned by a timeout; otherwise it is cancelled."""
+    """An operation in an expired ``fail_after`` block is abandoned with reason timeout, any other with cancelled."""
     machine = silent_machine()
     async with open_driver(machine) as driver, trio.open_nursery() as others:
         if with_another:
-            # Beside another operation, the driver submits by another path.
+            # While another operation is open, the driver submits along another path.
             others.start_soon(perform, driver, read("bob"))
             await trio.testing.wait_all_tasks_blocked()
         with suppress(trio.TooSlowError), ExitStack() as stack:
@@ -96,8 +96,8 @@ async def test_an_abandonment_has_the_reason_of_its_scopes(
 
 
 @pytest.mark.parametrize("seconds", [0.5, 1.0])
-async def test_a_block_that_its_program_cancels_is_no_timeout(autojump_clock: MockClock, seconds: float) -> None:
-    """An operation in a ``fail_after`` block that is cancelled before its deadline is cancelled, at it a timeout."""
+async def test_a_cancelled_block_is_not_a_timeout(autojump_clock: MockClock, seconds: float) -> None:
+    """A ``fail_after`` block cancelled before its deadline gives the reason cancelled, and at the deadline timeout."""
     machine = silent_machine()
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         with suppress(trio.TooSlowError), fail_after(1) as scope:
@@ -108,13 +108,13 @@ async def test_a_block_that_its_program_cancels_is_no_timeout(autojump_clock: Mo
 
 
 async def cancel_after(scope: trio.CancelScope, seconds: float) -> None:
-    """Cancel a scope after some time."""
+    """Cancel a scope after a delay."""
     await trio.sleep(seconds)
     scope.cancel()
 
 
 async def test_a_moved_deadline_counts(autojump_clock: MockClock) -> None:
-    """A ``fail_after`` block whose deadline the program moves is late at the new one only."""
+    """If the program moves the deadline of a ``fail_after`` block, only the new deadline makes a timeout."""
     machine = silent_machine()
     async with open_driver(machine) as driver:
         with suppress(trio.TooSlowError), trio.move_on_after(2), fail_after(1) as scope:
@@ -127,8 +127,8 @@ async def test_a_moved_deadline_counts(autojump_clock: MockClock) -> None:
     assert ["cancelled", "timeout"] == reasons(machine)
 
 
-async def test_a_block_beside_the_nursery_of_the_task_is_no_reason(autojump_clock: MockClock) -> None:
-    """A task of a nursery around a late block is cancelled by other scopes, although its parent opened the block."""
+async def test_a_block_outside_the_nursery_does_not_count(autojump_clock: MockClock) -> None:
+    """A task is not affected by an expired block of its parent if the task's nursery is outside of that block."""
     machine = silent_machine()
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         with suppress(trio.TooSlowError), fail_after(1):
@@ -141,8 +141,8 @@ async def test_a_block_beside_the_nursery_of_the_task_is_no_reason(autojump_cloc
     assert ["cancelled"] == reasons(machine)
 
 
-async def test_a_shield_that_is_raised_later_counts(autojump_clock: MockClock) -> None:
-    """A scope that becomes a shield while its operation waits protects the operation from a late block."""
+async def test_a_shield_set_later_counts(autojump_clock: MockClock) -> None:
+    """A scope that becomes a shield while its operation waits protects the operation from an expired block."""
     machine = silent_machine()
     async with open_driver(machine) as driver, trio.open_nursery() as nursery:
         with suppress(trio.TooSlowError), fail_after(1), trio.move_on_after(2) as inner:
@@ -153,13 +153,13 @@ async def test_a_shield_that_is_raised_later_counts(autojump_clock: MockClock) -
 
 
 async def raise_shield(scope: trio.CancelScope) -> None:
-    """Make a scope a shield after half a second."""
+    """Shield a scope after half a second."""
     await trio.sleep(0.5)
     scope.shield = True
 
 
-async def test_a_late_block_counts_if_shields_are_unknown(autojump_clock: MockClock) -> None:
-    """With a trio whose tasks have no known scopes around them, each late block above a task is a timeout."""
+async def test_expired_blocks_count_without_scope_information(autojump_clock: MockClock) -> None:
+    """If trio's tasks lack information about their scopes, any expired block above a task makes a timeout."""
 
     class LaterTask:
         parent_nursery = None
@@ -171,13 +171,13 @@ async def test_a_late_block_counts_if_shields_are_unknown(autojump_clock: MockCl
     assert AbandonReason.TIMEOUT is abandon_reason(task)
 
 
-def test_nothing_outside_of_a_run_is_cancelled() -> None:
-    """A block that Python closes after the run has the reason of one that is left."""
+def test_a_block_closed_after_the_run() -> None:
+    """A block that Python closes after the run has the reason of a block that was left."""
     assert AbandonReason.NOT_NEEDED is leave_reason()
 
 
 async def test_each_of_many_tasks_has_its_reason(autojump_clock: MockClock) -> None:
-    """Tasks of one nursery that scopes of their own end at the same instant are abandoned for their own reasons."""
+    """Tasks of one nursery whose scopes expire at the same instant each have their own reason."""
     machine = silent_machine()
 
     async def each(driver: ClusterDriver, scope: Callable[[float], AbstractContextManager[object]], key: str) -> None:

@@ -1,6 +1,6 @@
-"""Every call may be cancelled at every moment of its life; nobody else notices, and the client serves as before.
+"""Every call may be cancelled at every moment; other calls are unaffected, and the client still works.
 
-The end of a test run tells at how many moments each call was cancelled.
+The summary of a test run gives the number of moments at which each call was cancelled.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MINUTE = timedelta(minutes=1)
 SECOND = timedelta(seconds=1)
 
 SETTLING_SECONDS = 6.0
-"""Longer than any operation or delay of these tests, and shorter than the keep-alive's interval."""
+"""Longer than any operation or delay of these tests, and shorter than the keep-alive interval."""
 
 T = TypeVar("T")
 Call = Callable[[triclinium.Collection, triclinium.Cas], Awaitable[object]]
@@ -47,7 +47,7 @@ Record = Callable[[str, object], None]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One public coroutine: how it is called, what it returns, and what the node sees of it."""
+    """Public coroutine: its call, its result, and its effect on the node."""
 
     name: str
     call: Call
@@ -56,12 +56,12 @@ class Operation:
 
     @property
     def opcode(self) -> Opcode:
-        """How it travels."""
+        """Opcode of the request."""
         return next(kind.opcode for kind in OPERATIONS if kind.name == self.name.removesuffix("_or_none"))
 
     @property
     def is_read(self) -> bool:
-        """Whether it may be sent again, whatever happened."""
+        """Whether it may always be sent again."""
         return self.opcode in (Opcode.GET, Opcode.GET_META, Opcode.SUBDOC_MULTI_LOOKUP)
 
 
@@ -97,30 +97,30 @@ SOME_OPERATIONS = tuple(operation for operation in EVERY_OPERATION if operation.
 
 
 class Thoughtful:
-    """Thinks for a while before each retry."""
+    """Asynchronous strategy that sleeps before it permits a retry."""
 
     async def retry_after(
         self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
     ) -> triclinium.RetryAction:
-        """Return a short delay, after a longer one."""
+        """Sleep, and then return a shorter delay."""
         await trio.sleep(0.05)
         return triclinium.RetryAction.after(0.01)
 
 
 class Silent:
-    """Never comes to a conclusion."""
+    """Asynchronous strategy that never decides."""
 
     async def retry_after(
         self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
     ) -> triclinium.RetryAction:
-        """Return nothing, ever."""
+        """Sleep forever."""
         await trio.sleep_forever()
         raise AssertionError
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What an operation meets."""
+    """Conditions of an operation."""
 
     name: str
     faults: Sequence[testing.Fault] = ()
@@ -130,31 +130,31 @@ class Situation:
     piece_sizes: Sequence[int] | None = None
     arguments: ClientArguments = field(default_factory=ClientArguments)
     leaves_requests: int = 0
-    """Requests that the node never answers."""
+    """Number of requests that the node never answers."""
     read_raises: type[errors.CouchbaseException] | None = None
     write_raises: type[errors.CouchbaseException] | None = None
-    """What it comes to when nobody cancels."""
+    """Exception of a write without a cancellation."""
     operations: Sequence[Operation] = SOME_OPERATIONS
 
     async def prepare(self, fake: FakeCluster, cluster: triclinium.Cluster) -> None:
-        """Bring it about."""
+        """Establish the situation."""
         if self.is_connected:
             await cluster.bucket(BUCKET).default_collection().exists("anybody")
 
     def strike(self, fake: FakeCluster, operation: Operation) -> None:
-        """Let the faults wait for the operation."""
+        """Inject the faults for the operation."""
         for fault in self.faults:
             fake.node.faults.next(operation.opcode, fault)
         if self.refusals:
             fake.node.faults.next(None, testing.refuse_connection(), times=self.refusals)
 
     def outcome_of(self, operation: Operation) -> str:
-        """Return what the operation returns or raises when nobody cancels."""
+        """Return the type name of the operation's result or exception without a cancellation."""
         error = self.read_raises if operation.is_read else self.write_raises
         return (error or operation.returns).__name__
 
     def collection(self, cluster: triclinium.Cluster) -> triclinium.Collection:
-        """Return where the operation finds its document."""
+        """Return the collection of the operation's document."""
         bucket = cluster.bucket(BUCKET)
         return bucket.scope(SCOPE).collection(COLLECTION) if self.in_named_collection else bucket.default_collection()
 
@@ -210,12 +210,12 @@ SHORT = {
         )
     ),
 }
-"""Every kind of checkpoint once; how the other operations travel is the core's, and no checkpoint is theirs."""
+"""One case for each kind of checkpoint; the other operations differ in the core and have no further checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """What is left of a call when everything has settled and the client was used again."""
+    """State after a call, when everything has settled and the client was used again."""
 
     tasks: Mapping[str, int]
     connections: int
@@ -226,7 +226,7 @@ class Aftermath:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One call, and what became of it."""
+    """One call and its result."""
 
     ending: Ending
     times_sent: int
@@ -235,7 +235,7 @@ class Life:
 
 
 async def live(situation: Situation, operation: Operation, moments: Moments) -> Life:
-    """Return what becomes of an operation that ``moments`` may cancel."""
+    """Return the result of an operation that ``moments`` may cancel."""
     tracer = RecordingTracer()
     arguments: ClientArguments = {**situation.arguments, "tracer": tracer}
     async with (
@@ -261,7 +261,7 @@ async def live(situation: Situation, operation: Operation, moments: Moments) -> 
 
 
 def furnish(fake: FakeCluster) -> triclinium.Cas:
-    """Store what the operations need, and return the CAS of a locked document."""
+    """Store the documents of the operations, and return the CAS of a locked document."""
     documents = fake.node.documents
     for collection_id in (0, COLLECTION_ID):
         documents.put(BUCKET, "ada", b'{"born":1815}', collection_id=collection_id)
@@ -271,7 +271,7 @@ def furnish(fake: FakeCluster) -> triclinium.Cas:
 
 
 async def use(collection: triclinium.Collection) -> None:
-    """Do honest work, which must succeed at the first attempt."""
+    """Write and read a document, which must succeed at the first attempt."""
     began = trio.current_time()
     await collection.upsert("later", {"works": True})
     found = await collection.get("later")
@@ -281,7 +281,7 @@ async def use(collection: triclinium.Collection) -> None:
 
 
 def aftermath(fake: FakeCluster, cluster: triclinium.Cluster, moments: Moments) -> Aftermath:
-    """Return what is left."""
+    """Return the state of the client."""
     statistics = cluster.statistics()
     return Aftermath(
         tasks=moments.tasks,
@@ -302,10 +302,10 @@ def aftermath(fake: FakeCluster, cluster: triclinium.Cluster, moments: Moments) 
         for seed, (situation, operation) in enumerate(CASES)
     ],
 )
-def test_an_operation_may_be_cancelled_at_any_moment(
+def test_an_operation_cancelled_at_every_moment(
     seed: int, situation: Situation, operation: Operation, record_property: Record
 ) -> None:
-    """It ends as if nobody had cancelled, or is abandoned; then it is applied at most once, and ambiguous if it was."""
+    """A cancelled operation completes or is abandoned; if abandoned, it is applied at most once, and then ambiguous."""
     runs = at_every_moment(partial(live, situation, operation), seed=seed)
     report(record_property, situation.name, operation.name, runs)
     undisturbed, first, second = runs.undisturbed, *runs.cancelled[:2]
@@ -316,7 +316,7 @@ def test_an_operation_may_be_cancelled_at_any_moment(
     assert [] == undisturbed.aftermath.broken_rules
     for life in runs.cancelled:
         assert_harmless(life, undisturbed, operation)
-        # Faults strike what was sent.
+        # Faults strike requests that were sent.
         assert (undisturbed if life.times_sent else first).aftermath == life.aftermath
     assert (Ending(None, was_caught=True, is_ambiguous=False), 0) == (first.ending, first.times_sent)
     assert 1 == len(second.ending.abandoned)
@@ -324,14 +324,14 @@ def test_an_operation_may_be_cancelled_at_any_moment(
 
 
 def assert_harmless(life: Life, undisturbed: Life, operation: Operation) -> None:
-    """Check a call that was cancelled against the one that was not."""
+    """Check a cancelled call against the one that was not cancelled."""
     ending = life.ending
     if ending.outcome is not None:
         assert undisturbed.ending == ending
     else:
         assert ending.was_caught
         assert ending.is_ambiguous is not None
-        # What was applied is ambiguous, and what never left is not.
+        # An applied operation is ambiguous, and an unsent one is not.
         assert bool(life.times_applied) <= ending.is_ambiguous <= bool(life.times_sent)
         assert all(abandoned.ambiguous == ending.is_ambiguous for abandoned in ending.abandoned)
         assert all(abandoned.key == operation.key for abandoned in ending.abandoned)
@@ -340,7 +340,7 @@ def assert_harmless(life: Life, undisturbed: Life, operation: Operation) -> None
 
 
 def report(record_property: Record, situation: str, what: str, runs: Runs[T]) -> None:
-    """Have the end of the test run tell at how many moments a call was cancelled, and check that it was at each."""
+    """Record the number of moments for the summary, and check that the call was cancelled at each."""
     record_property("cancelled", (situation, what, runs.moments, runs.checkpoints))
 
     assert runs.moments + 1 == len(runs.cancelled)
@@ -348,7 +348,7 @@ def report(record_property: Record, situation: str, what: str, runs: Runs[T]) ->
 
 
 def test_no_operation_is_left_out() -> None:
-    """Every public coroutine of every public class stands in the tables above, or in those of health and services."""
+    """Every public coroutine of every public class is in the tables above, or in those of health and services."""
     found = {
         f"{kind.__name__}.{name}"
         for kind in (
@@ -364,18 +364,18 @@ def test_no_operation_is_left_out() -> None:
     }
     tested = {f"Collection.{operation.name}" for operation in COLLECTION_OPERATIONS}
     tested |= {f"BinaryCollection.{operation.name}" for operation in BINARY_OPERATIONS}
-    # Several operations at once, in test_replicas.py.
+    # test_replicas.py tests these calls, which perform several operations.
     tested |= {"Collection.get_any_replica", "Collection.lookup_in_any_replica"}
     tested |= {*of_health.CALLS, *(of_services.CALLS.keys() - {"Cluster.query"})}
 
     assert found == tested
 
 
-# -- Several at once.
+# -- Concurrent calls.
 
 
 async def share(moments: Moments) -> tuple[Ending, Sequence[object], Aftermath]:
-    """Return how a call ends that shares its connection with others, what those return, and what is left."""
+    """Return the ending of a call that shares its connection, the results of other calls, and the final state."""
     found: list[object] = []
 
     async def count(collection: triclinium.Collection) -> None:
@@ -396,8 +396,8 @@ async def share(moments: Moments) -> tuple[Ending, Sequence[object], Aftermath]:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
-def test_whoever_shares_the_connection_notices_nothing(seed: int, record_property: Record) -> None:
-    """Two tasks go on counting, whenever a third leaves."""
+def test_calls_on_the_same_connection_are_unaffected(seed: int, record_property: Record) -> None:
+    """Two tasks keep counting correctly, whenever a third is cancelled."""
     runs = at_every_moment(share, seed=seed)
     report(record_property, "among others", f"upsert ({seed})", runs)
 
@@ -408,7 +408,7 @@ def test_whoever_shares_the_connection_notices_nothing(seed: int, record_propert
 
 
 async def leave_together(moments: Moments) -> tuple[Ending, set[str], set[str], Aftermath]:
-    """Return how a block of many calls ends, which of them returned, which were applied, and what is left."""
+    """Return the ending of a block of calls, the calls that returned, those that were applied, and the final state."""
     keys = {"ada", "bob", "eve"}
     returned: set[str] = set()
 
@@ -430,8 +430,8 @@ async def leave_together(moments: Moments) -> tuple[Ending, set[str], set[str], 
         return ending, returned, applied, aftermath(fake, cluster, moments)
 
 
-def test_a_block_of_many_calls_tells_of_each(record_property: Record) -> None:
-    """One scope cancels them all, and every one that was applied has returned or is named as ambiguous."""
+def test_a_block_lists_each_of_its_calls(record_property: Record) -> None:
+    """If one scope cancels several calls, each applied one has returned or is listed as ambiguous."""
     runs = at_every_moment(leave_together)
     report(record_property, "together", "three upserts", runs)
 
@@ -446,7 +446,7 @@ def test_a_block_of_many_calls_tells_of_each(record_property: Record) -> None:
 
 
 async def open_and_leave(moments: Moments) -> tuple[Ending, bool, Mapping[str, int]]:
-    """Return how a whole client's life ends, whether its block was run to its end, and which tasks are left."""
+    """Return the ending of a client's entire life, whether its block completed, and the remaining tasks."""
     did_end = False
 
     async def whole_life() -> None:
@@ -466,8 +466,8 @@ async def open_and_leave(moments: Moments) -> tuple[Ending, bool, Mapping[str, i
         return ending, did_end, left
 
 
-def test_a_client_may_be_cancelled_at_any_moment_of_its_life(record_property: Record) -> None:
-    """Entering, working, leaving: the block is left, no task remains, and the next client is served."""
+def test_a_client_cancelled_at_every_moment(record_property: Record) -> None:
+    """A client that is cancelled while it is opened, used or closed leaves no task, and the next client works."""
     runs = at_every_moment(open_and_leave)
     report(record_property, "opened and left", "open_cluster", runs)
 
@@ -476,12 +476,12 @@ def test_a_client_may_be_cancelled_at_any_moment_of_its_life(record_property: Re
         assert did_end or ending.was_caught
         assert not any("triclinium._" in name for name in left)
         assert runs.undisturbed[2] == left
-    # Leaving is no place to be cancelled at, as with Trio's nurseries: what has happened is not taken back.
+    # Like trio's nurseries, leaving has moments without effect: a completed block is not undone.
     assert any(did_end and not ending.was_caught for ending, did_end, _ in runs.cancelled[:-1])
 
 
 async def start_in_nursery(moments: Moments) -> tuple[Ending, bool, Mapping[str, int]]:
-    """Return how ``nursery.start(run_cluster)`` ends, whether the cluster worked, and which tasks are left."""
+    """Return the ending of ``nursery.start(run_cluster)``, whether the cluster worked, and the remaining tasks."""
     worked = False
     async with open_fake_cluster(options=NODE) as fake:
         async with trio.open_nursery() as nursery:
@@ -500,8 +500,8 @@ async def start_in_nursery(moments: Moments) -> tuple[Ending, bool, Mapping[str,
         return ending, worked, moments.tasks
 
 
-def test_starting_in_a_nursery_may_be_cancelled_at_any_moment(record_property: Record) -> None:
-    """Either there is a cluster that works, or there is none and the nursery has no task of it."""
+def test_start_in_a_nursery_cancelled_at_every_moment(record_property: Record) -> None:
+    """A cancelled start results in a working cluster, or in none and no task in the nursery."""
     runs = at_every_moment(start_in_nursery)
     report(record_property, "started", "run_cluster", runs)
 
@@ -512,7 +512,7 @@ def test_starting_in_a_nursery_may_be_cancelled_at_any_moment(record_property: R
 
 
 async def run_until_cancelled(moments: Moments) -> tuple[Ending, Mapping[str, int]]:
-    """Return how ``run_cluster`` ends while somebody uses it, and which tasks are left."""
+    """Return the ending of ``run_cluster`` in use, and the remaining tasks."""
     async with open_fake_cluster(options=NODE) as fake:
 
         async def work() -> None:
@@ -527,8 +527,8 @@ async def run_until_cancelled(moments: Moments) -> tuple[Ending, Mapping[str, in
         return ending, moments.tasks
 
 
-def test_a_cluster_in_a_nursery_may_be_cancelled_at_any_moment(record_property: Record) -> None:
-    """The nursery ends at once, with everything in it."""
+def test_a_running_cluster_cancelled_at_every_moment(record_property: Record) -> None:
+    """The nursery of a cancelled cluster ends immediately with all its tasks."""
     runs = at_every_moment(run_until_cancelled)
     report(record_property, "running", "run_cluster", runs)
 

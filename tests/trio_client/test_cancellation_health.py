@@ -1,4 +1,4 @@
-"""A ping and a wait for readiness may be cancelled at every moment; nothing of them is left."""
+"""A ping and a wait for readiness may be cancelled at every moment and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CALLS: Mapping[str, Callable[[Cluster], Awaitable[object]]] = {
     "Bucket.wait_until_ready": lambda cluster: cluster.bucket("travel").wait_until_ready(),
     "CollectionManager.get_all_scopes": lambda cluster: cluster.bucket("travel").collections().get_all_scopes(),
 }
-"""Every public coroutine that asks about the cluster."""
+"""Public coroutines that request the state of the cluster."""
 
 OPTIONS = FakeNodeOptions(
     buckets=("travel",),
@@ -33,25 +33,25 @@ OPTIONS = FakeNodeOptions(
     error_map=ErrorMapDocument(revision=1, rows=()),
     services=frozenset({Service.KV, Service.MANAGEMENT, Service.QUERY}),
 )
-"""All services over HTTP are asked in the same way; each one more has a call live through as many moments again."""
+"""All HTTP services are pinged alike; each further service doubles the moments of a call."""
 SETTLING_SECONDS = 6.0
-"""Longer than any delay of these tests, and shorter than the keep-alive's interval."""
+"""Longer than any delay of these tests, and shorter than the keep-alive interval."""
 
 
 def slow(fake: FakeCluster) -> None:
-    """Have a node take its time for everything that a ping or a wait needs."""
+    """Delay all responses of a node that a ping or a wait needs."""
     fake.nodes[1].faults.always(Opcode.SASL_AUTH, delay(0.25))
     fake.nodes[1].faults.always(Opcode.NOOP, delay(0.25))
 
 
 def silent(fake: FakeCluster) -> None:
-    """Have a node answer no NOOP, and bootstrap only after a while."""
+    """Make a node ignore NOOPs and delay its bootstrap."""
     fake.nodes[1].faults.always(Opcode.NOOP, drop_response())
     fake.nodes[1].faults.always(Opcode.SASL_AUTH, delay(0.25))
 
 
 def dead_for_a_second(fake: FakeCluster) -> None:
-    """Let a node be dead."""
+    """Kill a node."""
     fake.nodes.kill(1)
 
 
@@ -60,7 +60,7 @@ TROUBLES: Mapping[str, Trouble] = {"slow": slow, "silent": silent, "dead at firs
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One call, and what is left of it when everything has settled and the client was used again."""
+    """One call, and the state after everything has settled and the client was used again."""
 
     ending: Ending
     open_operations: int
@@ -70,7 +70,7 @@ class Life:
 
 
 async def live(call: Callable[[Cluster], Awaitable[object]], trouble: Trouble, moments: Moments) -> Life:
-    """Return what becomes of a call that ``moments`` may cancel."""
+    """Return the result of a call that ``moments`` may cancel."""
     tracer = RecordingTracer()
     async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client(tracer=tracer) as cluster:
         trouble(fake)
@@ -89,7 +89,7 @@ async def live(call: Callable[[Cluster], Awaitable[object]], trouble: Trouble, m
 
 
 async def revive(fake: FakeCluster) -> None:
-    """Let every node live again."""
+    """Revive the node after a second."""
     await trio.sleep(1.0)
     fake.nodes.revive(1)
 
@@ -100,7 +100,7 @@ SHORT = {
     ("Bucket.wait_until_ready", "slow"),
     ("CollectionManager.get_all_scopes", "slow"),
 }
-"""Every kind of call; what each of them waits for is the core's."""
+"""Every kind of call; their waits are decided by the core."""
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ SHORT = {
         for trouble in TROUBLES
     ],
 )
-def test_a_call_may_be_cancelled_at_any_moment(name: str, trouble: str, record_property: Record) -> None:
-    """It ends as if nobody had cancelled, or is given up; either way the client is the same afterwards."""
+def test_a_call_cancelled_at_every_moment(name: str, trouble: str, record_property: Record) -> None:
+    """A cancelled call completes or is cancelled, and the client's state is the same in either case."""
     runs = at_every_moment(partial(live, CALLS[name], TROUBLES[trouble]))
     record_property("cancelled", (trouble, name, runs.moments, runs.checkpoints))
     undisturbed, first = runs.undisturbed, runs.cancelled[0]

@@ -1,4 +1,4 @@
-"""A query, and a call that manages the cluster, may be cancelled at every moment; nothing of them is left."""
+"""Queries and management calls may be cancelled at every moment and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def collections(cluster: Cluster) -> CollectionManager:
 
 
 async def read_rows(cluster: Cluster) -> object:
-    """Read all rows of a statement, and what comes after them."""
+    """Read all rows of a statement, and its metadata."""
     async with cluster.query(STATEMENT, row_type=dict) as result:
         rows = await result.rows()
         return rows, (await result.metadata()).status
@@ -54,23 +54,23 @@ CALLS: Mapping[str, Callable[[Cluster], Awaitable[object]]] = {
         "old", "hotel", UpdateCollectionSettings(max_expiry=10)
     ),
 }
-"""What asks a service, and may change something."""
+"""Calls that use a service and may change something."""
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One call, and what is left of it when everything has settled and the client was used again."""
+    """One call, and the state after everything has settled and the client was used again."""
 
     ending: Ending
     open_operations: int
     changes: int
-    """How many requests that may change something were carried out."""
+    """Number of executed requests that may change something."""
     tasks: Mapping[str, int]
     broken_rules: Sequence[str]
 
 
 async def live(call: Callable[[Cluster], Awaitable[object]], moments: Moments) -> Life:
-    """Return what becomes of a call that ``moments`` may cancel."""
+    """Return the result of a call that ``moments`` may cancel."""
     tracer = RecordingTracer()
     async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client(tracer=tracer) as cluster:
         fake.nodes.script.answer(STATEMENT, ANSWER)
@@ -84,14 +84,14 @@ async def live(call: Callable[[Cluster], Awaitable[object]], moments: Moments) -
 
 
 def changes(fake: FakeCluster) -> int:
-    """Return how many requests that may change something were carried out."""
+    """Return the number of executed requests that may change something."""
     logged: list[LoggedRequest] = [each for node in fake.nodes for each in node.request_log]
     return sum(each.applied and each.service is Service.MANAGEMENT and each.method != "GET" for each in logged)
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_may_be_cancelled_at_any_moment(name: str, record_property: Record) -> None:
-    """It ends as if nobody had cancelled, or is given up; what was applied is ambiguous, and applied once at most."""
+def test_a_call_cancelled_at_every_moment(name: str, record_property: Record) -> None:
+    """A cancelled call completes or is cancelled; an applied change is ambiguous, and applied at most once."""
     runs = at_every_moment(partial(live, CALLS[name]))
     record_property("cancelled", ("services", name, runs.moments, runs.checkpoints))
     undisturbed, first = runs.undisturbed, runs.cancelled[0]
@@ -99,7 +99,7 @@ def test_a_call_may_be_cancelled_at_any_moment(name: str, record_property: Recor
     assert not undisturbed.ending.was_caught
     assert (0, name != "Cluster.query") == (undisturbed.open_operations, bool(undisturbed.changes))
     assert (Ending(None, was_caught=True, is_ambiguous=False), 0) == (first.ending, first.changes)
-    # Whoever reads rows may be cancelled between them as well, up to the last checkpoint.
+    # A reader of rows may also be cancelled between them, up to the last checkpoint.
     assert name == "Cluster.query" or undisturbed.ending == runs.cancelled[-1].ending
     assert any(life.ending.abandoned for life in runs.cancelled)
     for life in runs.cancelled:

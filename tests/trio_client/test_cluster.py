@@ -1,4 +1,4 @@
-"""Opening and leaving: what the caller gets, and what becomes of connections."""
+"""Opening and leaving a cluster: the arguments, and the fate of the connections."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ UNREACHABLE = doubles.connector_that_raises(ConnectionRefusedError())
 TLS = "couchbases://10.0.0.5"
 
 
-# -- What leaves the block.
+# -- Leaving the block.
 
 
 async def test_entering_and_leaving_are_checkpoints() -> None:
-    """Both let other tasks run."""
+    """Entering and leaving the block are checkpoints."""
     block = doubles.open_scripted(ScriptedClusterMachine())
     with trio.testing.assert_checkpoints():
         await block.__aenter__()
@@ -46,8 +46,8 @@ async def test_entering_and_leaving_are_checkpoints() -> None:
         await block.__aexit__(None, None, None)
 
 
-async def test_leaving_closes_connections_at_once() -> None:
-    """There is nothing to drain: whoever asked for an operation has awaited it."""
+async def test_leaving_closes_connections_immediately() -> None:
+    """Leaving the block closes the connections immediately, because every operation has been awaited."""
     stream = doubles.HalfDeafStream()
     async with doubles.open_driver(
         ScriptedClusterMachine(on(TimePassed, doubles.OPEN_STREAM)), doubles.connector_to(stream)
@@ -59,8 +59,8 @@ async def test_leaving_closes_connections_at_once() -> None:
     assert stream.is_closed
 
 
-async def test_closing_is_protected_from_ctrl_c() -> None:
-    """Struck between the end of the block and the closing, the background would never end."""
+async def test_closing_is_protected_from_keyboard_interrupt() -> None:
+    """Closing is protected from KeyboardInterrupt, which could otherwise leave the background work running."""
     protected: list[bool] = []
 
     class Noting(ClusterDriver):
@@ -77,14 +77,14 @@ async def test_closing_is_protected_from_ctrl_c() -> None:
     assert all(protected)
 
 
-# -- When a background task crashes.
+# -- Crash of a background task.
 
 
 # -- The cluster.
 
 
 async def test_a_noop_needs_no_bucket() -> None:
-    """It travels over the connection of a bucket, or over the one that belongs to none."""
+    """A NOOP is sent over the connection of a bucket, or over the one without a bucket."""
     machine = ScriptedClusterMachine(doubles.settle)
     async with doubles.open_scripted(machine) as cluster:
         await cluster._noop()
@@ -94,26 +94,26 @@ async def test_a_noop_needs_no_bucket() -> None:
 
 
 async def test_statistics_outlive_the_cluster() -> None:
-    """The last snapshot can still be looked at after the block."""
+    """The last statistics are available after the block."""
     async with doubles.open_scripted(ScriptedClusterMachine()) as cluster:
         pass
 
     assert 42 == cluster.statistics().open_operations
 
 
-# -- The public doors.
+# -- Public functions.
 
 
-async def test_opening_waits_for_nothing() -> None:
-    """Whatever is wrong with the network shows in the first operation."""
+async def test_opening_does_not_wait() -> None:
+    """Opening a cluster does not wait for the network; the first operation reports connection problems."""
     async with open_cluster("couchbase://10.0.0.5", AUTHENTICATOR, connector=UNREACHABLE) as cluster:
         bucket = cluster.bucket("travel")
 
     assert "travel" == bucket.name
 
 
-def test_both_doors_take_the_same_arguments() -> None:
-    """``run_cluster`` adds the task status, and nothing else differs."""
+def test_open_and_run_take_the_same_arguments() -> None:
+    """``open_cluster`` and ``run_cluster`` take the same keyword arguments."""
     by_name = {
         name for name, found in inspect.signature(open_cluster).parameters.items() if found.kind is found.KEYWORD_ONLY
     }
@@ -122,7 +122,7 @@ def test_both_doors_take_the_same_arguments() -> None:
 
 
 class ByeConnector:
-    """No connector, for want of a method."""
+    """Object that is not a connector, because it lacks the method."""
 
 
 @rows(
@@ -164,8 +164,8 @@ class ByeConnector:
         ("redact_logs", {"redact_logs": "no"}),
     ],
 )
-def test_a_wrong_argument_is_refused_at_once(parameter: str, arguments: dict[str, object]) -> None:
-    """Every argument is checked when it is passed, and named when it is wrong."""
+def test_a_wrong_argument_is_refused_immediately(parameter: str, arguments: dict[str, object]) -> None:
+    """Every argument is checked when it is passed, and the error names the parameter without showing the password."""
     given: dict[str, object] = {"connection_string": "couchbase://10.0.0.5", "authenticator": AUTHENTICATOR}
     with pytest.raises(errors.InvalidArgumentException) as caught:
         open_cluster(**{**given, **arguments})  # type: ignore[arg-type]
@@ -174,8 +174,8 @@ def test_a_wrong_argument_is_refused_at_once(parameter: str, arguments: dict[str
     assert "secret" not in str(caught.value)
 
 
-def test_randomness_is_drawn_from_what_is_passed() -> None:
-    """A test that passes a seed has the same client every time."""
+def test_random_numbers_come_from_the_given_generator() -> None:
+    """The client draws all random numbers from the given generator, so that a seed makes it deterministic."""
     drawn: list[float] = []
 
     class Counting(random.Random):

@@ -1,4 +1,4 @@
-"""What blocks lend to the operations in them."""
+"""Values that blocks set for the operations in them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from triclinium_core.retry.couchbase import BestEffortRetryStrategy, RetryAction
 
 
 class Patient:
-    """An asynchronous strategy."""
+    """Asynchronous strategy."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Give up."""
+        """Refuse the retry."""
         return RetryAction.no_retry()
 
 
 OUTER, INNER, OWN = BestEffortRetryStrategy(), Patient(), BestEffortRetryStrategy()
 
 
-def test_the_innermost_block_lends_its_strategy() -> None:
-    """Blocks nest, and each gives back what was there before."""
+def test_the_innermost_strategy_applies() -> None:
+    """Blocks nest, and the end of a block restores the previous strategy."""
     seen = [strategy_for(None)]
     with retrying(OUTER):
         seen.append(strategy_for(None))
@@ -36,15 +36,15 @@ def test_the_innermost_block_lends_its_strategy() -> None:
 
 
 def test_a_calls_own_strategy_comes_first() -> None:
-    """A block does not overrule a call."""
+    """The strategy of a call takes precedence over that of a block."""
     with retrying(OUTER):
         strategy = strategy_for(OWN)
 
     assert OWN is strategy
 
 
-def test_a_block_gives_back_what_it_found_when_it_fails() -> None:
-    """An exception ends the loan as well."""
+def test_a_failing_block_restores_the_values() -> None:
+    """A block that raises restores the previous values, too."""
     with pytest.raises(ValueError, match="mine"), retrying(OUTER), client_context(is_robot=True):
         raise ValueError("mine")
 
@@ -53,7 +53,7 @@ def test_a_block_gives_back_what_it_found_when_it_fails() -> None:
 
 
 def test_client_contexts_add_up() -> None:
-    """An inner block adds to those around it, and wins where it repeats one."""
+    """An inner block adds its values, and replaces a value with the same name."""
     seen = [block_values.get()]
     with client_context(is_robot=True, tenant="a"):
         with client_context(tenant="b", attempt=1):
@@ -63,16 +63,16 @@ def test_client_contexts_add_up() -> None:
     assert [None, {"is_robot": True, "tenant": "b", "attempt": 1}, {"is_robot": True, "tenant": "a"}] == seen
 
 
-def test_a_client_context_cannot_be_changed() -> None:
-    """A strategy looks at it, and changes it for nobody else."""
+def test_a_client_context_is_read_only() -> None:
+    """The client context that a strategy sees cannot be changed."""
     with client_context(is_robot=True):
         values = block_values.get()
 
     assert not hasattr(values, "__setitem__")
 
 
-async def test_tasks_inherit_what_was_lent_when_they_were_started() -> None:
-    """A task keeps what its starter had, and its starter does not see what it sets."""
+async def test_tasks_inherit_the_values_of_their_starter() -> None:
+    """A task inherits the values of its starter, and its own values do not affect the starter."""
     seen: list[object] = []
 
     async def child() -> None:
@@ -92,8 +92,8 @@ async def test_tasks_inherit_what_was_lent_when_they_were_started() -> None:
 
 
 @pytest.mark.parametrize("strategy", [None, "best effort", BestEffortRetryStrategy, object()])
-def test_what_is_no_strategy_is_refused(strategy: object) -> None:
-    """A class in the place of an object of it is a mistake too."""
+def test_an_invalid_strategy_is_refused(strategy: object) -> None:
+    """An invalid strategy, or a class in place of an instance, raises InvalidArgumentException."""
     with pytest.raises(InvalidArgumentException, match="must be an object") as caught, retrying(strategy):  # type: ignore[arg-type]
         pass
 

@@ -1,6 +1,6 @@
-"""Reference cycles: a call leaves none, and the collector frees those that a program makes with objects of its own.
+"""Reference cycles: a call leaves none, and the collector frees those that a program makes with its own objects.
 
-A cycle keeps frames, and all that these hold, until the garbage collector runs; for ever if a program has disabled it.
+A cycle keeps frames, and all their objects, alive until the garbage collector runs, or forever if it is disabled.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Call = Callable[[testing.FakeCluster, triclinium.Cluster], Awaitable[object]]
 
 CALLS_COUNTED = 3
 SHORT, LONG = 0.01, 100.0
-"""Seconds: shorter than a delayed answer takes, and longer than any timeout of the client."""
+"""Seconds: shorter than a delayed response takes, and longer than any timeout of the client."""
 
 
 class NotDoneError(Exception):
-    """The error of a function that is called again."""
+    """Error of a function that is retried."""
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _old_objects_are_skipped() -> Iterator[None]:
-    """Have the collector skip what earlier tests have left, so that it is fast."""
+    """Freeze the objects of earlier tests, so that collections are fast."""
     gc.collect()
     gc.freeze()
     yield
@@ -51,7 +51,7 @@ def _old_objects_are_skipped() -> Iterator[None]:
 async def open_stocked(
     **arguments: Unpack[testing.ClientArguments],
 ) -> AsyncIterator[tuple[testing.FakeCluster, triclinium.Cluster]]:
-    """Give the block two nodes with documents and answers, and a client."""
+    """Yield two nodes with documents and scripted responses, and a client."""
     options = FakeNodeOptions(vbuckets=128)
     async with (
         testing.open_fake_cluster(options=options, nodes=2, replicas=1) as fake,
@@ -87,7 +87,7 @@ def nowhere(cluster: triclinium.Cluster) -> triclinium.Collection:
 
 
 async def all_of(block: AbstractAsyncContextManager[Any]) -> list[object]:
-    """Return all that a block gives."""
+    """Return all items of a block."""
     async with block as found:
         return [each async for each in found]
 
@@ -132,7 +132,7 @@ async def create_and_drop(cluster: triclinium.Cluster) -> None:
 
 
 async def leave_early(block: AbstractAsyncContextManager[Any]) -> None:
-    """Take the first of all that a block gives."""
+    """Read the first item of a block."""
     async with block as found:
         async for _ in found:
             break
@@ -193,7 +193,7 @@ def with_fault(
 def too_slow(
     kind: testing.Opcode | testing.Service | None, call: Callable[[triclinium.Cluster], Awaitable[object]]
 ) -> Call:
-    """Return a call within a ``fail_after`` block that ends before the answer comes."""
+    """Return a call within a ``fail_after`` block that expires before the response arrives."""
 
     async def limited(cluster: triclinium.Cluster) -> object:
         with triclinium.fail_after(SHORT):
@@ -262,7 +262,7 @@ async def outcome_of(call: Call, fake: testing.FakeCluster, cluster: triclinium.
     except Exception as error:
         return type(error)
     finally:
-        # Timers and tasks of the call end, and lost connections are opened again.
+        # Timers and tasks of the call end, and lost connections are reopened.
         await trio.sleep(1)
     return None
 
@@ -270,7 +270,7 @@ async def outcome_of(call: Call, fake: testing.FakeCluster, cluster: triclinium.
 async def repeat(
     call: Call, fake: testing.FakeCluster, cluster: triclinium.Cluster
 ) -> tuple[int, set[type[Exception] | None]]:
-    """Make a call several times; return how many objects are in unreachable cycles then, and the outcomes."""
+    """Make a call several times; return the number of objects in unreachable cycles, and the outcomes."""
     outcomes = {await outcome_of(call, fake, cluster)}
     gc.collect()
     gc.disable()
@@ -300,7 +300,7 @@ async def test_a_call_leaves_no_cycle(call: Call, succeeds: bool, autojump_clock
 
 
 class Waits:
-    """A strategy that retries after half a second."""
+    """Strategy that retries after half a second."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
         """Return a retry."""
@@ -312,7 +312,7 @@ SEVERAL: Sequence[tuple[testing.Opcode | None, Callable[[triclinium.Cluster], Aw
     (None, lambda cluster: all_of(people(cluster).get_all_replicas("ada"))),
     (testing.Opcode.RANGE_SCAN_CREATE, lambda cluster: all_of(people(cluster).scan(triclinium.PrefixScan("a")))),
 ]
-"""Calls of several operations, and which of these are refused."""
+"""Calls of several operations, and the opcode of those that are refused."""
 
 
 @rows(("refused", "call"), SEVERAL)
@@ -336,7 +336,7 @@ async def test_a_pending_retry_leaves_no_cycle(
 
 
 class Holder:
-    """A user's strategy and transcoder, and a value of a context: it keeps whatever a call brings."""
+    """User object that is a strategy, a transcoder and a context value, and keeps everything it receives."""
 
     def __init__(self) -> None:
         self.kept: list[object] = []
@@ -356,18 +356,18 @@ class Holder:
 
 
 class FailingHolder(Holder):
-    """The same, with a strategy that fails."""
+    """Variant whose strategy raises."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Fail."""
+        """Raise."""
         raise NotDoneError
 
 
 class AsyncHolder(Holder):
-    """The same, with an asynchronous strategy that fails."""
+    """Variant whose asynchronous strategy raises."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:  # type: ignore[override]
-        """Fail after a checkpoint."""
+        """Raise after a checkpoint."""
         await trio.lowlevel.checkpoint()
         raise NotDoneError
 
@@ -378,14 +378,14 @@ HeldCall = Callable[[testing.FakeCluster, triclinium.Cluster, Holder], Awaitable
 
 
 async def in_context(call: Call, fake: testing.FakeCluster, cluster: triclinium.Cluster, holder: Holder) -> object:
-    """Make a call in a context that refers to the holder in each way there is."""
+    """Make a call in a context that references the holder in every possible manner."""
     variable.set(holder)
     with triclinium.client_context(holder=holder), triclinium.retrying(holder):
         return await call(fake, cluster)
 
 
 def refused(call: Callable[[triclinium.Cluster, Holder], Awaitable[object]]) -> HeldCall:
-    """Return a call whose every request is refused for now."""
+    """Return a call whose requests are all refused with a temporary failure."""
 
     async def faulty(fake: testing.FakeCluster, cluster: triclinium.Cluster, holder: Holder) -> object:
         fault = with_fault(None, testing.temporary_failure(), lambda cluster: call(cluster, holder))
@@ -424,11 +424,11 @@ HELD: Mapping[str, HeldCall] = {
     ),
     "query, strategy": lambda _, cluster, holder: all_of(cluster.query("error", retry_strategy=holder)),
 }
-"""Calls that know a holder: it keeps their results and errors."""
+"""Calls that involve a holder, which keeps their results and errors."""
 
 
 async def held(call: HeldCall, fake: testing.FakeCluster, holder: Holder) -> Callable[[], object]:
-    """Have the holder keep the cluster and what a call brings; return a weak reference to its client."""
+    """Let the holder keep the cluster and the result of a call; return a weak reference to the client."""
     async with fake.open_client() as cluster:
         holder.kept.append(cluster)
         try:
@@ -440,8 +440,8 @@ async def held(call: HeldCall, fake: testing.FakeCluster, holder: Holder) -> Cal
 
 @pytest.mark.parametrize("make", [Holder, FailingHolder, AsyncHolder])
 @rows("call", HELD.values())
-async def test_what_a_user_keeps_is_freed(call: HeldCall, make: type[Holder], autojump_clock: MockClock) -> None:
-    """An object of a user that keeps the result or the error of its call is freed with the closed client."""
+async def test_objects_of_a_user_are_freed(call: HeldCall, make: type[Holder], autojump_clock: MockClock) -> None:
+    """A user object that keeps the result or the error of its call is freed with the closed client."""
     async with open_stocked() as (fake, _):
         holder = make()
         found = weakref.ref(holder)

@@ -1,4 +1,4 @@
-"""The error of a late block names the operations that the block abandoned, and has what is known of them."""
+"""Error of an expired block: the operations that the block abandoned, and their contexts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 
 async def test_a_timeout_is_logged_once(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """By the block that was late, with what it gave up; a block that gave up nothing has nothing to tell."""
+    """The block that expired logs its abandoned operations once; a block without any logs nothing."""
     async with open_driver(silent_machine()) as driver:
         with fail_after(10), pytest.raises(AmbiguousTooSlowError), fail_after(1):
             await perform(driver, write("ada"))
@@ -46,12 +46,12 @@ async def test_a_timeout_is_logged_once(autojump_clock: MockClock, caplog: pytes
     assert all(fact in text for fact in ("AmbiguousTooSlowError", '"operation": "upsert"', '"key": "ada"'))
 
 
-async def test_a_burst_of_operations_makes_a_line_of_limited_length(
+async def test_a_burst_makes_a_line_of_limited_length(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It says how many more there were."""
+    """The log line of a burst of operations has a maximum length and counts the rest."""
     async with open_driver(silent_machine()) as driver:
-        with pytest.raises(UnambiguousTooSlowError), fail_after(1):  # noqa: PT012 - the block is what is late
+        with pytest.raises(UnambiguousTooSlowError), fail_after(1):  # noqa: PT012 - the block itself expires
             async with trio.open_nursery() as nursery:
                 for _ in range(CONTEXTS_MAX + 7):
                     nursery.start_soon(perform, driver, Get(KEYSPACE, "ada"))
@@ -61,8 +61,8 @@ async def test_a_burst_of_operations_makes_a_line_of_limited_length(
     assert "7 more" in text
 
 
-async def test_many_operations_are_counted_and_not_all_named(autojump_clock: MockClock) -> None:
-    """The message stays one line; ``operations`` has them all."""
+async def test_many_operations_are_counted(autojump_clock: MockClock) -> None:
+    """The message names a few operations and counts the rest; ``operations`` has all of them."""
 
     async def body(driver: ClusterDriver) -> None:
         async with trio.open_nursery() as nursery:
@@ -76,7 +76,7 @@ async def test_many_operations_are_counted_and_not_all_named(autojump_clock: Moc
 
 
 async def time_out_knowing(contexts: Sequence[ErrorContext]) -> TooSlow:
-    """Return what ``fail_after`` raises around as many reads, of each of which the machine knows something."""
+    """Return the exception of ``fail_after`` around reads for which the machine has these contexts."""
     machine = ScriptedClusterMachine()
     machine.contexts = {Token(number): context for number, context in enumerate(contexts, 1)}
 
@@ -101,8 +101,8 @@ KNOWN = ErrorContext(
 )
 
 
-async def test_the_error_has_what_the_machine_knows_of_the_operation(autojump_clock: MockClock) -> None:
-    """Its retries and their reasons, its node, what went wrong, where it stood; the time is the block's."""
+async def test_the_error_has_the_operations_context(autojump_clock: MockClock) -> None:
+    """The error has the operation's retries, reasons, node, last error and state, and the timeout of the block."""
     error = await time_out_knowing([KNOWN])
 
     assert replace(KNOWN, timeout=0.5) == error.context
@@ -111,8 +111,8 @@ async def test_the_error_has_what_the_machine_knows_of_the_operation(autojump_cl
         assert told in str(error)
 
 
-async def test_of_several_operations_each_keeps_its_own_context(autojump_clock: MockClock) -> None:
-    """The error has what is the same of all, and tells a story that they share once."""
+async def test_several_operations_keep_their_contexts(autojump_clock: MockClock) -> None:
+    """Each operation keeps its context; the error has the fields that are equal, and states a shared history once."""
     other = replace(KNOWN, key="k2")
     error = await time_out_knowing([KNOWN, other])
 
@@ -121,8 +121,8 @@ async def test_of_several_operations_each_keeps_its_own_context(autojump_clock: 
     assert 1 == str(error).count("connection reset")
 
 
-async def test_contexts_cost_nothing_where_nobody_is_told(autojump_clock: MockClock) -> None:
-    """Trio's own scopes end an operation without any question to the machine."""
+async def test_contexts_are_computed_only_for_reports(autojump_clock: MockClock) -> None:
+    """A trio scope abandons an operation without requesting its context from the machine."""
 
     class Silent(ScriptedClusterMachine):
         def error_context(self, token: Token, now: float) -> ErrorContext | None:
@@ -137,11 +137,11 @@ async def test_contexts_cost_nothing_where_nobody_is_told(autojump_clock: MockCl
 
 @rows("kind", [AmbiguousTooSlowError, UnambiguousTooSlowError])
 def test_the_exceptions_survive_pickling(kind: type[TooSlow]) -> None:
-    """Message, context and operations arrive on the other side."""
+    """Pickling keeps message, context and operations."""
     error = kind("too slow")
     error.operations = (AbandonedOperation("upsert", "ada", True),)
     error.ambiguous_count, error.unambiguous_count = 3, 2
-    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own bytes)
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301 (trusted bytes)
 
     assert type(error) is type(copy)
     assert isinstance(copy, TimeoutException)
@@ -150,7 +150,7 @@ def test_the_exceptions_survive_pickling(kind: type[TooSlow]) -> None:
 
 
 async def abandon(driver: ClusterDriver, operations: Sequence[Operation]) -> None:
-    """Cancel operations in order, each after it was submitted, in a scope inside of the block."""
+    """Cancel operations in order, each after its submission, in a scope inside the block."""
     for operation in operations:
         with trio.move_on_after(1e-6):
             await perform(driver, operation)
@@ -165,7 +165,7 @@ async def abandon(driver: ClusterDriver, operations: Sequence[Operation]) -> Non
         (read, write, REMEMBERED_MAX),
     ],
 )
-async def test_a_long_block_keeps_the_newest_operations_and_counts_all(
+async def test_a_long_block_keeps_the_newest_operations(
     autojump_clock: MockClock,
     caplog: pytest.LogCaptureFixture,
     before: Callable[[str], Operation],
@@ -192,7 +192,7 @@ async def test_a_long_block_keeps_the_newest_operations_and_counts_all(
     assert f"and {2 * REMEMBERED_MAX - CONTEXTS_MAX} more" in caplog.text
 
 
-async def test_the_class_does_not_depend_on_what_was_dropped(autojump_clock: MockClock) -> None:
+async def test_dropped_operations_do_not_change_the_class(autojump_clock: MockClock) -> None:
     """One ambiguous operation before any number of unambiguous ones makes the timeout ambiguous, and stays in the list."""
 
     async def body(driver: ClusterDriver) -> None:
@@ -207,7 +207,7 @@ async def test_the_class_does_not_depend_on_what_was_dropped(autojump_clock: Moc
     assert (1, 2 * REMEMBERED_MAX) == (error.ambiguous_count, error.unambiguous_count)
 
 
-async def test_the_message_names_ambiguous_operations_first(autojump_clock: MockClock) -> None:
+async def test_ambiguous_operations_are_named_first(autojump_clock: MockClock) -> None:
     """A write that was abandoned after many reads is named in the message of the timeout."""
 
     async def body(driver: ClusterDriver) -> None:
@@ -217,8 +217,8 @@ async def test_the_message_names_ambiguous_operations_first(autojump_clock: Mock
     assert "upsert of 'ada'" in (await time_out(body)).message
 
 
-async def test_a_block_without_end_stays_small(autojump_clock: MockClock) -> None:
-    """The report of a block that is open holds a bounded number of operations, whatever was cancelled inside."""
+async def test_the_report_of_a_block_is_bounded(autojump_clock: MockClock) -> None:
+    """The report of an open block holds a bounded number of operations, however many are cancelled inside."""
     async with open_driver(silent_machine()) as driver:
         with fail_after(math.inf):
             await abandon(driver, [write(f"k{number}") for number in range(REMEMBERED_MAX + 10)])
@@ -228,8 +228,8 @@ async def test_a_block_without_end_stays_small(autojump_clock: MockClock) -> Non
     assert REMEMBERED_MAX + 10 == report.ambiguous_count
 
 
-def test_the_representation_of_an_abandoned_operation() -> None:
-    """A long name is cut in the representation of an abandoned operation and whole in its attributes."""
+def test_repr_of_an_abandoned_operation() -> None:
+    """A long name is cut in the repr of an abandoned operation and complete in its attributes."""
     context = ErrorContext(statement="s" * 100_000)
     abandoned = AbandonedOperation("get", "k" * 100_000, False, context)
 

@@ -1,4 +1,4 @@
-"""``fail_after`` tells whether what it interrupted may have happened."""
+"""``fail_after`` reports whether an interrupted operation may have been applied."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from triclinium_core.testing.fakes.faults import drop_response
 
 
 async def idle(driver: ClusterDriver) -> None:
-    """Perform nothing."""
+    """Perform no operation."""
     await trio.sleep_forever()
 
 
-async def test_a_block_that_is_fast_enough_just_ends(autojump_clock: MockClock) -> None:
-    """The scope is returned, as Trio's twin does, and nothing is raised."""
+async def test_a_fast_block_does_not_raise(autojump_clock: MockClock) -> None:
+    """A block that ends in time raises nothing, and its scope is returned, like in trio."""
     with fail_after(1) as scope:
         await trio.sleep(0.9)
 
@@ -44,8 +44,8 @@ async def test_a_block_that_is_fast_enough_just_ends(autojump_clock: MockClock) 
     assert not scope.cancelled_caught
 
 
-async def test_a_block_that_was_not_interrupted_just_ends() -> None:
-    """As with Trio's twin, a cancellation that found nothing to interrupt changes nothing."""
+async def test_an_uninterrupted_block_does_not_raise() -> None:
+    """A cancellation that interrupts nothing raises nothing, like in trio."""
     with fail_after(1) as scope:
         scope.cancel()
 
@@ -53,7 +53,7 @@ async def test_a_block_that_was_not_interrupted_just_ends() -> None:
 
 
 async def test_a_write_in_flight_makes_the_timeout_ambiguous(autojump_clock: MockClock) -> None:
-    """The write may have happened, and the error says which one."""
+    """If a write is in flight at the deadline, the timeout is ambiguous and names the write."""
     error = await time_out(lambda driver: perform(driver, write("ada")))
 
     assert isinstance(error, AmbiguousTimeoutException)
@@ -65,7 +65,7 @@ async def test_a_write_in_flight_makes_the_timeout_ambiguous(autojump_clock: Moc
 
 
 async def test_a_read_in_flight_makes_the_timeout_unambiguous(autojump_clock: MockClock) -> None:
-    """A read changes nothing, whenever it is given up."""
+    """If only a read is in flight at the deadline, the timeout is unambiguous."""
     error = await time_out(lambda driver: perform(driver, read("ada")))
 
     assert isinstance(error, UnambiguousTimeoutException)
@@ -75,7 +75,7 @@ async def test_a_read_in_flight_makes_the_timeout_unambiguous(autojump_clock: Mo
 
 
 async def test_a_timeout_without_operations_is_unambiguous(autojump_clock: MockClock) -> None:
-    """Time may run out between operations."""
+    """If no operation is in flight at the deadline, the timeout is unambiguous."""
     error = await time_out(idle)
 
     assert isinstance(error, UnambiguousTimeoutException)
@@ -84,7 +84,7 @@ async def test_a_timeout_without_operations_is_unambiguous(autojump_clock: MockC
 
 
 async def test_operations_of_child_tasks_are_reported(autojump_clock: MockClock) -> None:
-    """What any task below the block had in flight counts; one ambiguous operation is enough."""
+    """Operations of all tasks below the block are reported, and one ambiguous operation makes the timeout ambiguous."""
 
     async def body(driver: ClusterDriver) -> None:
         async with trio.open_nursery() as nursery:
@@ -99,8 +99,8 @@ async def test_operations_of_child_tasks_are_reported(autojump_clock: MockClock)
     assert error.context.key is None
 
 
-async def test_a_task_that_an_outsider_started_is_reported(autojump_clock: MockClock) -> None:
-    """The block cancels it, so the block reports it, although it inherited nothing from the block."""
+async def test_operations_of_adopted_tasks_are_reported(autojump_clock: MockClock) -> None:
+    """An operation of a task that was started in the block's nursery from outside is reported."""
     nurseries: list[trio.Nursery] = []
 
     async def outsider(driver: ClusterDriver) -> None:
@@ -121,7 +121,7 @@ async def test_a_task_that_an_outsider_started_is_reported(autojump_clock: MockC
 
 
 async def test_a_task_that_is_being_started_is_reported(autojump_clock: MockClock) -> None:
-    """The start protocol keeps a task below its starter until it has started."""
+    """A task that the block is starting with ``nursery.start`` is reported."""
 
     async def child(driver: ClusterDriver, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         await perform(driver, write("ada"))
@@ -133,7 +133,7 @@ async def test_a_task_that_is_being_started_is_reported(autojump_clock: MockCloc
 
 
 async def test_operations_of_other_tasks_are_not_reported(autojump_clock: MockClock) -> None:
-    """A neighbour that is cancelled at the same time is none of the block's business."""
+    """An operation of another task that is cancelled at the same time is not reported."""
     errors: list[TooSlow] = []
 
     async def neighbour(driver: ClusterDriver) -> None:
@@ -150,8 +150,8 @@ async def test_operations_of_other_tasks_are_not_reported(autojump_clock: MockCl
     assert (AbandonedOperation("get", "bob", False),) == errors[0].operations
 
 
-async def test_what_an_inner_scope_gave_up_earlier_counts_too(autojump_clock: MockClock) -> None:
-    """One entry too many is safe, one too few would be a lie."""
+async def test_earlier_cancelled_operations_are_reported(autojump_clock: MockClock) -> None:
+    """An operation that an inner scope cancelled earlier is reported, because a superfluous entry is safe."""
 
     async def body(driver: ClusterDriver) -> None:
         with trio.move_on_after(0.1):
@@ -163,8 +163,8 @@ async def test_what_an_inner_scope_gave_up_earlier_counts_too(autojump_clock: Mo
     assert (AbandonedOperation("upsert", "ada", True),) == error.operations
 
 
-async def test_a_block_that_has_ended_leaves_the_others_alone(autojump_clock: MockClock) -> None:
-    """A report begins and ends with its own block, whatever it looks like beside those of blocks around it."""
+async def test_an_ended_block_does_not_affect_others(autojump_clock: MockClock) -> None:
+    """The end of an inner block, or an operation before the block, does not affect the block's report."""
 
     async def body(driver: ClusterDriver) -> None:
         with fail_after(0.1):
@@ -180,8 +180,8 @@ async def test_a_block_that_has_ended_leaves_the_others_alone(autojump_clock: Mo
     assert not _open_reports.get(trio.lowlevel.current_task())
 
 
-async def test_of_nested_blocks_the_one_that_is_late_raises(autojump_clock: MockClock) -> None:
-    """The outer block is late first: the inner one passes Cancelled on, and the outer one has the report."""
+async def test_the_expired_block_of_nested_ones_raises(autojump_clock: MockClock) -> None:
+    """If the outer block expires first, the inner one passes Cancelled on and the outer one reports the operation."""
     inner: list[TooSlow] = []
 
     async def body(driver: ClusterDriver) -> None:
@@ -197,8 +197,8 @@ async def test_of_nested_blocks_the_one_that_is_late_raises(autojump_clock: Mock
     assert (AbandonedOperation("upsert", "ada", True),) == error.operations
 
 
-async def test_an_exception_of_the_block_is_not_replaced(autojump_clock: MockClock) -> None:
-    """What the block raises on its way out counts more than its lateness."""
+async def test_the_blocks_exception_is_raised(autojump_clock: MockClock) -> None:
+    """An exception that the block raises during its cancellation takes precedence over the timeout."""
     error = ValueError("mine")
 
     async def body(driver: ClusterDriver) -> None:
@@ -214,21 +214,21 @@ async def test_an_exception_of_the_block_is_not_replaced(autojump_clock: MockClo
 
 
 async def cancel_and_wait(scope: trio.CancelScope) -> None:
-    """Cancel a scope by hand."""
+    """Cancel a scope, and run into the cancellation."""
     scope.cancel()
     await trio.lowlevel.checkpoint()
 
 
-async def test_a_block_without_a_limit_can_be_ended_by_its_scope() -> None:
-    """Whoever cancels the scope by hand gets the same exception, as with Trio's twin."""
+async def test_a_block_cancelled_through_its_scope() -> None:
+    """A block without a limit whose scope is cancelled raises the same exception, like in trio."""
     with pytest.raises(UnambiguousTooSlowError) as caught, fail_after(math.inf) as scope:
         await cancel_and_wait(scope)
 
     assert caught.value.context.timeout is None
 
 
-async def test_a_limit_as_a_timedelta() -> None:
-    """It is the same as its seconds."""
+async def test_a_timedelta_as_limit() -> None:
+    """A timedelta is equivalent to its seconds."""
     with pytest.raises(UnambiguousTooSlowError) as caught, fail_after(timedelta(milliseconds=1500)):
         await trio.sleep_forever()
 
@@ -236,8 +236,8 @@ async def test_a_limit_as_a_timedelta() -> None:
 
 
 @rows("seconds", [-1, math.nan, "1", None, True, timedelta(seconds=-1)])
-async def test_a_limit_must_be_a_number_of_seconds(seconds: float) -> None:
-    """Anything else is refused by its name."""
+async def test_an_invalid_limit(seconds: float) -> None:
+    """An invalid limit raises with the name of the parameter."""
     with pytest.raises(InvalidArgumentException) as caught, fail_after(seconds):
         pass
 
@@ -249,8 +249,8 @@ async def cancel(scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-async def test_what_was_never_sent_was_not_applied(mock_clock: MockClock) -> None:
-    """A write that is given up in the pass of trio's loop in which it was asked for may not have left yet."""
+async def test_unsent_operations_are_unambiguous(mock_clock: MockClock) -> None:
+    """A write cancelled in the pass of the event loop in which it was requested is ambiguous only if it was sent."""
     ambiguous = list[bool]()
     async with open_pair() as (fake, _, people), trio.open_nursery() as nursery:
         await people.upsert("ada", 0)
@@ -261,7 +261,7 @@ async def test_what_was_never_sent_was_not_applied(mock_clock: MockClock) -> Non
 
         async def write_and_leave(number: int) -> None:
             with fail_after(math.inf) as scope:
-                # Trio draws whether this task runs before the one that submits, or after it.
+                # Trio draws whether this task runs before or after the one that submits.
                 nursery.start_soon(cancel, scope)
                 await people.upsert("ada", number)
 
@@ -278,8 +278,8 @@ async def test_what_was_never_sent_was_not_applied(mock_clock: MockClock) -> Non
     assert {True, False} == set(ambiguous)
 
 
-async def test_what_is_given_up_while_it_is_submitted(autojump_clock: MockClock) -> None:
-    """A strategy that is asked about one operation cancels another one, which leaves all the same: that is told."""
+async def test_an_operation_cancelled_during_its_submission(autojump_clock: MockClock) -> None:
+    """If a strategy cancels an operation while it is submitted, the operation is sent and reported as ambiguous."""
     verdicts = list[tuple[bool, bool]]()
 
     class Cancelling:
@@ -319,7 +319,7 @@ async def test_what_is_given_up_while_it_is_submitted(autojump_clock: MockClock)
 
 
 async def time_out_beside_rows(statement: str, *, readonly: bool, leaves: bool) -> TooSlow:
-    """Return what a block raises that is late after the first row of a query, whose reader leaves the rows or keeps them."""
+    """Return the exception of a block that expires after a query's first row, inside its rows or after leaving them."""
     taken = list[object]()
 
     async def take_one(cluster: Cluster) -> None:
@@ -341,14 +341,12 @@ async def time_out_beside_rows(statement: str, *, readonly: bool, leaves: bool) 
 
 
 STATEMENTS = [("UPDATE hotels SET a = 1", False), ("SELECT 1", True)]
-"""With whether they are read-only."""
+"""Statements, and whether they are read-only."""
 
 
 @rows(("statement", "readonly"), STATEMENTS)
-async def test_a_query_whose_rows_are_handled_is_reported(
-    autojump_clock: MockClock, statement: str, readonly: bool
-) -> None:
-    """A query whose rows the block handles when it ends is listed, and may have been applied unless it is read-only."""
+async def test_an_open_query_is_reported(autojump_clock: MockClock, statement: str, readonly: bool) -> None:
+    """A query with open rows at the deadline is reported, as ambiguous unless it is read-only."""
     error = await time_out_beside_rows(statement, readonly=readonly, leaves=False)
 
     assert isinstance(error, UnambiguousTooSlowError if readonly else AmbiguousTooSlowError)
@@ -358,10 +356,8 @@ async def test_a_query_whose_rows_are_handled_is_reported(
 
 
 @rows(("statement", "readonly"), STATEMENTS)
-async def test_a_query_whose_rows_are_left_is_not_reported(
-    autojump_clock: MockClock, statement: str, readonly: bool
-) -> None:
-    """A query whose reader leaves its rows by choice is not listed by a block that ends later."""
+async def test_a_query_left_early_is_not_reported(autojump_clock: MockClock, statement: str, readonly: bool) -> None:
+    """A query whose rows were left before the deadline is not reported."""
     error = await time_out_beside_rows(statement, readonly=readonly, leaves=True)
 
     assert isinstance(error, UnambiguousTooSlowError)

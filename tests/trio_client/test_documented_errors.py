@@ -34,11 +34,11 @@ BIG, RAW, NEVER = bytes(VALUE_SIZE_MAX + 1), triclinium.RawBinaryTranscoder(), N
 UNENCODABLE = object()
 VECTORS = {"mapping": {"types": {"a": {"properties": {"b": {"fields": [{"type": "vector"}]}}}}}}
 OLD_CONFIG = b'{"rev":9,"revEpoch":9,"nodesExt":[{"services":{"kv":11210,"fts":8094},"thisNode":true}]}'
-"""Global config of a cluster that knows no vectors."""
+"""Global config of a cluster without vector search."""
 
 
 class Stage(NamedTuple):
-    """Fake nodes with documents, and a client of them."""
+    """Fake nodes with documents, and a client."""
 
     fake: testing.FakeCluster
     cluster: triclinium.Cluster
@@ -61,7 +61,7 @@ async def then(call: Awaitable[T], use: Callable[[T], object]) -> None:
 
 
 async def entered(block: AbstractAsyncContextManager[object]) -> None:
-    """Enter a block, and read what it gives."""
+    """Enter a block, and read its items."""
     async with block as found:
         async for item in found:  # type: ignore[attr-defined]  # results are rows or documents
             item.content  # noqa: B018 - a property
@@ -86,7 +86,7 @@ def struck(opcode: testing.Opcode, fault: Any, call: Callable[[Stage], Awaitable
 def against(
     call: Callable[[triclinium.Cluster], Awaitable[object]], *, authenticator: Any = None, **changes: Any
 ) -> Trigger:
-    """Return a call of a client of other nodes than those of the stage."""
+    """Return a call of a client of separate nodes with other options."""
 
     async def trigger(_: Stage) -> None:
         options = replace(OPTIONS, **changes)
@@ -100,10 +100,10 @@ def against(
 
 
 class NoTls:
-    """A connector whose TLS handshakes fail."""
+    """Connector whose TLS handshakes fail."""
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Fail."""
+        """Raise SSLError."""
         await trio.lowlevel.checkpoint()
         raise ssl.SSLError("certificate has expired")
 
@@ -117,7 +117,7 @@ async def wait_without_tls(_: Stage) -> None:
 
 
 async def flush_protected(stage: Stage) -> None:
-    """Flush a bucket that was created without permission for that."""
+    """Flush a bucket that was created without permission to flush."""
     await stage.cluster.buckets().create_bucket(triclinium.BucketSettings(name="kept", ram_quota_mb=100))
     await stage.cluster.buckets().flush_bucket("kept")
 
@@ -131,7 +131,7 @@ async def many_indexes(stage: Stage) -> None:
 
 
 async def vectors(stage: Stage) -> None:
-    """Create a search index of vectors in a cluster that knows none."""
+    """Create a vector search index in a cluster without vector search."""
     stage.fake.node.faults.always(testing.Opcode.GET_CLUSTER_CONFIG, testing.status(Status.SUCCESS, OLD_CONFIG))
     index = triclinium.SearchIndex(name="a", source_name="travel", params=VECTORS)
     async with stage.fake.open_client() as cluster:
@@ -139,13 +139,13 @@ async def vectors(stage: Stage) -> None:
 
 
 async def failed_metadata(stage: Stage) -> None:
-    """Ask for the metadata of a query that fails."""
+    """Request the metadata of a query that fails."""
     async with stage.cluster.query("NONSENSE") as result:
         await result.metadata()
 
 
 def of_document(method: str, *arguments: Any, **options: Any) -> Mapping[type[Exception], Trigger]:
-    """Return what a method of collections raises for a document that is locked, or is missing."""
+    """Return triggers of a collection method for a missing document and for a locked one."""
     return {
         errors.DocumentNotFoundException: lambda s: getattr(s.people, method)("missing", *arguments, **options),
         errors.DocumentLockedException: lambda s: getattr(s.people, method)(
@@ -155,12 +155,12 @@ def of_document(method: str, *arguments: Any, **options: Any) -> Mapping[type[Ex
 
 
 def with_other_cas(method: str, *arguments: Any) -> Mapping[type[Exception], Trigger]:
-    """Return what a method of collections raises for another version of a document."""
+    """Return the trigger of a collection method for another version of a document."""
     return {errors.CasMismatchException: lambda s: getattr(s.people, method)("ada", *arguments, cas=triclinium.Cas(1))}
 
 
 def of_value(method: str, key: str) -> Mapping[type[Exception], Trigger]:
-    """Return what a method of collections raises for values that cannot be stored."""
+    """Return triggers of a collection method for values that cannot be stored."""
     return {
         errors.EncodingFailureException: lambda s: getattr(s.people, method)(key, UNENCODABLE),
         errors.ValueTooLargeException: lambda s: getattr(s.people, method)(key, BIG, transcoder=RAW),
@@ -168,7 +168,7 @@ def of_value(method: str, key: str) -> Mapping[type[Exception], Trigger]:
 
 
 def of_indexes(manager: Callable[[Stage], Any], *bucket: str) -> Mapping[str, Mapping[type[Exception], Trigger]]:
-    """Return what the methods of a manager of query indexes raise."""
+    """Return triggers of the methods of a manager of query indexes."""
     exist, missing = errors.IndexExistsException, errors.IndexNotFoundException
     return {
         "create_index": {exist: lambda s: twice(lambda: manager(s).create_index(*bucket, "a", ["b"]))},
@@ -180,7 +180,7 @@ def of_indexes(manager: Callable[[Stage], Any], *bucket: str) -> Mapping[str, Ma
 
 
 def of_scopes(method: str, *names: object, **missing: type[Exception]) -> Mapping[type[Exception], Trigger]:
-    """Return what a method of ``CollectionManager`` raises for a bucket, and for names, that do not exist."""
+    """Return triggers of a ``CollectionManager`` method for a missing bucket and for missing names."""
     return {
         errors.BucketNotFoundException: lambda s: getattr(s.cluster.bucket("nowhere").collections(), method)(*names),
     } | {
@@ -476,10 +476,10 @@ ELSEWHERE: Mapping[str, str] = {
     "trio.BusyResourceError": "_services/test_rows.py::test_two_tasks",
     "trio.ClosedResourceError": "_services/test_rows.py::test_failure_after_rows",
 }
-"""A test for each class that is not the SDK's, that any wrong argument raises, or that needs a defect or a block."""
+"""Test for each class outside the SDK, for those of any wrong argument, and for those that need a defect or a block."""
 
 ALIKE = {("BinaryCollection.prepend", "ValueTooLargeException")}
-"""Pairs of docstrings that refer to another one."""
+"""Pairs whose docstrings refer to another one."""
 
 RAISES = re.compile(r"^Raises:\n((?:    .*\n|\n)+)", re.MULTILINE)
 
@@ -504,7 +504,7 @@ def documented() -> Iterator[tuple[str, str]]:
 
 
 def test_every_documented_error_has_a_trigger() -> None:
-    """Each class in a docstring has a trigger for that call, or a test that exists; no trigger is left over."""
+    """Each class in a docstring has a trigger for its call, or an existing test; no trigger is superfluous."""
     pairs = {pair for pair in documented() if pair[1] not in ELSEWHERE}
 
     assert pairs | ALIKE == {(call, error.__name__) for call, found in TRIGGERS.items() for error in found}
@@ -514,7 +514,7 @@ def test_every_documented_error_has_a_trigger() -> None:
 
 @pytest.mark.parametrize("call", TRIGGERS)
 async def test_a_documented_error_occurs(autojump_clock: MockClock, call: str) -> None:
-    """Each trigger of a call raises the class that it stands for."""
+    """Each trigger of a call raises its class."""
     for error, trigger in TRIGGERS[call].items():
         with trio.fail_after(PATIENCE):
             async with testing.open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:

@@ -1,4 +1,4 @@
-"""What the README and the guides promise, through the real driver and the real machine, against a fake node in memory."""
+"""Promises of the README and the guides, with the real driver and machine and a fake node in memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from triclinium_core.kv.wire.constants import Opcode
 
 
 class Person(msgspec.Struct):
-    """A document with a type."""
+    """Typed document."""
 
     born: int
     tags: list[str] = []
@@ -28,7 +28,7 @@ class Person(msgspec.Struct):
 
 
 async def test_the_first_program(autojump_clock: MockClock) -> None:
-    """The README's own: store, and read back."""
+    """The README's program stores a document and reads it."""
     async with open_fake_cluster(options=OPTIONS) as fake:
         authenticator = PasswordAuthenticator("Administrator", "password")
         async with open_cluster("couchbase://127.0.0.1", authenticator, connector=fake.connector) as cluster:
@@ -41,7 +41,7 @@ async def test_the_first_program(autojump_clock: MockClock) -> None:
 
 
 async def test_reading_into_a_type(autojump_clock: MockClock) -> None:
-    """A document becomes the type that is asked for, or an error that says why not."""
+    """A document is decoded into the requested type, or raises an error with the reason."""
     async with open_pair() as (_, _, people):
         await people.upsert("ada", {"born": 1815, "tags": ["poet"]})
         await people.upsert("bob", {"born": "yesterday"})
@@ -53,8 +53,8 @@ async def test_reading_into_a_type(autojump_clock: MockClock) -> None:
             bob.content_as(Person)
 
 
-async def test_what_is_not_there(autojump_clock: MockClock) -> None:
-    """A missing document is None, False or an exception, as the caller likes."""
+async def test_a_missing_document(autojump_clock: MockClock) -> None:
+    """``get_or_none`` returns None for a missing document, ``exists`` returns false, and ``get`` raises."""
     async with open_pair() as (_, _, people):
         assert await people.get_or_none("bob") is None
         assert not (await people.exists("bob")).exists
@@ -68,8 +68,8 @@ async def test_what_is_not_there(autojump_clock: MockClock) -> None:
     )
 
 
-async def test_many_at_once(autojump_clock: MockClock) -> None:
-    """Concurrency is a nursery; all calls share one connection."""
+async def test_many_concurrent_calls_share_a_connection(autojump_clock: MockClock) -> None:
+    """Concurrent calls in a nursery share one connection."""
     found: dict[str, GetResult] = {}
 
     async def one(people: Collection, key: str) -> None:
@@ -88,8 +88,8 @@ async def test_many_at_once(autojump_clock: MockClock) -> None:
     assert 1 == len(connections)
 
 
-async def test_the_optimistic_loop(autojump_clock: MockClock) -> None:
-    """Of two that change a document at once, the one that comes too late tries again, and nothing is lost."""
+async def test_the_optimistic_locking_loop(autojump_clock: MockClock) -> None:
+    """If two tasks change a document concurrently, the later one retries on CasMismatchException; no change is lost."""
     mismatches = 0
 
     async def count(people: Collection) -> None:
@@ -114,7 +114,7 @@ async def test_the_optimistic_loop(autojump_clock: MockClock) -> None:
 
 
 async def test_locks_and_counters(autojump_clock: MockClock) -> None:
-    """Only the holder of a lock writes; a lock ends by itself; counters count."""
+    """A locked document accepts no other write, a lock expires, and counters count."""
     async with open_pair(retry_strategy=Never()) as (_, _, people):
         await people.upsert("ada", 1)
         locked = await people.get_and_lock("ada", timedelta(seconds=15))
@@ -132,8 +132,8 @@ async def test_locks_and_counters(autojump_clock: MockClock) -> None:
         assert 0 == (await people.binary.decrement("visits", delta=9)).content
 
 
-async def test_documents_end_when_they_are_told(autojump_clock: MockClock) -> None:
-    """An expiry counts in the node's time, and can be given anew."""
+async def test_documents_expire(autojump_clock: MockClock) -> None:
+    """A document expires after its expiry in the node's time, and ``touch`` sets a new one."""
     async with open_pair() as (_, _, people):
         await people.insert("ada", 1, expiry=timedelta(seconds=10))
         await people.insert("bob", 2, expiry=timedelta(seconds=10))
@@ -147,8 +147,8 @@ async def test_documents_end_when_they_are_told(autojump_clock: MockClock) -> No
             await people.insert("ada", 3)
 
 
-async def test_buckets_and_collections_keep_their_documents_apart(autojump_clock: MockClock) -> None:
-    """One key, three places, three documents; each bucket has a connection of its own."""
+async def test_buckets_and_collections_are_separate(autojump_clock: MockClock) -> None:
+    """One key in three collections names three documents, and each bucket has its own connection."""
     async with open_pair() as (_, cluster, people):
         places = [people, cluster.bucket("travel").scope("inventory").collection("people")]
         places.append(cluster.bucket("hotels").default_collection())
@@ -167,10 +167,10 @@ async def test_buckets_and_collections_keep_their_documents_apart(autojump_clock
         (("travel", "inventory", "nowhere"), errors.CollectionNotFoundException, "no collection inventory.nowhere"),
     ],
 )
-async def test_places_that_do_not_exist(
+async def test_missing_buckets_scopes_and_collections(
     autojump_clock: MockClock, path: tuple[str, str, str], error: type[Exception], words: str
 ) -> None:
-    """The first operation says so, at once and by name."""
+    """The first operation on a missing bucket, scope or collection fails immediately with its name."""
     bucket, scope, collection = path
     async with open_pair() as (_, cluster, _):
         with pytest.raises(error, match=words):
@@ -180,7 +180,7 @@ async def test_places_that_do_not_exist(
 
 
 async def test_wrong_credentials(autojump_clock: MockClock) -> None:
-    """The first operation says so, at once, and does not show the password."""
+    """With wrong credentials, the first operation fails immediately and does not show the password."""
     wrong = PasswordAuthenticator("ada", "guess")
     async with open_pair() as (fake, _, _), fake.open_client(authenticator=wrong) as cluster:
         with pytest.raises(errors.CouchbaseException, match="user name and password") as caught:

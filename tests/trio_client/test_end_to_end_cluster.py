@@ -1,4 +1,4 @@
-"""A client of several nodes: what its callers see while the map changes, nodes die and come back."""
+"""Client of several nodes: its results while the map changes, and while nodes fail and return."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ KEYS = [f"key-{number}" for number in range(40)]
 
 
 async def write_all(people: triclinium.Collection, value: int) -> None:
-    """Write all documents at once."""
+    """Write all documents concurrently."""
     async with trio.open_nursery() as nursery:
         for key in KEYS:
             nursery.start_soon(people.upsert, key, value)
 
 
 async def read_all(people: triclinium.Collection) -> set[object]:
-    """Return what all documents hold."""
+    """Return the set of values of all documents."""
     return {(await people.get(key)).content for key in KEYS}
 
 
 def people_of(cluster: triclinium.Cluster) -> triclinium.Collection:
-    """Return the collection that the tests use."""
+    """Return the collection of the tests."""
     return cluster.bucket("travel").default_collection()
 
 
 def stores(fake: FakeCluster) -> list[int]:
-    """Return how many writes each node applied."""
+    """Return the number of writes that each node applied."""
     return [
         sum(command.opcode == Opcode.SET and command.applied for command in node.command_log) for node in fake.nodes
     ]
 
 
-async def test_documents_lie_on_all_nodes(autojump_clock: MockClock) -> None:
-    """Each write goes to its node, and every document is found again."""
+async def test_documents_are_spread_over_all_nodes(autojump_clock: MockClock) -> None:
+    """Each write is sent to the node of its vbucket, and every document is found again."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         people = people_of(cluster)
         await write_all(people, 1)
@@ -52,8 +52,8 @@ async def test_documents_lie_on_all_nodes(autojump_clock: MockClock) -> None:
         assert 3 == len({each.node for each in cluster.statistics().connections if each.bucket == "travel"})
 
 
-async def test_nobody_notices_a_rebalance(autojump_clock: MockClock) -> None:
-    """Vbuckets move, a node leaves and another comes, while tasks read and write: no error, no write applied twice."""
+async def test_a_rebalance_is_transparent(autojump_clock: MockClock) -> None:
+    """During a rebalance that moves vbuckets and changes nodes, no call fails and no write is applied twice."""
     with trio.fail_after(PATIENCE):
         async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
             people = people_of(cluster)
@@ -80,7 +80,7 @@ async def test_nobody_notices_a_rebalance(autojump_clock: MockClock) -> None:
 
 
 async def test_a_dead_node_and_its_failover(autojump_clock: MockClock) -> None:
-    """Until the map changes its documents cannot be had, and the error names the node; afterwards all go on."""
+    """A dead node's documents time out with its name until the failover; afterwards they are available."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         people = people_of(cluster)
         await write_all(people, 1)
@@ -97,8 +97,8 @@ async def test_a_dead_node_and_its_failover(autojump_clock: MockClock) -> None:
         assert {3} == await read_all(people)
 
 
-async def test_a_seed_that_is_dead(autojump_clock: MockClock) -> None:
-    """The next one of the connection string brings the map."""
+async def test_a_dead_seed_node(autojump_clock: MockClock) -> None:
+    """If the first seed node is dead, the client gets the map from the next one."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake:
         fake.nodes.kill(0)
         fake.nodes.remove_node(0)
@@ -109,8 +109,8 @@ async def test_a_seed_that_is_dead(autojump_clock: MockClock) -> None:
             assert {1} == await read_all(people)
 
 
-async def test_a_node_that_holds_on_to_an_old_map(autojump_clock: MockClock) -> None:
-    """An older config that comes with a refusal changes nothing; the operation waits for the nodes to agree."""
+async def test_a_node_with_an_old_map(autojump_clock: MockClock) -> None:
+    """An older config in a refusal is ignored, and the operation is retried until the nodes agree."""
     async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client() as cluster:
         people = people_of(cluster)
         await write_all(people, 1)
@@ -129,8 +129,8 @@ async def test_a_node_that_holds_on_to_an_old_map(autojump_clock: MockClock) -> 
         assert {2} == await read_all(people)
 
 
-async def test_what_leaves_the_map_is_logged(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """At INFO, with the node."""
+async def test_a_removed_node_is_logged(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """A node that leaves the map is logged at INFO."""
     caplog.set_level(logging.INFO, "triclinium")
     async with open_fake_cluster(options=OPTIONS, nodes=2) as fake, fake.open_client() as cluster:
         await write_all(people_of(cluster), 1)
@@ -141,7 +141,7 @@ async def test_what_leaves_the_map_is_logged(autojump_clock: MockClock, caplog: 
 
 
 async def test_over_tcp() -> None:
-    """Real sockets, three ports, one map that changes."""
+    """Real sockets to three nodes work while the map changes."""
     async with open_tcp_cluster(nodes=3) as fake, fake.open_client() as cluster:
         people = cluster.bucket(fake.node.options.buckets[0]).default_collection()
         await write_all(people, 1)
@@ -152,8 +152,8 @@ async def test_over_tcp() -> None:
         assert all(stores(fake))
 
 
-async def test_a_node_that_cannot_be_reached(autojump_clock: MockClock) -> None:
-    """Its documents time out, the others' do not; once it is reached again, what was sent to it has arrived."""
+async def test_a_partitioned_node(autojump_clock: MockClock) -> None:
+    """Documents of an unreachable node time out, others do not; when it is reachable again, sent writes arrive."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         people = people_of(cluster)
         await write_all(people, 1)

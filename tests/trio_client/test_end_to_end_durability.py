@@ -1,4 +1,4 @@
-"""Durable writes of the real client at a cluster of three nodes, in memory and in virtual time."""
+"""Durable writes of a client to a cluster of three nodes, in memory and in virtual time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WRITES: Sequence[Callable[[triclinium.Collection, triclinium.DurabilityLevel], A
 
 
 class Trio(NamedTuple):
-    """A cluster, a client of it, and the replicas of the document that most tests use."""
+    """Cluster, client, and the replicas of the document that most tests use."""
 
     fake: FakeCluster
     people: triclinium.Collection
@@ -48,7 +48,7 @@ async def open_trio(
     timeouts: triclinium.TimeoutOptions | None = None,
     features: frozenset[HelloFeature] = IMPLEMENTED_FEATURES,
 ) -> AsyncIterator[Trio]:
-    """Give the block three nodes and a client, with a document "ada" that is 1."""
+    """Yield three nodes and a client, with a document "ada" of value 1."""
     options = FakeNodeOptions(vbuckets=128, features=features)
     with trio.fail_after(PATIENCE):
         async with (
@@ -63,7 +63,7 @@ async def open_trio(
 
 
 async def test_every_write_at_every_level(autojump_clock: MockClock) -> None:
-    """Done at once, and as it would be without."""
+    """Every write at every level completes immediately, with the same result as a write without durability."""
     for level in triclinium.DurabilityLevel:
         began = trio.current_time()
         found = []
@@ -77,8 +77,8 @@ async def test_every_write_at_every_level(autojump_clock: MockClock) -> None:
         assert began == trio.current_time()
 
 
-async def test_parts_of_documents(autojump_clock: MockClock) -> None:
-    """Seen by nobody before a majority has them, with extended attributes and all."""
+async def test_a_durable_subdocument_change(autojump_clock: MockClock) -> None:
+    """A durable change of document parts is visible only when a majority has it, including extended attributes."""
     async with open_trio() as (fake, people, _, replicas), trio.open_nursery() as nursery:
         await people.upsert("ada", {"born": 1815})
         fake.nodes.hold_replication(replicas[0])
@@ -106,8 +106,8 @@ async def test_parts_of_documents(autojump_clock: MockClock) -> None:
         assert ({"born": 1815, "city": "London"}, True) == await read()
 
 
-async def test_it_is_seen_when_it_is_done(autojump_clock: MockClock) -> None:
-    """Readers find what was there for as long as a majority lacks it; then the writer returns."""
+async def test_a_durable_write_becomes_visible_when_complete(autojump_clock: MockClock) -> None:
+    """Readers see the old value until a majority has the new one, and then the writer returns."""
     async with open_trio() as (fake, people, _, replicas), trio.open_nursery() as nursery:
         fake.nodes.hold_replication(replicas[0])
         start = trio.current_time()
@@ -128,8 +128,8 @@ async def test_it_is_seen_when_it_is_done(autojump_clock: MockClock) -> None:
     assert [pytest.approx(4)] == ended
 
 
-async def test_the_server_gives_up_first(autojump_clock: MockClock) -> None:
-    """So that the client hears of it, before its own time is up."""
+async def test_the_server_times_out_first(autojump_clock: MockClock) -> None:
+    """The server's timeout expires before the client's, which receives DurabilityAmbiguousException."""
     async with open_trio() as (fake, people, _, replicas):
         fake.nodes.hold_replication(replicas[0])
         start = trio.current_time()
@@ -141,8 +141,8 @@ async def test_the_server_gives_up_first(autojump_clock: MockClock) -> None:
         assert 1 == (await people.get("ada")).content
 
 
-async def test_an_answer_that_is_lost(autojump_clock: MockClock) -> None:
-    """The client's own timeout, ten seconds, is ambiguous as well."""
+async def test_a_lost_response_is_ambiguous(autojump_clock: MockClock) -> None:
+    """A durable write without a response times out after ten seconds, ambiguously."""
     async with open_trio() as (fake, people, owner, _):
         fake.nodes[owner].faults.next(Opcode.SET, drop_response())
         start = trio.current_time()
@@ -153,8 +153,8 @@ async def test_an_answer_that_is_lost(autojump_clock: MockClock) -> None:
         assert 2 == (await people.get("ada")).content
 
 
-async def test_who_leaves_a_durable_write(autojump_clock: MockClock) -> None:
-    """It is ambiguous to ``fail_after``, and done when replication goes on."""
+async def test_a_cancelled_durable_write(autojump_clock: MockClock) -> None:
+    """``fail_after`` reports a durable write as ambiguous, and the write completes when replication continues."""
     async with open_trio() as (fake, people, _, replicas):
         fake.nodes.hold_replication(replicas[0])
         with pytest.raises(errors.AmbiguousTimeoutException), triclinium.fail_after(1):
@@ -165,8 +165,8 @@ async def test_who_leaves_a_durable_write(autojump_clock: MockClock) -> None:
         assert 2 == (await people.get("ada")).content
 
 
-async def test_others_wait_for_it(autojump_clock: MockClock) -> None:
-    """Writes to one document, one after the other, though the first takes a while; durable ones and others."""
+async def test_other_writes_wait_for_a_durable_write(autojump_clock: MockClock) -> None:
+    """Durable and other writes to one document are applied one after the other while the first is pending."""
     async with open_trio(timeouts=triclinium.TimeoutOptions(kv=10.0)) as (fake, people, _, replicas):
         fake.nodes.hold_replication(replicas[0])
         async with trio.open_nursery() as nursery:
@@ -182,8 +182,8 @@ async def test_others_wait_for_it(autojump_clock: MockClock) -> None:
         assert 233 == (await people.get("ada")).content
 
 
-async def test_who_cannot_wait_any_longer(autojump_clock: MockClock) -> None:
-    """Nothing of it was applied, and the error says what it waited for."""
+async def test_a_write_blocked_by_a_durable_write(autojump_clock: MockClock) -> None:
+    """A write that times out behind a durable write was not applied, and its error gives the reason."""
     async with open_trio() as (fake, people, _, replicas), trio.open_nursery() as nursery:
         fake.nodes.hold_replication(replicas[0])
         nursery.start_soon(lambda: people.upsert("ada", 2, durability=MAJORITY))
@@ -195,8 +195,8 @@ async def test_who_cannot_wait_any_longer(autojump_clock: MockClock) -> None:
     assert {"KV_SYNC_WRITE_IN_PROGRESS"} == caught.value.context.retry_reasons
 
 
-async def test_too_few_copies(autojump_clock: MockClock) -> None:
-    """Told at once, and nothing is written; a rebalance makes it possible again."""
+async def test_too_few_replicas(autojump_clock: MockClock) -> None:
+    """With too few replicas, a durable write fails immediately and writes nothing; after a rebalance it succeeds."""
     async with open_trio() as (fake, people, _, replicas):
         fake.nodes.fail_over(replicas[0])
         start = trio.current_time()
@@ -211,8 +211,8 @@ async def test_too_few_copies(autojump_clock: MockClock) -> None:
         assert 2 == (await people.get("ada")).content
 
 
-async def test_a_node_that_dies_with_a_write(autojump_clock: MockClock) -> None:
-    """The writer is told that it is ambiguous, and nobody ever sees half of it."""
+async def test_a_node_that_fails_during_a_write(autojump_clock: MockClock) -> None:
+    """If a node dies during a durable write, the error is ambiguous and readers see the old value."""
     async with open_trio() as (fake, people, owner, replicas):
         fake.nodes.hold_replication(replicas[0])
         async with trio.open_nursery() as nursery:
@@ -231,8 +231,8 @@ async def test_a_node_that_dies_with_a_write(autojump_clock: MockClock) -> None:
         assert (1, 1) == (aborted, (await people.get("ada")).content)
 
 
-async def test_a_node_that_lives_again(autojump_clock: MockClock) -> None:
-    """Readers wait until what it had is committed, or are told why they cannot."""
+async def test_a_revived_node(autojump_clock: MockClock) -> None:
+    """After a node is revived, readers wait until its pending writes are committed, or fail with the reason."""
     async with open_trio() as (fake, people, owner, replicas):
         fake.nodes.hold_replication(replicas[0])
         with trio.move_on_after(1):
@@ -254,8 +254,8 @@ async def test_a_node_that_lives_again(autojump_clock: MockClock) -> None:
 
 
 @rows("missing", [HelloFeature.SYNC_REPLICATION, HelloFeature.ALT_REQUEST])
-async def test_a_server_that_knows_no_durability(autojump_clock: MockClock, missing: HelloFeature) -> None:
-    """Nothing is sent."""
+async def test_a_server_without_durability(autojump_clock: MockClock, missing: HelloFeature) -> None:
+    """If the server does not support durability, the write fails before anything is sent."""
     async with open_trio(features=IMPLEMENTED_FEATURES - {missing}) as (fake, people, owner, _):
         before = len(fake.nodes[owner].command_log)
         with pytest.raises(errors.FeatureNotAvailableException, match=missing.name):

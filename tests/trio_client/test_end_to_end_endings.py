@@ -1,4 +1,4 @@
-"""How a client's block ends: what leaves it, and what is left for whoever still holds the client."""
+"""End of a client's block: the exceptions that leave it, and the client afterwards."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ from triclinium_core.testing import drop_response
         trio.TooSlowError(),
     ],
 )
-async def test_an_exception_of_the_caller_leaves_as_the_very_same_object(
-    autojump_clock: MockClock, error: BaseException
-) -> None:
-    """In the middle of work, with connections open and an answer outstanding."""
+async def test_the_blocks_exception_is_raised_unchanged(autojump_clock: MockClock, error: BaseException) -> None:
+    """An exception of the block leaves it as the same object, with connections open and a response outstanding."""
     caught: BaseException | None = None
     async with open_fake_cluster(options=OPTIONS) as fake:
         try:
@@ -47,8 +45,8 @@ async def test_an_exception_of_the_caller_leaves_as_the_very_same_object(
     assert (None, None) == (error.__cause__, error.__context__)
 
 
-async def test_a_cancellation_leaves_as_the_very_same_object(autojump_clock: MockClock) -> None:
-    """From within a call, through the block, to the scope that it is for."""
+async def test_a_cancellation_is_raised_unchanged(autojump_clock: MockClock) -> None:
+    """Cancelled reaches its scope from within a call as the same object."""
     seen: list[BaseException] = []
     async with open_fake_cluster(options=OPTIONS) as fake:
         fake.node.faults.next(Opcode.GET, drop_response())
@@ -68,8 +66,8 @@ async def test_a_cancellation_leaves_as_the_very_same_object(autojump_clock: Moc
     assert seen[0] is seen[1]
 
 
-async def test_a_group_of_a_nursery_inside_leaves_as_it_is(autojump_clock: MockClock) -> None:
-    """What fails in a child task arrives in the group that its nursery made, and in no other."""
+async def test_an_inner_nurserys_group_is_raised_unchanged(autojump_clock: MockClock) -> None:
+    """An exception of a child task arrives only in the group of the nursery that started the task."""
 
     async def fail() -> None:
         await trio.sleep(0.1)
@@ -83,8 +81,8 @@ async def test_a_group_of_a_nursery_inside_leaves_as_it_is(autojump_clock: MockC
                 nursery.start_soon(fail)
 
 
-async def test_after_the_block_every_call_is_refused(autojump_clock: MockClock) -> None:
-    """In Trio's own words, at once, and the node hears nothing."""
+async def test_calls_after_the_block_are_refused(autojump_clock: MockClock) -> None:
+    """After the block, every call immediately raises ClosedResourceError, and the node receives nothing."""
     async with open_fake_cluster(options=OPTIONS) as fake:
         async with fake.open_client() as cluster:
             people = cluster.bucket("travel").default_collection()
@@ -99,8 +97,8 @@ async def test_after_the_block_every_call_is_refused(autojump_clock: MockClock) 
         assert before == len(fake.node.command_log)
 
 
-async def test_whoever_still_waits_when_the_block_is_left_is_told(autojump_clock: MockClock) -> None:
-    """Leaving waits for nobody."""
+async def test_leaving_wakes_waiting_tasks(autojump_clock: MockClock) -> None:
+    """A task that waits for a response when the block ends immediately raises ClosedResourceError."""
 
     async def wait_outside(people: Collection) -> None:
         with pytest.raises(trio.ClosedResourceError):
@@ -117,8 +115,8 @@ async def test_whoever_still_waits_when_the_block_is_left_is_told(autojump_clock
         await trio.sleep(0.5)
 
 
-async def test_a_block_that_is_cancelled_can_still_write(autojump_clock: MockClock) -> None:
-    """Within a shielded scope: the client is not reached by the scopes around its block."""
+async def test_a_cancelled_block_can_still_write(autojump_clock: MockClock) -> None:
+    """A write succeeds in a shielded scope of a cancelled block."""
     async with open_pair() as (fake, _, _):
         with trio.move_on_after(0.1):
             async with fake.open_client() as cluster:
@@ -131,8 +129,8 @@ async def test_a_block_that_is_cancelled_can_still_write(autojump_clock: MockClo
         assert fake.node.documents.get("travel", "last words") is not None
 
 
-async def test_a_cluster_in_a_nursery_of_ones_own(autojump_clock: MockClock) -> None:
-    """It works until the nursery is cancelled, and is closed then."""
+async def test_a_cluster_in_the_callers_nursery(autojump_clock: MockClock) -> None:
+    """``run_cluster`` works until its nursery is cancelled, and is then closed."""
     async with open_fake_cluster(options=OPTIONS) as fake:
         async with trio.open_nursery() as nursery:
             run = partial(run_cluster, connector=fake.connector)

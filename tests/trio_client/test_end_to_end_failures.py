@@ -1,4 +1,4 @@
-"""What a caller sees when something fails: timeouts, retries, strategies, and what the log tells of them."""
+"""Failures as a caller sees them: timeouts, retries, strategies, and their log records."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from triclinium_core.runtime.kv.connection.sasl import PLAIN_ONLY
 from triclinium_core.runtime.kv.pool.connection_texts import CONSOLE_PORT
 from triclinium_core.testing import delay, drop_response, hang_up, hang_up_after_applying, status, temporary_failure
 
-# -- Time is the caller's.
+# -- Time limits of the caller.
 
 
-async def test_giving_up_silently(autojump_clock: MockClock) -> None:
-    """Any scope of Trio's ends a call; the connection stays, and a late answer is dropped."""
+async def test_a_scope_cancels_a_call(autojump_clock: MockClock) -> None:
+    """Any trio scope can cancel a call; the connection stays open, and the late response is dropped."""
     async with open_pair() as (fake, cluster, people):
         await people.upsert("banner", "hello")
         fake.node.faults.next(Opcode.GET, delay(1.0))
@@ -52,8 +52,8 @@ async def test_giving_up_silently(autojump_clock: MockClock) -> None:
         assert 2 == len({command.connection for command in fake.node.command_log})
 
 
-async def test_an_answer_that_cannot_be_read(autojump_clock: MockClock) -> None:
-    """It costs its own operation, and none of the writes that travel beside it."""
+async def test_an_undecodable_response(autojump_clock: MockClock) -> None:
+    """A response that cannot be decoded fails its own operation and no concurrent write."""
     async with open_pair() as (fake, _, people):
         await people.upsert("ada", 1)
         fake.node.faults.next(Opcode.GET, status(Status.SUCCESS, b"\xff" * 40, Datatype.SNAPPY))
@@ -67,8 +67,8 @@ async def test_an_answer_that_cannot_be_read(autojump_clock: MockClock) -> None:
         assert 2 == len({command.connection for command in fake.node.command_log})
 
 
-async def test_a_limit_that_knows_that_a_write_may_have_happened(autojump_clock: MockClock) -> None:
-    """It did happen, as the node knows."""
+async def test_a_timeout_of_an_applied_write(autojump_clock: MockClock) -> None:
+    """``fail_after`` reports a write without a response as ambiguous; here the node has applied it."""
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, drop_response())
         with pytest.raises(AmbiguousTooSlowError) as caught, triclinium.fail_after(0.2):
@@ -80,8 +80,8 @@ async def test_a_limit_that_knows_that_a_write_may_have_happened(autojump_clock:
         assert 1 == (await people.get("ada")).content
 
 
-async def test_a_limit_that_knows_that_a_write_has_not_happened(autojump_clock: MockClock) -> None:
-    """It was refused each time it was sent, and given up between two attempts."""
+async def test_a_timeout_of_a_refused_write(autojump_clock: MockClock) -> None:
+    """``fail_after`` reports a write that was refused on every attempt as unambiguous."""
     async with open_pair() as (fake, _, people):
         fake.node.faults.always(Opcode.SET, temporary_failure())
         with pytest.raises(UnambiguousTimeoutException) as caught, triclinium.fail_after(0.2):
@@ -93,27 +93,27 @@ async def test_a_limit_that_knows_that_a_write_has_not_happened(autojump_clock: 
 
 
 async def answer_in_http(stream: trio.abc.Stream) -> None:
-    """Be a web server."""
+    """Respond like a web server."""
     await stream.receive_some()
     await stream.send_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
     await stream.aclose()
 
 
 async def listen(stream: trio.abc.Stream) -> None:
-    """Be somebody who never says anything."""
+    """Read without ever responding."""
     while await stream.receive_some():
         pass
 
 
 @dataclass
 class Misguided:
-    """Leads to a peer that does not answer as a node does, or to nobody."""
+    """Connector to a server that is not a node, or to nothing."""
 
     peer: Callable[[trio.abc.Stream], Awaitable[None]] | Exception
     nursery: trio.Nursery
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Return a stream to the peer."""
+        """Return a stream to the server."""
         await trio.sleep(0.01)
         if isinstance(self.peer, Exception):
             raise self.peer
@@ -148,13 +148,13 @@ async def wait(cluster: triclinium.Cluster) -> None:
     ],
     ids=["refused", "http", "silent", "unknown"],
 )
-async def test_a_limit_tells_what_was_wrong(
+async def test_a_timeout_names_the_connection_problem(
     autojump_clock: MockClock,
     call: Callable[[triclinium.Cluster], Awaitable[None]],
     expected: str,
     peer: Callable[[trio.abc.Stream], Awaitable[None]] | OSError,
 ) -> None:
-    """Whatever keeps a client from its node, the error of the block that ran out of time names it."""
+    """If a problem keeps the client from its node, the timeout of the block names it."""
     async with trio.open_nursery() as nursery:
         authenticator = triclinium.PasswordAuthenticator("app", "secret")
         connector = Misguided(peer, nursery)
@@ -171,20 +171,20 @@ async def test_a_limit_tells_what_was_wrong(
 
 
 async def answer_with_an_alert(stream: trio.abc.Stream) -> None:
-    """Be a server that expects TLS."""
+    """Respond like a server that expects TLS."""
     await stream.receive_some()
     await stream.send_all(b"\x15\x03\x03\x00\x02\x02\x0a")
     await stream.aclose()
 
 
 async def close_unanswered(stream: trio.abc.Stream) -> None:
-    """Close the stream after the first bytes, without an answer."""
+    """Close the stream after the first bytes, without a response."""
     await stream.receive_some()
     await stream.aclose()
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture, advice: str) -> list[str]:
-    """Return the warnings on connections that give an advice."""
+    """Return the warnings about connections that contain this advice."""
     return [
         record.getMessage()
         for record in caplog.records
@@ -212,7 +212,7 @@ async def test_a_port_of_the_web_console(
     port: int,
     peer: Callable[[trio.abc.Stream], Awaitable[None]] | Exception,
 ) -> None:
-    """A cluster whose ports answer as a web console does logs one warning with the ports to use, and errors repeat it."""
+    """A cluster whose ports respond like a web console logs one warning with the ports to use, and errors repeat it."""
     caplog.set_level(logging.DEBUG, "triclinium")
     async with trio.open_nursery() as nursery:
         authenticator = triclinium.PasswordAuthenticator("app", "secret")
@@ -226,7 +226,7 @@ async def test_a_port_of_the_web_console(
     assert CONSOLE_PORT in str(caught.value)
 
 
-async def test_a_node_at_a_port_of_the_web_console(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_node_at_a_console_port(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """A node that speaks the protocol at port 18091 is used, and its loss gives no advice on the port."""
     options = FakeNodeOptions(port=18091)
     async with open_fake_cluster(options=options) as fake, fake.open_client() as cluster:
@@ -263,13 +263,13 @@ async def test_nodes_that_offer_only_plain(
         (lambda people: people.get("ada"), UnambiguousTimeoutException, Opcode.GET),
     ],
 )
-async def test_the_safety_net(
+async def test_the_default_timeout(
     autojump_clock: MockClock,
     call: Callable[[triclinium.Collection], Awaitable[object]],
     error: type[Exception],
     opcode: Opcode,
 ) -> None:
-    """Without any scope, the client's own limit ends a call, with all that is known of it and nothing of Trio's."""
+    """Without a scope, the client's timeout ends a call with the SDK's exception, which is not a trio.TooSlowError."""
     async with open_pair(timeouts=triclinium.TimeoutOptions(kv=1.5)) as (fake, _, people):
         await people.exists("ada")
         fake.node.faults.next(opcode, drop_response())
@@ -285,8 +285,8 @@ async def test_the_safety_net(
 # -- Connections.
 
 
-async def test_a_lost_connection(autojump_clock: MockClock) -> None:
-    """A read is sent again and nobody notices; a write that was in flight may have happened, and is not."""
+async def test_a_lost_connection_retries_reads_only(autojump_clock: MockClock) -> None:
+    """After a lost connection, a read is retried transparently; a write in flight may have been applied and fails."""
     async with open_pair() as (fake, cluster, people):
         await people.upsert("ada", 1)
         fake.node.faults.next(Opcode.GET, hang_up())
@@ -305,7 +305,7 @@ async def test_a_lost_connection(autojump_clock: MockClock) -> None:
 
 
 class Budgeted:
-    """Shared by many calls."""
+    """Strategy with a retry budget that many calls share."""
 
     def __init__(self, inner: triclinium.RetryStrategy, tokens: int) -> None:
         self._inner, self.tokens = inner, tokens
@@ -321,7 +321,7 @@ class Budgeted:
 
 
 class Slow:
-    """Asks somebody far away."""
+    """Asynchronous strategy, as if it used a remote service."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, triclinium.RetryReason, int]] = []
@@ -329,14 +329,14 @@ class Slow:
     async def retry_after(
         self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
     ) -> triclinium.RetryAction:
-        """Take a second to say half a second."""
+        """Sleep for a second, and return half a second."""
         self.asked.append((request.operation, reason, request.retry_attempts))
         await trio.sleep(1.0)
         return triclinium.RetryAction.after(0.5)
 
 
 class Broken:
-    """Has a defect."""
+    """Strategy with a defect."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -349,7 +349,7 @@ class Broken:
 
 
 class BrokenLater(Broken):
-    """Has a defect, and waits before it shows."""
+    """Asynchronous strategy with a defect."""
 
     async def retry_after(  # type: ignore[override]
         self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
@@ -359,8 +359,8 @@ class BrokenLater(Broken):
         raise self._error
 
 
-async def test_a_strategy_for_a_block_and_one_for_a_call(autojump_clock: MockClock) -> None:
-    """The block's refuses; that of a call comes first; outside of the block the client's own decides."""
+async def test_strategies_of_block_and_call(autojump_clock: MockClock) -> None:
+    """A strategy of a call precedes that of a block; after the block, the client's own strategy applies."""
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure(), times=3)
         with triclinium.retrying(Never()):
@@ -377,7 +377,7 @@ async def test_a_strategy_for_a_block_and_one_for_a_call(autojump_clock: MockClo
 
 
 class Impatient:
-    """Never waits."""
+    """Strategy without delays."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -385,13 +385,13 @@ class Impatient:
     def retry_after(
         self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
     ) -> triclinium.RetryAction:
-        """Return now."""
+        """Return a delay of 0."""
         self.asked += 1
         return triclinium.RetryAction.after(0)
 
 
-async def test_a_strategy_that_never_waits(autojump_clock: MockClock) -> None:
-    """A millisecond lies between its attempts, so that time passes and the call ends with it."""
+async def test_a_strategy_without_delays(autojump_clock: MockClock) -> None:
+    """Attempts under a strategy without delays are a millisecond apart, so that the call still times out."""
     impatient = Impatient()
     async with open_pair(retry_strategy=impatient, timeouts=triclinium.TimeoutOptions(kv=0.1)) as (fake, _, people):
         fake.node.faults.always(Opcode.SET, temporary_failure())
@@ -402,8 +402,8 @@ async def test_a_strategy_that_never_waits(autojump_clock: MockClock) -> None:
     assert 100 == pytest.approx(impatient.asked, abs=1)
 
 
-async def test_a_strategy_may_take_its_time(autojump_clock: MockClock) -> None:
-    """It is awaited, and its delay counts from its answer; other calls do not wait for it."""
+async def test_a_slow_asynchronous_strategy(autojump_clock: MockClock) -> None:
+    """An asynchronous strategy is awaited, and its delay counts from its decision; other calls do not wait for it."""
     slow = Slow()
     async with open_pair() as (fake, _, people):
         await people.exists("ada")
@@ -423,7 +423,7 @@ async def test_a_strategy_may_take_its_time(autojump_clock: MockClock) -> None:
 
 @rows("kind", [Broken, BrokenLater])
 async def test_a_strategy_that_raises(autojump_clock: MockClock, kind: type[Broken]) -> None:
-    """The call fails with that very exception as the cause, and the client goes on."""
+    """If a strategy raises, the call fails with that exception as the cause, and the client continues."""
     error = ZeroDivisionError("mine")
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
@@ -438,7 +438,7 @@ async def test_a_strategy_that_raises(autojump_clock: MockClock, kind: type[Brok
 
 
 async def test_retries_and_refusals_are_logged(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """Each with operation, reason, attempts and node, a retry with its delay; retries at DEBUG, refusals at INFO."""
+    """Retries are logged at DEBUG with delay, refusals at INFO; both with operation, reason, attempts and node."""
     caplog.set_level(logging.DEBUG, "triclinium.retry")
     async with open_pair(retry_strategy=Budgeted(triclinium.BestEffortRetryStrategy(), tokens=1)) as (fake, _, people):
         fake.node.faults.always(Opcode.SET, temporary_failure())
@@ -458,10 +458,10 @@ async def test_retries_and_refusals_are_logged(autojump_clock: MockClock, caplog
 
 
 @pytest.mark.parametrize("redact_logs", [False, True])
-async def test_document_ids_are_marked_in_the_log_where_asked(
+async def test_document_ids_are_marked_for_redaction(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture, redact_logs: bool
 ) -> None:
-    """Nothing that the log says of a document stands outside of the marks."""
+    """With redaction, every document id in the log is inside marks."""
     caplog.set_level(logging.DEBUG, "triclinium")
     async with open_pair() as (fake, _, _), fake.open_client(redact_logs=redact_logs) as cluster:
         fake.node.faults.next(Opcode.SET, temporary_failure())

@@ -1,4 +1,4 @@
-"""Pings, reports and waits for readiness, as callers of a cluster see them."""
+"""Pings, reports and waits for readiness, as a caller uses them."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ NODES = ["127.0.0.1:11210", "127.0.0.1:11212", "127.0.0.1:11214"]
 def reports(
     result: triclinium.PingResult, namespace: str | None = "travel"
 ) -> dict[str, triclinium.EndpointPingReport]:
-    """Return what a ping says of the connections of a bucket, by node."""
+    """Return the reports on the connections of a bucket, by node."""
     return {found.remote: found for found in result.endpoints[triclinium.Service.KV] if found.namespace == namespace}
 
 
 def states(result: triclinium.PingResult, namespace: str | None = "travel") -> list[triclinium.PingState]:
-    """Return what became of each node, in the order of their ports."""
+    """Return the states of all nodes, in the order of their ports."""
     found = reports(result, namespace)
     return [found[node].state for node in sorted(found)]
 
 
 async def mute(fake: FakeCluster, cluster: triclinium.Cluster, node: int) -> None:
-    """Have a node answer no NOOP any more, once all connections are ready."""
+    """Make a node ignore NOOPs, once all connections are ready."""
     await cluster.bucket("travel").wait_until_ready()
     fake.nodes[node].faults.always(Opcode.NOOP, drop_response())
 
 
 async def test_a_ping_of_a_bucket(autojump_clock: MockClock) -> None:
-    """It opens the connections to all nodes, and tells how long each took to answer."""
+    """A ping of a bucket opens connections to all nodes and reports the latency of each."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         fake.nodes[2].faults.always(Opcode.NOOP, delay(0.25))
         result = await cluster.bucket("travel").ping(report_id="morning")
@@ -54,7 +54,7 @@ async def test_a_ping_of_a_bucket(autojump_clock: MockClock) -> None:
 
 
 async def test_a_ping_of_the_cluster(autojump_clock: MockClock) -> None:
-    """Every node is asked, without any bucket; where there is one, over its connections too."""
+    """A ping of the cluster covers all nodes without a bucket, and the connections of open buckets."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         alone = await cluster.ping()
         await cluster.bucket("travel").wait_until_ready()
@@ -67,7 +67,7 @@ async def test_a_ping_of_the_cluster(autojump_clock: MockClock) -> None:
 
 
 async def test_a_silent_node(autojump_clock: MockClock) -> None:
-    """At the safety net it is reported as such, and nothing is raised."""
+    """A node that does not respond within the timeout is reported as such, and nothing is raised."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         await mute(fake, cluster, 1)
         began = trio.current_time()
@@ -79,7 +79,7 @@ async def test_a_silent_node(autojump_clock: MockClock) -> None:
 
 
 async def test_a_dead_node(autojump_clock: MockClock) -> None:
-    """It is reported at once with what is wrong; the cluster is degraded."""
+    """A dead node is reported immediately with its error, and the cluster is degraded."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         await cluster.bucket("travel").wait_until_ready()
         fake.nodes.kill(1)
@@ -94,7 +94,7 @@ async def test_a_dead_node(autojump_clock: MockClock) -> None:
 
 
 async def test_a_first_ping_tries_every_seed(autojump_clock: MockClock) -> None:
-    """The first node of the connection string is dead, and the cluster still tells of the others."""
+    """If the first seed node is dead, a ping still reports the other nodes."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake:
         fake.nodes.kill(0)
         async with fake.open_client() as cluster:
@@ -104,7 +104,7 @@ async def test_a_first_ping_tries_every_seed(autojump_clock: MockClock) -> None:
 
 
 async def test_a_ping_with_a_wrong_password(autojump_clock: MockClock) -> None:
-    """The report says what is wrong, and does not wait for the safety net."""
+    """A ping with a wrong password reports the error without waiting for the timeout."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(authenticator=WRONG) as cluster:
         began = trio.current_time()
         (report,) = (await cluster.ping()).endpoints[triclinium.Service.KV]
@@ -115,7 +115,7 @@ async def test_a_ping_with_a_wrong_password(autojump_clock: MockClock) -> None:
 
 
 async def test_a_ping_as_json(autojump_clock: MockClock) -> None:
-    """The form is that of RFC 0061."""
+    """The JSON report has the form of RFC 0061."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         await cluster.wait_until_ready(service_types=[triclinium.Service.KV])
         result = await cluster.bucket("travel").ping(
@@ -153,7 +153,7 @@ async def test_a_ping_as_json(autojump_clock: MockClock) -> None:
 
 
 async def test_diagnostics_follow_the_connections(autojump_clock: MockClock) -> None:
-    """Nobody is asked: what is known of each connection is told, from the first moment on."""
+    """Diagnostics report the state of each connection without sending anything."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         first = cluster.diagnostics()
         await cluster.bucket("travel").wait_until_ready()
@@ -179,7 +179,7 @@ async def test_diagnostics_follow_the_connections(autojump_clock: MockClock) -> 
 
 
 async def test_diagnostics_as_json(autojump_clock: MockClock) -> None:
-    """The form is that of RFC 0061."""
+    """The JSON report has the form of RFC 0061."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         await cluster.wait_until_ready(service_types=[triclinium.Service.KV])
         await trio.sleep(1.5)
@@ -203,8 +203,8 @@ async def test_diagnostics_as_json(autojump_clock: MockClock) -> None:
         } == json.loads(result.as_json())
 
 
-async def test_a_bucket_is_ready_when_all_its_nodes_are(autojump_clock: MockClock) -> None:
-    """The wait opens the connections, and lasts as long as the slowest of them."""
+async def test_a_bucket_is_ready_with_all_its_nodes(autojump_clock: MockClock) -> None:
+    """``wait_until_ready`` opens the connections and returns when the slowest is ready."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         fake.nodes[2].faults.next(Opcode.SELECT_BUCKET, delay(0.75))
         began = trio.current_time()
@@ -214,8 +214,8 @@ async def test_a_bucket_is_ready_when_all_its_nodes_are(autojump_clock: MockCloc
         assert triclinium.ClusterState.ONLINE is cluster.diagnostics().state
 
 
-async def test_degraded_is_enough_for_some(autojump_clock: MockClock) -> None:
-    """With one of three nodes dead, ONLINE is waited for in vain, until the node is back."""
+async def test_waiting_for_a_degraded_cluster(autojump_clock: MockClock) -> None:
+    """With one of three nodes dead, waiting for DEGRADED returns; waiting for ONLINE does so when the node is back."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         bucket = cluster.bucket("travel")
         fake.nodes.kill(1)
@@ -235,8 +235,8 @@ async def test_degraded_is_enough_for_some(autojump_clock: MockClock) -> None:
         assert 0 == cluster.statistics().open_operations
 
 
-async def test_services_that_do_not_answer(autojump_clock: MockClock) -> None:
-    """A ping tells; a wait lasts until they do, unless it is for others; and either may be cancelled."""
+async def test_silent_services(autojump_clock: MockClock) -> None:
+    """A ping reports silent services; waiting for them lasts until they respond, waiting for others does not."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         fake.node.faults.always(triclinium.Service.QUERY, drop_response())
         fake.node.faults.always(triclinium.Service.SEARCH, http_status(500))
@@ -258,8 +258,8 @@ async def test_services_that_do_not_answer(autojump_clock: MockClock) -> None:
         assert 8.0 == pytest.approx(trio.current_time() - began)
 
 
-async def test_what_is_ready_is_not_waited_for(autojump_clock: MockClock) -> None:
-    """A second wait returns at once, and lets others run all the same."""
+async def test_a_ready_cluster_does_not_wait(autojump_clock: MockClock) -> None:
+    """A second wait sends nothing and returns immediately, after a checkpoint."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         await cluster.bucket("travel").wait_until_ready()
         before = len(fake.node.command_log)
@@ -270,8 +270,8 @@ async def test_what_is_ready_is_not_waited_for(autojump_clock: MockClock) -> Non
 
 
 @rows("service_types", [[], "query", [None]])
-async def test_what_is_no_service(autojump_clock: MockClock, service_types: list[triclinium.Service]) -> None:
-    """It is refused by name, before anything is sent."""
+async def test_invalid_services(autojump_clock: MockClock, service_types: list[triclinium.Service]) -> None:
+    """Invalid services raise with the name of the parameter, before anything is sent."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         for ask in (cluster.ping, cluster.bucket("travel").wait_until_ready):
             with trio.testing.assert_checkpoints(), pytest.raises(errors.InvalidArgumentException) as caught:
@@ -280,8 +280,8 @@ async def test_what_is_no_service(autojump_clock: MockClock, service_types: list
             assert "service_types" == caught.value.parameter
 
 
-async def test_a_wrong_password(autojump_clock: MockClock) -> None:
-    """Waiting longer would not help, so nobody has to: the exception says what is wrong, and with which node."""
+async def test_waiting_with_a_wrong_password(autojump_clock: MockClock) -> None:
+    """Waiting with a wrong password raises immediately, and the error names the node and the user."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(authenticator=WRONG) as cluster:
         began = trio.current_time()
         with pytest.raises(errors.AuthenticationFailureException) as of_cluster:
@@ -296,8 +296,8 @@ async def test_a_wrong_password(autojump_clock: MockClock) -> None:
         assert "travel" == of_bucket.value.context.bucket
 
 
-async def test_a_bucket_that_is_not_there(autojump_clock: MockClock) -> None:
-    """It is not waited for either; the cluster is ready all the same."""
+async def test_waiting_for_a_missing_bucket(autojump_clock: MockClock) -> None:
+    """Waiting for a missing bucket raises immediately, and the cluster is ready nevertheless."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         with (
             trio.fail_after(PATIENCE),
@@ -309,8 +309,8 @@ async def test_a_bucket_that_is_not_there(autojump_clock: MockClock) -> None:
         assert "BUCKET_ACCESS_ERROR" == caught.value.context.refused_reason
 
 
-async def test_a_cluster_that_is_closed(autojump_clock: MockClock) -> None:
-    """Nothing can be asked any more, but what was known last is still there."""
+async def test_a_closed_cluster(autojump_clock: MockClock) -> None:
+    """After the block, pings and waits raise ClosedResourceError, and diagnostics have the last state."""
     async with open_fake_cluster(options=OPTIONS) as fake:
         async with fake.open_client() as cluster:
             await cluster.wait_until_ready()
@@ -322,8 +322,8 @@ async def test_a_cluster_that_is_closed(autojump_clock: MockClock) -> None:
 
 
 @rows("report_id", ["", "x" * 251, 7, b"id", 10**5000, ["id"]])
-async def test_a_name_that_no_report_has(autojump_clock: MockClock, report_id: str) -> None:
-    """It is refused by name, before anything is sent."""
+async def test_invalid_report_ids(autojump_clock: MockClock, report_id: str) -> None:
+    """An invalid report id raises with the name of the parameter, before anything is sent."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         await cluster.wait_until_ready()
         before = len(fake.node.command_log)
@@ -339,8 +339,8 @@ async def test_a_name_that_no_report_has(autojump_clock: MockClock, report_id: s
 
 
 @rows("state", [triclinium.ClusterState.OFFLINE, "online", None, triclinium.EndpointState.CONNECTED])
-async def test_a_state_that_nobody_waits_for(autojump_clock: MockClock, state: triclinium.ClusterState) -> None:
-    """It is refused by name; RFC 0061 calls OFFLINE a hard error."""
+async def test_invalid_desired_states(autojump_clock: MockClock, state: triclinium.ClusterState) -> None:
+    """An invalid desired state raises with the name of the parameter; RFC 0061 makes OFFLINE an error."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         for wait in (cluster.wait_until_ready, cluster.bucket("travel").wait_until_ready):
             with trio.testing.assert_checkpoints(), pytest.raises(errors.InvalidArgumentException) as caught:

@@ -1,4 +1,4 @@
-"""A cluster whose nodes were all replaced at once, seen by tasks that go on reading and writing."""
+"""Cluster whose nodes are all replaced at the same time, as tasks that keep reading and writing see it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ OLD, NEW = range(3), range(3, 6)
 
 
 class Listing:
-    """What DNS lists now."""
+    """Resolver with the current nodes."""
 
     def __init__(self, places: Sequence[int]) -> None:
         self.places = places
         self.asked = 0
 
     async def look_up(self, service: str) -> Sequence[tuple[str, int]]:
-        """Return it."""
+        """Return the current nodes."""
         self.asked += 1
         await trio.lowlevel.checkpoint()
         return [NODES[place] for place in self.places]
 
 
 def replace_all(fake: FakeCluster) -> None:
-    """Have new nodes in the place of the old ones, which are gone before they could tell."""
+    """Replace all nodes by new ones, before the old ones can send a config with them."""
     for place in NEW:
         fake.nodes.add_node(place)
     for place in OLD:
@@ -42,8 +42,8 @@ def replace_all(fake: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize("in_dns", [True, False], ids=["in DNS", "in the connection string"])
-async def test_all_nodes_are_replaced_at_once(autojump_clock: MockClock, in_dns: bool) -> None:
-    """The client finds the new ones where it began, and no task has to open another one."""
+async def test_all_nodes_are_replaced_together(autojump_clock: MockClock, in_dns: bool) -> None:
+    """The client finds the new nodes through its connection string, and running tasks continue."""
     with trio.fail_after(PATIENCE):
         async with open_fake_cluster(options=OPTIONS, nodes=NODES) as fake:
             for place in NEW:

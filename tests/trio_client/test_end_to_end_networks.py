@@ -1,4 +1,4 @@
-"""A cluster whose nodes have several addresses, seen from the inside and from the outside."""
+"""Cluster whose nodes have several addresses, seen from inside and outside its network."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ OUTSIDE = "couchbase://ext.example:31210"
 
 
 @pytest.mark.parametrize("network", ["auto", "external"])
-async def test_from_the_outside(autojump_clock: MockClock, network: str) -> None:
-    """All nodes are reached by the addresses that they have there, although their own would not lead anywhere."""
+async def test_the_external_network_is_used(autojump_clock: MockClock, network: str) -> None:
+    """A client in another network uses the external addresses of all nodes."""
     async with (
         open_fake_cluster(options=FORWARDED, nodes=3) as fake,
         triclinium.open_cluster(OUTSIDE, fake.authenticator, connector=fake.connector, network=network) as cluster,
@@ -41,7 +41,7 @@ NOWHERE = (
 
 
 async def query(cluster: triclinium.Cluster) -> None:
-    """Ask the query service."""
+    """Send a query."""
     async with cluster.query("SELECT 1") as result:
         await result.rows()
 
@@ -57,7 +57,7 @@ async def query(cluster: triclinium.Cluster) -> None:
 async def test_no_node_is_in_the_network(
     autojump_clock: MockClock, call: Callable[[triclinium.Cluster], Awaitable[object]], told: str
 ) -> None:
-    """Each error names the network, the nodes, the networks that there are, and what to do; nothing was sent to any of them."""
+    """If no node is in the network, errors name network, nodes, available networks and next step; nothing is sent."""
     timeouts = triclinium.TimeoutOptions(query=3.0, management=3.0)
     async with (
         open_fake_cluster(options=OPTIONS, nodes=2) as fake,
@@ -70,8 +70,8 @@ async def test_no_node_is_in_the_network(
         assert [] == [each for node in fake.nodes for each in node.request_log]
 
 
-async def test_a_ping_of_nodes_elsewhere(autojump_clock: MockClock) -> None:
-    """A service of a node that has no address in the network stands in the report, as what cannot be reached does."""
+async def test_a_ping_of_nodes_outside_the_network(autojump_clock: MockClock) -> None:
+    """A ping reports the services of a node without an address in the network as unreachable."""
     async with open_fake_cluster(options=FORWARDED, nodes=2) as fake:
         fake.nodes.set_alternate_addresses(1, {})
         async with triclinium.open_cluster(OUTSIDE, fake.authenticator, connector=fake.connector) as cluster:
@@ -91,8 +91,8 @@ async def test_a_ping_of_nodes_elsewhere(autojump_clock: MockClock) -> None:
     assert [] == asked
 
 
-async def test_a_cluster_of_which_nothing_is_reached_is_not_ready(autojump_clock: MockClock) -> None:
-    """The connection that has told of the nodes is well, and no good for anything else."""
+async def test_a_cluster_without_reachable_nodes(autojump_clock: MockClock) -> None:
+    """If no node has an address in the network, waiting times out although the first connection is open."""
     async with (
         open_fake_cluster(options=OPTIONS, nodes=2) as fake,
         fake.open_client(network="external") as cluster,
@@ -103,8 +103,8 @@ async def test_a_cluster_of_which_nothing_is_reached_is_not_ready(autojump_clock
                     await waits(desired_state=state)
 
 
-async def test_a_node_that_the_outside_cannot_reach(autojump_clock: MockClock) -> None:
-    """The error of its documents says what is missing."""
+async def test_a_node_without_an_external_address(autojump_clock: MockClock) -> None:
+    """The timeout of a document on a node without an external address gives the reason."""
     async with open_fake_cluster(options=FORWARDED, nodes=2) as fake:
         fake.nodes.set_alternate_addresses(1, {})
         lost = next(key for key in KEYS if fake.nodes.owner_of(key) == 1)

@@ -1,4 +1,4 @@
-"""Three nodes that speak TLS, on ports of this machine: who is let in, by what, and what becomes of a change."""
+"""Authentication at three nodes over TLS on local ports, and changes of credentials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from triclinium.testing import FakeCluster, Opcode, open_tcp_cluster
 from triclinium_core.testing import FakeNodeOptions, FakeNodes
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""Nobody waits for a timeout: what is wrong shows at once."""
+"""No test waits for a timeout, because errors are immediate."""
 TOKEN, NEXT_TOKEN = "eyJhbGciOiJFUzI1NiJ9.e30.AAAA", "eyJhbGciOiJFUzI1NiJ9.e30.BBBB"
 ADA = "ada@example.org"
 OPTIONS = FakeNodeOptions(tokens=(TOKEN,), certificate_users=(ADA,))
@@ -28,13 +28,13 @@ SASL = frozenset({Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH, Opcode.SASL_STEP})
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
-    """Return who has signed all certificates."""
+    """Return the authority that signed all certificates."""
     return trustme.CA()
 
 
 @pytest.fixture(scope="module")
 def of_the_nodes(authority: trustme.CA) -> ssl.SSLContext:
-    """Return the nodes' context, which takes certificates of clients and demands none."""
+    """Return the nodes' context, which accepts client certificates and does not require them."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
     authority.configure_trust(context)
@@ -44,7 +44,7 @@ def of_the_nodes(authority: trustme.CA) -> ssl.SSLContext:
 
 @pytest.fixture
 def trusting(authority: trustme.CA) -> ssl.SSLContext:
-    """Return a client's context."""
+    """Return the context of a client."""
     context = ssl.create_default_context()
     authority.configure_trust(context)
     return context
@@ -57,14 +57,14 @@ def of_ada(authority: trustme.CA, tmp_path: Path) -> triclinium.CertificateAuthe
 
 
 def certificate(authority: trustme.CA, name: str, path: Path) -> triclinium.CertificateAuthenticator:
-    """Return a certificate for a name, in a file together with its key."""
+    """Return a certificate for a name, in one file with its key."""
     authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(path)
     return triclinium.CertificateAuthenticator(str(path))
 
 
 @pytest.fixture
 async def fake(of_the_nodes: ssl.SSLContext) -> AsyncIterator[FakeCluster]:
-    """Give the test three nodes."""
+    """Yield three nodes."""
     with trio.fail_after(60):
         async with open_tcp_cluster(FakeNodes(OPTIONS, 3), ssl_context=of_the_nodes) as served:
             yield served
@@ -74,7 +74,7 @@ async def fake(of_the_nodes: ssl.SSLContext) -> AsyncIterator[FakeCluster]:
 async def client(
     fake: FakeCluster, authenticator: triclinium.Authenticator, ssl_context: ssl.SSLContext | None
 ) -> AsyncIterator[triclinium.Cluster]:
-    """Give the block a client that speaks TLS."""
+    """Yield a client that uses TLS."""
     assert fake.tls_connection_string is not None
     async with triclinium.open_cluster(
         fake.tls_connection_string, authenticator, timeouts=PATIENT, ssl_context=ssl_context
@@ -83,7 +83,7 @@ async def client(
 
 
 def keys_of_all(fake: FakeCluster) -> list[str]:
-    """Return a key for each node."""
+    """Return one key for each node."""
     found: dict[int | None, str] = {}
     for number in range(1000):
         found.setdefault(fake.nodes.owner_of(f"k{number}"), f"k{number}")
@@ -91,19 +91,19 @@ def keys_of_all(fake: FakeCluster) -> list[str]:
 
 
 async def write_everywhere(fake: FakeCluster, cluster: triclinium.Cluster) -> None:
-    """Write a document on each node."""
+    """Write one document on each node."""
     for key in keys_of_all(fake):
         await cluster.bucket("default").default_collection().upsert(key, 1)
 
 
 def opcodes(fake: FakeCluster) -> Iterator[Opcode | int]:
-    """Yield what all nodes were asked."""
+    """Yield the opcodes of all commands that the nodes received."""
     for node in fake.nodes:
         yield from (command.opcode for command in node.command_log)
 
 
-async def test_a_password(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
-    """Every node is asked over TLS, under the address that the configs name, and gets the password in PLAIN."""
+async def test_authentication_with_a_password(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
+    """The client connects over TLS to the addresses of the config, and authenticates with PLAIN."""
     async with client(fake, fake.authenticator, trusting) as cluster:
         await write_everywhere(fake, cluster)
         statistics = cluster.statistics()
@@ -113,8 +113,8 @@ async def test_a_password(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
     assert {"PLAIN"} == {connection.sasl_mechanism for connection in statistics.connections}
 
 
-async def test_a_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
-    """Shown by OAUTHBEARER, in one message."""
+async def test_authentication_with_a_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
+    """A token is sent with OAUTHBEARER in one message."""
     async with client(fake, triclinium.JwtAuthenticator(TOKEN), trusting) as cluster:
         await write_everywhere(fake, cluster)
         statistics = cluster.statistics()
@@ -123,10 +123,10 @@ async def test_a_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
     assert Opcode.SASL_STEP not in set(opcodes(fake))
 
 
-async def test_a_certificate(
+async def test_authentication_with_a_certificate(
     fake: FakeCluster, trusting: ssl.SSLContext, of_ada: triclinium.CertificateAuthenticator
 ) -> None:
-    """TLS shows it, and no SASL frame is sent."""
+    """A client certificate is sent by TLS, without any SASL command."""
     async with client(fake, of_ada, trusting) as cluster:
         await write_everywhere(fake, cluster)
         statistics = cluster.statistics()
@@ -135,8 +135,8 @@ async def test_a_certificate(
     assert {None} == {connection.sasl_mechanism for connection in statistics.connections}
 
 
-async def test_the_next_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
-    """All connections authenticate again where they are, and those that are opened later have the new token too."""
+async def test_a_changed_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
+    """Open connections authenticate again with a new token, and later connections use it, too."""
     async with client(fake, triclinium.JwtAuthenticator(TOKEN), trusting) as cluster:
         await write_everywhere(fake, cluster)
         before = [node.connections for node in fake.nodes]
@@ -149,8 +149,8 @@ async def test_the_next_token(fake: FakeCluster, trusting: ssl.SSLContext) -> No
     assert 2 * sum(before) == [*opcodes(fake)].count(Opcode.SASL_AUTH)
 
 
-async def test_a_token_that_is_refused_later(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
-    """It fails as a first one does; the next that is right puts everything in order, at once."""
+async def test_a_refused_new_token(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
+    """A refused new token fails like a first one, and the next valid token restores the client immediately."""
     async with client(fake, triclinium.JwtAuthenticator(TOKEN), trusting) as cluster:
         await write_everywhere(fake, cluster)
         cluster.set_authenticator(triclinium.JwtAuthenticator(NEXT_TOKEN))
@@ -161,8 +161,8 @@ async def test_a_token_that_is_refused_later(fake: FakeCluster, trusting: ssl.SS
         await write_everywhere(fake, cluster)
 
 
-async def test_the_next_password(fake: FakeCluster) -> None:
-    """Also where it is proved in two steps: what is called meanwhile waits for them."""
+async def test_a_changed_password(fake: FakeCluster) -> None:
+    """Open connections authenticate again with a new password over SCRAM, and calls in the meantime wait."""
     async with triclinium.open_cluster(fake.connection_string, fake.authenticator, timeouts=PATIENT) as cluster:
         await write_everywhere(fake, cluster)
         before = [node.connections for node in fake.nodes]
@@ -181,8 +181,8 @@ async def test_the_next_password(fake: FakeCluster) -> None:
 @pytest.mark.parametrize(
     "tls", [pytest.param(True, marks=pytest.mark.long), False], ids=["in one step", "in two steps"]
 )
-async def test_nobody_notices(fake: FakeCluster, trusting: ssl.SSLContext, tls: bool) -> None:
-    """Many tasks read and write while credentials change again and again; each is served, and no write twice."""
+async def test_changes_of_credentials_are_transparent(fake: FakeCluster, trusting: ssl.SSLContext, tls: bool) -> None:
+    """While credentials change repeatedly, every read and write succeeds, and no write is applied twice."""
     connection_string = fake.tls_connection_string if tls else fake.connection_string
     assert connection_string is not None
     counters = keys_of_all(fake)
@@ -226,13 +226,13 @@ async def test_nobody_notices(fake: FakeCluster, trusting: ssl.SSLContext, tls: 
     assert {} == dict(retries)
 
 
-async def test_the_next_certificate(
+async def test_a_changed_certificate(
     fake: FakeCluster,
     trusting: ssl.SSLContext,
     authority: trustme.CA,
     tmp_path: Path,
 ) -> None:
-    """Shown by the connections that are opened after it was set."""
+    """A new certificate is used by the connections that are opened afterwards."""
     of_nobody = certificate(authority, "nobody@example.org", tmp_path / "nobody.pem")
     async with client(fake, of_nobody, trusting) as cluster:
         with pytest.raises(errors.BucketAccessException) as caught:
@@ -244,10 +244,10 @@ async def test_the_next_certificate(
     assert "the user of the certificate may not open it" in str(caught.value)
 
 
-async def test_a_kind_that_cannot_follow(
+async def test_a_change_to_a_certificate_is_refused(
     fake: FakeCluster, trusting: ssl.SSLContext, of_ada: triclinium.CertificateAuthenticator
 ) -> None:
-    """A certificate is shown once, when a connection is opened."""
+    """A change from a password to a certificate raises: TLS sends certificates only when a connection is opened."""
     async with client(fake, fake.authenticator, trusting) as cluster:
         await write_everywhere(fake, cluster)
         with pytest.raises(errors.InvalidArgumentException, match="open another cluster") as caught:
@@ -257,8 +257,8 @@ async def test_a_kind_that_cannot_follow(
     assert "authenticator" == caught.value.parameter
 
 
-async def test_a_user_name_that_http_cannot_have(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
-    """No cluster is opened with it, nor does one change to it; nobody connects, and what may be a password is not shown."""
+async def test_a_user_name_with_a_colon(fake: FakeCluster, trusting: ssl.SSLContext) -> None:
+    """A user name with a colon is refused without connecting, at the start and later; the error does not quote it."""
     wrong = triclinium.PasswordAuthenticator("ada:secret", "password")
     with pytest.raises(errors.InvalidArgumentException, match="has a colon") as caught:
         async with client(fake, wrong, trusting):

@@ -1,4 +1,4 @@
-"""Parts of documents, through the real driver and the real machine, against a fake node in memory."""
+"""Parts of documents, with the real driver and machine and a fake node in memory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ADA = {"name": "Ada", "address": {"city": "London", "zip": "W1"}, "tags": ["poet
 
 
 class Address(msgspec.Struct):
-    """A part with a type."""
+    """Typed part."""
 
     city: str
     zip: str
 
 
 async def test_reading_parts(autojump_clock: MockClock) -> None:
-    """Each spec has its answer under its own index, and one that fails keeps nothing from the others."""
+    """The result has one entry per spec, at its index, and a failed spec does not affect the others."""
     async with open_pair() as (_, _, people):
         stored = await people.upsert("ada", ADA)
         found = await people.lookup_in(
@@ -64,7 +64,7 @@ async def test_reading_parts(autojump_clock: MockClock) -> None:
 
 
 async def test_changing_parts(autojump_clock: MockClock) -> None:
-    """All kinds of changes in one go; those that return something have it under their own index."""
+    """All kinds of changes are applied in one operation, and those with a value return it at their index."""
     async with open_pair() as (_, _, people):
         stored = await people.upsert("ada", ADA)
         changed = await people.mutate_in(
@@ -102,8 +102,8 @@ async def test_changing_parts(autojump_clock: MockClock) -> None:
         changed.content_as(int, 0)
 
 
-async def test_a_change_that_fails_changes_nothing(autojump_clock: MockClock) -> None:
-    """The exception is that of the path, tells which it was, and the document is as before."""
+async def test_a_failed_change_changes_nothing(autojump_clock: MockClock) -> None:
+    """A failed change raises the exception of its path with its index, and the document is unchanged."""
     async with open_pair() as (_, _, people):
         await people.upsert("ada", ADA)
         specs = [
@@ -127,7 +127,7 @@ async def test_a_change_that_fails_changes_nothing(autojump_clock: MockClock) ->
 
 
 async def test_store_semantics(autojump_clock: MockClock) -> None:
-    """Whether the document must be there, may be, or must not."""
+    """Store semantics determine whether the document must exist, may exist, or must not exist."""
     spec = MutateInSpec.upsert("a.b", 1)
     async with open_pair() as (_, _, people):
         with pytest.raises(errors.DocumentNotFoundException):
@@ -143,7 +143,7 @@ async def test_store_semantics(autojump_clock: MockClock) -> None:
 
 
 async def test_attributes_and_macros(autojump_clock: MockClock) -> None:
-    """Attributes lie beside the document, and the server puts in what only it knows; the caller's order is kept."""
+    """Extended attributes and macros are stored in the caller's order, and the server expands the macros."""
     async with open_pair() as (_, _, people):
         await people.upsert("ada", ADA)
         changed = await people.mutate_in(
@@ -186,8 +186,8 @@ async def test_attributes_and_macros(autojump_clock: MockClock) -> None:
     assert kept.exists(0)
 
 
-async def test_what_is_left_of_a_removed_document(autojump_clock: MockClock) -> None:
-    """Its system attributes, for those who ask for them."""
+async def test_attributes_of_a_removed_document(autojump_clock: MockClock) -> None:
+    """System attributes of a removed document can be read and changed with ``access_deleted``."""
     async with open_pair() as (_, _, people):
         await people.upsert("ada", ADA)
         await people.mutate_in("ada", [MutateInSpec.upsert(key, 1, xattr=True) for key in ("_sync", "mine")])
@@ -205,7 +205,7 @@ async def test_what_is_left_of_a_removed_document(autojump_clock: MockClock) -> 
 
 
 async def test_a_server_without_attributes(autojump_clock: MockClock) -> None:
-    """What it has not granted is not sent."""
+    """If the server does not support extended attributes, a call that uses them raises and sends nothing."""
     options = FakeNodeOptions(features=FakeNodeOptions().features - {HelloFeature.XATTR})
     async with open_fake_cluster(options=options) as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
@@ -220,8 +220,8 @@ async def test_a_server_without_attributes(autojump_clock: MockClock) -> None:
         assert 3 == (await people.lookup_in("ada", [LookupInSpec.get("visits")])).content_as(int, 0)
 
 
-async def test_a_lookup_is_repeated_and_a_change_is_not(autojump_clock: MockClock) -> None:
-    """A connection that is lost in between is nothing to a reader; a writer is told that nobody knows."""
+async def test_a_lookup_is_retried_unlike_a_mutation(autojump_clock: MockClock) -> None:
+    """After a lost connection, a lookup is retried and a mutation fails, because it may have been applied."""
     async with open_pair() as (fake, _, people):
         await people.upsert("ada", ADA)
         fake.node.faults.next(Opcode.SUBDOC_MULTI_LOOKUP, hang_up_after_applying())

@@ -1,4 +1,4 @@
-"""What a client tells of its operations without being asked: lines of JSON in the log, and none that says nothing."""
+"""Reports that a client logs by default: lines of JSON, and none without content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ALWAYS = {
     "last_remote_socket",
     "timeout_ms",
 }
-"""What is known of every key-value operation that was answered."""
+"""Fields of every key-value operation that got a response."""
 
 
 @pytest.fixture(autouse=True)
@@ -41,12 +41,12 @@ def _all_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def told_by(caplog: pytest.LogCaptureFixture, logger: str) -> list[Any]:
-    """Return what one logger told, as data."""
+    """Return the records of one logger, parsed as JSON."""
     return [json.loads(record.getMessage()) for record in caplog.records if record.name == f"triclinium.{logger}"]
 
 
 async def test_a_slow_operation(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """It is told ten seconds later, with all that is known; the one beside it, which was not slow, is not."""
+    """A slow operation is logged after ten seconds with all its fields; a fast one is not."""
     async with open_pair() as (fake, _, people):
         await people.upsert("ada", 1)
         fake.node.faults.next(Opcode.GET, delay(0.75))
@@ -70,8 +70,8 @@ async def test_a_slow_operation(autojump_clock: MockClock, caplog: pytest.LogCap
     assert 1 == len(told_by(caplog, "threshold"))
 
 
-async def test_calls_that_a_scope_ends(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """Operations, requests and rows that a scope ends are in the threshold log, with the reason, and in the meter."""
+async def test_calls_cancelled_by_a_scope(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """Calls that a scope cancels are in the threshold log, with the reason, and in the meter."""
     async with open_pair() as (fake, cluster, people):
         fake.node.faults.always(Opcode.GET, drop_response())
         fake.node.faults.always(Service.MANAGEMENT, drop_response())
@@ -111,8 +111,8 @@ async def test_calls_that_a_scope_ends(autojump_clock: MockClock, caplog: pytest
     }
 
 
-async def test_what_retries_take_counts(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """An operation that was retried until it was slow is slow, though each attempt was quick."""
+async def test_retries_count_as_duration(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """An operation that is slow because of its retries is logged as slow, even if each attempt was fast."""
     async with open_pair(tracer=triclinium.ThresholdLoggingTracer(kv_threshold=0.05)) as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure(), times=8)
         await people.upsert("ada", 1)
@@ -123,8 +123,8 @@ async def test_what_retries_take_counts(autojump_clock: MockClock, caplog: pytes
     assert entry["last_server_duration_us"] < entry["total_server_duration_us"]
 
 
-async def test_what_encoding_takes(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """A value that takes long to encode makes its operation slow, with or without an answer in time; a fast one does not."""
+async def test_encoding_counts_as_duration(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """Slow encoding of a value makes its operation slow, with or without a response in time; fast encoding does not."""
 
     class Slow(triclinium.JsonTranscoder):
         def encode(self, value: object) -> triclinium.EncodedValue:
@@ -149,7 +149,7 @@ async def test_what_encoding_takes(autojump_clock: MockClock, caplog: pytest.Log
     assert 3_000_000 < durations["operations"]["kv"]["upsert"]["percentiles_us"]["100.0"]
 
 
-async def test_what_encoding_a_statement_takes(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+async def test_encoding_of_query_parameters(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """The parameters of a query are encoded for each attempt, and the log has the sum."""
     async with open_pair(tracer=triclinium.ThresholdLoggingTracer(query_threshold=0)) as (fake, cluster, _):
         fake.nodes.script.answer("SELECT $city", FakeAnswer(rows=[1]))
@@ -161,7 +161,7 @@ async def test_what_encoding_a_statement_takes(autojump_clock: MockClock, caplog
 
 
 async def test_a_slow_request_to_a_service(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """Each service has its threshold, and its place in the report."""
+    """Each service has its own threshold and its own entry in the report."""
     async with open_pair() as (fake, cluster, _):
         fake.node.faults.next(Service.MANAGEMENT, delay(1.5))
         await cluster.buckets().get_all_buckets()
@@ -172,7 +172,7 @@ async def test_a_slow_request_to_a_service(autojump_clock: MockClock, caplog: py
 
 
 async def test_an_orphan(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """An answer that comes when its caller has left is told; so is the timeout, once, with the same number."""
+    """A late response of a timed out operation is logged as an orphan, and the timeout once, with the same id."""
     async with open_pair() as (fake, _, people):
         await people.upsert("ada", 1)
         fake.node.faults.next(Opcode.GET, delay(3.0))
@@ -189,7 +189,7 @@ async def test_an_orphan(autojump_clock: MockClock, caplog: pytest.LogCaptureFix
 
 
 async def test_durations_of_all_operations(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """Every ten minutes, and once more at the end: successes and failures, by operation, and nothing of NOOPs."""
+    """Every ten minutes and at the end, durations of successes and failures are logged by operation, without NOOPs."""
     async with open_pair() as (fake, _, people):
         for key in ("ada", "bob"):
             await people.upsert(key, 1)
@@ -206,8 +206,8 @@ async def test_durations_of_all_operations(autojump_clock: MockClock, caplog: py
     assert ["exists"] == list(last["operations"]["kv"])
 
 
-async def test_slower_copies_are_no_orphans(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """The late replies of ``get_any_replica`` are in no log and no count, and the meter has one value of the call."""
+async def test_late_copies_are_not_orphans(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """Late responses of a completed ``get_any_replica`` are not orphans, and the meter has one value for the call."""
     options = replace(OPTIONS, replicas=1)
     async with open_fake_cluster(options=options, nodes=2) as fake, fake.open_client() as cluster:
         people = cluster.bucket("travel").default_collection()
@@ -228,10 +228,10 @@ async def test_slower_copies_are_no_orphans(autojump_clock: MockClock, caplog: p
     assert {"upsert": 1, "get_any_replica": 1, "get_all_replicas": 1, "range_scan": 1} == counts
 
 
-async def test_an_abandoned_read_of_copies_leaves_orphans(
+async def test_late_copies_of_a_timeout_are_orphans(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The late reply to a read of all replicas that ran out of time is an orphan."""
+    """A late response of a replica read that timed out is an orphan."""
     async with open_pair() as (fake, cluster, people):
         await people.upsert("ada", 1)
         fake.node.faults.next(Opcode.GET, delay(1.0))
@@ -245,7 +245,7 @@ async def test_an_abandoned_read_of_copies_leaves_orphans(
 
 
 async def test_a_client_that_closes_early(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """The last line of the meter has the seconds that it counts, so that its rate is true."""
+    """The last line of a meter gives the seconds that it covers."""
     async with open_pair() as (_, _, people):
         for _ in range(10):
             await people.upsert("ada", 1)
@@ -255,8 +255,8 @@ async def test_a_client_that_closes_early(autojump_clock: MockClock, caplog: pyt
     assert (10, 10) == (last["operations"]["kv"]["upsert"]["total_count"], last["meta"]["emit_interval_s"])
 
 
-async def test_a_client_with_nothing_to_tell(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """An hour without an operation has no line."""
+async def test_an_idle_client_logs_nothing(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """A client without operations logs no reports."""
     async with open_pair() as (_, cluster, _):
         await cluster.bucket("travel").wait_until_ready()
         await trio.sleep(3_000)
@@ -265,7 +265,7 @@ async def test_a_client_with_nothing_to_tell(autojump_clock: MockClock, caplog: 
 
 
 async def test_each_can_be_turned_off(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing is told then, whatever happens."""
+    """With tracer, meter and orphans turned off, nothing is logged."""
     async with open_pair(tracer=None, meter=None, orphans=None) as (fake, _, people):
         fake.node.faults.next(Opcode.SET, delay(0.75))
         await people.upsert("ada", 1)
@@ -277,8 +277,10 @@ async def test_each_can_be_turned_off(autojump_clock: MockClock, caplog: pytest.
     assert [[], [], []] == [told_by(caplog, logger) for logger in ("threshold", "orphan", "meter")]
 
 
-async def test_intervals_and_samples_are_options(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """All are counted, and so many are listed; the interval may be short."""
+async def test_intervals_and_sample_sizes_are_options(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Reports count all operations and list as many as the sample size, at the chosen interval."""
     async with open_pair(
         tracer=triclinium.ThresholdLoggingTracer(kv_threshold=0, sample_size=2, emit_interval=0.5),
         meter=triclinium.LoggingMeter(emit_interval=0.5),

@@ -1,4 +1,4 @@
-"""What only an administrator can help against, with three nodes: an error by name and at once, never a timeout."""
+"""Errors that only an administrator can fix, with three nodes: they are immediate and specific, not timeouts."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ ROUND_TRIPS = {
     WRONG_PASSWORD: [Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH, Opcode.SASL_STEP],
     WRONG_TOKEN: [Opcode.HELLO, Opcode.GET_ERROR_MAP, Opcode.SASL_LIST_MECHS, Opcode.SASL_AUTH],
 }
-"""What a connection says before it is refused."""
+"""Commands of a connection before its credentials are refused."""
 
 
 def asked(fake: FakeCluster) -> Counter[Opcode | int]:
-    """Return how often all nodes together were asked what."""
+    """Return the number of commands on all nodes, by opcode."""
     return Counter(command.opcode for node in fake.nodes for command in node.command_log)
 
 
 @pytest.mark.parametrize("authenticator", [WRONG_PASSWORD, WRONG_TOKEN], ids=["password", "token"])
 async def test_wrong_credentials(autojump_clock: MockClock, authenticator: triclinium.Authenticator) -> None:
-    """The error comes with the answer to the credentials: no connection has said a word more, and no time has passed."""
+    """Wrong credentials fail immediately with the node's response, and connections send no further command."""
     began = trio.current_time()
     async with open_fake_cluster(nodes=3, options=TOKENS) as fake:
         async with fake.open_client(authenticator=authenticator) as cluster:
@@ -51,7 +51,7 @@ async def test_wrong_credentials(autojump_clock: MockClock, authenticator: tricl
 
 
 async def test_wrong_credentials_on_one_node(autojump_clock: MockClock) -> None:
-    """Whatever can be dispatched is; only what goes to that node fails, and by the name of the reason (decision C6)."""
+    """If one node refuses the credentials, only operations on that node fail, with the reason (decision C6)."""
     async with open_fake_cluster(nodes=3) as fake:
         fake.nodes[2].faults.always(Opcode.SASL_STEP, status(Status.AUTH_ERROR))
         keys = {fake.nodes.owner_of(key): key for key in (f"k{number}" for number in range(99))}
@@ -69,8 +69,8 @@ async def test_wrong_credentials_on_one_node(autojump_clock: MockClock) -> None:
             await cluster.bucket("default").default_collection().upsert(keys[2], 1)
 
 
-async def test_best_effort_waits_for_the_right_ones(autojump_clock: MockClock) -> None:
-    """As long as its deadline lets it; somebody may be creating the user at this very moment."""
+async def test_best_effort_retries_wrong_credentials(autojump_clock: MockClock) -> None:
+    """Under best effort, an operation with wrong credentials is retried until its deadline."""
     async with (
         open_fake_cluster(nodes=3) as fake,
         fake.open_client(authenticator=WRONG_PASSWORD, retry_strategy=triclinium.BestEffortRetryStrategy()) as cluster,
@@ -85,8 +85,8 @@ async def test_best_effort_waits_for_the_right_ones(autojump_clock: MockClock) -
 
 
 @pytest.mark.parametrize("bucket", ["nowhere", "secret"])
-async def test_a_bucket_that_is_not_for_this_user(autojump_clock: MockClock, bucket: str) -> None:
-    """A missing one and one without rights are the same to a client; other buckets are not touched by it."""
+async def test_a_bucket_without_access(autojump_clock: MockClock, bucket: str) -> None:
+    """A missing bucket and one without access raise the same exception, and other buckets still work."""
     async with open_fake_cluster(nodes=3, buckets=["default", "secret"]) as fake, fake.open_client() as cluster:
         for node in fake.nodes:
             if bucket == "secret":
@@ -105,7 +105,7 @@ async def test_a_bucket_that_is_not_for_this_user(autojump_clock: MockClock, buc
 
 
 async def test_no_secret_is_logged(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """Neither the token that was refused nor the password after it."""
+    """Neither a refused token nor the password after it appears in the log."""
     caplog.set_level(logging.DEBUG)
     async with (
         open_fake_cluster(nodes=3, options=TOKENS) as fake,
@@ -121,8 +121,8 @@ async def test_no_secret_is_logged(autojump_clock: MockClock, caplog: pytest.Log
     assert not any(secret in caplog.text for secret in ("wrong", "e30.AAAA", fake.authenticator.password))
 
 
-async def test_the_cluster_is_closed(autojump_clock: MockClock) -> None:
-    """Like everything else, new credentials are for inside the block."""
+async def test_set_authenticator_after_the_block(autojump_clock: MockClock) -> None:
+    """Setting an authenticator after the block raises ClosedResourceError."""
     async with open_fake_cluster() as fake:
         async with fake.open_client() as cluster:
             pass
@@ -132,8 +132,8 @@ async def test_the_cluster_is_closed(autojump_clock: MockClock) -> None:
 
 
 @rows("wrong", [None, "secret", ("app", "secret"), triclinium.PasswordAuthenticator, object()])
-async def test_what_is_no_authenticator(autojump_clock: MockClock, wrong: triclinium.Authenticator) -> None:
-    """Refused by name, and nothing changes."""
+async def test_an_invalid_authenticator(autojump_clock: MockClock, wrong: triclinium.Authenticator) -> None:
+    """An invalid authenticator raises with the name of the parameter, and changes nothing."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         with pytest.raises(errors.InvalidArgumentException) as caught:
             cluster.set_authenticator(wrong)
@@ -144,14 +144,14 @@ async def test_what_is_no_authenticator(autojump_clock: MockClock, wrong: tricli
 
 
 async def test_a_strategy_may_set_credentials(autojump_clock: MockClock) -> None:
-    """It is asked while the client thinks; the change takes effect when that is over."""
+    """A strategy may set new credentials, which take effect after the event that called the strategy."""
     async with open_fake_cluster(nodes=3) as fake, fake.open_client(authenticator=WRONG_PASSWORD) as cluster:
 
         class Correcting(triclinium.BestEffortRetryStrategy):
             def retry_after(
                 self, request: triclinium.RetryRequest, reason: triclinium.RetryReason
             ) -> triclinium.RetryAction:
-                """Set the right ones."""
+                """Set the correct credentials."""
                 cluster.set_authenticator(fake.authenticator)
                 return super().retry_after(request, reason)
 
@@ -162,7 +162,7 @@ async def test_a_strategy_may_set_credentials(autojump_clock: MockClock) -> None
 
 
 async def test_a_memcached_bucket(autojump_clock: MockClock) -> None:
-    """Its nodes have no config of it: operations and waits are refused long before their time is over."""
+    """Operations and waits on a memcached bucket are refused long before their timeouts."""
     options = FakeNodeOptions(memcached_buckets=("memd",))
     async with open_fake_cluster(options=options, nodes=3) as fake, fake.open_client() as cluster:
         bucket = cluster.bucket("memd")
@@ -176,8 +176,8 @@ async def test_a_memcached_bucket(autojump_clock: MockClock) -> None:
     assert 1.0 <= took < 1.5
 
 
-async def test_a_bucket_that_was_created_a_moment_ago(autojump_clock: MockClock) -> None:
-    """Its nodes have no config of it yet: operations and waits go on until they have."""
+async def test_a_new_bucket_without_configs(autojump_clock: MockClock) -> None:
+    """Operations and waits on a new bucket are retried until its nodes have a config."""
     async with open_fake_cluster(nodes=3) as fake, fake.open_client() as cluster, trio.open_nursery() as nursery:
         for node in fake.nodes:
             node.faults.always(Opcode.GET_CLUSTER_CONFIG, status(Status.KEY_NOT_FOUND))

@@ -1,4 +1,4 @@
-"""What goes wrong with TLS between a client and three nodes, over real connections: told by name, and at once."""
+"""TLS errors between a client and three nodes, over real connections: they are immediate and specific."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from triclinium_core.runtime.kv.connection.sasl import PLAIN_ONLY
 from triclinium_core.testing import FakeNode
 
 PATIENT = triclinium.TimeoutOptions(kv=60.0)
-"""Nobody waits for a timeout: what is wrong shows at once."""
+"""No test waits for a timeout, because errors are immediate."""
 NOW = datetime.now(UTC)
 ADDRESS = "127.0.0.1"
 
 
 class Authority:
-    """Who has signed the certificates of a test, and another one whom nobody knows."""
+    """Authority that signs the certificates of a test, and another that is not trusted."""
 
     def __init__(self, folder: Path) -> None:
         self.known = trustme.CA()
@@ -38,7 +38,7 @@ class Authority:
         self._folder = folder
 
     def trusting(self) -> ssl.SSLContext:
-        """Return the context of a client that trusts the known one."""
+        """Return the context of a client that trusts the first authority."""
         context = ssl.create_default_context()
         self.known.configure_trust(context)
         return context
@@ -51,7 +51,7 @@ class Authority:
         demands: bool = False,
         newest: ssl.TLSVersion = ssl.TLSVersion.MAXIMUM_SUPPORTED,
     ) -> ssl.SSLContext:
-        """Return the context of the nodes: with a good certificate, and without demands, unless told otherwise."""
+        """Return a context for nodes, by default with a valid certificate and without requiring one of clients."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.maximum_version = newest
         certificate = (issuer or self.known).issue_cert(*(names or (ADDRESS,)), not_after=not_after)
@@ -70,13 +70,13 @@ class Authority:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Return who has signed."""
+    """Return the authorities."""
     return Authority(tmp_path_factory.mktemp("certificates"))
 
 
 @asynccontextmanager
 async def nodes_with(context: ssl.SSLContext, host: str = ADDRESS) -> AsyncIterator[FakeCluster]:
-    """Give the block three nodes."""
+    """Yield three nodes."""
     with trio.fail_after(60):
         async with open_tcp_cluster(nodes=3, host=host, ssl_context=context) as fake:
             yield fake
@@ -91,7 +91,7 @@ def tls(fake: FakeCluster) -> str:
 async def upsert(
     connection_string: str, authenticator: triclinium.Authenticator, context: ssl.SSLContext | None, **options: object
 ) -> None:
-    """Write a document, through a client of its own."""
+    """Write a document through a new client."""
     async with triclinium.open_cluster(
         connection_string,
         authenticator,
@@ -105,7 +105,7 @@ async def upsert(
 async def refusal(
     connection_string: str, authenticator: triclinium.Authenticator, context: ssl.SSLContext | None
 ) -> str:
-    """Return what a client says that fails with TLS_ERROR."""
+    """Return the message of a client that fails with TLS_ERROR."""
     with pytest.raises(errors.TlsException) as caught:
         await upsert(connection_string, authenticator, context)
 
@@ -123,10 +123,10 @@ async def refusal(
     ],
     ids=["unknown authority", "other address", "expired"],
 )
-async def test_a_certificate_that_the_client_refuses(
+async def test_the_client_refuses_a_certificate(
     authority: Authority, make: Callable[[Authority], ssl.SSLContext], words: str
 ) -> None:
-    """The TLS library says why, and no node is asked anything."""
+    """If the client refuses the certificate, the error has the reason of the TLS library, and no command is sent."""
     async with nodes_with(make(authority)) as fake:
         message = await refusal(tls(fake), fake.authenticator, authority.trusting())
 
@@ -136,8 +136,8 @@ async def test_a_certificate_that_the_client_refuses(
 
 @pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=lambda version: version.name)
 @pytest.mark.parametrize("shows", ["nothing", "a certificate of an unknown authority"])
-async def test_a_client_that_the_nodes_refuse(authority: Authority, newest: ssl.TLSVersion, shows: str) -> None:
-    """With TLS 1.3 that comes when the client takes the stream for open already; it is told all the same."""
+async def test_the_nodes_refuse_a_client(authority: Authority, newest: ssl.TLSVersion, shows: str) -> None:
+    """If the nodes refuse the client's certificate, the error has the alert, even after the handshake as in TLS 1.3."""
     async with nodes_with(authority.server(demands=True, newest=newest)) as fake:
         who: triclinium.Authenticator = (
             fake.authenticator if shows == "nothing" else authority.client(authority.unknown)
@@ -149,16 +149,16 @@ async def test_a_client_that_the_nodes_refuse(authority: Authority, newest: ssl.
     assert not any(node.command_log for node in fake.nodes)
 
 
-async def test_a_client_that_the_nodes_let_in(authority: Authority) -> None:
-    """The nodes that refuse the others."""
+async def test_the_nodes_accept_a_client(authority: Authority) -> None:
+    """Nodes that require a certificate accept a client with a valid one."""
     async with nodes_with(authority.server(demands=True)) as fake:
         await upsert(tls(fake), authority.client(), authority.trusting())
 
     assert any(Opcode.SET == command.opcode for node in fake.nodes for command in node.command_log)
 
 
-async def test_the_wrong_kind_of_port(authority: Authority) -> None:
-    """The first node tells, whichever way round: the client knows an alert of TLS when it sees one, and names the scheme."""
+async def test_a_port_of_the_other_scheme(authority: Authority) -> None:
+    """TLS on a plain port, and a plain connection to a TLS port, fail; the error names the correct scheme."""
     async with nodes_with(authority.server()) as fake:
         in_tls = await refusal(fake.connection_string.replace("couchbase:", "couchbases:"), fake.authenticator, None)
         in_plain = await refusal(tls(fake).replace("couchbases:", "couchbase:"), fake.authenticator, None)
@@ -168,14 +168,14 @@ async def test_the_wrong_kind_of_port(authority: Authority) -> None:
     assert "connect with couchbases://" in in_plain
 
 
-async def test_without_a_context_the_system_is_trusted(authority: Authority) -> None:
-    """Which does not know who signed."""
+async def test_the_default_context_trusts_the_system(authority: Authority) -> None:
+    """Without a context, only the authorities of the system are trusted."""
     async with nodes_with(authority.server()) as fake:
         assert "certificate verify failed" in await refusal(tls(fake), fake.authenticator, None)
 
 
-async def test_a_node_without_plain_that_hangs_up(authority: Authority) -> None:
-    """It gets SCRAM over TLS as well; an end without TLS's goodbye is an end, and what came before it counts."""
+async def test_a_node_without_plain_over_tls(authority: Authority) -> None:
+    """Over TLS, a node without PLAIN gets SCRAM; a stream that ends without close_notify is reconnected."""
     options = FakeNodeOptions(sasl_mechanisms=("SCRAM-SHA512", "SCRAM-SHA256", "SCRAM-SHA1"))
     async with (
         open_tcp_cluster(FakeNode(options), ssl_context=authority.server()) as fake,
@@ -191,8 +191,8 @@ async def test_a_node_without_plain_that_hangs_up(authority: Authority) -> None:
         assert {"SCRAM-SHA512"} == {connection.sasl_mechanism for connection in cluster.statistics().connections}
 
 
-async def test_best_effort_waits_for_a_better_certificate(authority: Authority) -> None:
-    """Somebody may be about to replace it; the client tries again and again, and gets through."""
+async def test_best_effort_retries_a_refused_certificate(authority: Authority) -> None:
+    """Under best effort, the client reconnects until the certificate has been replaced."""
     context = authority.server("node.example")
     async with nodes_with(context) as fake, trio.open_nursery() as nursery:
         nursery.start_soon(
@@ -207,7 +207,7 @@ async def test_best_effort_waits_for_a_better_certificate(authority: Authority) 
 
 
 class EveryName(trio.abc.HostnameResolver):
-    """A host name resolver that resolves every name to this machine."""
+    """Host name resolver that resolves every name to the loopback address."""
 
     async def getaddrinfo(self, host: bytes | None, port: bytes | str | int | None, *args: Any, **kwargs: Any) -> Any:
         """Return one address."""
@@ -215,7 +215,7 @@ class EveryName(trio.abc.HostnameResolver):
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (ADDRESS, port))]
 
     async def getnameinfo(self, sockaddr: Any, flags: int) -> tuple[str, str]:
-        """Raise an exception: the client looks up no names."""
+        """Fail, because the client looks up no names."""
         raise NotImplementedError
 
 
@@ -231,8 +231,8 @@ async def test_a_name_with_a_final_dot(authority: Authority) -> None:
     assert "node.test" in asked
 
 
-async def test_names_are_verified_too(authority: Authority) -> None:
-    """The client asks for the name that the configs have; the name goes along in the handshake (SNI)."""
+async def test_host_names_are_verified(authority: Authority) -> None:
+    """The client verifies the host name of the configs, and sends it in the handshake (SNI)."""
     asked: list[str | None] = []
     context = authority.server("localhost")
     context.sni_callback = lambda stream, name, context: asked.append(name)
@@ -245,7 +245,7 @@ async def test_names_are_verified_too(authority: Authority) -> None:
 
 
 def has_ipv6() -> bool:
-    """Return whether this machine has IPv6 on its loopback."""
+    """Return whether the loopback interface has IPv6."""
     try:
         with closing(socket.socket(socket.AF_INET6)) as bound:
             bound.bind(("::1", 0))
@@ -255,8 +255,8 @@ def has_ipv6() -> bool:
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6 on its loopback")
-async def test_addresses_of_ipv6(authority: Authority) -> None:
-    """In the connection string, in the configs, and in certificates, of which one is for another address."""
+async def test_ipv6_addresses(authority: Authority) -> None:
+    """IPv6 addresses work in connection strings, configs and certificates; a certificate for another one is refused."""
     async with nodes_with(authority.server("::1"), host="::1") as fake:
         await upsert(tls(fake), fake.authenticator, authority.trusting())
         assert tls(fake).startswith("couchbases://[::1]:")
@@ -281,7 +281,7 @@ def nameless(authority: Authority) -> ssl.SSLContext:
 
 
 def warnings_of_tls(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the warnings that certificates are not verified."""
+    """Return the warnings about unverified certificates."""
     return [
         record.getMessage()
         for record in caplog.records
@@ -340,7 +340,7 @@ async def test_a_certificate_over_unverified_tls(authority: Authority, caplog: p
 
 
 async def test_a_token_over_unverified_tls(authority: Authority) -> None:
-    """A token over unverified TLS is refused before anything is sent unless it may travel unencrypted."""
+    """A token over unverified TLS is refused before anything is sent unless unencrypted tokens are allowed."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         triclinium.open_cluster("couchbases://127.0.0.1", triclinium.JwtAuthenticator("a.e30.c"), ssl_context=blind())
 

@@ -1,4 +1,4 @@
-"""One module with every exception, and two that are Trio's as well."""
+"""Module of all exceptions, two of which are also trio's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import triclinium_core.errors
 from triclinium import errors
 
 
-def test_every_exception_of_the_core_is_offered() -> None:
-    """Whoever catches an exception needs to know one module only."""
+def test_the_module_exports_every_exception() -> None:
+    """``triclinium.errors`` exports every exception of the core."""
     of_the_core = {
         name
         for name, value in vars(triclinium_core.errors).items()
@@ -23,8 +23,8 @@ def test_every_exception_of_the_core_is_offered() -> None:
     assert of_the_core | of_the_client == set(triclinium.errors.__all__)
 
 
-def test_the_exceptions_are_the_cores_own() -> None:
-    """No subclass stands in the place of what the machine raises."""
+def test_exceptions_are_those_of_the_core() -> None:
+    """The exported exceptions are the same objects as those of the core."""
     names = triclinium_core.errors.__dict__.keys() & set(triclinium.errors.__all__)
 
     assert [] == [
@@ -39,8 +39,8 @@ def test_the_exceptions_are_the_cores_own() -> None:
         (triclinium_core.errors.UnambiguousTimeoutException, errors.UnambiguousTooSlowError),
     ],
 )
-def test_the_timeouts_of_a_block_are_both_the_sdks_and_trios(expected: type[Exception], kind: type[Exception]) -> None:
-    """Either name catches them, and the core's own class stays free of Trio's."""
+def test_timeouts_of_blocks_have_two_bases(expected: type[Exception], kind: type[Exception]) -> None:
+    """The timeouts of ``fail_after`` derive from the SDK's class and trio.TooSlowError, the core's class from one."""
     assert issubclass(kind, expected)
     assert issubclass(kind, trio.TooSlowError)
     assert not issubclass(expected, trio.TooSlowError)

@@ -1,4 +1,4 @@
-"""A cluster that environment variables configure, and the log of what it begins with."""
+"""Cluster that environment variables configure, and the log of its options."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from triclinium import PasswordAuthenticator, TimeoutOptions, errors, open_clust
 from triclinium.testing import Opcode, delay, drop_response, open_fake_cluster
 
 
-async def test_opens_what_the_environment_names(autojump_clock: MockClock) -> None:
-    """Variables are laid over the arguments; those without a variable count as they are, the connector too."""
+async def test_variables_override_arguments(autojump_clock: MockClock) -> None:
+    """Environment variables override the arguments, and other arguments apply unchanged, including the connector."""
     async with open_fake_cluster() as fake:
         environ = {
             "TRICLINIUM_CONNECTION_STRING": fake.connection_string,
@@ -36,8 +36,8 @@ async def test_opens_what_the_environment_names(autojump_clock: MockClock) -> No
     assert 4.0 == pytest.approx(trio.current_time() - began)
 
 
-async def test_who_signs_in_may_come_from_the_program(autojump_clock: MockClock) -> None:
-    """Where no variable says so; a profile goes before what the program says."""
+async def test_credentials_may_be_arguments(autojump_clock: MockClock) -> None:
+    """Without variables for them, credentials are arguments; a profile overrides the program's timeouts."""
     async with open_fake_cluster() as fake:
         environ = {"TRICLINIUM_CONNECTION_STRING": fake.connection_string, "TRICLINIUM_PROFILE": "wan_development"}
         async with open_cluster_from_environment(
@@ -54,7 +54,7 @@ async def test_who_signs_in_may_come_from_the_program(autojump_clock: MockClock)
 async def test_telemetry_can_be_turned_off(
     variables: dict[str, str], is_told: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A tracer of the program's own stays where no variable says otherwise; what the core tells is one by one the same."""
+    """The program's tracer applies unless a variable turns it off; meter and orphans are independent of it."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_fake_cluster() as fake:
         environ = {"TRICLINIUM_CONNECTION_STRING": fake.connection_string, "TRICLINIUM_ORPHANS": "false"}
@@ -72,14 +72,14 @@ async def test_telemetry_can_be_turned_off(
     assert not [record for record in caplog.records if record.name in ("triclinium.orphan", "triclinium.threshold")]
 
 
-def test_a_wrong_variable_opens_nothing() -> None:
-    """It is refused before there is a block."""
+def test_a_wrong_variable_is_refused() -> None:
+    """An unknown variable raises before the block begins."""
     with pytest.raises(errors.InvalidArgumentException, match="TRICLINIUM_KV_TIMOUT"):
         open_cluster_from_environment({"TRICLINIUM_CONNECTION_STRING": "couchbase://h", "TRICLINIUM_KV_TIMOUT": "1s"})
 
 
-async def test_nothing_else_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that does not ask for it is not configured behind its back."""
+async def test_open_cluster_ignores_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``open_cluster`` does not read the environment."""
     monkeypatch.setenv("TRICLINIUM_CONNECTION_STRING", "nonsense")
     monkeypatch.setenv("TRICLINIUM_NONSENSE", "1")
     async with (
@@ -90,7 +90,7 @@ async def test_nothing_else_reads_the_environment(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_options_can_be_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """At DEBUG, those of the connection string laid over the others, and without the password."""
+    """The effective options are logged at DEBUG, without the password."""
     with caplog.at_level(logging.DEBUG, logger="triclinium.connection"):
         async with open_cluster("couchbase://127.0.0.1?kv_timeout=3s", PasswordAuthenticator("ada", "geheim")):
             pass

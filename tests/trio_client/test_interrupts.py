@@ -1,4 +1,4 @@
-"""Control-C in a process of its own, at any moment."""
+"""Ctrl-C in a separate process, at any moment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ pytestmark = pytest.mark.native
 PROGRAM = Path(__file__).with_name("interrupted_program.py")
 TIMES = 40
 DELAY_SECONDS_MAX = 0.02
-"""Longer than a cluster takes to be opened and closed."""
+"""Longer than opening and closing a cluster takes."""
 
 
-def test_control_c_is_a_keyboard_interrupt_wherever_it_strikes() -> None:
-    """While clusters are opened and closed, it arrives as itself: in no group, and with nothing left half open."""
+def test_control_c_is_a_plain_keyboard_interrupt() -> None:
+    """Ctrl-C while clusters are opened and closed arrives as KeyboardInterrupt without a group."""
     rng = random.Random(22)
     arrived: list[str] = []
     command = [sys.executable, str(PROGRAM), str(TIMES)]

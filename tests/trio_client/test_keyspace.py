@@ -1,4 +1,4 @@
-"""The way from a cluster to a collection."""
+"""Handles from a cluster to a collection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 
 def cluster(scheme: str = "couchbase") -> Cluster:
-    """Return a cluster that is at work nowhere: nothing here talks to a server."""
+    """Return a cluster without a connection."""
     return Cluster(driver_of(ScriptedClusterMachine()), f"{scheme}://a")
 
 
@@ -27,17 +27,15 @@ def cluster(scheme: str = "couchbase") -> Cluster:
         ((None, "_default", "_default"), lambda c: cluster("memcached").default_collection()),
     ],
 )
-def test_every_way_leads_to_a_collection(
-    expected: tuple[str | None, str, str], way: Callable[[Cluster], Collection]
-) -> None:
-    """A collection knows where it is."""
+def test_handles_know_their_names(expected: tuple[str | None, str, str], way: Callable[[Cluster], Collection]) -> None:
+    """A collection has the names of its bucket and scope, by each route to it."""
     collection = way(cluster())
 
     assert expected == (collection.bucket_name, collection.scope_name, collection.name)
 
 
-def test_the_guides_know_their_names() -> None:
-    """Bucket and scope tell where they are, and say so when they are printed."""
+def test_bucket_and_scope_have_names() -> None:
+    """Bucket and scope have their names as attributes and in their repr."""
     bucket = cluster().bucket("travel")
     scope = bucket.scope("inventory")
 
@@ -55,8 +53,8 @@ def test_the_guides_know_their_names() -> None:
         ("memcached", lambda each: each.bucket("travel")),
     ],
 )
-def test_a_handle_that_no_server_could_serve(scheme: str, ask: Callable[[Cluster], object]) -> None:
-    """A collection without a bucket of Couchbase, and a bucket of memcached, are refused when they are asked for."""
+def test_unsupported_handles_are_refused(scheme: str, ask: Callable[[Cluster], object]) -> None:
+    """A default collection of a Couchbase cluster, and a bucket of a memcached one, are refused immediately."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         ask(cluster(scheme))
 
@@ -76,10 +74,10 @@ NO_NAMES = ("", "x" * 252, "a b", "a/b", "\u00e4", "\n", b"people", 7, None)
         ("collection", lambda cluster, name: cluster.bucket("travel").scope("inventory").collection(name)),
     ],
 )
-def test_a_name_that_cannot_be_one_is_refused_at_once(
+def test_an_invalid_name_is_refused_immediately(
     parameter: str, ask: Callable[[Cluster, object], object], wrong: object
 ) -> None:
-    """Nobody has to wait for a server to learn of a typing mistake."""
+    """An invalid name raises immediately, without a server."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         ask(cluster(), wrong)
 
@@ -87,7 +85,7 @@ def test_a_name_that_cannot_be_one_is_refused_at_once(
 
 
 def test_a_name_with_a_dot() -> None:
-    """It may be a bucket's, and nothing else's."""
+    """A name with a dot is valid for a bucket only."""
     bucket = cluster().bucket("a.b")
 
     for ask in (bucket.scope, bucket.collection):

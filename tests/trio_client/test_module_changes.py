@@ -1,4 +1,4 @@
-"""A reader who follows one call changes the file a bounded number of times."""
+"""Number of changes between modules during one call, as a reader follows it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CHANGES_MAX = {"get": 36, "upsert with one retry": 120, "query": 135}
 
 
 def test_module_changes() -> None:
-    """A get, an upsert with one retry, and a query with one row change the module no more often than they may."""
+    """A get, an upsert with one retry, and a query with one row change modules no more often than their maxima."""
     found = trio.run(module_changes)
 
     assert {} == {name: count for name, count in found.items() if count > CHANGES_MAX[name]}

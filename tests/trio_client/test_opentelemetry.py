@@ -1,4 +1,4 @@
-"""The adapters to OpenTelemetry, as its own SDK sees them."""
+"""OpenTelemetry adapters, checked with the OpenTelemetry SDK."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from triclinium_core.telemetry.tracing import AttributeValue, RequestSpan, Reque
 
 
 class Spans:
-    """A provider, and what was exported from it."""
+    """Tracer provider, and the spans that it exported."""
 
     def __init__(self, sampler: Sampler = ALWAYS_ON) -> None:
         self._exporter = InMemorySpanExporter()
@@ -44,7 +44,7 @@ class Spans:
 
     @property
     def ended(self) -> tuple[ReadableSpan, ...]:
-        """The spans that have ended, in the order in which they did."""
+        """Finished spans in the order in which they ended."""
         return self._exporter.get_finished_spans()
 
 
@@ -63,8 +63,8 @@ def points_of(reader: InMemoryMetricReader, name: str) -> tuple[str, list[Histog
     return metric.unit or "", list(metric.data.data_points)
 
 
-def test_a_span_is_one_of_a_client() -> None:
-    """RFC 0067: its kind is CLIENT, and the instrumentation has the RFC's name, and the version of the package."""
+def test_a_span_is_of_kind_client() -> None:
+    """A span has kind CLIENT, the instrumentation name of RFC 0067, and the version of the package."""
     spans = Spans()
     spans.tracer.request_span("get").end()
 
@@ -75,8 +75,8 @@ def test_a_span_is_one_of_a_client() -> None:
     assert ("com.couchbase.client.python", version("triclinium")) == (scope.name, scope.version)
 
 
-def test_what_is_told_of_a_span_arrives() -> None:
-    """Attributes of all types, events with theirs and their time, and the status."""
+def test_attributes_events_and_status_are_exported() -> None:
+    """Attributes of all types, events with their attributes and times, and the status are exported."""
     spans = Spans()
     span: RequestSpan = spans.tracer.request_span("get")
     attributes: dict[str, AttributeValue] = {"a": "text", "b": 1, "c": 0.5, "d": True}
@@ -102,8 +102,8 @@ def test_what_is_told_of_a_span_arrives() -> None:
 
 
 @pytest.mark.parametrize("code", StatusCode)
-def test_every_status_has_its_like(code: StatusCode) -> None:
-    """By the same name."""
+def test_each_status_code_is_mapped(code: StatusCode) -> None:
+    """Each status code is mapped to OpenTelemetry's code of the same name."""
     spans = Spans()
     span = spans.tracer.request_span("get")
     span.set_status(code)
@@ -113,7 +113,7 @@ def test_every_status_has_its_like(code: StatusCode) -> None:
 
 
 def test_the_current_span_is_the_parent() -> None:
-    """Without a word of the caller; where nothing is current, the span begins a trace."""
+    """The parent of a span is the current span by default; without a current span, there is no parent."""
     spans = Spans()
     with spans.provider.get_tracer("program").start_as_current_span("request"):
         spans.tracer.request_span("get").end()
@@ -125,8 +125,8 @@ def test_the_current_span_is_the_parent() -> None:
     assert alone.parent is None
 
 
-def test_a_parent_that_is_named_wins_over_the_current_span() -> None:
-    """A span of the program's own can be wrapped for it, and one of ours is a parent as it is."""
+def test_an_explicit_parent_overrides_the_current_span() -> None:
+    """An explicit parent overrides the current span; it may be a span of the tracer, or a wrapped span."""
     spans = Spans()
     program = spans.provider.get_tracer("program")
     outer = program.start_span("outer")
@@ -143,18 +143,18 @@ def test_a_parent_that_is_named_wins_over_the_current_span() -> None:
 
 
 class Baggages(SpanProcessor):
-    """Keeps the baggage that each span begins with."""
+    """Span processor that records the baggage of each new span."""
 
     def __init__(self) -> None:
         self.found: list[tuple[str, object]] = []
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
-        """Keep it."""
+        """Record the baggage."""
         self.found.append((span.name, baggage.get_baggage("tenant", parent_context)))
 
 
-def test_a_span_inside_another_has_the_baggage_of_that() -> None:
-    """The client begins it in whichever task sends, and that may be another caller's."""
+def test_a_child_has_the_baggage_of_its_parent() -> None:
+    """A child has the baggage of its parent's context, even if another caller's task starts it."""
     spans, baggages = Spans(), Baggages()
     spans.provider.add_span_processor(baggages)
     outer = [copy_context().run(begun_with_baggage, spans.tracer, "get", tenant, None) for tenant in ("ours", "theirs")]
@@ -166,13 +166,13 @@ def test_a_span_inside_another_has_the_baggage_of_that() -> None:
 def begun_with_baggage(
     tracer: OpenTelemetryRequestTracer, name: str, tenant: str, parent: RequestSpan | None
 ) -> RequestSpan:
-    """Begin a span where there is baggage."""
+    """Start a span in a context with baggage."""
     attach(baggage.set_baggage("tenant", tenant))
     return tracer.request_span(name, parent)
 
 
-def test_a_span_of_another_make_is_no_parent() -> None:
-    """The error says what to do."""
+def test_a_foreign_span_is_not_a_parent() -> None:
+    """A span of another type as the parent raises with the next step."""
     spans = Spans()
 
     with pytest.raises(errors.InvalidArgumentException, match="OpenTelemetryRequestSpan"):
@@ -180,7 +180,7 @@ def test_a_span_of_another_make_is_no_parent() -> None:
 
 
 class SeenAttributes(Sampler):
-    """Records the attributes that each span begins with."""
+    """Sampler that records the attributes of each new span."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, dict[str, object]]] = []
@@ -205,11 +205,11 @@ class SeenAttributes(Sampler):
 
 
 LATE = {"couchbase.retries", "error.type", "couchbase.server_duration"}
-"""Attributes that are not known before the end of a span."""
+"""Attributes that are unknown until the end of a span."""
 
 
 async def test_samplers_see_the_attributes_of_operations(autojump_clock: MockClock) -> None:
-    """Every span of a client begins with all attributes but those that only its end can know."""
+    """Every span starts with all attributes except those that are unknown until its end."""
     sampler = SeenAttributes()
     spans = Spans(sampler)
     async with open_pair(tracer=spans.tracer) as pair:
@@ -249,21 +249,21 @@ async def test_samplers_see_the_number_of_an_attempt(autojump_clock: MockClock) 
 
 
 class TracedRecords(logging.Handler):
-    """Keeps the trace and the span that are current when each record is written, by logger."""
+    """Handler that records, by logger, the trace and the span that are current when each record is written."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: dict[str, list[tuple[int, int]]] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep them."""
+        """Record trace and span."""
         context = trace.get_current_span().get_span_context()
         self.found.setdefault(record.name, []).append((context.trace_id, context.span_id))
 
 
 @pytest.fixture
 def traced_records() -> Iterator[TracedRecords]:
-    """Give a handler of all records of the client, at every level."""
+    """Yield a handler of all records of the client, at every level."""
     handler, logger = TracedRecords(), logging.getLogger("triclinium")
     level = logger.level
     logger.addHandler(handler)
@@ -330,14 +330,14 @@ async def _late_block(pair: Pair) -> None:
         ("triclinium.timeout", _late_block),
     ],
 )
-async def test_log_records_carry_the_trace_of_the_caller(
+async def test_log_records_carry_the_callers_trace(
     logger: str,
     call: Callable[[Pair], Awaitable[None]],
     traces: bool,
     traced_records: TracedRecords,
     autojump_clock: MockClock,
 ) -> None:
-    """A retry, a refusal and a timeout are logged in the trace that is current in the calling task, not the opener's."""
+    """A retry, a refusal and a timeout are logged in the trace of the calling task, not of the cluster's opener."""
     spans = Spans()
     program = spans.provider.get_tracer("program")
     with program.start_as_current_span("opening"):
@@ -349,10 +349,8 @@ async def test_log_records_carry_the_trace_of_the_caller(
     assert {work.get_span_context().trace_id} == {trace_id for trace_id, _ in traced_records.found[logger]}
 
 
-async def test_log_records_carry_the_span_of_the_operation(
-    traced_records: TracedRecords, autojump_clock: MockClock
-) -> None:
-    """The record of a retry is in the span of the operation that is retried."""
+async def test_log_records_carry_the_operations_span(traced_records: TracedRecords, autojump_clock: MockClock) -> None:
+    """The record of a retry is logged in the span of the operation."""
     spans = Spans()
     async with open_pair(tracer=spans.tracer) as pair:
         await _retried_read(pair)
@@ -361,8 +359,8 @@ async def test_log_records_carry_the_span_of_the_operation(
     assert [(get.context.trace_id, get.context.span_id)] == traced_records.found["triclinium.retry"]
 
 
-async def test_a_span_of_the_program_as_it_is(autojump_clock: MockClock) -> None:
-    """It is a parent without being wrapped, of a call of one operation and of one of several, and it stays open."""
+async def test_an_unwrapped_span_as_parent(autojump_clock: MockClock) -> None:
+    """A span of the program is a valid parent without wrapping, for one operation and for several, and stays open."""
     spans = Spans()
     outer = spans.provider.get_tracer("program").start_span("outer")
     parent = cast(RequestSpan, outer)
@@ -379,7 +377,7 @@ async def test_a_span_of_the_program_as_it_is(autojump_clock: MockClock) -> None
 
 @pytest.mark.parametrize("traces", [True, False])
 async def test_exemplars_name_the_span(traces: bool, autojump_clock: MockClock) -> None:
-    """Of the operation that took so long; without a tracer that of the program, though another one opened the cluster."""
+    """An exemplar names the span of the slow operation, or without a tracer that of the calling task."""
     spans, reader = Spans(), InMemoryMetricReader()
     program = spans.provider.get_tracer("program")
     meter = OpenTelemetryMeter(MeterProvider([reader], exemplar_filter=AlwaysOnExemplarFilter()))
@@ -405,7 +403,7 @@ async def test_exemplars_name_the_span(traces: bool, autojump_clock: MockClock) 
 
 
 def test_durations_are_seconds() -> None:
-    """RFC 0067: unit and values, though the client speaks of microseconds; tags tell data points apart."""
+    """RFC 0067: durations are in seconds, with a data point for each set of tags."""
     reader = InMemoryMetricReader()
     meter = OpenTelemetryMeter(MeterProvider([reader]))
     for tags, microseconds in (({"a": "1"}, 1_500_000), ({"a": "1"}, 500_000), ({"a": "2"}, 2_000)):
@@ -419,8 +417,8 @@ def test_durations_are_seconds() -> None:
     assert (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10) == tuple(points[0].explicit_bounds)
 
 
-def test_they_fit_where_the_client_wants_them() -> None:
-    """Also over the program's global providers, which do nothing unless they are set."""
+def test_default_providers_are_used() -> None:
+    """Without arguments, tracer and meter use the global providers and satisfy the client's protocols."""
     tracer, meter = OpenTelemetryRequestTracer(), OpenTelemetryMeter()
     span = tracer.request_span("get")
     span.end()
@@ -431,8 +429,8 @@ def test_they_fit_where_the_client_wants_them() -> None:
     assert "OpenTelemetryRequestSpan" in repr(span)
 
 
-def test_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The module says what to install."""
+def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its package, the module raises ImportError with the command that installs it."""
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     monkeypatch.delitem(sys.modules, "triclinium.opentelemetry")
 

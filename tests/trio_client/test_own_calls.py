@@ -1,4 +1,4 @@
-"""No detour comes back on the way of a get: the calls that our own code makes for it are counted, not timed."""
+"""Cost of a get, measured as the number of triclinium's own function calls instead of time."""
 
 from __future__ import annotations
 
@@ -13,17 +13,23 @@ from tests.live.memcached import Memcached
 pytestmark = pytest.mark.native
 
 CALLS_MAX_ON_MEMCACHED, CHANGES_MAX_ON_MEMCACHED = 28, 20
-"""A get of 64 tasks at work makes 22, and changes the module 17.8 times; more where answers arrive in small pieces."""
+"""Maxima on memcached.
+
+A get among 64 tasks makes 22 calls and 17.8 module changes; more if responses arrive in small pieces.
+"""
 CALLS_MAX_IN_A_BUCKET, CHANGES_MAX_IN_A_BUCKET = 36, 26
-"""One of the fake cluster makes 31 and 24, every time, beside those of the node that answers inside of the process."""
+"""Maxima in a bucket.
+
+A get from the fake cluster makes 31 calls and 24 module changes, besides those of the node itself.
+"""
 
 TELEMETRY_CALLS_MAX = 2
 TELEMETRY = ("gathering.", "histogram.", "durations.", "telemetry.", "calls.", "call_spans.", "past_attempts.")
-"""Modules that tell of operations."""
+"""Modules that report operations."""
 
 
 def assert_straight(found: OwnCalls, calls_max: int, changes_max: int) -> None:
-    """Compare the way of a get with how long it may be; a failure lists the functions that are called most."""
+    """Compare the calls and module changes of a get with their maxima; a failure lists the most called functions."""
     most = "\n".join(f"{calls / GETS:6.2f} {name}" for name, calls in found.of.most_common(60))
     calls, changes = found.of.total() / GETS, found.module_changes / GETS
 
@@ -32,12 +38,12 @@ def assert_straight(found: OwnCalls, calls_max: int, changes_max: int) -> None:
 
 
 def test_a_get_from_a_bucket() -> None:
-    """The way of a get from a bucket is no longer than it was."""
+    """A get from a bucket stays within its maxima."""
     assert_straight(own_calls(of_fake_cluster()), CALLS_MAX_IN_A_BUCKET, CHANGES_MAX_IN_A_BUCKET)
 
 
-def test_what_telemetry_costs() -> None:
-    """All on, as they are by default, make two calls more at most than all off; then nothing of telemetry is called."""
+def test_telemetry_adds_two_calls_at_most() -> None:
+    """With default telemetry, a get makes at most two more calls; without it, no function of telemetry is called."""
     off = own_calls(of_fake_cluster(tracer=None, meter=None, orphans=None))
     on = own_calls(of_fake_cluster())
 
@@ -47,7 +53,7 @@ def test_what_telemetry_costs() -> None:
 
 @pytest.mark.live
 def test_a_get_from_memcached() -> None:
-    """The way of a get from a memcached is no longer than it was."""
+    """A get from memcached stays within its maxima."""
     program = shutil.which("memcached") or missing("memcached", "on Debian: apt-get install memcached")
     with Memcached(program) as server:
         found = own_calls(of_memcached(server.connection_string))

@@ -1,4 +1,4 @@
-"""Texts of a caller in messages, contexts and lines of the log, from calls of every public method."""
+"""Text of a caller in messages, contexts and log lines, from calls of every public method."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def carry_out(call: Callable[[], object]) -> Exception | None:
 
 
 def owners(cluster: triclinium.Cluster) -> Iterator[object]:
-    """Yield the objects that a program calls."""
+    """Yield the objects whose methods a program calls."""
     bucket = cluster.bucket("default")
     collection = bucket.default_collection()
     yield from (cluster, bucket, bucket.default_scope(), collection, collection.binary, bucket.collections())
@@ -91,7 +91,7 @@ def owners(cluster: triclinium.Cluster) -> Iterator[object]:
 async def test_every_method_with_hostile_arguments(
     caplog: pytest.LogCaptureFixture, autojump_clock: trio.testing.MockClock, redact: bool
 ) -> None:
-    """With hostile arguments to any method, messages, contexts and lines of the log are printable."""
+    """With hostile arguments to any method, messages, contexts and log lines are printable."""
     caplog.clear()
     caplog.set_level(logging.DEBUG, logger="triclinium")
     wrong: list[str] = []

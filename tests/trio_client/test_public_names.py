@@ -1,4 +1,4 @@
-"""What ``import triclinium`` gives, and what it costs."""
+"""Names that ``import triclinium`` provides, and the modules that it loads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from triclinium_core.testing.fakes import faults
 
 @rows("name", triclinium.errors.__all__)
 def test_tracebacks_name_a_public_module(name: str) -> None:
-    """An error can be imported from where its traceback says that it is."""
+    """The module in the traceback of an exception is public and exports the exception."""
     kind = getattr(triclinium.errors, name)
     parts = kind.__module__.split(".")
 
@@ -30,8 +30,8 @@ def test_tracebacks_name_a_public_module(name: str) -> None:
 
 
 @rows("package", [triclinium, triclinium.search, triclinium.testing, triclinium.views])
-def test_names_are_there_and_sorted(package: ModuleType) -> None:
-    """``__all__`` is what the package offers."""
+def test_all_lists_existing_names_sorted(package: ModuleType) -> None:
+    """``__all__`` is sorted, and every name in it exists."""
     assert sorted(package.__all__) == package.__all__
     assert all(hasattr(package, name) for name in package.__all__)
 
@@ -49,21 +49,21 @@ def test_names_are_there_and_sorted(package: ModuleType) -> None:
         (triclinium.testing.FakeNodes(nodes=2), "<FakeNodes <FakeNode "),
     ],
 )
-def test_what_is_shown_in_a_log_says_what_it_is(shown: object, expected: str) -> None:
-    """And no address of the memory, which differs from run to run."""
+def test_reprs_are_descriptive(shown: object, expected: str) -> None:
+    """The repr of a public object describes it, without a memory address."""
     assert repr(shown).startswith(expected)
     assert " at 0x" not in repr(shown)
 
 
-async def test_a_cluster_is_shown_with_where_it_is() -> None:
-    """So is what a fake cluster is reached by."""
+async def test_the_repr_of_a_cluster_has_its_address() -> None:
+    """The repr of a cluster has its connection string; that of a fake cluster has no memory address."""
     async with triclinium.testing.open_fake_cluster() as fake, fake.open_client() as cluster:
         assert repr(cluster) == f"<Cluster {fake.connection_string}>"
         assert " at 0x" not in repr(fake)
 
 
-async def test_what_a_block_gives_says_what_it_is(autojump_clock: MockClock) -> None:
-    """And no address of the memory; of documents nothing is shown."""
+async def test_reprs_of_block_results(autojump_clock: MockClock) -> None:
+    """The repr of a block's result describes it, without a memory address and without documents."""
     async with open_pair() as (_, cluster, people):
         await people.upsert("ada", "secret")
         async with (
@@ -78,8 +78,8 @@ async def test_what_a_block_gives_says_what_it_is(autojump_clock: MockClock) -> 
     assert not any(word in text for text in shown for word in ("0x", "secret", "ada"))
 
 
-def test_one_import_is_enough_for_the_tests_of_an_application() -> None:
-    """Every function that makes a fault stands beside the cluster that it strikes, and is the core's own."""
+def test_testing_exports_every_fault() -> None:
+    """``triclinium.testing`` exports every function of the core that creates a fault."""
     functions = {
         name
         for name, value in vars(faults).items()
@@ -91,8 +91,8 @@ def test_one_import_is_enough_for_the_tests_of_an_application() -> None:
     assert all(getattr(triclinium.testing, name) is getattr(triclinium_core.testing, name) for name in functions)
 
 
-def test_the_import_brings_the_errors_and_nothing_that_only_commands_need() -> None:
-    """An application catches them by name, and does not pay for the command line."""
+def test_the_import_loads_no_command_modules() -> None:
+    """The import provides the exceptions and loads no module that only the command line needs."""
     program = """
 import sys, triclinium
 print(triclinium.errors.DocumentNotFoundException.__name__)

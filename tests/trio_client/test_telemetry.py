@@ -1,4 +1,4 @@
-"""What a tracer and a meter are told of calls, held against the tables of SDK-RFC 0067."""
+"""Spans and metrics of calls, compared with the tables of SDK-RFC 0067."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VALUE = "secret-value"
 
 
 async def test_attributes_of_a_document_operation(autojump_clock: MockClock) -> None:
-    """An outer span, its encoding and its attempt have exactly what the RFC wants on each, and so has the metric."""
+    """The outer span, its encoding and its attempt have exactly the attributes of the RFC, and so does the metric."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         people = pair.cluster.bucket("travel").scope("inventory").collection("people")
@@ -64,8 +64,8 @@ async def test_attributes_of_a_document_operation(autojump_clock: MockClock) -> 
     assert_as_in_the_tables(tracer, meter)
 
 
-async def test_every_operation_on_documents(autojump_clock: MockClock) -> None:
-    """Each has its span with one attempt; what takes a transcoder to be sent is encoded first. No key is told."""
+async def test_every_document_operation_has_a_span(autojump_clock: MockClock) -> None:
+    """Every operation has a span with one attempt, after its encoding if it has a value; no attribute has the key."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         people, binary = pair.people, pair.people.binary
@@ -109,10 +109,10 @@ async def test_every_operation_on_documents(autojump_clock: MockClock) -> None:
         ("", triclinium.StatusCode.ERROR, "UnambiguousTimeout"),
     ],
 )
-async def test_how_failures_are_told(
+async def test_failures_have_an_error_type(
     key: str, status: triclinium.StatusCode, name: str, autojump_clock: MockClock
 ) -> None:
-    """What an answer says of the document is no failure; both have their type, in the span and in the metric."""
+    """A missing document is not an error status, unlike a timeout; both have an error type in span and metric."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         if not key:
@@ -127,8 +127,8 @@ async def test_how_failures_are_told(
     assert_as_in_the_tables(tracer, meter)
 
 
-async def test_a_missing_document_that_is_a_result(autojump_clock: MockClock) -> None:
-    """``get_or_none`` that returns None has the status OK and no error type, but its other failures have theirs."""
+async def test_a_none_result_has_no_error(autojump_clock: MockClock) -> None:
+    """If ``get_or_none`` returns None, its span has status OK and no error type; other failures have both."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         assert await pair.people.get_or_none("nobody") is None
@@ -144,7 +144,7 @@ async def test_a_missing_document_that_is_a_result(autojump_clock: MockClock) ->
 
 
 async def test_internal_requests_make_no_spans(autojump_clock: MockClock) -> None:
-    """Neither the bootstrap nor what keeps connections alive is told, however long it goes on."""
+    """Neither the bootstrap nor keep-alive requests have spans."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         await pair.people.exists("ada")
@@ -154,8 +154,8 @@ async def test_internal_requests_make_no_spans(autojump_clock: MockClock) -> Non
     assert 1 == len(meter.values)
 
 
-async def test_encoding_that_fails(autojump_clock: MockClock) -> None:
-    """The spans of a value that cannot be encoded end with the error; nothing was dispatched."""
+async def test_a_failed_encoding(autojump_clock: MockClock) -> None:
+    """The spans of a value that cannot be encoded end with the error, and there is no attempt."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         with pytest.raises(EncodingFailureException):
@@ -167,7 +167,7 @@ async def test_encoding_that_fails(autojump_clock: MockClock) -> None:
 
 
 async def test_a_closed_cluster_ends_all_spans(autojump_clock: MockClock) -> None:
-    """Of an operation that waits, and of rows that nobody reads just now."""
+    """Closing the cluster ends the spans of waiting operations and of unread rows."""
     tracer = RecordingTracer()
     async with trio.open_nursery() as nursery:
         async with open_pair(tracer=tracer) as pair:
@@ -183,7 +183,7 @@ async def test_a_closed_cluster_ends_all_spans(autojump_clock: MockClock) -> Non
 
             pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2, 3], seconds_between_rows=10))
             nursery.start_soon(read)
-            # The first row has come, and the second has not.
+            # The first row has arrived, and the second has not.
             await trio.sleep(15)
             pair.fake.node.faults.next(Opcode.GET, drop_response())
             nursery.start_soon(wait)
@@ -193,8 +193,8 @@ async def test_a_closed_cluster_ends_all_spans(autojump_clock: MockClock) -> Non
         assert [] == tracer.broken_rules
 
 
-async def test_management(autojump_clock: MockClock) -> None:
-    """One request has the manager's span; several, and statements, stand inside of it. Only they are measured."""
+async def test_spans_of_management_calls(autojump_clock: MockClock) -> None:
+    """A management call has a span, with several requests or a statement as children; the metric counts the call."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         await pair.cluster.buckets().get_bucket("travel")
@@ -227,8 +227,8 @@ async def test_management(autojump_clock: MockClock) -> None:
     assert_as_in_the_tables(tracer, meter)
 
 
-async def test_a_ping(autojump_clock: MockClock) -> None:
-    """RFC 0067: it goes to several services, so its span names none; each probe, of whatever service, is inside of it."""
+async def test_the_span_of_a_ping(autojump_clock: MockClock) -> None:
+    """RFC 0067: the span of a ping names no service; its children are the pings of all endpoints."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         result = await pair.cluster.ping()
@@ -247,8 +247,8 @@ async def test_a_ping(autojump_clock: MockClock) -> None:
     assert_as_in_the_tables(tracer, meter)
 
 
-async def test_probes_that_are_not_answered(autojump_clock: MockClock) -> None:
-    """Their spans end with those of the ping, also where it is cancelled, and have nothing of the server."""
+async def test_unanswered_pings(autojump_clock: MockClock) -> None:
+    """The spans of unanswered pings end with that of the call, even a cancelled one, without server attributes."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer) as pair:
         for _ in range(2):
@@ -264,8 +264,8 @@ async def test_probes_that_are_not_answered(autojump_clock: MockClock) -> None:
     assert [] == tracer.broken_rules
 
 
-async def test_a_wait_until_ready(autojump_clock: MockClock) -> None:
-    """An operation that the RFC does not have: the pings of services over HTTP are inside of its span, each time anew."""
+async def test_the_span_of_wait_until_ready(autojump_clock: MockClock) -> None:
+    """``wait_until_ready``, which the RFC lacks, has a span whose children are the repeated pings of HTTP services."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer) as pair:
         pair.fake.node.faults.next(triclinium.Service.QUERY, hang_up())
@@ -301,7 +301,7 @@ async def _ping(cluster: triclinium.Cluster) -> None:
 async def test_labels_of_the_cluster(
     call: Callable[[triclinium.Cluster], Awaitable[None]], autojump_clock: MockClock
 ) -> None:
-    """A call that starts before the first config has them in all spans that end after it, and in its metric."""
+    """A call before the first config has the labels in the spans that end after it, and in its metric."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     options = replace(OPTIONS, cluster_uuid="5f3a", cluster_name="north")
     async with open_fake_cluster(options=options) as fake, fake.open_client(tracer=tracer, meter=meter) as cluster:
@@ -318,8 +318,8 @@ async def test_labels_of_the_cluster(
     assert_as_in_the_tables(tracer, meter)
 
 
-async def test_addresses_of_a_node_in_another_network(autojump_clock: MockClock) -> None:
-    """RFC 0067: the server is named by its own address, the peer by the one that it is reached at."""
+async def test_addresses_of_an_alternate_network(autojump_clock: MockClock) -> None:
+    """RFC 0067: the server attributes have the node's own address, the peer attributes the connected one."""
     tracer = RecordingTracer()
     options = replace(OPTIONS, alternate_addresses={"external": ("ext.example", 31210)})
     async with (

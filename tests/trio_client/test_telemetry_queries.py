@@ -1,4 +1,4 @@
-"""The span of a query lasts until its rows are read or left."""
+"""Span of a query, which lasts until its rows are received or abandoned."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
 PLAIN_STATEMENT = "SELECT * FROM hotels WHERE city = 'Oslo'"
 
 
-async def test_a_query(autojump_clock: MockClock) -> None:
-    """A query's span lasts as long as its rows, and has the statement only if the query has parameters."""
+async def test_the_span_of_a_query(autojump_clock: MockClock) -> None:
+    """A query's span lasts until its response ends, and has the statement only if the query has parameters."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         answer = FakeAnswer(rows=[1, 2, 3], seconds_between_rows=10)
@@ -46,7 +46,7 @@ async def test_a_query(autojump_clock: MockClock) -> None:
     assert_as_in_the_tables(tracer, meter)
 
 
-async def test_rows_that_are_taken_slowly(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_slow_reader(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     """A slow reader does not make a query slow: its time ends with the complete response. A slow query is logged."""
     async with open_pair() as pair:
         for seconds in (0.0, 2.0):
@@ -61,8 +61,8 @@ async def test_rows_that_are_taken_slowly(autojump_clock: MockClock, caplog: pyt
     assert 1_000_000 <= slow["total_duration_us"] < 10_000_000
 
 
-async def test_the_time_of_a_reader(autojump_clock: MockClock) -> None:
-    """It is not the query's: the span and the metric are over when the answer is whole, as in the log, whatever follows."""
+async def test_the_span_ends_with_the_response(autojump_clock: MockClock) -> None:
+    """Span and metric of a query end with the complete response, even if the reader is slow or an error follows."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2]))
@@ -85,8 +85,8 @@ async def test_the_time_of_a_reader(autojump_clock: MockClock) -> None:
     assert_as_in_the_tables(tracer, meter)
 
 
-async def test_a_meter_alone_is_told_when_the_answer_is_whole(autojump_clock: MockClock) -> None:
-    """Without a tracer it hears of the same time."""
+async def test_the_metric_ends_with_the_response(autojump_clock: MockClock) -> None:
+    """Without a tracer, the metric ends with the complete response, too."""
     meter = RecordingMeter()
     async with open_pair(meter=meter) as pair:
         pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2]))
@@ -111,7 +111,7 @@ async def test_a_prepared_query(autojump_clock: MockClock) -> None:
     assert [] == tracer.broken_rules
 
 
-async def test_rows_that_their_reader_leaves(autojump_clock: MockClock) -> None:
+async def test_rows_left_early(autojump_clock: MockClock) -> None:
     """The span and the metric of a query whose block is left before its last row have no error."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:

@@ -1,4 +1,4 @@
-"""The spans of attempts and the count of retries follow what is really sent."""
+"""Spans of attempts, and the count of retries, follow the requests that are sent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium_core.telemetry.span_names import DISPATCH, ENCODING
 
 
 class Waits:
-    """A strategy that retries after the same delay."""
+    """Strategy with a constant delay."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -35,10 +35,8 @@ class Waits:
 
 
 @rows(("strategy", "retries"), [(Waits(0.5), 0), (Waits(0.1), 1), (Waits(100.0), 0)])
-async def test_a_retry_that_is_never_sent_does_not_count(
-    strategy: Waits, retries: int, autojump_clock: MockClock
-) -> None:
-    """An operation that is abandoned while it waits for a retry, or that waits for its deadline, counts the sent ones."""
+async def test_an_unsent_retry_does_not_count(strategy: Waits, retries: int, autojump_clock: MockClock) -> None:
+    """An operation that is abandoned or times out before a retry counts only the retries that were sent."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer, meter=RecordingMeter(), retry_strategy=strategy) as pair:
         pair.fake.node.faults.always(Opcode.SET, temporary_failure())
@@ -52,12 +50,12 @@ async def test_a_retry_that_is_never_sent_does_not_count(
 
 
 class WaitsIfBusy:
-    """A strategy that retries what the node cannot do for now, and nothing else."""
+    """Strategy that retries temporary failures only."""
 
     def retry_after(
         self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
     ) -> triclinium.RetryAction:
-        """Return a retry after half a second, or no."""
+        """Return a retry after half a second, or refuse."""
         if reason is triclinium.RetryReason.KV_TEMPORARY_FAILURE:
             return triclinium.RetryAction.after(0.5)
         return triclinium.RetryAction.no_retry()
@@ -75,10 +73,10 @@ async def scan_all(pair: Pair) -> None:
 
 
 @rows(("opcode", "call"), [(Opcode.GET, get_ada), (Opcode.RANGE_SCAN_CREATE, scan_all)])
-async def test_a_retry_that_cannot_be_sent_counts(
+async def test_a_retry_whose_dispatch_fails_counts(
     opcode: Opcode, call: Callable[[Pair], Awaitable[None]], autojump_clock: MockClock
 ) -> None:
-    """A granted retry whose dispatch fails and is refused counts in the span as in the context of the error."""
+    """A permitted retry whose dispatch fails counts in the span, as in the context of the error."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer, retry_strategy=WaitsIfBusy()) as pair, trio.open_nursery() as nursery:
         await pair.people.upsert("ada", 1)
@@ -99,7 +97,7 @@ async def test_a_retry_that_cannot_be_sent_counts(
 
 
 async def test_a_retried_write(autojump_clock: MockClock) -> None:
-    """Each attempt has its span, and the outer one an event for each retry, with reason, delay and clause."""
+    """Each attempt has a span, and the outer span has an event for each retry, with reason, delay and clause."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter, retry_strategy=triclinium.BestEffortRetryStrategy()) as pair:
         pair.fake.node.faults.next(Opcode.SET, temporary_failure(), times=2)
@@ -118,7 +116,7 @@ async def test_a_retried_write(autojump_clock: MockClock) -> None:
 
 
 async def test_a_lost_connection_ends_the_attempt(autojump_clock: MockClock) -> None:
-    """The attempt whose answer was lost ends with its connection, and nothing is known of the server's work."""
+    """An attempt without a response ends with its connection, and has no server duration."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer, retry_strategy=triclinium.BestEffortRetryStrategy()) as pair:
         await pair.people.exists("ada")

@@ -1,4 +1,4 @@
-"""A call that a cancel scope ends has a span and a metric with the reason."""
+"""Span and metric of a cancelled call have the reason of its scope."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ async def read_silently(pair: Pair) -> None:
 
 
 async def write_silently(pair: Pair) -> None:
-    """Write a document without an acknowledgement."""
+    """Write a document without a response."""
     pair.fake.node.faults.next(Opcode.SET, drop_response())
     await pair.people.upsert("ada", 2)
 
 
 async def manage_silently(pair: Pair) -> None:
-    """Send an idempotent request to a service that does not answer."""
+    """Send an idempotent request to a service that does not respond."""
     pair.fake.node.faults.next(triclinium.Service.MANAGEMENT, drop_response())
     await pair.cluster.buckets().get_bucket("travel")
 
@@ -53,7 +53,7 @@ async def wait_for_rows(pair: Pair) -> None:
 
 
 async def keep_rows(pair: Pair) -> None:
-    """Stay in the block of an answer that is not whole."""
+    """Stay in the block of an incomplete response."""
     pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], seconds_between_rows=60))
     async with pair.cluster.query(STATEMENT, readonly=True) as result:
         await anext(result)
@@ -62,7 +62,7 @@ async def keep_rows(pair: Pair) -> None:
 
 
 async def ask_for_rows_too_late(pair: Pair) -> None:
-    """Ask for the second row when the scope around has ended."""
+    """Read the second row after the outer scope has expired."""
     pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], seconds_between_rows=60))
     async with pair.cluster.query(STATEMENT, readonly=True) as result:
         await anext(result)
@@ -84,14 +84,14 @@ async def ask_for_rows_too_late(pair: Pair) -> None:
     ],
 )
 @pytest.mark.parametrize("limit", [trio.move_on_after, triclinium.fail_after])
-async def test_a_call_that_a_scope_ends(
+async def test_a_call_cancelled_by_its_scope(
     autojump_clock: MockClock,
     limit: Callable[[float], AbstractContextManager[object]],
     body: Callable[[Pair], Awaitable[None]],
     name: str,
     late: str,
 ) -> None:
-    """Its span and metric have the error of a timeout in a late ``fail_after`` block, and that of a cancellation else."""
+    """A cancelled call has a timeout error in an expired ``fail_after`` block, and otherwise a cancellation error."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         await pair.people.upsert("ada", 1)
@@ -112,13 +112,13 @@ async def test_a_call_that_a_scope_ends(
 
 @rows(("body", "name"), [(manage_silently, "manager_buckets_get_bucket"), (query_silently, "query")])
 @pytest.mark.parametrize("limit", [trio.move_on_after, triclinium.fail_after])
-async def test_a_call_that_begins_too_late(
+async def test_a_call_in_an_expired_scope(
     autojump_clock: MockClock,
     limit: Callable[[float], AbstractContextManager[object]],
     body: Callable[[Pair], Awaitable[None]],
     name: str,
 ) -> None:
-    """A request in a scope that has ended, beside another operation, is not sent; its span has the same error."""
+    """A call in an expired scope, while another operation is open, is not sent; its span has the same error."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer) as pair, trio.open_nursery() as nursery:
         await pair.people.upsert("ada", 1)

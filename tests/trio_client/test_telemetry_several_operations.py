@@ -1,4 +1,4 @@
-"""A call of several operations has one outer span, and a span for each of its operations."""
+"""A call of several operations has one outer span with a child span for each operation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from triclinium_core.telemetry.span_names import DISPATCH
 
 
 async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
-    """Reads of replicas and scans have one span, whose children are their dispatches, and one value of the meter each."""
+    """A replica read or a scan has one span, whose children are its attempts, and one value of the meter."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     options = replace(OPTIONS, replicas=1)
     async with (
@@ -59,7 +59,7 @@ async def test_calls_of_several_operations(autojump_clock: MockClock) -> None:
 
 
 async def test_retries_of_calls_of_several_operations(autojump_clock: MockClock) -> None:
-    """The span of the call counts the retries of all its operations, and each attempt is a child of its own."""
+    """The span of the call counts the retries of all its operations, and each attempt is a separate child."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer, retry_strategy=triclinium.BestEffortRetryStrategy()) as pair:
         await pair.people.upsert("ada", 1)
@@ -74,7 +74,7 @@ async def test_retries_of_calls_of_several_operations(autojump_clock: MockClock)
 
 
 async def test_a_failed_call_of_several_operations(autojump_clock: MockClock) -> None:
-    """Its span and its only value have the error that the caller gets, not those of single copies."""
+    """Span and metric of the call have the error of the caller, not those of single copies."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         with pytest.raises(DocumentUnretrievableException):
@@ -87,8 +87,8 @@ async def test_a_failed_call_of_several_operations(autojump_clock: MockClock) ->
     assert_as_in_the_tables(tracer, meter)
 
 
-async def test_calls_of_several_operations_that_are_cancelled(autojump_clock: MockClock) -> None:
-    """Their spans say so, as those of their operations do; a block that is left early is no failure."""
+async def test_cancelled_calls_of_several_operations(autojump_clock: MockClock) -> None:
+    """The spans of a cancelled call and its operations have an error; a block that is left early has none."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer) as pair:
         people = pair.people
@@ -115,10 +115,10 @@ async def test_calls_of_several_operations_that_are_cancelled(autojump_clock: Mo
 
 
 @pytest.mark.parametrize("limit", [trio.move_on_after, triclinium.fail_after])
-async def test_calls_of_several_operations_that_a_scope_ends(
+async def test_calls_of_several_operations_in_a_scope(
     autojump_clock: MockClock, limit: Callable[[float], AbstractContextManager[object]]
 ) -> None:
-    """Replica reads, scans and calls of several requests have the same error as their parts."""
+    """Replica reads, scans and calls of several requests have the same error as their operations."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer) as pair:
         await pair.people.upsert("ada", 1)
@@ -149,7 +149,7 @@ async def test_calls_of_several_operations_that_a_scope_ends(
 
 
 async def test_copies_that_are_not_needed(autojump_clock: MockClock) -> None:
-    """The reads of slower copies end with their call, which is no failure."""
+    """The spans of unneeded copies end with the call, without an error."""
     tracer, meter = RecordingTracer(), RecordingMeter()
     async with (
         open_fake_cluster(options=replace(OPTIONS, replicas=1), nodes=2) as fake,

@@ -1,4 +1,4 @@
-"""Calls pass parent spans to the tracer of a program, and survive a tracer that raises or lacks methods."""
+"""Calls pass parent spans to the program's tracer, and work with a tracer that raises or lacks methods."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from triclinium_core.telemetry.span_names import DISPATCH
 
 
 class AttributedTracer(RecordingTracer):
-    """A tracer whose spans begin with attributes."""
+    """Tracer whose spans take initial attributes."""
 
     def request_span(
         self,
@@ -32,7 +32,7 @@ class AttributedTracer(RecordingTracer):
         parent: triclinium.RequestSpan | None = None,
         attributes: Mapping[str, str | int | float | bool] | None = None,
     ) -> RecordedSpan:
-        """Begin a span with attributes that may not be set again."""
+        """Start a span with attributes that must not be set again."""
         span = RecordingTracer.request_span(self, name, parent)
         for key, value in (attributes or {}).items():
             span.set_attribute(key, value)
@@ -40,8 +40,8 @@ class AttributedTracer(RecordingTracer):
         return span
 
 
-async def test_a_tracer_whose_spans_begin_with_attributes(autojump_clock: MockClock) -> None:
-    """It receives the same attributes as any other tracer, each of them once."""
+async def test_a_tracer_with_initial_attributes(autojump_clock: MockClock) -> None:
+    """A tracer with initial attributes gets the same attributes as any other, each of them once."""
     tracer, meter = AttributedTracer(), RecordingMeter()
     async with open_pair(tracer=tracer, meter=meter) as pair:
         await pair.people.upsert("ada", 1)
@@ -52,8 +52,8 @@ async def test_a_tracer_whose_spans_begin_with_attributes(autojump_clock: MockCl
     assert_as_in_the_tables(tracer, meter)
 
 
-async def test_parents(autojump_clock: MockClock) -> None:
-    """A span that is given is the parent; otherwise the tracer sees the context of the caller, also in one write."""
+async def test_explicit_and_implicit_parents(autojump_clock: MockClock) -> None:
+    """An explicit parent is used; otherwise the tracer sees the caller's context, even for calls sent in one write."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer) as pair:
         await pair.people.upsert("ada", 1)
@@ -78,7 +78,7 @@ async def test_parents(autojump_clock: MockClock) -> None:
 
 
 class Broken:
-    """Raises, whatever it is asked for; or at the second question."""
+    """Tracer and meter whose every call raises, or every second one."""
 
     def __init__(self, *, makes_spans: bool) -> None:
         self._makes_spans = makes_spans
@@ -87,11 +87,11 @@ class Broken:
         return "<Broken>"
 
     def request_span(self, name: str, parent: triclinium.RequestSpan | None = None) -> triclinium.RequestSpan:
-        """Raise, or return what does."""
+        """Raise, or return an object that raises."""
         return self._self_or_error()
 
     def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.ValueRecorder:
-        """Raise, or return what does."""
+        """Raise, or return an object that raises."""
         return self._self_or_error()
 
     def _self_or_error(self) -> Broken:
@@ -107,10 +107,10 @@ class Broken:
 
 
 @pytest.mark.parametrize("makes_spans", [True, False])
-async def test_what_a_tracer_raises(
+async def test_exceptions_of_a_tracer(
     makes_spans: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """No operation fails with a tracer or a meter: each is logged once, by its name, whatever else it raises."""
+    """Exceptions of a tracer or meter fail no operation, and are logged once each with its name."""
     broken = Broken(makes_spans=makes_spans)
     async with open_pair(tracer=broken, meter=broken) as pair:
         pair.fake.node.faults.next(Opcode.SET, temporary_failure())
@@ -126,19 +126,19 @@ async def test_what_a_tracer_raises(
 
 
 class Poor:
-    """Makes spans and recorders that can do nothing at all."""
+    """Tracer and meter whose spans and recorders have no methods."""
 
     def request_span(self, name: str, parent: triclinium.RequestSpan | None = None) -> triclinium.RequestSpan:
-        """Return what is no span."""
+        """Return an object without the methods of a span."""
         return cast(triclinium.RequestSpan, object())
 
     def value_recorder(self, name: str, tags: Mapping[str, str]) -> triclinium.ValueRecorder:
-        """Return what is no recorder."""
+        """Return an object without the methods of a recorder."""
         return cast(triclinium.ValueRecorder, object())
 
 
-async def test_what_a_span_lacks(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """A span without the methods of one fails no operation either, nor does it hold up one that is cancelled."""
+async def test_spans_without_methods(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    """Spans without methods fail no operation and do not prevent its cancellation."""
     async with open_pair(tracer=Poor(), meter=Poor()) as pair:
         pair.fake.node.faults.next(Opcode.SET, temporary_failure())
         await pair.people.upsert("ada", {"n": 1})
@@ -149,7 +149,7 @@ async def test_what_a_span_lacks(autojump_clock: MockClock, caplog: pytest.LogCa
         pair.fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1]))
         async with pair.cluster.query(STATEMENT, city="Oslo") as result:
             assert [1] == await result.rows()
-        # Calls that take several operations, whose spans are to be the parents of others.
+        # Calls of several operations, whose spans would be parents.
         assert {"n": 1} == (await pair.people.get_any_replica("ada")).content
         async with pair.people.scan(triclinium.PrefixScan("a")) as found:
             assert ["ada"] == [item.id async for item in found]
@@ -178,8 +178,8 @@ def _calls() -> Iterator[tuple[str, inspect.Signature]]:
                     yield f"{kind.__name__}.{name}", signature
 
 
-def test_every_call_takes_a_parent() -> None:
-    """RFC 0067 "SDK API Surface Area": whatever takes a strategy of its own takes a span to stand inside of."""
+def test_every_call_takes_a_parent_span() -> None:
+    """RFC 0067 "SDK API Surface Area": every call with a retry strategy also takes a parent span."""
     found = dict(_calls())
 
     assert {"Collection.get", "Cluster.query", "UserManager.get_user", "BinaryCollection.append"} <= found.keys()
@@ -189,11 +189,11 @@ def test_every_call_takes_a_parent() -> None:
 
 @pytest.mark.parametrize("wrong_value", [object(), "tracer", 7, True, RecordingTracer, triclinium.LoggingMeter])
 @pytest.mark.parametrize("argument", ["tracer", "meter", "orphans"])
-def test_what_is_no_tracer(argument: str, wrong_value: object) -> None:
-    """An object without the required method, or a class, is refused by name before anything is opened."""
+def test_an_invalid_tracer(argument: str, wrong_value: object) -> None:
+    """An object without the required method, or a class, is refused with its name before anything is opened."""
     wrong: dict[str, object] = {argument: wrong_value}
     with pytest.raises(InvalidArgumentException) as refused:
-        triclinium.open_cluster("memcached://127.0.0.1", **wrong)  # type: ignore[arg-type]  # that is the point
+        triclinium.open_cluster("memcached://127.0.0.1", **wrong)  # type: ignore[arg-type]  # a wrong type on purpose
 
     assert argument == refused.value.parameter
     assert argument in str(refused.value)

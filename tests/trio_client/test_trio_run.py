@@ -1,4 +1,4 @@
-"""A cluster belongs to one run of trio; whoever calls from elsewhere is told so, and nobody else notices."""
+"""A cluster belongs to one run of trio: calls from elsewhere raise and have no effect."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ async def get(cluster: triclinium.Cluster, collection: triclinium.Collection) ->
 
 
 async def ping(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
-    """Make an inquiry."""
+    """Ping the cluster."""
     await cluster.ping()
 
 
 async def scan(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
-    """Begin a scan."""
+    """Start a scan."""
     async with collection.scan(triclinium.PrefixScan("a")):
         pass
 
 
 async def read_copies(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
-    """Begin to read replicas."""
+    """Start a replica read."""
     async with collection.get_all_replicas("ada"):
         pass
 
 
 async def subscribe(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
-    """Begin to watch."""
+    """Subscribe to the topology."""
     async with cluster.subscribe_topology():
         pass
 
 
 async def set_authenticator(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
-    """Become somebody else."""
+    """Set an authenticator."""
     cluster.set_authenticator(AUTHENTICATOR)
 
 
 async def diagnose(cluster: triclinium.Cluster, collection: triclinium.Collection) -> None:
-    """Ask for a report that tells times."""
+    """Get a report with timestamps."""
     cluster.diagnostics()
 
 
@@ -62,7 +62,7 @@ async def diagnose(cluster: triclinium.Cluster, collection: triclinium.Collectio
 async def test_a_call_from_another_run_is_refused(
     call: Callable[[triclinium.Cluster, triclinium.Collection], Awaitable[None]],
 ) -> None:
-    """A thread with a run of its own gets one clear error; in the right run all is as it was."""
+    """A call from a trio run in another thread raises one clear error, and the cluster still works in its own run."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         collection = cluster.bucket("default").default_collection()
         await collection.upsert("ada", 1)
@@ -74,8 +74,8 @@ async def test_a_call_from_another_run_is_refused(
         assert 1 == (await collection.get("ada")).content
 
 
-async def test_what_a_block_gives_belongs_to_its_run_as_well() -> None:
-    """Results of a scan, copies and changes of the topology cannot be taken in another run."""
+async def test_results_of_blocks_belong_to_their_run() -> None:
+    """Results of a scan, copies and topology changes cannot be read in another run."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         collection = cluster.bucket("default").default_collection()
         await collection.upsert("ada", 1)
@@ -93,7 +93,7 @@ async def test_what_a_block_gives_belongs_to_its_run_as_well() -> None:
 
 
 async def test_a_thread_without_a_run_is_refused() -> None:
-    """It would have broken the client: there is no time outside of trio."""
+    """A call from a thread without a run raises, because there is no clock outside of trio."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         with pytest.raises(RuntimeError, match=ELSEWHERE):
             await trio.to_thread.run_sync(cluster.set_authenticator, AUTHENTICATOR)
@@ -101,8 +101,8 @@ async def test_a_thread_without_a_run_is_refused() -> None:
         await cluster.ping()
 
 
-def test_another_event_loop_is_told_what_is_needed() -> None:
-    """The clusters of asyncio's programs say what the retries say there."""
+def test_another_event_loop_is_refused() -> None:
+    """On another event loop, clusters raise the same error as retries."""
 
     async def open_one() -> None:
         async with triclinium.open_cluster("couchbase://127.0.0.1:1", AUTHENTICATOR):
@@ -119,7 +119,7 @@ def test_another_event_loop_is_told_what_is_needed() -> None:
             asyncio.run(call())
 
 
-def test_there_is_no_run_outside_of_trio() -> None:
-    """Whoever belongs to a run is made in it."""
+def test_a_trio_run_needs_trio() -> None:
+    """A TrioRun can be created only within trio."""
     with pytest.raises(RuntimeError):
         TrioRun()

@@ -1,4 +1,4 @@
-"""Every argument of every call, with every kind of wrong value: refused by name, before a byte of it is sent."""
+"""Every argument of every call, with every kind of wrong value, is refused with its name before a byte is sent."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ RIGHT: Mapping[str, object] = {
     "access_deleted": False,
     "store_semantics": triclinium.StoreSemantics.UPSERT,
 }
-"""One argument of each kind that nobody minds."""
+"""One valid value of each argument."""
 
 RIGHT_IN: Mapping[tuple[str, str], object] = {
     ("lookup_in", "specs"): [triclinium.LookupInSpec.get("a")],
     ("lookup_in_any_replica", "specs"): [triclinium.LookupInSpec.get("a")],
     ("mutate_in", "specs"): [triclinium.MutateInSpec.upsert("a", b"1")],
 }
-"""What nobody minds of one method."""
+"""Valid values of arguments of single methods."""
 
 HUGE = 10**5000
 
 
 class OnlyEnds:
-    """Some of a span."""
+    """Object with one method of a span."""
 
     def end(self) -> None:
         """Do nothing."""
@@ -103,7 +103,7 @@ WRONG: Mapping[str, Sequence[object]] = {
     "access_deleted": (1, 0, "yes", None),
     "store_semantics": ("upsert", 1, None, triclinium.StoreSemantics, True),
 }
-"""What each argument must not be."""
+"""Invalid values of each argument."""
 
 WRONG_IN: Mapping[tuple[str, str], Sequence[object]] = {
     ("unlock", "cas"): (0,),
@@ -121,11 +121,11 @@ WRONG_IN: Mapping[tuple[str, str], Sequence[object]] = {
         [triclinium.MutateInSpec.remove("a"), triclinium.LookupInSpec.get("a")],
     ),
 }
-"""What an argument of one method must not be on top of that."""
+"""Further invalid values for arguments of single methods."""
 
 
 def methods() -> Iterator[tuple[str, str]]:
-    """Yield each public coroutine of a collection, and each of its parameters."""
+    """Yield each public coroutine of a collection, with each of its parameters."""
     for kind in (triclinium.Collection, triclinium.BinaryCollection):
         for name, method in inspect.getmembers(kind, inspect.iscoroutinefunction):
             for parameter in list(inspect.signature(method).parameters)[1:]:
@@ -136,13 +136,13 @@ NAMES = sorted({name for name, _ in methods()})
 
 
 def method_of(collection: triclinium.Collection, name: str) -> Callable[..., Awaitable[object]]:
-    """Return a method of a collection, or of its binary side."""
+    """Return a method of a collection, or of its binary collection."""
     method: Callable[..., Awaitable[object]] = getattr(collection, name, None) or getattr(collection.binary, name)
     return method
 
 
 def right_arguments(method: Callable[..., Awaitable[object]]) -> dict[str, object]:
-    """Return arguments that a method takes."""
+    """Return valid arguments of a method."""
     name = method.__name__
     return {
         parameter: RIGHT_IN.get((name, parameter), RIGHT.get(parameter))
@@ -150,14 +150,14 @@ def right_arguments(method: Callable[..., Awaitable[object]]) -> dict[str, objec
     }
 
 
-async def test_right_arguments_are_sent(autojump_clock: MockClock) -> None:
-    """What the other tests of this file change one argument of is no mistake in itself."""
+async def test_valid_arguments_are_sent(autojump_clock: MockClock) -> None:
+    """The valid arguments, of which the other tests change one, are sent."""
     async with open_pair() as (fake, _, people):
         await people.exists("ada")
         for name in NAMES:
             before = len(fake.node.command_log)
             method = method_of(people, name)
-            # What the node thinks of the document is not asked here; that it was asked at all is.
+            # The node's response does not matter here, only that the request was sent.
             with contextlib.suppress(errors.KeyValueException, errors.CasMismatchException):
                 await method(**{**right_arguments(method), "key": name})
 
@@ -165,8 +165,8 @@ async def test_right_arguments_are_sent(autojump_clock: MockClock) -> None:
 
 
 @rows("name", NAMES)
-async def test_the_strategy_of_the_call_travels_with_its_submission(name: str) -> None:
-    """It belongs to the call and not to the operation."""
+async def test_the_strategy_of_a_call_is_submitted(name: str) -> None:
+    """The strategy of a call is part of its submission, not of the operation."""
 
     def refuse(event: Event) -> Sequence[Action]:
         if isinstance(event, OperationSubmitted):
@@ -176,7 +176,7 @@ async def test_the_strategy_of_the_call_travels_with_its_submission(name: str) -
     machine = ScriptedClusterMachine(refuse)
     async with open_scripted(machine) as cluster:
         method = method_of(cluster.bucket("travel").default_collection(), name)
-        # The machine refuses each, as some methods then do in words of their own; that it was asked, and how, is the claim.
+        # The machine refuses each operation, and some methods convert the error; the test checks only the submission.
         with contextlib.suppress(errors.CouchbaseException):
             await method(**right_arguments(method))
 
@@ -184,8 +184,8 @@ async def test_the_strategy_of_the_call_travels_with_its_submission(name: str) -
     assert all(event.retry_strategy is RIGHT["retry_strategy"] for event in machine.submitted)
 
 
-async def test_a_wrong_argument_is_named_and_nothing_is_sent(autojump_clock: MockClock) -> None:
-    """The node does not hear of the call, other tasks get their turn, and the client goes on."""
+async def test_a_wrong_argument_is_named(autojump_clock: MockClock) -> None:
+    """A wrong argument raises with its name at a checkpoint, nothing is sent, and the client continues."""
     async with open_pair() as (fake, cluster, people):
         await people.exists("ada")
         before = len(fake.node.command_log)
@@ -204,7 +204,7 @@ async def test_a_wrong_argument_is_named_and_nothing_is_sent(autojump_clock: Moc
 
 
 async def blame(method: Callable[..., Awaitable[object]], arguments: Mapping[str, object]) -> str | None:
-    """Return the argument that a call is refused for; None where it is not."""
+    """Return the argument for which a call is refused, or None."""
     try:
         await method(**arguments)
     except errors.InvalidArgumentException as error:
@@ -220,8 +220,8 @@ def shown(value: object) -> str:
 
 
 @rows("expiry", [timedelta(hours=1), HUGE])
-async def test_an_expiry_cannot_be_set_and_preserved(autojump_clock: MockClock, expiry: Any) -> None:
-    """Two arguments that are right by themselves; one that cannot be written out is refused as well."""
+async def test_expiry_excludes_preserve_expiry(autojump_clock: MockClock, expiry: Any) -> None:
+    """``expiry`` with ``preserve_expiry`` raises, even if the expiry itself cannot be encoded."""
     async with open_pair() as (fake, _, people):
         with pytest.raises(errors.InvalidArgumentException) as caught:
             await people.replace("ada", 1, expiry=expiry, preserve_expiry=True)
@@ -231,8 +231,8 @@ async def test_an_expiry_cannot_be_set_and_preserved(autojump_clock: MockClock, 
         assert not any(command.key == b"ada" for command in fake.node.command_log)
 
 
-async def test_an_expiry_of_parts_cannot_be_set_and_preserved(autojump_clock: MockClock) -> None:
-    """Not even one that cannot be written out. But where the document may be created, one is for that which exists and the other for that which does not."""
+async def test_expiry_excludes_preserve_expiry_in_mutate_in(autojump_clock: MockClock) -> None:
+    """``mutate_in`` refuses ``expiry`` with ``preserve_expiry``, unless it may create the document."""
     both: Mapping[str, Any] = {"expiry": timedelta(hours=1), "preserve_expiry": True}
     async with open_pair() as (_, _, people):
         with pytest.raises(errors.InvalidArgumentException) as caught:
@@ -246,8 +246,8 @@ async def test_an_expiry_of_parts_cannot_be_set_and_preserved(autojump_clock: Mo
     assert "expiry" == caught.value.parameter
 
 
-async def test_a_value_that_cannot_be_stored(autojump_clock: MockClock) -> None:
-    """The transcoder says why, of a whole document and of a part, and nothing is sent."""
+async def test_a_value_that_cannot_be_encoded(autojump_clock: MockClock) -> None:
+    """A value that cannot be encoded, or a part of one, raises the transcoder's error, and nothing is sent."""
     async with open_pair() as (fake, _, people):
         await people.exists("ada")
         before = len(fake.node.command_log)
@@ -286,8 +286,8 @@ async def test_a_value_that_is_too_large(autojump_clock: MockClock) -> None:
         assert before == len(fake.node.command_log)
 
 
-async def test_a_key_may_be_shorter_in_a_collection_of_ones_own(autojump_clock: MockClock) -> None:
-    """The collection's id takes some of its room."""
+async def test_a_key_in_a_named_collection(autojump_clock: MockClock) -> None:
+    """The maximum length of a key is smaller in a named collection, whose id takes some bytes."""
     async with open_pair() as (_, cluster, people):
         await people.upsert("x" * 250, 1)
         named = cluster.bucket("travel").scope("inventory").collection("people")
@@ -298,8 +298,8 @@ async def test_a_key_may_be_shorter_in_a_collection_of_ones_own(autojump_clock: 
     assert "key" == caught.value.parameter
 
 
-async def test_what_a_block_of_replicas_is_not_given(autojump_clock: MockClock) -> None:
-    """It is refused before there is a block."""
+async def test_wrong_arguments_of_get_all_replicas(autojump_clock: MockClock) -> None:
+    """A wrong argument of ``get_all_replicas`` raises before the block begins."""
     async with open_pair() as (fake, _, people):
         await people.exists("ada")
         before = len(fake.node.command_log)
@@ -315,8 +315,8 @@ async def test_what_a_block_of_replicas_is_not_given(autojump_clock: MockClock) 
 
 
 @pytest.mark.parametrize("is_traced", [True, False])
-async def test_a_parent_that_is_no_span(is_traced: bool, autojump_clock: MockClock) -> None:
-    """Calls of services, managers and blocks refuse it too, whether a tracer is there or not; no span is begun."""
+async def test_an_invalid_parent_span(is_traced: bool, autojump_clock: MockClock) -> None:
+    """An invalid parent span is refused by all kinds of calls, with or without a tracer, and no span is started."""
     tracer = RecordingTracer()
     async with open_pair(tracer=tracer if is_traced else None) as (fake, cluster, people):
         await people.exists("ada")

@@ -1,4 +1,4 @@
-"""Blocks with a deadline around operations of a driver, which several test files share."""
+"""Blocks with a deadline around operations of a driver, for several test files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TooSlow = AmbiguousTooSlowError | UnambiguousTooSlowError
 
 
 def silent_machine() -> ScriptedClusterMachine:
-    """Return a machine that answers nothing, and for which every upsert is ambiguous."""
+    """Return a machine that completes no operation, and reports every upsert as ambiguous."""
 
     def note(event: Event) -> tuple[()]:
         if isinstance(event, OperationSubmitted) and isinstance(event.operation, Upsert):
@@ -44,14 +44,14 @@ def read(key: str) -> Operation:
 
 
 def write(key: str) -> Operation:
-    """Return an operation that may have happened."""
+    """Return an operation that changes a document."""
     return Upsert(KEYSPACE, key, b"1", 0)
 
 
 async def time_out(
     body: Callable[[ClusterDriver], Awaitable[None]], machine: ScriptedClusterMachine | None = None
 ) -> TooSlow:
-    """Return what a ``fail_after`` around ``body`` raises."""
+    """Return the exception of a ``fail_after`` block around ``body``."""
     async with open_driver(machine if machine is not None else silent_machine()) as driver:
         try:
             with fail_after(0.5):

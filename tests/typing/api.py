@@ -1,4 +1,4 @@
-"""What a type checker makes of the public interface. Checked, never run."""
+"""Types of the public interface for a type checker. Checked, never run."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ T = TypeVar("T")
 
 
 class Person:
-    """A type of the application."""
+    """Type of the application."""
 
 
 class NeverRetry:
-    """A strategy."""
+    """Strategy."""
 
     def retry_after(
         self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
     ) -> triclinium.RetryAction:
-        """Give up."""
+        """Refuse the retry."""
         assert_type(request.retry_attempts, int)
         assert_type(request.client_context["tenant"], object)
         return triclinium.RetryAction.no_retry()
 
 
 class AskSomebody:
-    """A strategy that may do I/O."""
+    """Asynchronous strategy, which may perform I/O."""
 
     async def retry_after(
         self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
     ) -> triclinium.RetryAction:
-        """Wait a second."""
+        """Retry after a second."""
         await trio.lowlevel.checkpoint()
         return triclinium.RetryAction.after(1.0)
 
 
 class Tunnel:
-    """A connector."""
+    """Connector."""
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
         """Return a stream."""
@@ -52,7 +52,7 @@ class Tunnel:
 
 
 async def opening(authenticator: triclinium.PasswordAuthenticator, connector: Connector) -> None:
-    """Both doors."""
+    """Open a cluster with both public functions."""
     assert_type(triclinium.open_cluster("memcached://10.0.0.5"), AbstractAsyncContextManager[triclinium.Cluster])
     async with triclinium.open_cluster(
         "couchbase://10.0.0.5",
@@ -69,7 +69,7 @@ async def opening(authenticator: triclinium.PasswordAuthenticator, connector: Co
 
 
 def walking(cluster: triclinium.Cluster) -> None:
-    """From the cluster to a collection."""
+    """Get handles from a cluster to a collection."""
     assert_type(cluster.bucket("travel"), triclinium.Bucket)
     assert_type(cluster.bucket("travel").scope("inventory"), triclinium.Scope)
     assert_type(cluster.bucket("travel").scope("inventory").collection("people"), triclinium.Collection)
@@ -79,7 +79,7 @@ def walking(cluster: triclinium.Cluster) -> None:
 
 
 async def reading(people: triclinium.Collection) -> None:
-    """Results are typed, and so is what is made of them."""
+    """Read typed results and convert them."""
     ada = await people.get("ada")
     assert_type(ada, triclinium.GetResult)
     assert_type(ada.content, object)
@@ -94,7 +94,7 @@ async def reading(people: triclinium.Collection) -> None:
 
 
 async def writing(people: triclinium.Collection, cas: triclinium.Cas) -> None:
-    """Options are keyword-only, and checked."""
+    """Pass keyword-only options, which are checked."""
     assert_type(
         await people.insert("ada", {"born": 1815}, expiry=datetime(2100, 1, 1, tzinfo=UTC)), triclinium.MutationResult
     )
@@ -115,7 +115,7 @@ async def writing(people: triclinium.Collection, cas: triclinium.Cas) -> None:
 
 
 async def parts(people: triclinium.Collection, cas: triclinium.Cas) -> None:
-    """Specs are of one kind, and what they read has the type that is asked for."""
+    """Pass specs of one kind, and read typed parts."""
     found = await people.lookup_in(
         "ada", [triclinium.LookupInSpec.get("a"), triclinium.LookupInSpec.get(triclinium.LookupInMacro.CAS, xattr=True)]
     )
@@ -136,7 +136,7 @@ async def parts(people: triclinium.Collection, cas: triclinium.Cas) -> None:
 
 
 async def copies(people: triclinium.Collection) -> None:
-    """Replicas and scans are read in blocks, item by item."""
+    """Read replicas and scans in blocks, item by item."""
     assert_type(await people.get_any_replica("ada"), triclinium.GetReplicaResult)
     assert_type(
         await people.lookup_in_any_replica("ada", [triclinium.LookupInSpec.get("a")]), triclinium.LookupInReplicaResult
@@ -162,7 +162,7 @@ async def copies(people: triclinium.Collection) -> None:
 
 
 async def deciding(people: triclinium.Collection) -> None:
-    """Strategies of both kinds fit wherever a strategy does."""
+    """Pass strategies of both kinds."""
     with triclinium.retrying(AskSomebody()), triclinium.client_context(is_robot=True):
         await people.get("ada", retry_strategy=triclinium.BestEffortRetryStrategy(triclinium.exponential(jitter=0.2)))
     with triclinium.retrying(triclinium.ErrorMapRetryStrategy(triclinium.FastFailOnTerminalErrorRetryStrategy())):
@@ -172,7 +172,7 @@ async def deciding(people: triclinium.Collection) -> None:
 
 
 async def fetch(url: str, *, size: int = 1) -> bytes:
-    """Stand for what is retried."""
+    """Stand in for a function to be retried."""
     return url.encode()
 
 
@@ -189,24 +189,24 @@ def is_short(found: list[str]) -> bool:
 
 @triclinium.retried(strategy=triclinium.SimpleRetryStrategy(), retry_result=is_short)
 async def fetch_until(url: str) -> list[str]:
-    """Keep it where results are judged, too."""
+    """Keep the signature if results are judged, too."""
     return [url]
 
 
 def judge(error: Exception) -> bool | triclinium.ErrorInfo:
-    """Say more than yes or no."""
+    """Return an error info instead of a flag."""
     return triclinium.ErrorInfo(is_retry_safe=True, retry_after=1.0)
 
 
 def listen(report: triclinium.RetryReport) -> None:
-    """Take every kind of report."""
+    """Accept every kind of report."""
     assert_type(report, triclinium.RetryScheduled | triclinium.RetryGivenUp | triclinium.RetrySucceeded)
     if isinstance(report, triclinium.RetryScheduled):
         assert_type((report.attempt, report.delay, report.error), tuple[int, float, Exception | None])
 
 
 async def retrying_anything(quota: triclinium.AdaptiveRetryStrategy) -> None:
-    """What is retried returns what it returns, and takes what it takes."""
+    """Retry functions with their arguments and results."""
     assert_type(await triclinium.retry(fetch, "u", strategy=quota, on=OSError, hooks=[listen]), bytes)
     assert_type(await triclinium.retry(fetch, "u", strategy=quota, on=judge, retry_result=lambda b: not b), bytes)
     assert_type(await fetch_again("u", size=2), bytes)
@@ -227,16 +227,16 @@ async def retrying_anything(quota: triclinium.AdaptiveRetryStrategy) -> None:
 
 
 class Tokens:
-    """The methods of a token strategy, and nothing else."""
+    """Methods of a token strategy, and nothing else."""
 
     def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> smithy.RetryToken:
-        """Stand for a strategy of another library."""
+        """Stand in for a strategy of another library."""
         raise smithy.RetryError
 
     def refresh_retry_token_for_retry(
         self, *, token_to_renew: smithy.RetryToken, error: Exception
     ) -> smithy.RetryToken:
-        """Refuse."""
+        """Refuse the retry."""
         raise smithy.RetryError from error
 
     def record_success(self, *, token: smithy.RetryToken) -> None:
@@ -244,7 +244,7 @@ class Tokens:
 
 
 class LimitedTokens(Tokens):
-    """A token strategy as the Smithy design has it: with the two attributes."""
+    """Token strategy as in the Smithy design, with both attributes."""
 
     max_attempts = 3
 
@@ -253,17 +253,17 @@ class LimitedTokens(Tokens):
 
 
 def limits(strategy: smithy.RetryStrategy) -> tuple[smithy.RetryBackoffStrategy, int]:
-    """Read what every strategy of the design has."""
+    """Read the attributes of any strategy of the design."""
     return strategy.backoff_strategy, strategy.max_attempts
 
 
 def delays(strategy: smithy.AsyncRetryStrategy) -> smithy.RetryBackoffStrategy:
-    """Read it from a strategy that is awaited."""
+    """Read an attribute of an asynchronous strategy."""
     return strategy.backoff_strategy
 
 
 async def lending(people: triclinium.Collection, limited: LimitedTokens) -> None:
-    """The protocol of the design has the attributes; arguments accept a strategy without them."""
+    """Require the attributes by the protocol of the design, and pass a strategy without them as an argument."""
     assert_type(limits(triclinium.StandardRetryStrategy()), tuple[smithy.RetryBackoffStrategy, int])
     limits(limited)
     limits(Tokens())  # type: ignore[arg-type]
@@ -280,7 +280,7 @@ async def lending(people: triclinium.Collection, limited: LimitedTokens) -> None
 
 
 async def failing(people: triclinium.Collection) -> None:
-    """Exceptions carry typed data."""
+    """Read typed data of exceptions."""
     try:
         with triclinium.fail_after(0.2) as scope:
             assert_type(scope, trio.CancelScope)
@@ -293,14 +293,14 @@ async def failing(people: triclinium.Collection) -> None:
 
 
 class Csv:
-    """A transcoder."""
+    """Transcoder."""
 
     def encode(self, value: object, /) -> triclinium.EncodedValue:
         """Return a line."""
         return triclinium.EncodedValue(str(value).encode(), 0)
 
     def decode(self, data: bytes, flags: int, as_type: type[T], /) -> T:
-        """Return what was a line."""
+        """Return the value of a line."""
         return as_type()
 
 

@@ -1,4 +1,4 @@
-"""Types of documents of execution profiles. Checked, never run."""
+"""Types of execution profile documents. Checked, never run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from triclinium_core.retry.cassandra import ExecutionProfiles
 
 
 def documents() -> None:
-    """A document has our names or the driver's, and a misspelt name is an error."""
+    """Pass triclinium's names or the driver's; a misspelt name is an error."""
     ExecutionProfiles.from_mapping({"request_timeout": "30 seconds", "profiles": {"slow": {"request_timeout": 30.0}}})
     ExecutionProfiles.from_mapping({"request_timeout": timedelta(seconds=30)})
     ExecutionProfiles.from_mapping({"request": {"timeout": "30 seconds"}, "basic": {"request": {"consistency": "ONE"}}})

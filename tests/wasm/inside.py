@@ -1,4 +1,4 @@
-"""Runs pytest inside Pyodide, on behalf of ``host.mjs``."""
+"""Run of pytest inside Pyodide, for ``host.mjs``."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import pytest
 
 
 class WithoutNative:
-    """Leaves out what WebAssembly cannot import, and stands in for the plugins that are not there."""
+    """Plugin that leaves out what WebAssembly cannot import, and replaces missing plugins."""
 
     def pytest_addoption(self, parser: pytest.Parser) -> None:
-        """Accept the settings of pytest-trio, for the core has no use for trio, and of pytest-xdist: one process."""
+        """Accept the settings of pytest-trio and pytest-xdist, which the core's tests do not need."""
         parser.addini("trio_mode", "unused here", type="bool")
         parser.addoption("--numprocesses", help="unused here")
         parser.addoption("--dist", help="unused here")
 
     def pytest_report_header(self) -> str:
-        """Show which interpreter this is."""
+        """Show the interpreter."""
         return f"inside: {sys.implementation.name} {platform.python_version()} on {sys.platform}, {platform.machine()}"
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Leave out, before it is imported, a module whose ``pytestmark`` says that it is native."""
+        """Ignore a module whose ``pytestmark`` has the mark native, before it is imported."""
         if collection_path.suffix == ".py" and is_native(collection_path.read_text(encoding="utf-8")):
             return True
         return None
 
 
 def is_native(source: str) -> bool:
-    """Tell whether a module's text assigns ``pytest.mark.native``, alone or in a list, to ``pytestmark``."""
+    """Return whether a module's text assigns ``pytest.mark.native``, alone or in a list, to ``pytestmark``."""
     # Parsing is slow, and few modules have the mark.
     return "pytest.mark.native" in source and any(
         isinstance(node, ast.Assign)

@@ -1,4 +1,4 @@
-"""What is left out inside WebAssembly is what says so, and nothing else."""
+"""Selection of tests inside WebAssembly: only marked modules are left out."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.wasm.inside import is_native
         (False, ""),
     ],
 )
-def test_native_modules_say_so(expected: bool, source: str) -> None:
-    """Only a module-wide mark leaves out the whole module; marked functions are deselected by name."""
+def test_only_module_marks_are_native(expected: bool, source: str) -> None:
+    """Only a module-wide mark leaves out the entire module; marked functions are deselected by name."""
     assert expected is is_native(source)
 
 
-def test_what_runs_inside_imports_what_is_inside() -> None:
-    """The core's tests, and what of the tests these import, need neither trio nor the other two packages."""
+def test_core_tests_import_only_the_core() -> None:
+    """The core's tests and the test modules that they import need neither trio nor the other two packages."""
     folder = ROOT / "tests"
     files = {module_name(file, folder): file for file in folder.rglob("*.py")}
     modules = frozenset(files)

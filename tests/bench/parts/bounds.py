@@ -1,4 +1,4 @@
-"""The longest events: each has as much data as the bounds permit a node to send. The target is 50 milliseconds."""
+"""Longest events: each has as much data as the bounds permit a node to send. The target is 50 milliseconds."""
 
 from __future__ import annotations
 

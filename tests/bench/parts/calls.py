@@ -1,4 +1,4 @@
-"""How straight the way of one get is: own Python calls and bytecodes, counted and not timed."""
+"""Function calls and bytecodes of one get, counted and not timed."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def rows(_: Effort) -> Iterator[Row]:
 
 
 def calls(open_collection: Callable[[], AbstractAsyncContextManager[Collection]]) -> Mapping[str, float]:
-    """Return how many functions of ours a get enters."""
+    """Return the number of triclinium's function calls per get."""
     return {"calls": own_calls(open_collection()).of.total() / GETS}

@@ -1,4 +1,4 @@
-"""The core alone, without a driver: what an operation and a retry cost, and what an operation in flight weighs."""
+"""Core without a driver: the cost of an operation and a retry, and the memory of an operation in flight."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rows(effort: Effort) -> Iterator[Row]:
 
 
 def gets_from_memcached(gets: int, at_once: int) -> ReplayScript:
-    """Return the script of gets that are submitted so many at once, and whose answers then come in one piece."""
+    """Return the script of gets of which ``at_once`` are submitted together; their responses arrive in one piece."""
     options = ClientOptions(connection_string="memcached://127.0.0.1")
     machine, requests = ScriptRecorder(options), FrameBuffer(SERVER_ACCEPTS)
     (opened,) = [action for action in machine.handle(TimePassed(), 0.0) if isinstance(action, OpenStream)]
@@ -63,7 +63,7 @@ def gets_from_memcached(gets: int, at_once: int) -> ReplayScript:
 
 
 def gets_from_a_collection(gets: int, at_once: int) -> ReplayScript:
-    """Return the script of gets from a bucket, which has vbuckets and collections."""
+    """Return the script of gets from a bucket with vbuckets and collections."""
     rehearsal = Rehearsal(FakeNodes(FakeNodeOptions(buckets=("travel",), collections=COLLECTIONS), 1))
     rehearsal.do([Upsert(GET_FROM_A_COLLECTION.keyspace, "ada", VALUE, 0)], 1)
     rehearsal.begin()
@@ -72,7 +72,7 @@ def gets_from_a_collection(gets: int, at_once: int) -> ReplayScript:
 
 
 def retries(count: int) -> Mapping[str, float]:
-    """Return what a cycle costs: an attempt is handed over, answered, judged, and is due again."""
+    """Return the cost of a cycle in which an attempt is sent, gets a response, is judged and becomes due again."""
     annotation = couchbase.RequestAnnotation(
         operation="get",
         idempotent=True,

@@ -1,4 +1,4 @@
-"""Gets and sets on a real memcached, beside the least that trio can do and beside clients that others have written."""
+"""Gets and sets on a real memcached, compared with the minimum that trio needs and with other clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.bench.turns import Effort, Row, measure
 SIZES: Mapping[int, str] = {100: "100 B", 10_240: "10 KiB"}
 ONE_TASK_OPERATIONS = 300
 TASKS: Mapping[int, int] = {16: 1_000, 64: 2_048, 256: 4_096, 1024: 4_096}
-"""How many work at once, and how many operations they share."""
+"""Number of concurrent tasks, and the number of operations that they share."""
 
 
 def rows(effort: Effort) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""What grows: tasks, nodes, collections, the map of a cluster."""
+"""Scaling with the number of tasks, nodes, collections, and the size of the cluster map."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from triclinium_core.testing.fakes.options import IMPLEMENTED_FEATURES
 from triclinium_core.testing.fakes.store.config import encode_config
 
 TASKS: Mapping[int, int] = {256: 8_192, 1: 500, 16: 2_000, 1_024: 8_192, 10_000: 20_000}
-"""How many work at once, and how many gets they share; the first are those that the others are compared to."""
+"""Number of concurrent tasks, and the number of gets that they share; the others are compared with the first."""
 PERCENTILES: Mapping[str, int] = {"p50 in ms": 500, "p99 in ms": 990, "p999 in ms": 999}
 NODES = (1, 10, 100)
 NODES_OF_A_MAP = (2, 10, 100)
 COLLECTIONS = (1, 100, 10_000)
 GETS = 2_048
 DOCUMENTS = 16_384
-"""How many documents the collections share: 164 each of 100 collections, 1 or 2 each of 10,000."""
+"""Number of documents in all collections: 164 each of 100 collections, 1 or 2 each of 10,000."""
 AT_ONCE = (1, 256)
 CHANGES = 8
 BUCKET = "travel"
@@ -54,7 +54,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def tasks(effort: Effort) -> Iterator[Row]:
-    """Measure gets on a memcached by ever more tasks, and how long each of them waits."""
+    """Measure gets on a memcached by increasing numbers of tasks, with the latencies of the gets."""
     with memcached() as server:
         turns: dict[str, Turn | None] = {"memcached": None}
         if server is not None:
@@ -67,7 +67,7 @@ def tasks(effort: Effort) -> Iterator[Row]:
 
 
 async def waits(job: Job, count: int, gets: int) -> Mapping[str, float]:
-    """Return what a get costs, and how long it takes."""
+    """Return the cost and the latencies of a get."""
     each, waited = -(-gets // count), list[float]()
     async with triclinium(job) as get:
 
@@ -105,7 +105,7 @@ def gets_from_collections(count: int, effort: Effort) -> ReplayScript:
     rehearsal = Rehearsal(FakeNodes(options, 1))
     keyspaces = [Keyspace(BUCKET, "inventory", name) for name in names]
     documents = [(keyspaces[number * 7 % count], f"document-{number}") for number in range(effort.of(DOCUMENTS))]
-    # The first operation of each collection asks for its id, and the first of each vbucket searches for a route.
+    # The first operation of each collection requests its id, and the first of each vbucket looks for a route.
     rehearsal.do([Upsert(keyspace, "ada", b"{}", 0) for keyspace in keyspaces], count)
     rehearsal.do([Upsert(*document, b"{}", 0) for document in documents], count)
     rehearsal.begin()
@@ -114,7 +114,7 @@ def gets_from_collections(count: int, effort: Effort) -> ReplayScript:
 
 
 def parses(count: int, effort: Effort) -> Mapping[str, float]:
-    """Return what it costs to read a config."""
+    """Return the cost of parsing a config."""
     nodes, changes = FakeNodes(FakeNodeOptions(buckets=(BUCKET,)), count), effort.of(CHANGES)
     document = encode_config(nodes.map, [node.options for node in nodes], 0, BUCKET)
     with Stopwatch() as watch:
@@ -124,7 +124,7 @@ def parses(count: int, effort: Effort) -> Mapping[str, float]:
 
 
 def changes(count: int, effort: Effort) -> ReplayScript:
-    """Return the script of gets that find their vbucket moved, and get a new map each time."""
+    """Return the script of gets whose vbucket has moved, so that each gets a new map."""
     options = FakeNodeOptions(buckets=(BUCKET,), features=IMPLEMENTED_FEATURES - NOTIFICATIONS)
     nodes = FakeNodes(options, count)
     rehearsal, get = Rehearsal(nodes), Get(Keyspace(BUCKET), "ada")

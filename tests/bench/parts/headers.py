@@ -1,4 +1,4 @@
-"""The header decoder in C beside the one in Python, the least that Python can do, and the least that C can."""
+"""Header decoder in C, compared with the one in Python, the minimum in Python, and the minimum in C."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from triclinium_core.kv.wire.frame import encode_response
 from triclinium_core.kv.wire.frame_buffer import CLIENT_ACCEPTS, FrameBuffer
 
 BURSTS = (1, 4, 16, 256)
-"""Frames that arrive in one piece."""
+"""Number of frames that arrive in one piece."""
 FRAMES = 4_096
-"""Whatever the burst."""
+"""Total number of frames for any burst."""
 VALUE = b'{"born":1815,"name":"Ada Lovelace","tags":["poet","engine"]}'
 HEADER = struct.Struct(">BBHBBHIIQ")
 
@@ -41,7 +41,7 @@ def rows(effort: Effort) -> Iterator[Row]:
 
 
 def responses(count: int) -> bytes:
-    """Return ``count`` answers to a get."""
+    """Return ``count`` responses to a get."""
     return b"".join(
         encode_response(0x00, opaque=opaque, cas=2**63 + opaque, extras=bytes(4), value=VALUE)
         for opaque in range(1, count + 1)
@@ -49,7 +49,7 @@ def responses(count: int) -> bytes:
 
 
 def turn(prepare: Prepare, wire: bytes, burst: int, effort: Effort) -> Mapping[str, float]:
-    """Return what a frame costs."""
+    """Return the cost of a frame."""
     work, calls = prepare(wire), effort.of(FRAMES // burst)
     with Stopwatch() as watch:
         for _ in range(calls):
@@ -58,12 +58,12 @@ def turn(prepare: Prepare, wire: bytes, burst: int, effort: Effort) -> Mapping[s
 
 
 def scanner(kind: type[CScanner | PythonScanner], wire: bytes) -> Callable[[], object]:
-    """Return the work of one of ours."""
+    """Return the work of one of triclinium's scanners."""
     return partial(kind(bytearray(wire)).scan, 0, len(wire))
 
 
 def struct_loop(wire: bytes) -> Callable[[], object]:
-    """Return a loop that unpacks headers and checks nothing."""
+    """Return a loop that unpacks headers without checks."""
 
     def work() -> list[tuple[int, ...]]:
         found, start, end, unpack = list[tuple[int, ...]](), 0, len(wire), HEADER.unpack_from
@@ -77,7 +77,7 @@ def struct_loop(wire: bytes) -> Callable[[], object]:
 
 
 def c_without_objects(wire: bytes) -> Callable[[], object]:
-    """Return the C function alone: it leaves its numbers where C can read them, and no Python object is made."""
+    """Return the C function alone: its numbers stay in C memory, and no Python object is created."""
     c = import_module("triclinium_c._scan")
     count = import_module("triclinium_c").FRAMES_PER_CALL
     out = c.ffi.new("uint64_t[]", count * c.lib.TRICLINIUM_FIELDS_PER_FRAME)
@@ -85,7 +85,7 @@ def c_without_objects(wire: bytes) -> Callable[[], object]:
 
 
 def frames(name: Implementation, wire: bytes) -> Callable[[], object]:
-    """Return the work of one frame buffer: from the bytes of a socket to frames, as the client does it."""
+    """Return the work of one frame buffer: from the bytes of a socket to frames, as in the client."""
     chosen = implementation()
     use_implementation(name)
     try:

@@ -1,6 +1,7 @@
-"""The same documents through the official client: one node, with a bucket, vbuckets and, where it has them, collections.
+"""Benchmark of the same documents with the official client, on one node with a bucket, vbuckets and, if supported,
+collections.
 
-The servers are slower than any of the clients with many operations under way; what the bare loop takes is theirs.
+With many concurrent operations, the servers are slower than any client; the time of the bare loop is theirs.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from tests.bench.servers import BenchServer, couchbase_mock, fake_node
 from tests.bench.turns import Effort, Row, measure
 
 TASKS: Mapping[int, int] = {1: 200, 16: 600, 256: 1_536}
-"""How many work at once, and how many operations they share."""
+"""Number of concurrent tasks, and the number of operations that they share."""
 
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure."""
-    # The contenders are many, and far apart.
+    # There are many contenders, with large differences.
     effort = effort._replace(rounds=min(effort.rounds, 3))
     with couchbase_mock() as server:
         yield from _on("CouchbaseMock", server, effort)

@@ -1,6 +1,6 @@
-"""Rows of a query from end to end, and many queries at once: ours, the official client, and httpx with ``json.loads``.
+"""Rows of a query end to end, and concurrent queries: triclinium, the official client, and httpx with ``json.loads``.
 
-The server has every answer ready, and is no part of any figure but the wall clock.
+The server has every response prepared, and affects only the wall clock.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from triclinium import PasswordAuthenticator, open_cluster
 
 ROWS = (100_000, 1_000_000)
 WITH_VARIANTS = 100_000
-"""Rows where all ways of ours to read them are measured."""
+"""Number of rows for which all variants of triclinium are measured."""
 STREAMED = ("triclinium", "couchbase", "httpx, json.loads")
 AT_ONCE = 1_000
 ROWS_OF_EACH = 10
 CONNECTIONS = 64
-"""As many as our client has by default."""
+"""Default of triclinium."""
 
 Query = Callable[[], Awaitable[int]]
 
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure."""
-    # A million rows are many enough for one turn to tell, and so are a thousand queries.
+    # With a million rows, or a thousand queries, one turn is enough.
     once = effort._replace(rounds=1)
     with canned_rows() as server:
         for full in ROWS:
@@ -63,7 +63,7 @@ def _is_there(client: str) -> bool:
 
 
 def process(client: str, server: Server, asked: str, count: int) -> Mapping[str, float]:
-    """Return what a process says that a row cost it."""
+    """Return the cost of a row, as reported by a separate process."""
     command = [sys.executable, "-m", "tests.bench.row_clients", client, msgspec.json.encode(server).decode(), asked]
     ran = subprocess.run([*command, str(count)], check=True, stdout=subprocess.PIPE)
     return msgspec.json.decode(ran.stdout, type=dict[str, float])
@@ -80,7 +80,7 @@ def _at_once(server: Server, count: int, effort: Effort) -> Iterator[Row]:
 
 
 async def triclinium(server: Server, count: int) -> Mapping[str, float]:
-    """Ours, with a task for each query."""
+    """Query with triclinium, with one task per query."""
     authenticator = PasswordAuthenticator(server.username, server.password)
     asked = statement(ROWS_OF_EACH)
     async with open_cluster(server.connection_string, authenticator) as cluster:
@@ -93,7 +93,7 @@ async def triclinium(server: Server, count: int) -> Mapping[str, float]:
 
 
 async def couchbase(server: Server, count: int) -> Mapping[str, float]:
-    """The official client's asyncio API."""
+    """Query with the official client's asyncio API."""
     authenticator = import_module("couchbase.auth").PasswordAuthenticator(server.username, server.password)
     options = import_module("couchbase.options").ClusterOptions(authenticator)
     cluster = await import_module("acouchbase.cluster").Cluster.connect(server.connection_string, options)
@@ -112,11 +112,11 @@ AtOnce = Callable[[Query, int], Awaitable[Sequence[int]]]
 
 
 async def httpx(server: Server, count: int) -> Mapping[str, float]:
-    """The whole body by httpx, and what ``json.loads`` makes of it."""
+    """Query with httpx, and parse the complete body with ``json.loads``."""
     theirs = import_module("httpx")
     limits = theirs.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
     asked = {"statement": statement(ROWS_OF_EACH)}
-    # Those that wait for a connection wait for all others: with a limit the last would fail.
+    # Queries that wait for a connection wait for all others: with a timeout the last ones would fail.
     async with theirs.AsyncClient(auth=(server.username, server.password), limits=limits, timeout=None) as client:
 
         async def query() -> int:
@@ -126,7 +126,7 @@ async def httpx(server: Server, count: int) -> Mapping[str, float]:
 
 
 async def measured_at_once(at_once: AtOnce, query: Query, count: int) -> Mapping[str, float]:
-    """Return what a query costs, after some that open the connections."""
+    """Return the cost of a query, after some that open the connections."""
     await at_once(query, CONNECTIONS)
     with Stopwatch() as watch:
         found = await at_once(query, count)
@@ -136,7 +136,7 @@ async def measured_at_once(at_once: AtOnce, query: Query, count: int) -> Mapping
 
 
 async def in_nursery(query: Query, count: int) -> Sequence[int]:
-    """Run queries in tasks of trio."""
+    """Run queries in trio tasks."""
     found: list[int] = []
 
     async def one() -> None:
@@ -149,5 +149,5 @@ async def in_nursery(query: Query, count: int) -> Sequence[int]:
 
 
 async def gathered(query: Query, count: int) -> Sequence[int]:
-    """Run queries in tasks of asyncio."""
+    """Run queries in asyncio tasks."""
     return await asyncio.gather(*(query() for _ in range(count)))

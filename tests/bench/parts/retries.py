@@ -1,7 +1,7 @@
-"""Retries of any function beside tenacity and stamina, all on trio.
+"""Retries of any function, compared with tenacity and stamina, all on trio.
 
-What the same costs awaited by hand is taken off, so that what is left is the retrying. The awaited function is itself the
-checkpoint.
+The cost of awaiting the function directly is subtracted, so that only the cost of retrying remains. The awaited
+function itself is the checkpoint.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tests.bench.turns import PROCESSOR, Effort, Row, Stopwatch, Turn, measure
 
 CALLS = 200
 FAILURES = 2
-"""Of each call that is retried; the next attempt succeeds."""
+"""Failures of each retried call; the next attempt succeeds."""
 
 Work = Callable[[], Awaitable[object]]
 
 STRATEGY = triclinium.StandardRetryStrategy(quota_capacity=10**9)
-"""With a quota that the failures here do not use up."""
+"""Strategy whose quota the failures here do not exhaust."""
 TENACITY = tenacity.AsyncRetrying(
     retry=tenacity.retry_if_exception_type(ConnectionError),
     stop=tenacity.stop_after_attempt(3),
@@ -36,7 +36,7 @@ STAMINA = stamina.AsyncRetryingCaller(attempts=3, wait_initial=0, wait_max=0, wa
 
 
 def called(fn: Work) -> Mapping[str, Work]:
-    """Return each library's way of calling ``fn``."""
+    """Return a call of ``fn`` through each library."""
 
     async def ours() -> None:
         await triclinium.retry(fn, strategy=STRATEGY, on=ConnectionError)
@@ -90,16 +90,16 @@ FORMS: Mapping[str, Callable[[Work], Mapping[str, Work]]] = {"call": called, "de
 
 
 async def nothing(seconds: float = 0) -> None:
-    """Do nothing, not even a checkpoint."""
+    """Do nothing, without a checkpoint."""
 
 
 async def checkpoint() -> None:
-    """Do what any async function of trio does at least."""
+    """Execute a checkpoint, the minimum of any async function of trio."""
     await trio.lowlevel.checkpoint()
 
 
 def failing() -> Work:
-    """Return a function that fails twice, succeeds, and begins again."""
+    """Return a function that repeatedly fails twice and then succeeds."""
     calls = 0
 
     async def fail() -> None:
@@ -112,7 +112,7 @@ def failing() -> Work:
 
 
 def awaited(fn: Work) -> Work:
-    """Return a function that does no more than await ``fn``, as each of the others does beside its retries."""
+    """Return a function that only awaits ``fn``, like the others without their retries."""
 
     async def work() -> None:
         await fn()
@@ -121,14 +121,14 @@ def awaited(fn: Work) -> Work:
 
 
 def by_hand(fn: Work) -> Work:
-    """Return the loop that somebody in a hurry would write; it retries and does nothing else."""
+    """Return a minimal loop that only retries."""
 
     async def work() -> None:
         for _ in range(FAILURES):
             try:
                 await fn()
             except ConnectionError:
-                await trio.sleep(0)  # noqa: ASYNC115 - as the others do, where it is patched
+                await trio.sleep(0)  # noqa: ASYNC115 - the others call it, too, and it is patched
         await fn()
 
     return work
@@ -147,14 +147,14 @@ def rows(effort: Effort) -> Iterator[Row]:
             turns: Mapping[str, Turn] = {
                 name: partial(trio.run, beyond, work, bare, effort.of(CALLS), share) for name, work in works(fn).items()
             }
-            # A retry sleeps longer than all of this takes.
+            # A retry would sleep longer than all of this takes.
             with patch.object(trio, "sleep", nothing):
                 yield from measure(table, form, turns, effort.short)
 
 
 async def beyond(work: Work, bare: Work, calls: int, share: int) -> Mapping[str, float]:
-    """Return what ``work`` costs beyond ``bare``, divided among its parts."""
-    # Before and after, for what is taken off varies more than what is left.
+    """Return the cost of ``work`` minus the cost of ``bare``, divided by ``share``."""
+    # Measured before and after, because the subtracted cost varies more than the remaining cost.
     off = await cost(bare, calls)
     found = await cost(work, calls)
     off = (off + await cost(bare, calls)) / 2
@@ -162,7 +162,7 @@ async def beyond(work: Work, bare: Work, calls: int, share: int) -> Mapping[str,
 
 
 async def cost(work: Work, calls: int) -> float:
-    """Return what a call costs."""
+    """Return the cost of a call."""
     with Stopwatch() as watch:
         for _ in range(calls):
             await work()

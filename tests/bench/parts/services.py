@@ -1,8 +1,8 @@
-"""Rows out of the body of an answer to a query: ours, a push parser, and a parser of the whole body.
+"""Rows from the body of a query response: triclinium's splitter, a push parser, and a parser of the complete body.
 
-All of them get the same bytes; those that push get them in pieces as a socket would hand them over. What leaves differs:
-ours gives the checked JSON text of each row, the others give rows decoded into Python's own objects. So ours stands there
-a second time, with each row decoded by msgspec as soon as it has left.
+All of them get the same bytes; push parsers get them in pieces as from a socket. The results differ: triclinium returns
+the checked JSON text of each row, the others return rows decoded into Python objects. A second variant of triclinium
+therefore decodes each row with msgspec.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PADDING = '"bio":""'
 MS_A_MEGABYTE = "ms of processor time a MB"
 
 Consume = Callable[[bytes, int], int]
-"""Takes a body and the size of its pieces, returns how many rows it has."""
+"""Takes a body and the size of its pieces; returns the number of rows."""
 
 
 def rows(effort: Effort) -> Iterator[Row]:
@@ -49,7 +49,7 @@ def rows(effort: Effort) -> Iterator[Row]:
 
 
 def answer(count: int, row_size: int) -> bytes:
-    """Return the body of an answer with so many rows, as the query service writes it."""
+    """Return the body of a response with ``count`` rows, as the query service writes it."""
 
     def row(number: int) -> str:
         fields = {"airline": f"A{number % 100:02}", "id": number, "stops": [{"day": number % 7}, {"day": 0}]}
@@ -61,7 +61,7 @@ def answer(count: int, row_size: int) -> bytes:
 
 
 def turn(consume: Consume, body: bytes, piece_size: int, count: int) -> Mapping[str, float]:
-    """Return what a row costs, and what a megabyte does."""
+    """Return the cost per row and per megabyte."""
     with Stopwatch() as watch:
         found = consume(body, piece_size)
     if found != count:
@@ -76,7 +76,7 @@ def pieces_of(body: bytes, size: int) -> Iterator[bytes]:
 
 
 def split(body: bytes, piece_size: int) -> int:
-    """Cut rows out, and keep none."""
+    """Split rows, and keep none."""
     splitter, found = RowSplitter(KEY), 0
     for piece in pieces_of(body, piece_size):
         found += len(splitter.feed(piece))
@@ -85,7 +85,7 @@ def split(body: bytes, piece_size: int) -> int:
 
 
 def split_and_decode(body: bytes, piece_size: int) -> int:
-    """Cut rows out, and decode each."""
+    """Split rows, and decode each."""
     splitter, found, decode = RowSplitter(KEY), 0, msgspec.json.Decoder().decode
     for piece in pieces_of(body, piece_size):
         for row in splitter.feed(piece):
@@ -96,7 +96,7 @@ def split_and_decode(body: bytes, piece_size: int) -> int:
 
 
 def with_ijson(body: bytes, piece_size: int) -> int:
-    """Have the fastest parser that ijson has push rows."""
+    """Push rows with ijson's fastest parser."""
     ijson = import_module("ijson")
     events = ijson.sendable_list()
     parser, found = ijson.items_coro(events, f"{KEY}.item", use_float=True), 0
@@ -109,5 +109,5 @@ def with_ijson(body: bytes, piece_size: int) -> int:
 
 
 def whole(body: bytes, _: int) -> int:
-    """Parse the whole body, when it is there."""
+    """Parse the body when it is complete."""
     return len(json.loads(body)[KEY])

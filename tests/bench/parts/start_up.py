@@ -1,4 +1,4 @@
-"""Start-up: whole processes that import, connect, read one document and end, each in a fresh interpreter."""
+"""Start-up: processes that import, connect, read one document and end, each in a fresh interpreter."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ cluster.close()
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure."""
-    # Each turn is a whole process.
+    # Each turn is a complete process.
     effort = effort._replace(rounds=min(effort.rounds, 3))
     with TemporaryDirectory() as bytecode, fake_node() as server, patch.dict(os.environ, PYTHONPYCACHEPREFIX=bytecode):
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -84,13 +84,13 @@ def _measured(what: str, programs: Mapping[str, str], arguments: Sequence[str], 
     }
     for turn in turns.values():
         if turn is not None:
-            # Whoever installs a package compiles it once.
+            # A package is compiled once, when it is installed.
             turn()
     yield from measure("start-up", what, turns, effort)
 
 
 def process(*command: str) -> Mapping[str, float]:
-    """Return what a process costs from its start to its end."""
+    """Return the cost of a process from its start to its end."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)

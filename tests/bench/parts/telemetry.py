@@ -1,4 +1,4 @@
-"""What it costs a get that telemetry is on, as it is by default, or that a tracer is told of each span."""
+"""Cost of telemetry for a get: with the defaults, and with a tracer that gets each span."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TASKS, OPERATIONS = 64, 4_096
 
 
 class Nothing:
-    """A tracer, a span, a meter and a recorder that do nothing."""
+    """Tracer, span, meter and recorder that do nothing."""
 
     def request_span(self, name: str, parent: RequestSpan | None = None) -> RequestSpan:
         """Return itself."""

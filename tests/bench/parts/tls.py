@@ -1,6 +1,7 @@
-"""Costs of TLS: gets and sets through stunnel in front of a memcached, beside the same ones without TLS.
+"""Costs of TLS: gets and sets through stunnel in front of a memcached, compared with the same ones without TLS.
 
-memcached can do TLS itself, but 1.6.18 stalls on bursts of sets, with any client. Each row has a process of its own.
+memcached supports TLS itself, but version 1.6.18 stalls on bursts of sets, with any client. Each row is measured in a
+separate process.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from triclinium.abc import ConnectedStream
 
 SIZES: Mapping[int, str] = {100: "100 B", 10_240: "10 KiB"}
 TASKS: Mapping[int, int] = {1: 2_000, 16: 8_192, 256: 16_384}
-"""How many work at once, and how many operations they share."""
+"""Number of concurrent tasks, and the number of operations that they share."""
 ROUNDS_MIN = 5
 CONNECTIONS = 40
 """Number of connections whose memory is measured together."""
 
 
 class RowOfTls(msgspec.Struct, frozen=True):
-    """One row, as the process that measures it receives it."""
+    """Row of the table, as passed to the process that measures it."""
 
     plain: BenchServer
     tls: TlsServer
@@ -40,7 +41,7 @@ class RowOfTls(msgspec.Struct, frozen=True):
 
 
 class ThroughTls:
-    """Connects over TLS to whatever is asked for: ``memcached://`` itself has no TLS."""
+    """Connector that always uses TLS, because ``memcached://`` has none."""
 
     def __init__(self, server: TlsServer) -> None:
         self._server = server
@@ -69,14 +70,14 @@ def rows(effort: Effort) -> Iterator[Row]:
 
 
 def in_a_process(one: RowOfTls, table: str) -> Iterator[Row]:
-    """Measure one row in a process of its own."""
+    """Measure one row in a separate process."""
     command = [sys.executable, "-m", "tests.bench.parts.tls", table]
     found = subprocess.run(command, input=msgspec.json.encode(one), stdout=subprocess.PIPE, check=True)
     yield from msgspec.json.decode(found.stdout, type=list[Row])
 
 
 def turns_of(one: RowOfTls) -> Mapping[str, Turn]:
-    """Return the contenders of a row: ours without TLS and with it, and the bare loop likewise."""
+    """Return the contenders of a row: triclinium and the bare loop, each without TLS and with it."""
     job = clients.Job(one.plain, one.kind, bytes(one.size))
 
     @asynccontextmanager

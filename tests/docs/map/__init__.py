@@ -1,1 +1,1 @@
-"""The page ``docs/internals/map.md``: layers, state machines, calls and modules, generated from the sources."""
+"""Page ``docs/internals/map.md``: layers, state machines, calls and modules, generated from the sources."""

@@ -12,7 +12,7 @@ from tests.bench.own_calls import NOT_THE_CLIENT, PACKAGES
 
 PATH_COLUMN = 64
 LEFT_OUT = (*NOT_THE_CLIENT, *(str(Path(package) / "_speedups.py") for package in PACKAGES))
-"""The cluster in memory, and the scanner of headers, of which there are two."""
+"""Files that are left out: the in-memory cluster, and the header scanner, which has two implementations."""
 
 HELPERS = ("checks.py", "_trio_run.py", "contract/neutral/timers.py")
 
@@ -33,29 +33,29 @@ def _line(depth: int, frame: FrameType) -> str:
 
 
 def _is_entry(frame: FrameType, callers: Sequence[FrameType]) -> bool:
-    """Return whether a function was called from another file than its own, and is not in one of the ``HELPERS``."""
+    """Return whether a function was called from another file, and is not in one of the ``HELPERS``."""
     path = frame.f_code.co_filename
     is_called_from_elsewhere = not callers or callers[0].f_code.co_filename != path
     return is_called_from_elsewhere and not path.endswith(HELPERS) and "<locals>" not in frame.f_code.co_qualname
 
 
 class CallTrace:
-    """The functions that are entered while a block is ``watched``.
+    """Functions that are entered while a block is ``watched``.
 
     Args:
         only_entries: whether to leave out a function that is called from its own file, is called from the same place
-            for the second time, or is in one of the ``HELPERS``.
+        for the second time, or is in one of the ``HELPERS``.
     """
 
     def __init__(self, *, only_entries: bool = False) -> None:
         self._only_entries = only_entries
         self._lines = list[str]()
         self._entries = list[tuple[str, ...]]()
-        """Entries of the current run of a task, each with those that lead to it, in the order of the picture."""
+        """Entries of the current run of a task, each with its callers, in the order of the picture."""
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Record every function of ours that any task enters in the block."""
+        """Record every function of triclinium that any task enters in the block."""
         sys.setprofile(self._note)
         try:
             yield
@@ -65,8 +65,8 @@ class CallTrace:
     def drawn(self) -> str:
         """Return a line for each function with its file; a callee is indented below its caller.
 
-        A function that continues after a wait is listed again, unless it only waits once more: trio decides when that
-        happens.
+        A function that continues after a wait is listed again, unless it only waits once more, because trio determines
+        when that happens.
         """
         runs = list[list[str]]()
         for line in self._lines:
@@ -94,12 +94,12 @@ class CallTrace:
             self._add_entry(tuple(map(_name, reversed(entries))), frame)
 
     def _add_entry(self, entry: tuple[str, ...], frame: FrameType) -> None:
-        """Add an entry below the one that it was called from, unless it is there already."""
+        """Add an entry below its caller, unless it is already there."""
         if len(entry) == 1:
             self._entries.clear()
         elif entry in self._entries:
             return
-        # Behind all that was called from the same entry.
+        # After all entries with the same caller.
         parent = entry[:-1]
         place = max(
             (number for number, each in enumerate(self._entries, 1) if each[: len(parent)] == parent), default=0

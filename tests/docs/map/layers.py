@@ -1,4 +1,4 @@
-"""Picture of the layers of the core, and the other rules of imports, from the tables of the architecture tests."""
+"""Picture of the layers of the core, and the other import rules, from the tables of the architecture tests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def layers_picture() -> str:
 
 
 def allowed_to(module: str) -> str:
-    """Return all that a package may import of the core besides itself, in the order of the picture."""
+    """Return the names of all packages of the core that a package may import, in the order of the picture."""
     place = next(number for number, layer in enumerate(policy.LAYERS) if module in layer)
     below = [each for layer in reversed(policy.LAYERS[: place + 1]) for each in layer if each != module]
     return ", ".join(f"`{shown(each)}`" for each in below)
@@ -70,5 +70,5 @@ def complete_lists() -> str:
 
 
 def refused() -> str:
-    """Return the modules that nothing in the core imports, with what each would bring in."""
+    """Return the modules that the core must not import, with what they would bring in."""
     return markdown(("module", "reason"), ((f"`{name}`", why) for name, why in policy.REFUSED_IN_CORE.items()))

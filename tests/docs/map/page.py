@@ -32,11 +32,11 @@ NOTES: Mapping[str, str] = {
         skips all three steps. Requests wait while the connection is on its way to READY, and are retried or fail while
         it is LOST.""",
 }
-"""How to read each picture, by machine."""
+"""Note on how to read each picture, by machine."""
 
 
 def map_page() -> str:
-    """Return the page that describes the current sources."""
+    """Return the page for the current sources."""
     return "\n\n".join([*_beginning(), *_layers(), *_machines(), *_calls(), *_modules()]) + "\n"
 
 

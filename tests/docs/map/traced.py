@@ -1,4 +1,4 @@
-"""Traces of one get and of one query against a cluster in memory."""
+"""Traces of one get and of one query against an in-memory cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def _ask(cluster: Cluster) -> None:
 
 
 def calls_of_a_query() -> str:
-    """Return where a query with one row enters one file from another, on a connection that is open."""
+    """Return the calls between files of a query with one row, on an open connection."""
     trace = CallTrace(only_entries=True)
 
     async def main() -> None:

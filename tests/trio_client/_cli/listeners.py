@@ -1,4 +1,4 @@
-"""Peers on this machine that are anything but a Couchbase node."""
+"""Local servers that are not Couchbase nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Handler = Callable[[trio.abc.Stream], Awaitable[object]]
 
 @asynccontextmanager
 async def listening(handler: Handler, ssl_context: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """Give the block the port of a listener whose every connection is given to ``handler``."""
+    """Yield the port of a listener that passes each connection to ``handler``."""
 
     async def welcome(stream: trio.SocketStream) -> None:
         try:
@@ -29,21 +29,21 @@ async def listening(handler: Handler, ssl_context: ssl.SSLContext | None = None)
 
 
 async def speak_http(stream: trio.abc.Stream) -> None:
-    """Answer whatever comes as a web server does."""
+    """Respond to any request as a web server does."""
     await stream.receive_some()
     await stream.send_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
     await stay_silent(stream)
 
 
 async def speak_text_memcached(stream: trio.abc.Stream) -> None:
-    """Answer as a memcached does that was told to speak the text protocol only."""
+    """Respond like a memcached that is limited to the text protocol."""
     await stream.receive_some()
     await stream.send_all(b"ERROR\r\n")
     await stay_silent(stream)
 
 
 async def refuse_hello(stream: trio.abc.Stream) -> None:
-    """Answer HELLO as a plain memcached does: that it does not know the command."""
+    """Respond to HELLO like a plain memcached: with Unknown command."""
     await stream.receive_some()
     await stream.send_all(
         bytes.fromhex("81 1f 0000 00 00 0081 0000000f 00000001 0000000000000000") + b"Unknown command"
@@ -51,13 +51,13 @@ async def refuse_hello(stream: trio.abc.Stream) -> None:
 
 
 async def stay_silent(stream: trio.abc.Stream) -> None:
-    """Read, and say nothing."""
+    """Read without responding."""
     while await stream.receive_some():
         pass
 
 
 async def hang_up(stream: trio.abc.Stream) -> None:
-    """Close once something came, without a reset: that would be another story."""
+    """Close the connection after the first bytes, without a reset, which would be a different error."""
     await stream.receive_some()
     assert isinstance(stream, trio.abc.HalfCloseableStream)
     await stream.send_eof()
@@ -65,7 +65,7 @@ async def hang_up(stream: trio.abc.Stream) -> None:
 
 
 async def shake_hands(stream: trio.abc.Stream) -> None:
-    """Begin to speak TLS where that is what the listener speaks, and then say nothing."""
+    """Complete the TLS handshake on a TLS listener, and then read without responding."""
     if isinstance(stream, trio.SSLStream):
         await stream.do_handshake()
     await stay_silent(stream)

@@ -1,4 +1,4 @@
-"""Scenarios that were never played, for what judges and shows them."""
+"""Plays of scenarios that did not run, as input for the checks and the output of the demo."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium_core.testing import CommandFault, LoggedCommand, LoggedRequest
 
 
 async def do_nothing(scope: Scope, key: str) -> None:
-    """Stand for an operation."""
+    """Perform nothing, in the role of an operation."""
 
 
 SCENARIO = DemoScenario(
@@ -38,7 +38,7 @@ def frame(
     applied: bool = False,
     fault: CommandFault | None = None,
 ) -> LoggedCommand:
-    """Return a command of the node's log."""
+    """Return a command as in the node's log."""
     return LoggedCommand(
         connection=1,
         opcode=opcode,
@@ -56,7 +56,7 @@ def frame(
 
 
 def request(body: bytes, status: int, *, applied: bool = False, service: Service = Service.QUERY) -> LoggedRequest:
-    """Return a request of the log of a node's services."""
+    """Return a request as in the log of a node's services."""
     return LoggedRequest(
         connection=2,
         service=service,
@@ -72,7 +72,7 @@ def request(body: bytes, status: int, *, applied: bool = False, service: Service
 
 
 def decided(at: float, delay: float | None, reason: str = "KV_LOCKED", key: str | None = "ada") -> ClientDecided:
-    """Return a decision of the client, made one millisecond before it was written down, by a client as old as the play."""
+    """Return a decision of the client, made one millisecond before it was recorded, by a client as old as the play."""
     return ClientDecided(at, key, at - 100.001, reason, delay)
 
 
@@ -96,4 +96,4 @@ PLAY = Play(
     context=None,
     retries_by_reason={"KV_LOCKED": 2},
 )
-"""All as it should be."""
+"""Play that passes all checks."""

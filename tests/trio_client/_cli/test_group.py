@@ -1,4 +1,4 @@
-"""The ``triclinium`` command itself: its help, its version, and what it says to nonsense."""
+"""The ``triclinium`` command: its help, its version, and errors for wrong input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium._cli.group import COMMANDS
 
 
 def test_the_help_names_every_command() -> None:
-    """Each with what it is for."""
+    """The help lists every command with a sentence."""
     result = CliRunner().invoke(main, ["--help"])
 
     assert 0 == result.exit_code
@@ -28,7 +28,7 @@ def test_the_help_names_every_command() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command: str) -> None:
-    """The short option works too."""
+    """Every command accepts ``-h``."""
     result = CliRunner().invoke(main, [command, "-h"])
 
     assert 0 == result.exit_code
@@ -37,22 +37,22 @@ def test_every_command_has_help(command: str) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_every_command_fits_a_screen(command: str) -> None:
-    """Only what is to be copied as one line may be longer: a command, and a question in JSON."""
+    """Lines of help fit 80 columns, except a command or a JSON question that is to be copied as one line."""
     result = CliRunner().invoke(main, [command, "--help"])
 
     longer = [line.strip() for line in result.output.splitlines() if len(line) > 80]
     assert [] == [line for line in longer if not line.startswith(("triclinium ", "{"))]
 
 
-def test_a_command_that_there_is_not() -> None:
-    """One line says which was probably meant."""
+def test_an_unknown_command_with_a_suggestion() -> None:
+    """An unknown command is an error of one line with the probable command."""
     result = CliRunner().invoke(main, ["explian"])
 
     assert (2, "Error: there is no command 'explian'; did you mean explain?\n") == (result.exit_code, result.stderr)
 
 
-def test_a_command_that_resembles_none() -> None:
-    """One line lists what there is."""
+def test_an_unknown_command_without_a_suggestion() -> None:
+    """An unknown command that resembles no command is an error of one line with all commands."""
     result = CliRunner().invoke(main, ["xyz"])
 
     assert (2, "Error: there is no command 'xyz'; there is demo, explain, ping, query, serve, simulate\n") == (
@@ -61,8 +61,8 @@ def test_a_command_that_resembles_none() -> None:
     )
 
 
-def test_wrong_arguments_of_a_command_are_told_in_one_line() -> None:
-    """Without the lines on usage."""
+def test_wrong_arguments_are_one_line() -> None:
+    """A wrong argument of a command is an error of one line, without usage."""
     result = CliRunner().invoke(main, ["explain", "kv", "get", "--attempt", "many"])
 
     assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))
@@ -70,14 +70,14 @@ def test_wrong_arguments_of_a_command_are_told_in_one_line() -> None:
 
 
 def test_without_a_command_there_is_help() -> None:
-    """It is not a mistake worth more than that."""
+    """Without a command, the group prints its help."""
     result = CliRunner().invoke(main, [])
 
     assert "Usage: main [OPTIONS] COMMAND" in result.output
 
 
-def test_a_command_imports_what_it_needs() -> None:
-    """Not the fake node for an explanation, not one tradition for the other, and nothing that only tests need."""
+def test_a_command_imports_only_its_modules() -> None:
+    """Explaining a case imports neither the demo, nor the fake node, nor the other retry traditions."""
     program = f"""
 import sys
 from triclinium._cli import main
@@ -98,7 +98,7 @@ show("hypothesis", "pytest", "trustme")
 
 
 def test_the_installed_command() -> None:
-    """It is this one, and tells the version of the distribution."""
+    """The installed script runs this command and prints the version of the distribution."""
     (script,) = entry_points(group="console_scripts", name="triclinium")
     run = subprocess.run(
         [Path(sys.executable).parent / "triclinium", "--version"], capture_output=True, text=True, check=True

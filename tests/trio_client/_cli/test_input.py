@@ -1,4 +1,4 @@
-"""What was typed: names, suggestions, and options that are durations."""
+"""Parsing of arguments: names, suggestions, and durations."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ MANY = [f"choice_{number:02}" for number in range(13)]
 
 
 @pytest.mark.parametrize("name", ["get_and_lock", "get-and-lock", "GET_AND_LOCK", " Get-And_Lock "])
-def test_spelling_is_forgiven(name: str) -> None:
-    """Case, blanks around it, and the two dashes do not matter."""
+def test_names_are_parsed_leniently(name: str) -> None:
+    """Case, surrounding blanks, and the choice of hyphen or underscore do not matter."""
     assert 1 == choose(name, CHOICES, "operation")
 
 
-def test_what_was_meant() -> None:
-    """The choices that resemble the name stand in the line, in their own spelling."""
+def test_a_misspelled_name_gets_a_suggestion() -> None:
+    """An unknown name is an error that suggests the similar choices in their own spelling."""
     with pytest.raises(WrongInput) as caught:
         choose("upsrt", CHOICES, "operation")
 
@@ -29,18 +29,18 @@ def test_what_was_meant() -> None:
     assert 2 == caught.value.exit_code
 
 
-def test_two_that_may_have_been_meant() -> None:
-    """More would be no help."""
+def test_at_most_two_suggestions() -> None:
+    """At most two similar choices are suggested."""
     assert "; did you mean get_and_lock or get_and_touch?" == suggestion("get_and", ["get_and_touch", *CHOICES, "get"])
 
 
 def test_few_choices_are_listed() -> None:
-    """When nothing resembles the name."""
+    """If no choice is similar to the name, a few choices are listed."""
     assert "; there is get_and_lock, get_and_touch, UPSERT" == suggestion("xyz", CHOICES)
 
 
-def test_many_choices_are_not() -> None:
-    """The line says where they are listed, or what else to write."""
+def test_many_choices_are_not_listed() -> None:
+    """Many choices are not listed; the suggestion refers to the help or gives an alternative."""
     assert "; --help lists them" == suggestion("xyz", MANY)
     assert "; write a number" == suggestion("xyz", MANY, "write a number")
 
@@ -56,8 +56,8 @@ def test_many_choices_are_not() -> None:
         (DurationParameter(endless=False), "0.1", 0.1),
     ],
 )
-def test_takes(kind: DurationParameter, text: str, expected: float) -> None:
-    """Numbers from 0 on, and infinity where it makes sense."""
+def test_valid_durations(kind: DurationParameter, text: str, expected: float) -> None:
+    """A duration is a number from 0 up, or infinity if the option allows it."""
     assert expected == kind(text)
 
 
@@ -75,8 +75,8 @@ def test_takes(kind: DurationParameter, text: str, expected: float) -> None:
         (DurationParameter(), "soon", "'soon'"),
     ],
 )
-def test_refuses(kind: DurationParameter, text: str, expected: str) -> None:
-    """What is no number, or none that can have passed."""
+def test_invalid_durations(kind: DurationParameter, text: str, expected: str) -> None:
+    """Text that is not a number, a negative duration, and one above the maximum are refused."""
     with pytest.raises(click.BadParameter) as caught:
         kind(text)
 

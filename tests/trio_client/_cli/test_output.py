@@ -1,4 +1,4 @@
-"""Output that is lost, and exceptions that leave the asynchronous part of a command."""
+"""Lost output, and exceptions that leave the asynchronous part of a command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "explain --batch": [*COMMAND, "explain", "--batch", "questions.jsonl"],
     "simulation": [sys.executable, "-m", "triclinium_core.testing.simulation", "--seed", "1"],
 }
-"""Of each program the command that prints as it goes, and ends."""
+"""Command of each program that prints while it runs, and ends."""
 
 LINES = (
     "--help",
@@ -39,14 +39,14 @@ LINES = (
     "serve",
     "serve --json",
 )
-"""The other ways in which commands print."""
+"""Commands that cover the other functions that print."""
 
 FULL_DEVICE = Path("/dev/full")
 
 
 @contextmanager
 def full_device() -> Iterator[BinaryIO]:
-    """Give the block what takes no byte. Only Linux has it: at a desk with another system its rows are skipped."""
+    """Yield a device that accepts no bytes. Only Linux has it; elsewhere, skip the test."""
     if not FULL_DEVICE.exists():
         missing(str(FULL_DEVICE), "run the tests on Linux")
     with FULL_DEVICE.open("wb") as device:
@@ -55,7 +55,7 @@ def full_device() -> Iterator[BinaryIO]:
 
 @contextmanager
 def left_pipe() -> Iterator[BinaryIO]:
-    """Give the block a pipe that nobody reads any more."""
+    """Yield a pipe whose reading end is closed."""
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as pipe:
@@ -66,11 +66,11 @@ LOSSES: Mapping[str, tuple[Callable[[], AbstractContextManager[BinaryIO]], int, 
     "full": (full_device, 74, "standard output cannot be written: No space left on device"),
     "left": (left_pipe, 141, ""),
 }
-"""Where the output is lost, the exit status, and how the line on standard error ends."""
+"""Context manager of each loss of output, the exit status, and the end of the line on stderr."""
 
 
 def run(command: Sequence[str], folder: Path, stdout: BinaryIO | int = subprocess.PIPE) -> tuple[int, str]:
-    """Return exit status and standard error of a command beside a file of questions, its standard input being empty."""
+    """Return exit status and stderr of a command in a folder with a file of questions, and with an empty stdin."""
     (folder / "questions.jsonl").write_text(
         '{"family": "couchbase", "ask": "idempotent", "service": "kv", "op": "get"}\n', encoding="utf-8"
     )
@@ -93,7 +93,7 @@ def run_here(line: str, stdout: BinaryIO, encoding: str = "utf-8") -> object:
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_output_that_is_lost(command: str, loss: str, tmp_path: Path) -> None:
-    """A full device is told in one line, a reader who has left in none; neither status means anything else."""
+    """A full device exits with status 74 and one line; a closed pipe exits with status 141 and no line."""
     lost, status, words = LOSSES[loss]
     with lost() as stdout:
         ended, said = run(COMMANDS[command], tmp_path, stdout)
@@ -106,7 +106,7 @@ def test_output_that_is_lost(command: str, loss: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("loss", LOSSES)
 @rows("line", LINES)
 def test_output_that_is_lost_in_any_command(line: str, loss: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Wherever it prints, and in whatever nursery."""
+    """Every command that prints handles lost output in the same manner, without a traceback."""
     lost, status, words = LOSSES[loss]
     with lost() as stdout:
         ended = run_here(line, stdout)
@@ -118,8 +118,8 @@ def test_output_that_is_lost_in_any_command(line: str, loss: str, capsys: pytest
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_input_and_output_that_are_closed(command: str, tmp_path: Path) -> None:
-    """Nobody is to hear of it, so it ends as ever."""
+def test_closed_stdin_and_stdout_are_ignored(command: str, tmp_path: Path) -> None:
+    """A command whose stdin and stdout are closed exits with status 0."""
     ended, said = run(["sh", "-c", 'exec "$@" <&- >&-', "sh", *COMMANDS[command]], tmp_path)
 
     assert (0, "") == (ended, said)
@@ -132,8 +132,8 @@ def test_input_and_output_that_are_closed(command: str, tmp_path: Path) -> None:
         (["ping", "couchbase://127.0.0.1:1"], "--username is missing"),
     ],
 )
-def test_input_that_cannot_be_read(arguments: Sequence[str], words: str, tmp_path: Path) -> None:
-    """One line says so, and the status that it could not be understood."""
+def test_a_closed_stdin_is_an_error(arguments: Sequence[str], words: str, tmp_path: Path) -> None:
+    """A command that needs a closed stdin exits with status 2 and one line."""
     ended, said = run(["sh", "-c", 'exec "$@" <&-', "sh", *COMMAND, *arguments], tmp_path)
 
     assert 2 == ended
@@ -141,8 +141,8 @@ def test_input_that_cannot_be_read(arguments: Sequence[str], words: str, tmp_pat
     assert words in said
 
 
-def test_any_encoding_will_do(tmp_path: Path) -> None:
-    """Characters that standard output does not have end nothing."""
+def test_unencodable_characters_are_escaped(tmp_path: Path) -> None:
+    """Characters that the encoding of stdout lacks are escaped."""
     with (tmp_path / "output.txt").open("wb") as stdout:
         for line in ("simulate --clients 10 --strategy best_effort", "demo"):
             assert 0 == run_here(line, stdout, "ascii")
@@ -156,13 +156,13 @@ async def double(number: int) -> int:
 
 
 async def raise_alone(error: BaseException) -> None:
-    """Raise as it is."""
+    """Raise the error unchanged."""
     await trio.lowlevel.checkpoint()
     raise error
 
 
 async def raise_in_nurseries(error: BaseException) -> None:
-    """Raise as a part of a group of groups."""
+    """Raise the error inside nested exception groups."""
     async with trio.open_nursery() as outer:
         outer.start_soon(trio.sleep_forever)
         async with trio.open_nursery() as inner:
@@ -174,21 +174,21 @@ Work = Callable[[BaseException], Awaitable[None]]
 each_way = pytest.mark.parametrize("work", [raise_alone, raise_in_nurseries])
 
 
-def test_a_result_is_passed_on() -> None:
-    """Arguments go in, the result comes out."""
+def test_run_trio_returns_the_result() -> None:
+    """Arguments are passed to the function, and its result is returned."""
     assert 42 == run_trio(double, 21)
 
 
 @each_way
 def test_control_c_aborts(work: Work) -> None:
-    """Whether or not it struck in a nursery."""
+    """KeyboardInterrupt becomes click.Abort, whether or not it is in a group."""
     with pytest.raises(click.Abort):
         run_trio(work, KeyboardInterrupt())
 
 
 @each_way
-def test_lost_output_is_recognised(work: Work) -> None:
-    """As the error that it is, out of whatever groups."""
+def test_lost_output_is_raised_unwrapped(work: Work) -> None:
+    """OutputLost is raised as the same object, without the groups around it."""
     lost = OutputLost(BrokenPipeError())
     with pytest.raises(OutputLost) as caught:
         run_trio(work, lost)
@@ -197,7 +197,7 @@ def test_lost_output_is_recognised(work: Work) -> None:
 
 
 def test_any_other_exception_is_left_alone() -> None:
-    """A defect shows with its traceback."""
+    """Any other exception keeps its groups and traceback."""
     with pytest.raises(ExceptionGroup) as caught:
         run_trio(raise_in_nurseries, ZeroDivisionError())
 

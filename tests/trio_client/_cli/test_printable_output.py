@@ -1,4 +1,4 @@
-"""Output of every command with hostile arguments and files: nothing in it controls a terminal."""
+"""Output of every command for hostile arguments and files has no terminal controls."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cases() -> list[list[str]]:
         defined = main.get_command(click.Context(main), name)
         assert defined is not None
         found += [[name, EVIL], [name, EVIL, EVIL], [name, f"--{EVIL}"]]
-        # serve would accept a text and start.
+        # serve would accept any text and start.
         options = [each for each in defined.params if isinstance(each, click.Option) and each.type is not click.STRING]
         options = [each for each in options if not each.is_flag]
         arguments = [EVIL for each in defined.params if isinstance(each, click.Argument) and each.required]

@@ -1,4 +1,4 @@
-"""The driver decides nothing: it feeds one machine what happens, and does what the machine orders."""
+"""The driver makes no decisions: it passes events to one machine and executes the machine's actions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
 # -- Operations.
 
 
-async def test_an_operation_returns_what_the_machine_completes_it_with() -> None:
-    """Submitted as it was made, parked, and woken with the machine's result."""
+async def test_an_operation_returns_the_machines_result() -> None:
+    """An operation is submitted unchanged, its task waits, and the task returns the machine's result."""
     machine = ScriptedClusterMachine()
     operation = doubles.get()
     results: list[Done] = []
@@ -45,8 +45,8 @@ async def test_an_operation_returns_what_the_machine_completes_it_with() -> None
     assert [doubles.DONE] == results
 
 
-async def test_an_operation_raises_the_very_error_that_the_machine_fails_it_with() -> None:
-    """No copy and no wrapping, and the error keeps no frame alive through itself."""
+async def test_an_operation_raises_the_machines_error() -> None:
+    """The task raises the machine's error object itself, and the error references no frame."""
     error = errors.DocumentNotFoundException("no such document")
     machine = ScriptedClusterMachine()
     async with doubles.open_driver(machine) as driver, trio.open_nursery() as nursery:
@@ -67,8 +67,8 @@ async def test_an_operation_raises_the_very_error_that_the_machine_fails_it_with
     assert error is caught[0]
 
 
-async def test_what_blocks_and_calls_lend_travels_with_the_submission() -> None:
-    """The strategy of a call comes before that of a block; the client context travels along."""
+async def test_strategy_and_context_are_submitted() -> None:
+    """The strategy of a call takes precedence over that of a block; the client context is submitted as well."""
     of_block, of_call = BestEffortRetryStrategy(), BestEffortRetryStrategy()
     machine = ScriptedClusterMachine(doubles.settle)
     async with doubles.open_driver(machine) as driver:
@@ -86,8 +86,8 @@ async def test_what_blocks_and_calls_lend_travels_with_the_submission() -> None:
 # -- Checkpoints.
 
 
-async def test_an_operation_that_is_settled_while_it_is_submitted_is_a_checkpoint() -> None:
-    """Other tasks run, although nothing had to be waited for."""
+async def test_an_operation_settled_immediately_is_a_checkpoint() -> None:
+    """An operation that completes during its submission still executes a checkpoint."""
     async with doubles.open_driver(ScriptedClusterMachine(doubles.settle)) as driver:
         with trio.testing.assert_checkpoints():
             result = await doubles.perform(driver)
@@ -95,8 +95,8 @@ async def test_an_operation_that_is_settled_while_it_is_submitted_is_a_checkpoin
     assert doubles.DONE == result
 
 
-async def test_what_has_happened_is_not_cancelled() -> None:
-    """A cancellation that comes while an operation is submitted and settled does not hide its result."""
+async def test_a_result_beats_a_cancellation() -> None:
+    """A cancellation that arrives while an operation is submitted and completed does not hide its result."""
     results: list[Done] = []
 
     def cancel_and_settle(event: couchbase.Event) -> Sequence[couchbase.Action]:
@@ -113,8 +113,8 @@ async def test_what_has_happened_is_not_cancelled() -> None:
     assert scope.cancelled_caught
 
 
-async def test_a_pending_cancellation_is_noticed_before_anything_is_submitted() -> None:
-    """A caller whose time is up already sends nothing."""
+async def test_a_cancelled_caller_submits_nothing() -> None:
+    """A call in a cancelled scope raises Cancelled before the operation is built."""
     machine = ScriptedClusterMachine(doubles.settle)
     made: list[Operation] = []
 
@@ -132,7 +132,7 @@ async def test_a_pending_cancellation_is_noticed_before_anything_is_submitted() 
     assert [] == machine.submitted
 
 
-async def test_a_pending_cancellation_is_noticed_where_others_wait() -> None:
+async def test_a_cancelled_operation_leaves_the_queue() -> None:
     """A cancelled operation in the queue is never submitted, and the other operations complete."""
     machine = ScriptedClusterMachine()
     async with doubles.open_driver(machine) as driver, trio.open_nursery() as nursery:
@@ -150,7 +150,7 @@ async def test_a_pending_cancellation_is_noticed_where_others_wait() -> None:
     assert 1 == len(machine.submitted)
 
 
-async def test_a_pending_cancellation_is_noticed_though_the_others_leave() -> None:
+async def test_cancellation_while_other_waiters_leave() -> None:
     """A pending cancellation takes effect even if building the operation cancels all other waiters."""
     machine = ScriptedClusterMachine()
     other = trio.CancelScope()
@@ -175,7 +175,7 @@ async def test_a_pending_cancellation_is_noticed_though_the_others_leave() -> No
     assert 1 == len(machine.submitted)
 
 
-async def test_a_wrong_argument_is_a_checkpoint_too() -> None:
+async def test_a_wrong_argument_is_a_checkpoint() -> None:
     """An operation that cannot be built raises its own error after a checkpoint and is not submitted."""
     error = errors.InvalidArgumentException("wrong", parameter="key")
     machine = ScriptedClusterMachine(doubles.settle)
@@ -191,14 +191,14 @@ async def test_a_wrong_argument_is_a_checkpoint_too() -> None:
     assert [] == machine.submitted
 
 
-async def test_a_result_of_another_type_is_a_defect() -> None:
-    """An operation cannot return what its signature does not say."""
+async def test_a_result_of_the_wrong_type() -> None:
+    """A result of another type than the caller expects is an AssertionError."""
     async with doubles.open_driver(ScriptedClusterMachine(doubles.settle)) as driver:
         with pytest.raises(AssertionError, match="get returned Done"):
             await driver.perform(GetResult, doubles.get, None, None)
 
 
-async def test_a_mistake_among_others(autojump_clock: MockClock) -> None:
+async def test_a_wrong_argument_among_other_operations(autojump_clock: MockClock) -> None:
     """Operations from one pass of trio's loop are submitted together; a wrong argument fails its own call only."""
     caught = list[errors.InvalidArgumentException]()
 
@@ -220,8 +220,8 @@ async def test_a_mistake_among_others(autojump_clock: MockClock) -> None:
 # -- Cancellation.
 
 
-async def test_a_cancelled_operation_is_abandoned_and_nothing_else() -> None:
-    """The machine hears of it once, a late result is dropped, and other operations go on."""
+async def test_a_cancelled_operation_is_abandoned_once() -> None:
+    """The machine receives OperationAbandoned once, a late result is dropped, and other operations continue."""
     machine = ScriptedClusterMachine()
     async with doubles.open_driver(machine) as driver, trio.open_nursery() as nursery:
         nursery.start_soon(doubles.perform, driver, "bob")
@@ -246,8 +246,8 @@ async def test_a_cancelled_operation_is_abandoned_and_nothing_else() -> None:
 # -- Streams.
 
 
-async def test_streams_are_opened_written_to_and_read() -> None:
-    """The orders of one event are carried out in order, and what the stream does comes back as events."""
+async def test_streams_are_opened_written_and_read() -> None:
+    """The actions of one event are executed in order, and the stream's events reach the machine."""
 
     def speak(event: couchbase.Event) -> Sequence[couchbase.Action]:
         match event:
@@ -277,8 +277,8 @@ async def test_streams_are_opened_written_to_and_read() -> None:
     assert all(type(event.data) is bytes for event in machine.events if isinstance(event, neutral.BytesReceived))
 
 
-async def test_a_stream_that_is_closed_reports_only_how_much_was_handed_over() -> None:
-    """Closing is final, and closes the socket."""
+async def test_a_closed_stream_reports_handed_over_bytes() -> None:
+    """CloseStream closes the socket; the only event afterwards is StreamLost with the number of bytes handed over."""
     machine = ScriptedClusterMachine(on(neutral.TimePassed, doubles.OPEN_STREAM))
     ours, theirs = memory_stream_pair()
     async with doubles.open_driver(machine, doubles.connector_to(ours)) as driver:
@@ -299,8 +299,8 @@ async def test_a_stream_that_is_closed_reports_only_how_much_was_handed_over() -
     ] == machine.later_events
 
 
-async def test_orders_for_a_stream_that_is_gone_are_ignored() -> None:
-    """The machine may not have heard of the loss yet."""
+async def test_actions_for_a_lost_stream_are_ignored() -> None:
+    """Actions for an unknown stream are ignored, because the machine may not have received the loss yet."""
     machine = ScriptedClusterMachine(doubles.settle)
     async with doubles.open_driver(machine) as driver:
         gone = neutral.StreamId(99)
@@ -312,8 +312,8 @@ async def test_orders_for_a_stream_that_is_gone_are_ignored() -> None:
     assert doubles.DONE == result
 
 
-async def test_connections_do_not_inherit_the_variables_of_an_operation() -> None:
-    """A connection serves many tasks, so it runs in the context in which the cluster was opened."""
+async def test_connections_run_in_the_clusters_context() -> None:
+    """A connection sees the context variables of the task that opened the cluster, not those of an operation."""
     seen: list[str] = []
     variable = ContextVar("variable", default="of no task")
 
@@ -336,5 +336,5 @@ async def test_connections_do_not_inherit_the_variables_of_an_operation() -> Non
 
 
 def test_every_action_has_a_handler() -> None:
-    """There is no order that the driver would not know how to carry out."""
+    """The driver has a handler for every type of action."""
     assert set(get_args(couchbase.Action)) == {*doubles.driver_of(ScriptedClusterMachine())._handlers}

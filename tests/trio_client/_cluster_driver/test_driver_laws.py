@@ -1,4 +1,4 @@
-"""The driver keeps the laws that hold for every driver, over real sockets."""
+"""The driver satisfies the laws for every driver, over real sockets."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ pytestmark = pytest.mark.native
 
 
 class TrioCaller:
-    """A task that performs an operation."""
+    """Task that performs an operation."""
 
     def __init__(self) -> None:
         self.outcome: Result | ServiceResult | BaseException | None = None
         self._scope = trio.CancelScope()
 
     async def perform(self, driver: ClusterDriver, operation: Operation) -> None:
-        """Note what the operation returns or raises."""
+        """Store the operation's result or exception."""
         with self._scope:
             try:
                 self.outcome = await driver.perform(Result, lambda: operation, None, None)  # type: ignore[arg-type]  # a union
@@ -43,12 +43,12 @@ class TrioCaller:
                 raise
 
     def leave(self) -> None:
-        """Cancel it."""
+        """Cancel the operation."""
         self._scope.cancel()
 
 
 class TrioReader:
-    """A task that asks a service, and reads on when it is told to."""
+    """Task that sends a request to a service and reads rows on demand."""
 
     def __init__(self) -> None:
         self.outcome: Result | ServiceResult | BaseException | None = None
@@ -57,7 +57,7 @@ class TrioReader:
         self._scope = trio.CancelScope()
 
     async def read(self, driver: ClusterDriver, request: ServiceRequest) -> None:
-        """Note the rows, and what comes after them or is raised."""
+        """Store the rows, and then the result or exception."""
         with self._scope:
             try:
                 rows = await driver.open_rows(request, None, None)
@@ -76,16 +76,16 @@ class TrioReader:
                 raise
 
     def read_on(self) -> None:
-        """Ask for the next piece."""
+        """Read the next batch of rows."""
         self._demand.release()
 
     def leave(self) -> None:
-        """Cancel it."""
+        """Cancel the read."""
         self._scope.cancel()
 
 
 class TrioDriver:
-    """The driver, and the run that it lives in."""
+    """Driver under test, with the nursery of its callers."""
 
     def __init__(self, driver: ClusterDriver, callers: trio.Nursery, clock: MockClock) -> None:
         self._driver = driver
@@ -99,7 +99,7 @@ class TrioDriver:
         return caller
 
     def ask(self) -> TrioReader:
-        """Start a task that asks a service."""
+        """Start a task that reads rows from a service."""
         reader = TrioReader()
         self._callers.start_soon(reader.read, self._driver, REQUEST)
         return reader
@@ -109,8 +109,8 @@ class TrioDriver:
         return socket.create_server(("127.0.0.1", 0))
 
     async def turn(self) -> None:
-        """Let the run go round."""
-        time.sleep(0.001)  # noqa: ASYNC251  # the system's turn; the run's clock stands still
+        """Let the event loop run a few passes."""
+        time.sleep(0.001)  # noqa: ASYNC251  # lets the system work; trio's clock stands still
         for _ in range(5):
             await trio.lowlevel.checkpoint()
 
@@ -121,8 +121,8 @@ class TrioDriver:
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-async def test_the_driver_keeps(law: Law, mock_clock: MockClock) -> None:
-    """What the contract of a driver says."""
+async def test_the_driver_keeps_the_law(law: Law, mock_clock: MockClock) -> None:
+    """The driver satisfies each law of the contract."""
 
     @asynccontextmanager
     async def open_driver(machine: ScriptedClusterMachine) -> AsyncIterator[TrioDriver]:

@@ -1,4 +1,4 @@
-"""How the driver ends: closed, or broken down by a defect that must not hide."""
+"""End of the driver: when it is closed, and when a defect breaks it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from triclinium_core.testing.driver_laws import ScriptedClusterMachine, on
 from triclinium_core.testing.fakes.faults import drop_response
 
 
-async def test_nothing_reaches_the_machine_after_the_end() -> None:
-    """The machine of a closed cluster is left alone."""
+async def test_no_event_after_the_end() -> None:
+    """After the cluster is closed, the machine receives no events."""
     machine = ScriptedClusterMachine()
     async with doubles.open_driver(machine) as driver:
         pass
@@ -41,8 +41,8 @@ async def test_nothing_reaches_the_machine_after_the_end() -> None:
     assert [TimePassed()] == machine.events
 
 
-async def test_what_was_gathered_is_told_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    """A client that is closed amid an interval tells what there is so far, once."""
+async def test_telemetry_is_logged_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    """A client that closes in the middle of an interval logs the telemetry gathered so far, once."""
     machine = ScriptedClusterMachine()
     machine.reports = [couchbase.ReportTelemetry(couchbase.TelemetryKind.ORPHANS, "{}")]
     async with doubles.open_driver(machine):
@@ -51,8 +51,8 @@ async def test_what_was_gathered_is_told_at_the_end(caplog: pytest.LogCaptureFix
     assert ["{}"] == caplog.messages
 
 
-async def test_what_was_put_aside_at_the_end_was_not_sent() -> None:
-    """Whoever waits for an answer is told that none came; who was put aside in the same pass, that nothing was sent."""
+async def test_queued_operations_at_the_end_were_not_sent() -> None:
+    """Closing the cluster fails a waiting operation without a response, and one queued in the same pass as not sent."""
     told: list[str] = []
 
     async def ask(make: Callable[[], Operation]) -> None:
@@ -75,14 +75,14 @@ async def test_what_was_put_aside_at_the_end_was_not_sent() -> None:
 
 
 class Defect(Exception):
-    """What a defect of the machine looks like."""
+    """Defect of a machine."""
 
 
 DEFECT = Defect("a defect")
 
 
 def break_at(kind: type[couchbase.Event], *, then: Sequence[couchbase.Action] = ()) -> ScriptedClusterMachine:
-    """Return a machine that starts with ``then``, and breaks down at the first later event of one kind."""
+    """Return a machine that starts with the actions ``then`` and raises at the first later event of type ``kind``."""
 
     def fail(event: couchbase.Event) -> Sequence[couchbase.Action]:
         if len(machine.events) == 1:
@@ -96,14 +96,14 @@ def break_at(kind: type[couchbase.Event], *, then: Sequence[couchbase.Action] = 
 
 
 async def cause_of_failure(driver: ClusterDriver) -> BaseException | None:
-    """Return the cause of the InternalError that an operation fails with."""
+    """Return the cause of the InternalError that an operation raises."""
     with pytest.raises(errors.InternalError) as caught:
         await doubles.perform(driver)
     return caught.value.__cause__
 
 
 def defects(error: BaseException) -> list[BaseException]:
-    """Return what is to blame for an InternalError that left a block."""
+    """Return the original exceptions of an InternalError that left a block."""
     group = error.__cause__
     assert isinstance(group, BaseExceptionGroup)
     found: list[BaseException] = []
@@ -127,8 +127,8 @@ async def leave(
     pytest.fail("no defect has left the block")
 
 
-async def test_a_machine_that_breaks_at_a_submission_fails_it_and_the_block() -> None:
-    """The caller, whoever comes later, and the block get an InternalError that names the defect."""
+async def test_a_defect_at_submission_fails_everything() -> None:
+    """A machine that raises at a submission fails the operation, later operations and the block with InternalError."""
     causes: list[BaseException | None] = []
 
     async def body(driver: ClusterDriver) -> None:
@@ -145,8 +145,8 @@ async def test_a_machine_that_breaks_at_a_submission_fails_it_and_the_block() ->
     assert 1 == len(machine.submitted)
 
 
-async def test_a_broken_machine_is_left_alone() -> None:
-    """Whatever happens after a defect, the machine hears nothing of it."""
+async def test_a_broken_machine_gets_no_events() -> None:
+    """After a defect, the machine receives no further events."""
     machine = break_at(TimePassed)
 
     async def body(driver: ClusterDriver) -> None:
@@ -158,8 +158,8 @@ async def test_a_broken_machine_is_left_alone() -> None:
     assert [TimePassed(), TimePassed()] == machine.events
 
 
-async def test_only_a_submission_can_be_the_callers_mistake() -> None:
-    """The same exception at any other event is a defect."""
+async def test_errors_outside_of_submissions_are_defects() -> None:
+    """A CouchbaseException that the machine raises at any event but a submission is a defect."""
     error = errors.CouchbaseException("whose fault is it?")
 
     def refuse(event: couchbase.Event) -> Sequence[couchbase.Action]:
@@ -175,8 +175,8 @@ async def test_only_a_submission_can_be_the_callers_mistake() -> None:
     assert [error] == defects(left)
 
 
-async def test_a_machine_that_breaks_in_the_background_wakes_all_who_wait() -> None:
-    """Nobody waits for an answer of a machine that is broken."""
+async def test_a_background_defect_wakes_all_waiters() -> None:
+    """A machine that raises in a background task fails all waiting operations."""
     causes: list[BaseException | None] = []
     ours, theirs = memory_stream_pair()
 
@@ -198,24 +198,24 @@ async def test_a_machine_that_breaks_in_the_background_wakes_all_who_wait() -> N
 
 
 async def cancel_an_operation(driver: ClusterDriver) -> None:
-    """Have Trio abort an operation, then wait for the end."""
+    """Cancel an operation, then wait for the end of the block."""
     with trio.move_on_after(1):
         await doubles.perform(driver)
     await trio.sleep_forever()
 
 
-async def test_a_machine_that_breaks_at_an_abandonment_does_not_break_trio(autojump_clock: MockClock) -> None:
-    """Trio calls the abort function, which must not raise; the defect leaves through the block."""
+async def test_a_defect_at_abandonment_leaves_the_block(autojump_clock: MockClock) -> None:
+    """A machine that raises during a cancellation does not break trio's abort function; the block raises the defect."""
     left = await leave(break_at(couchbase.OperationAbandoned), cancel_an_operation)
 
     assert [DEFECT] == defects(left)
 
 
 @pytest.mark.parametrize("question", ["is_ambiguous", "error_context"])
-async def test_a_machine_that_cannot_tell_does_not_break_trio(
+async def test_a_failing_abort_query_does_not_break_trio(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, question: str
 ) -> None:
-    """Nor may the questions raise that the abort function asks first; who knows nothing says that it may be applied."""
+    """If the machine raises during the queries of the abort function, the operation counts as ambiguous."""
 
     def break_down(*arguments: object) -> None:
         raise DEFECT
@@ -232,8 +232,8 @@ async def test_a_machine_that_cannot_tell_does_not_break_trio(
     assert [DEFECT] == defects(left)
 
 
-async def test_an_action_that_nobody_knows_is_a_defect() -> None:
-    """An order that cannot be carried out is not passed over in silence."""
+async def test_an_unknown_action_is_a_defect() -> None:
+    """An action that the driver does not know fails the operation and the block."""
     causes: list[BaseException | None] = []
 
     async def body(driver: ClusterDriver) -> None:
@@ -248,8 +248,8 @@ async def test_an_action_that_nobody_knows_is_a_defect() -> None:
     assert causes == defects(left)
 
 
-async def test_a_block_that_never_waits_learns_of_the_defect_when_it_is_left() -> None:
-    """A block without a checkpoint after the defect is not spared."""
+async def test_a_block_without_checkpoints_raises_the_defect() -> None:
+    """A block without a checkpoint after the defect raises the defect when it ends."""
 
     async def body(driver: ClusterDriver) -> None:
         await doubles.occur(driver, TimePassed())
@@ -259,8 +259,8 @@ async def test_a_block_that_never_waits_learns_of_the_defect_when_it_is_left() -
     assert [DEFECT] == defects(left)
 
 
-async def test_a_background_task_that_crashes_wakes_all_who_wait() -> None:
-    """A defect outside of the machine, here of a connector, ends operations that no scope would have reached."""
+async def test_a_crashed_background_task_wakes_all_waiters() -> None:
+    """A background task that crashes, here a connector, ends operations even in a shielded scope."""
     causes: list[BaseException | None] = []
 
     async def body(driver: ClusterDriver) -> None:
@@ -275,12 +275,12 @@ async def test_a_background_task_that_crashes_wakes_all_who_wait() -> None:
 
 
 async def read_rows(driver: ClusterDriver) -> None:
-    """Ask a service, and wait for more rows than have come."""
+    """Send a request to a service, and wait for more rows than the machine delivers."""
     await driver.more_rows(await driver.open_rows(ServiceRequest(), None, None))
 
 
-async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
-    """Whoever brings the machine an event is protected from KeyboardInterrupt, even a user who cancels a scope."""
+async def test_events_are_protected_from_keyboard_interrupt() -> None:
+    """KeyboardInterrupt is held off in a task that passes an event to the machine, even in a user's cancel call."""
     protected: dict[type[couchbase.Event], bool] = {}
 
     class Now:
@@ -318,24 +318,24 @@ async def test_ctrl_c_does_not_strike_in_the_middle_of_an_event() -> None:
                 driver.call_ended(WrappingCall.RANGE_SCAN, 1.0)
                 scope.cancel()
 
-    # A scripted machine takes several submissions one by one.
+    # A scripted machine receives several submissions one by one.
     assert dict.fromkeys(set(get_args(couchbase.Event)) - {couchbase.OperationsSubmitted}, True) == protected
     assert not unprotected
 
 
 class Attached:
-    """A strategy that knows its cluster, and so is part of a cycle."""
+    """Strategy that references its cluster and so forms a reference cycle."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Refuse."""
+        """Refuse the retry."""
         return RetryAction.no_retry()
 
 
-async def test_a_burst_leaves_nothing_behind(autojump_clock: MockClock) -> None:
-    """What several tasks have asked for at once is let go when it is answered, though nobody asks for anything more."""
+async def test_a_burst_leaves_no_references(autojump_clock: MockClock) -> None:
+    """Operations submitted together are released after they complete, even if no further operation follows."""
     strategies = weakref.WeakSet[Attached]()
 
     async def read(people: Collection, cluster: Cluster) -> None:
@@ -352,8 +352,8 @@ async def test_a_burst_leaves_nothing_behind(autojump_clock: MockClock) -> None:
         assert not strategies
 
 
-async def test_a_client_that_is_closed_amid_a_request_is_let_go(autojump_clock: MockClock) -> None:
-    """The collector sees through what was in flight."""
+async def test_a_client_closed_during_a_request_is_collected(autojump_clock: MockClock) -> None:
+    """Requests in flight do not keep a closed client alive after a garbage collection."""
     strategies = weakref.WeakSet[Attached]()
 
     async def read(people: Collection, cluster: Cluster) -> None:

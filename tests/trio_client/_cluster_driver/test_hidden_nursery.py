@@ -1,4 +1,4 @@
-"""Background work for the length of a block, in a nursery that nobody sees."""
+"""Background work for the duration of a block, in a hidden nursery."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium._cluster_driver.hidden_nursery import in_background
 
 
 class Work:
-    """Works until it is closed, or crashes when it is told to."""
+    """Work that runs until it is closed or made to crash."""
 
     def __init__(self) -> None:
         self.started = trio.Event()
@@ -26,7 +26,7 @@ class Work:
         self._scope = trio.CancelScope(shield=True)
 
     async def run(self) -> None:
-        """Work."""
+        """Run until ``close`` or ``crash`` is called."""
         try:
             with self._scope:
                 self.started.set()
@@ -37,17 +37,17 @@ class Work:
             self.ended = True
 
     def close(self) -> None:
-        """End."""
+        """Stop the work."""
         self._scope.cancel()
 
     def crash(self, error: BaseException) -> None:
-        """Have ``run`` raise."""
+        """Make ``run`` raise ``error``."""
         self._error = error
         self._crash.set()
 
 
-async def test_it_works_for_the_length_of_the_block() -> None:
-    """It has started when the block begins, and has ended when the block has."""
+async def test_work_runs_for_the_block() -> None:
+    """The work has started when the block begins and has ended when the block ends."""
     work = Work()
     async with in_background(work, None):
         assert work.started.is_set()
@@ -69,8 +69,8 @@ async def test_it_works_for_the_length_of_the_block() -> None:
         trio.ClosedResourceError(),
     ],
 )
-async def test_an_exception_leaves_the_block_as_the_very_same_object(error: BaseException) -> None:
-    """Neither wrapped nor copied, without a note or a context that it did not have."""
+async def test_an_exception_leaves_the_block_unchanged(error: BaseException) -> None:
+    """An exception of the block is raised as the same object, without a cause, a context or notes."""
     caught: BaseException | None = None
     try:
         async with in_background(Work(), None):
@@ -85,7 +85,7 @@ async def test_an_exception_leaves_the_block_as_the_very_same_object(error: Base
 
 
 async def test_a_cancelled_block_ends_the_work() -> None:
-    """The cancellation reaches its scope, as if there were nothing in between."""
+    """Cancelling the block's scope ends the work, and the scope catches the cancellation."""
     work = Work()
     with trio.CancelScope() as scope:
         async with in_background(work, None):
@@ -96,8 +96,8 @@ async def test_a_cancelled_block_ends_the_work() -> None:
     assert work.ended
 
 
-async def test_entering_under_a_cancelled_scope_leaves_nothing_behind() -> None:
-    """The work is ended before the block has begun."""
+async def test_entering_a_cancelled_scope_ends_the_work() -> None:
+    """Work that is started in a cancelled scope ends before the block begins."""
     work = Work()
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -108,7 +108,7 @@ async def test_entering_under_a_cancelled_scope_leaves_nothing_behind() -> None:
 
 
 async def crash(error: BaseException, body: Callable[[], Awaitable[object]] = trio.sleep_forever) -> None:
-    """Let the background crash while the block does ``body``."""
+    """Crash the background work while the block runs ``body``."""
     work = Work()
     async with in_background(work, None):
         work.crash(error)
@@ -116,7 +116,7 @@ async def crash(error: BaseException, body: Callable[[], Awaitable[object]] = tr
 
 
 async def test_a_crash_cancels_the_block() -> None:
-    """The caller gets one exception that tells where it came from."""
+    """A crash of the background work cancels the block, which raises InternalError with the crash as its cause."""
     defect = KeyError("a defect")
     with pytest.raises(errors.InternalError) as caught:
         await crash(defect)
@@ -126,27 +126,27 @@ async def test_a_crash_cancels_the_block() -> None:
 
 
 async def sleep_in_a_nursery() -> None:
-    """Be cancelled in a way that gives a group."""
+    """Sleep so that a cancellation arrives as a group."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.sleep_forever)
         await trio.sleep_forever()
 
 
 async def notice_nothing() -> None:
-    """Go on until everybody else waits."""
+    """Ignore the cancellation until all other tasks wait."""
     with trio.CancelScope(shield=True):
         await trio.testing.wait_all_tasks_blocked()
 
 
 @rows("body", [sleep_in_a_nursery, notice_nothing])
-async def test_a_crash_is_told_however_the_block_ends(body: Callable[[], Awaitable[object]]) -> None:
-    """In a group of cancellations, or by itself."""
+async def test_a_crash_is_raised_however_the_block_ends(body: Callable[[], Awaitable[object]]) -> None:
+    """The block raises InternalError, whether it ends with a group of cancellations or without an exception."""
     with pytest.raises(errors.InternalError):
         await crash(KeyError(), body)
 
 
 async def fail() -> None:
-    """Raise on the way out."""
+    """Raise during the cancellation."""
     try:
         await trio.sleep_forever()
     finally:
@@ -154,15 +154,15 @@ async def fail() -> None:
 
 
 async def test_the_blocks_own_exception_wins() -> None:
-    """A crash meanwhile becomes a note on it."""
+    """If the block raises its own exception during a crash, that exception is raised with the crash as a note."""
     with pytest.raises(ValueError, match="mine") as caught:
         await crash(KeyError("a defect"), fail)
 
     assert "a defect" in "".join(caught.value.__notes__)
 
 
-async def test_of_a_group_only_what_is_the_callers_own_survives_a_crash() -> None:
-    """Cancelled was for the nursery that has ended, and would end the whole program if it got any further."""
+async def test_cancellations_are_dropped_from_a_group() -> None:
+    """If the block raises a group during a crash, its Cancelled exceptions are dropped and the others are raised."""
 
     async def body() -> None:
         async with trio.open_nursery() as nursery:
@@ -177,10 +177,8 @@ async def test_of_a_group_only_what_is_the_callers_own_survives_a_crash() -> Non
 
 @rows("ending", [KeyboardInterrupt(), SystemExit(3)])
 @rows("body", [trio.sleep_forever, sleep_in_a_nursery, notice_nothing, fail])
-async def test_what_ends_the_program_arrives_as_itself(
-    ending: BaseException, body: Callable[[], Awaitable[object]]
-) -> None:
-    """It is no crash, and whoever waits for Control-C catches no groups."""
+async def test_program_exits_are_raised_unwrapped(ending: BaseException, body: Callable[[], Awaitable[object]]) -> None:
+    """KeyboardInterrupt and SystemExit of the background work are raised as the same object, not in a group."""
     caught: BaseException | None = None
     try:
         await crash(ending, body)
@@ -190,32 +188,32 @@ async def test_what_ends_the_program_arrives_as_itself(
     assert caught is ending
 
 
-async def test_what_does_not_come_alone_stays_in_its_group() -> None:
-    """A crash beside Control-C is not lost."""
+async def test_a_crash_next_to_ctrl_c_stays_grouped() -> None:
+    """A crash next to a KeyboardInterrupt is raised in a group with it."""
     with pytest.RaisesGroup(KeyboardInterrupt, KeyError, flatten_subgroups=True):
         await crash(BaseExceptionGroup("both", [KeyboardInterrupt(), KeyError("a defect")]))
 
 
 def interrupt() -> None:
-    """Press Control-C."""
+    """Press Ctrl-C."""
     signal.raise_signal(signal.SIGINT)
 
 
 class Interrupted(Work):
-    """Work that is interrupted when it begins or when it is closed, wherever the main task is."""
+    """Work that is interrupted when it begins or is closed, whatever the main task does."""
 
     def __init__(self, moment: str) -> None:
         super().__init__()
         self._moment = moment
 
     async def run(self) -> None:
-        """Work, in a task that is protected, as the driver is."""
+        """Run in a task that is protected from KeyboardInterrupt, like the driver."""
         if self._moment == "begin":
             trio.lowlevel.enable_ki_protection(interrupt)()
         await super().run()
 
     def close(self) -> None:
-        """End."""
+        """Stop the work, then interrupt if this is the moment."""
         super().close()
         if self._moment == "end":
             interrupt()
@@ -223,8 +221,8 @@ class Interrupted(Work):
 
 @pytest.mark.native
 @pytest.mark.parametrize("moment", ["begin", "body", "end"])
-def test_control_c_arrives_as_itself(moment: str) -> None:
-    """Whether the block is being entered, at work or being left; the work has ended when it arrives."""
+def test_control_c_is_raised_unwrapped(moment: str) -> None:
+    """Ctrl-C at the start, inside or at the end of the block raises KeyboardInterrupt after the work has ended."""
     work = Interrupted(moment)
 
     async def main() -> None:
@@ -238,8 +236,8 @@ def test_control_c_arrives_as_itself(moment: str) -> None:
     assert work.ended
 
 
-async def test_an_exit_stack_takes_it() -> None:
-    """It enters and leaves the work in the name of its own block."""
+async def test_an_exit_stack_can_enter_it() -> None:
+    """An AsyncExitStack enters the block and ends the work when it exits."""
     work = Work()
     async with AsyncExitStack() as stack:
         assert "given" == await stack.enter_async_context(in_background(work, "given"))
@@ -249,7 +247,7 @@ async def test_an_exit_stack_takes_it() -> None:
 
 
 async def test_a_block_is_entered_once() -> None:
-    """What has ended cannot begin again."""
+    """Entering the same block a second time raises RuntimeError."""
     block = in_background(Work(), None)
     async with block:
         pass

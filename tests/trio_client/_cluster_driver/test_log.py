@@ -1,4 +1,4 @@
-"""What the log says of retries, refusals and connections."""
+"""Log records of retries, refusals and connections."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def _all_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, object]:
-    """Return what a record says besides what every record says."""
+    """Return the extra fields of a record."""
     plain = vars(logging.makeLogRecord({}))
     return {name: value for name, value in vars(record).items() if name not in plain and name != "message"}
 
 
-def test_a_retry_is_told_at_debug(caplog: pytest.LogCaptureFixture) -> None:
-    """In one line, and as data, so that a handler need not take the sentence apart; one that comes too late as such."""
+def test_a_retry_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    """A retry is logged at DEBUG as one line with extra fields; a retry that would miss its deadline says so."""
     Log().retry(retry())
     Log().retry(retry(dispatches=False))
 
@@ -63,8 +63,8 @@ def test_a_retry_is_told_at_debug(caplog: pytest.LogCaptureFixture) -> None:
     } == fields_of(caplog.records[0])
 
 
-def test_a_refusal_is_told_at_info(caplog: pytest.LogCaptureFixture) -> None:
-    """The same without a delay, with what the caller gets and how old the operation was."""
+def test_a_refusal_is_logged_at_info(caplog: pytest.LogCaptureFixture) -> None:
+    """A refusal is logged at INFO with the exception of the caller and the age of the operation, without a delay."""
     Log().refusal(REFUSAL)
 
     ((name, level, message),) = caplog.record_tuples
@@ -82,10 +82,8 @@ def test_a_refusal_is_told_at_info(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("level", ReportLevel)
-def test_connections_are_told_as_loudly_as_the_machine_wants(
-    caplog: pytest.LogCaptureFixture, level: ReportLevel
-) -> None:
-    """In the words of the machine, by a logger of their own."""
+def test_connection_events_have_the_machines_level(caplog: pytest.LogCaptureFixture, level: ReportLevel) -> None:
+    """The connection logger uses the text and the level of the machine's report."""
     Log().connection(ReportConnection(STREAM, "node:11210", "ready", level))
 
     name, number, text = caplog.record_tuples[0]
@@ -94,8 +92,8 @@ def test_connections_are_told_as_loudly_as_the_machine_wants(
 
 
 @rows("redact", [False, True])
-def test_a_timeout_is_told_with_its_context(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
-    """At WARNING, as JSON; document id and statement are marked where asked."""
+def test_a_timeout_is_logged_with_its_context(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
+    """A timeout is logged at WARNING with its context as JSON; with redaction, document id and statement are marked."""
     context = ErrorContext(operation="upsert", key="ada", statement="SELECT 1", retry_attempts=2, elapsed=2.5)
     Log(redact=redact).timeout(errors.AmbiguousTimeoutException("too late", context))
 
@@ -114,17 +112,17 @@ def test_a_timeout_is_told_with_its_context(caplog: pytest.LogCaptureFixture, re
         (TelemetryKind.DURATIONS, "triclinium.meter", logging.INFO),
     ],
 )
-def test_what_was_gathered_is_told_as_it_is(
+def test_telemetry_is_logged_as_plain_json(
     caplog: pytest.LogCaptureFixture, kind: TelemetryKind, name: str, level: int
 ) -> None:
-    """Nothing but the JSON, for whoever parses the log; who tells it says what it is."""
+    """A telemetry record consists of the JSON alone; its logger identifies the kind."""
     Log().telemetry(ReportTelemetry(kind, '{"kv":{}}'))
 
     assert [(name, level, '{"kv":{}}')] == caplog.record_tuples
 
 
-def test_document_ids_are_marked_where_asked(caplog: pytest.LogCaptureFixture) -> None:
-    """Couchbase's tools know how to remove what stands between the marks; a NOOP has nothing to mark."""
+def test_document_ids_are_marked_for_redaction(caplog: pytest.LogCaptureFixture) -> None:
+    """With redaction, document ids are inside the marks of Couchbase's tools; a NOOP has none."""
     log = Log(redact=True)
     log.retry(retry())
     log.refusal(REFUSAL)
@@ -156,7 +154,7 @@ def unmarked(text: str) -> str:
 
 
 def test_all_user_data_of_a_timeout_is_marked(caplog: pytest.LogCaptureFixture) -> None:
-    """In the log of a timeout, every field that contains or may quote user data is inside marks."""
+    """Every field in the log of a timeout that contains or may quote user data is inside marks."""
     Log(redact=True).timeout(errors.AmbiguousTimeoutException("too late", CONTEXT))
 
     assert "get_user" in unmarked(caplog.text)
@@ -164,7 +162,7 @@ def test_all_user_data_of_a_timeout_is_marked(caplog: pytest.LogCaptureFixture) 
 
 
 @rows("mark", ["</ud>", "<ud>", "</UD>", "</md>", "</ud></ud>"])
-def test_a_mark_inside_of_user_data_ends_nothing(caplog: pytest.LogCaptureFixture, mark: str) -> None:
+def test_a_mark_inside_user_data_is_escaped(caplog: pytest.LogCaptureFixture, mark: str) -> None:
     """A document id that contains a mark stays inside the marks in lines, fields and contexts of timeouts."""
     caplog.clear()
     log, key = Log(redact=True), f"x{mark}{USER}"
@@ -187,7 +185,7 @@ def test_user_names_in_events_of_connections_are_marked(caplog: pytest.LogCaptur
     assert "node:11210: refused user '' and '', not bobby" == unmarked(event)
 
 
-def test_user_names_are_not_marked_unless_asked(caplog: pytest.LogCaptureFixture) -> None:
+def test_user_names_are_unmarked_without_redaction(caplog: pytest.LogCaptureFixture) -> None:
     """Without redaction, an event of a connection is logged unchanged."""
     log = Log()
     log.authenticator(PasswordAuthenticator(USER, "secret"))
@@ -216,7 +214,7 @@ def test_lines_are_printable_and_bounded(caplog: pytest.LogCaptureFixture, redac
 
 @rows("redact", [False, True])
 def test_a_statement_is_cut_inside_its_marks(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
-    """A timeout logs at most a thousand characters of a statement, and the marks around it are whole."""
+    """A timeout logs at most a thousand characters of a statement, and both marks around it are complete."""
     caplog.clear()
     context = QueryRequest(statement="SELECT '" + "x" * 1_000_000 + "'").error_context()
     Log(redact=redact).timeout(errors.AmbiguousTimeoutException("too late", context))
@@ -228,7 +226,7 @@ def test_a_statement_is_cut_inside_its_marks(caplog: pytest.LogCaptureFixture, r
 
 @rows("redact", [False, True])
 def test_a_document_id_cannot_forge_a_line(caplog: pytest.LogCaptureFixture, redact: bool) -> None:
-    """Line breaks and the like are escaped."""
+    """Line breaks in a document id are escaped."""
     Log(redact=redact).retry(retry("ada\nERROR all is lost"))
 
     assert "\n" not in caplog.messages[-1]

@@ -1,4 +1,4 @@
-"""Names of clusters in DNS: what a real name server answers, and what the client makes of it."""
+"""Cluster names in DNS: responses of a real name server, and how the client uses them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ AUTHENTICATOR = triclinium.PasswordAuthenticator("app", "secret")
 SERVICE = "_couchbase._tcp.cluster.test"
 
 
-async def test_records() -> None:
-    """Host and port of each, without the final dot."""
+async def test_lookup_returns_hosts_and_ports() -> None:
+    """The records are returned as host and port, without the final dot."""
     async with open_name_server({SERVICE: [("a.cluster.test", 11210), ("b.cluster.test", 11999)]}) as server:
         found = await server.resolver().look_up(SERVICE)
 
@@ -35,14 +35,14 @@ async def test_records() -> None:
 
 @pytest.mark.parametrize("service", [SERVICE, "_couchbases._tcp.cluster.test"])
 async def test_no_records(service: str) -> None:
-    """A name that exists without any, and one that does not exist, are the same."""
+    """A name without records and a name that does not exist both return an empty list."""
     async with open_name_server({SERVICE: []}) as server:
         assert [] == list(await server.resolver().look_up(service))
 
 
 @pytest.mark.parametrize("rcode", [dns.rcode.SERVFAIL, dns.rcode.REFUSED])
 async def test_a_server_that_fails(rcode: dns.rcode.Rcode) -> None:
-    """It is as good as none, in its own words."""
+    """A failure of the name server raises OSError with the server's response code."""
     async with open_name_server({}) as server:
         server.rcode = rcode
         with pytest.raises(OSError, match=rcode.name):
@@ -50,8 +50,8 @@ async def test_a_server_that_fails(rcode: dns.rcode.Rcode) -> None:
 
 
 @pytest.mark.parametrize("name", ["_couchbase._tcp." + "a" * 64, "_couchbase._tcp.a..b"])
-async def test_names_that_cannot_be_asked_for(name: str) -> None:
-    """They raise what a resolver raises, and nothing else."""
+async def test_invalid_names_raise_oserror(name: str) -> None:
+    """A name that cannot be encoded raises OSError, and nothing is sent."""
     async with open_name_server({}) as server:
         with pytest.raises(OSError, match="label"):
             await server.resolver().look_up(name)
@@ -159,7 +159,7 @@ async def test_the_full_name_of_a_service_in_kubernetes() -> None:
 
 
 async def test_the_short_name_of_a_service_in_kubernetes() -> None:
-    """For a short name, which has no SRV records, the client connects to the addresses of the name."""
+    """A short name, which has no SRV records, is resolved to its addresses, to which the client connects."""
     async with (
         open_name_server({SERVICE_OF_PODS: PODS}) as server,
         open_fake_cluster(options=OPTIONS, nodes=[("cb", 11210)]) as fake,
@@ -177,7 +177,7 @@ async def test_the_short_name_of_a_service_in_kubernetes() -> None:
 
 
 async def test_a_lookup_can_be_cancelled() -> None:
-    """The client that asked may close."""
+    """A lookup can be cancelled."""
     async with open_name_server({}) as server:
         server.is_mute = True
         with trio.move_on_after(0.05) as scope:
@@ -186,8 +186,8 @@ async def test_a_lookup_can_be_cancelled() -> None:
     assert scope.cancelled_caught
 
 
-async def test_a_whole_cluster_by_its_name() -> None:
-    """Over UDP to a name server and over TCP to the nodes that it lists, on ports that nobody wrote down."""
+async def test_a_cluster_found_through_dns() -> None:
+    """The client finds all nodes through DNS over UDP and connects to them over TCP on the listed ports."""
     async with open_tcp_cluster(FakeNodes(OPTIONS, nodes=2)) as fake:
         targets = [("localhost", node.options.port) for node in fake.nodes]
         async with (
@@ -208,14 +208,14 @@ async def test_a_whole_cluster_by_its_name() -> None:
 
 
 class Listing:
-    """A resolver that has the answer, or an error."""
+    """Resolver with a fixed result or error."""
 
     def __init__(self, answer: Sequence[tuple[str, int]] | OSError) -> None:
         self.answer = answer
         self.asked: list[str] = []
 
     async def look_up(self, service: str) -> Sequence[tuple[str, int]]:
-        """Return it."""
+        """Return the result, or raise the error."""
         self.asked.append(service)
         await trio.lowlevel.checkpoint()
         if isinstance(self.answer, OSError):
@@ -223,8 +223,8 @@ class Listing:
         return self.answer
 
 
-async def test_a_resolver_of_ones_own(autojump_clock: trio.testing.MockClock) -> None:
-    """It takes the place of DNS, with any connector."""
+async def test_a_custom_resolver_replaces_dns(autojump_clock: trio.testing.MockClock) -> None:
+    """A custom resolver replaces DNS for any connector."""
     async with open_fake_cluster(options=OPTIONS, nodes=[("a.cluster.test", 5), ("b.cluster.test", 6)]) as fake:
         resolver = Listing([("b.cluster.test", 6)])
         async with triclinium.open_cluster(
@@ -244,13 +244,13 @@ async def test_a_resolver_of_ones_own(autojump_clock: trio.testing.MockClock) ->
     [([], "nothing"), (OSError(errno.ENETUNREACH, "no way out"), "no way out")],
     ids=["none", "error"],
 )
-async def test_a_name_that_is_a_host(
+async def test_a_name_without_records_is_a_host(
     autojump_clock: trio.testing.MockClock,
     caplog: pytest.LogCaptureFixture,
     answer: Sequence[tuple[str, int]] | OSError,
     words: str,
 ) -> None:
-    """Without records, and without an answer, the name is used as it stands; the log says why."""
+    """If the lookup finds no records or fails, the client connects to the name itself and logs the reason."""
     caplog.set_level(logging.INFO, "triclinium")
     async with (
         open_fake_cluster(options=OPTIONS, nodes=[("cluster.test", 11210)]) as fake,
@@ -263,8 +263,8 @@ async def test_a_name_that_is_a_host(
     assert any(SERVICE in record.getMessage() and words in record.getMessage() for record in caplog.records)
 
 
-async def test_no_lookup_where_it_is_switched_off(autojump_clock: trio.testing.MockClock) -> None:
-    """The host is all that there is."""
+async def test_no_lookup_if_disabled(autojump_clock: trio.testing.MockClock) -> None:
+    """With ``enable_dns_srv=False``, the host is used without a lookup."""
     async with open_fake_cluster(options=OPTIONS, nodes=[("a.cluster.test", 5)]) as fake:
         resolver = Listing([("a.cluster.test", 5)])
         async with triclinium.open_cluster(
@@ -281,7 +281,7 @@ async def test_no_lookup_where_it_is_switched_off(autojump_clock: trio.testing.M
 
 
 async def test_leaving_does_not_wait_for_dns() -> None:
-    """A question that nobody answers ends with the block."""
+    """A pending lookup is cancelled when the block ends."""
     async with open_name_server({}) as server:
         server.is_mute = True
         with trio.fail_after(1.0):
@@ -293,6 +293,6 @@ async def test_leaving_does_not_wait_for_dns() -> None:
                 await trio.testing.wait_all_tasks_blocked()
 
 
-def test_the_default_asks_the_system() -> None:
-    """Its configuration is read when a name is looked up, not before."""
+def test_the_default_resolver_reads_configuration_lazily() -> None:
+    """The default resolver reads the system's configuration at the first lookup."""
     assert DnsResolver()._resolver is None

@@ -1,4 +1,4 @@
-"""Asynchronous strategies: the driver awaits them in the background, and answers with what they said."""
+"""Asynchronous strategies: the driver awaits them in background tasks and reports their decisions."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ BYTES = BytesReceived(STREAM, b"")
 
 
 class FunctionStrategy:
-    """Answers what a function answers."""
+    """Strategy that delegates to a function."""
 
     def __init__(self, function: Callable[[], Awaitable[RetryAction]]) -> None:
         self._function = function
         self.asked: list[tuple[RetryRequest, RetryReason]] = []
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return the function's answer."""
+        """Return the result of the function."""
         self.asked.append((request, reason))
         return await self._function()
 
 
 def machine_that_consults(strategy: FunctionStrategy, *, at: type[couchbase.Event]) -> ScriptedClusterMachine:
-    """Return a machine that asks ``strategy`` about its only operation, and completes that with any answer."""
+    """Return a machine that consults ``strategy`` about its only operation and completes it after any decision."""
 
     def consult(event: couchbase.Event) -> Sequence[couchbase.Action]:
         if isinstance(event, at):
@@ -49,8 +49,8 @@ def machine_that_consults(strategy: FunctionStrategy, *, at: type[couchbase.Even
     return machine
 
 
-async def test_a_group_that_a_strategy_raises_is_fed_back() -> None:
-    """The very exception goes to the machine, not taken apart; the background task survives."""
+async def test_a_group_from_a_strategy_reaches_the_machine() -> None:
+    """An exception group of a strategy reaches the machine as the same object, and the background task survives."""
     error = ExceptionGroup("mine", [ValueError()])
 
     async def fail() -> RetryAction:
@@ -71,8 +71,8 @@ variable = ContextVar("variable", default="of nobody")
 
 
 @pytest.mark.parametrize("at", [couchbase.OperationSubmitted, BytesReceived])
-async def test_a_strategy_sees_the_variables_of_the_task_that_asked(at: type[couchbase.Event]) -> None:
-    """Wherever the failure shows, at the submission or later in a reader, the caller's context is the strategy's."""
+async def test_a_strategy_runs_in_the_callers_context(at: type[couchbase.Event]) -> None:
+    """A strategy sees the caller's context variables, whether consulted at the submission or later by a reader."""
     seen: list[str] = []
 
     async def look() -> RetryAction:
@@ -93,13 +93,13 @@ async def test_a_strategy_sees_the_variables_of_the_task_that_asked(at: type[cou
 
 
 async def never() -> RetryAction:
-    """Consider the case for ever."""
+    """Decide nothing, ever."""
     await trio.sleep_forever()
     raise AssertionError
 
 
-async def test_a_strategy_is_called_off_when_the_caller_leaves() -> None:
-    """Nothing outlives its caller; an abandoned operation needs no answer."""
+async def test_a_strategy_is_cancelled_with_its_caller() -> None:
+    """A strategy is cancelled when its caller is, and the machine gets no decision."""
     finished: list[bool] = []
 
     async def think() -> RetryAction:
@@ -122,8 +122,8 @@ async def test_a_strategy_is_called_off_when_the_caller_leaves() -> None:
     assert couchbase.OperationAbandoned(Token(1)) == machine.events[-1]
 
 
-async def test_a_strategy_is_called_off_when_the_operation_is_settled() -> None:
-    """A deadline that passes while the strategy thinks ends its thinking."""
+async def test_a_strategy_is_cancelled_when_its_operation_ends() -> None:
+    """A strategy is cancelled when its operation ends, for example at its deadline."""
     error = errors.CouchbaseException("too late")
     finished: list[bool] = []
 
@@ -150,8 +150,8 @@ async def test_a_strategy_is_called_off_when_the_operation_is_settled() -> None:
     assert BYTES == machine.events[-1]
 
 
-async def test_no_strategy_is_asked_for_an_operation_that_is_gone() -> None:
-    """The caller may have left while the machine handled the very event that led to the question."""
+async def test_no_strategy_runs_for_an_abandoned_operation() -> None:
+    """If the caller is cancelled during the event that consults the strategy, the strategy is not called."""
     strategy = FunctionStrategy(never)
     machine = machine_that_consults(strategy, at=BytesReceived)
     async with open_driver(machine) as driver:
@@ -173,8 +173,8 @@ async def test_no_strategy_is_asked_for_an_operation_that_is_gone() -> None:
     assert couchbase.OperationAbandoned(Token(1)) == machine.events[-1]
 
 
-async def test_a_strategy_that_fails_while_the_client_closes_is_no_defect() -> None:
-    """Its errors have nobody to go to any more, and do not look like ours."""
+async def test_a_strategy_failure_during_close_is_ignored() -> None:
+    """An exception that a strategy raises while the client closes is dropped."""
 
     async def fail() -> None:
         try:
@@ -200,8 +200,8 @@ async def test_a_strategy_that_fails_while_the_client_closes_is_no_defect() -> N
     assert not any(isinstance(event, StrategyDecided) for event in machine.events)
 
 
-async def test_a_strategy_that_ends_the_program_ends_it() -> None:
-    """SystemExit is neither an answer nor a defect of ours."""
+async def test_a_strategy_can_raise_system_exit() -> None:
+    """SystemExit of a strategy leaves the block unchanged."""
 
     async def exit_now() -> RetryAction:
         await trio.lowlevel.checkpoint()

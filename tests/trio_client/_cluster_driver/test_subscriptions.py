@@ -1,4 +1,4 @@
-"""Watching the topology: a slot that keeps only what is newest."""
+"""Topology subscriptions, which keep only the newest change of each bucket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from triclinium.testing import FakeCluster, open_fake_cluster
 
 
 def node(port: int) -> TopologyNode:
-    """Return a node with nothing but key-value service."""
+    """Return a node that has only the key-value service."""
     return TopologyNode("127.0.0.1", {"kv": port})
 
 
@@ -23,20 +23,20 @@ def version(revision: int, *ports: int, bucket: str | None = "travel") -> Topolo
 
 
 def ports(nodes: tuple[TopologyNode, ...]) -> list[int]:
-    """Return where the nodes listen."""
+    """Return the ports of the nodes."""
     return [each.ports["kv"] for each in nodes]
 
 
-async def test_what_is_there_comes_first() -> None:
-    """Each topology that is known is the first change, from nothing to what it is."""
+async def test_known_topologies_are_the_first_changes() -> None:
+    """The first change of each known topology is from None to its current version."""
     changes = TopologyChanges([version(1, 1, 2), version(1, 1, bucket=None)])
 
     assert TopologyChange(None, version(1, 1, 2)) == await anext(changes)
     assert TopologyChange(None, version(1, 1, bucket=None)) == await anext(changes)
 
 
-async def test_changes_that_nobody_has_read_become_one() -> None:
-    """It leads from what was read last to the newest; nodes that came and went in between are no news."""
+async def test_unread_changes_are_merged() -> None:
+    """Unread changes are merged into one from the last version read to the newest; nodes in between do not appear."""
     changes = TopologyChanges([version(1, 1, 2)])
     await anext(changes)
     for old, new in (
@@ -51,8 +51,8 @@ async def test_changes_that_nobody_has_read_become_one() -> None:
     assert ([4], [2]) == (ports(change.added), ports(change.removed))
 
 
-async def test_buckets_are_kept_apart() -> None:
-    """The changes of one never hide those of another; whoever changed first comes first."""
+async def test_buckets_have_separate_changes() -> None:
+    """Changes of one bucket do not replace those of another, and the bucket that changed first is read first."""
     changes = TopologyChanges([])
     for bucket in ("b", "a", "b"):
         changes.offer(TopologyChange(None, version(1, 1, bucket=bucket)))
@@ -60,8 +60,8 @@ async def test_buckets_are_kept_apart() -> None:
     assert ["b", "a"] == [(await anext(changes)).bucket, (await anext(changes)).bucket]
 
 
-async def test_the_end(autojump_clock: MockClock) -> None:
-    """What was not read yet is still there, then the iteration ends, for those who wait too."""
+async def test_iteration_ends_after_close(autojump_clock: MockClock) -> None:
+    """After ``close``, an unread change is still returned and then the iteration ends, also for a waiting reader."""
     changes = TopologyChanges([version(1, 1)])
     waiting = TopologyChanges([])
     found: list[TopologyChange] = []
@@ -81,7 +81,7 @@ async def test_the_end(autojump_clock: MockClock) -> None:
 
 
 async def test_every_read_is_a_checkpoint() -> None:
-    """A reader that always finds something lets others run, and can be cancelled."""
+    """A read that finds a change immediately is still a checkpoint and can be cancelled."""
     changes = TopologyChanges([version(1, 1)])
     with trio.testing.assert_checkpoints():
         await anext(changes)
@@ -95,7 +95,7 @@ async def test_every_read_is_a_checkpoint() -> None:
 
 
 async def test_a_change_reaches_its_watcher(autojump_clock: MockClock) -> None:
-    """A node that leaves and one that comes are told by name, as soon as the client hears of them."""
+    """A rebalance is reported with the names of added and removed nodes when the client receives it."""
     async with open_fake_cluster(options=OPTIONS, nodes=3) as fake, fake.open_client() as cluster:
         fake.nodes.remove_node(2)
         await cluster.bucket("travel").wait_until_ready()
@@ -115,8 +115,8 @@ async def test_a_change_reaches_its_watcher(autojump_clock: MockClock) -> None:
         assert ["127.0.0.1:11210"] == [each.name for each in change.removed]
 
 
-async def test_the_cluster_is_closed(autojump_clock: MockClock) -> None:
-    """The iteration ends, also for a task outside; nobody can subscribe any more."""
+async def test_closing_the_cluster_ends_subscriptions(autojump_clock: MockClock) -> None:
+    """Closing the cluster ends the iteration, also in a task outside of it; a later subscription raises."""
     seen: list[TopologyChange] = []
     async with open_fake_cluster(options=OPTIONS) as fake, trio.open_nursery() as nursery:
         async with fake.open_client() as cluster:
@@ -135,8 +135,8 @@ async def test_the_cluster_is_closed(autojump_clock: MockClock) -> None:
     assert [None] == [change.old for change in seen]
 
 
-async def test_a_subscription_that_was_left(autojump_clock: MockClock) -> None:
-    """Nothing is kept for it any more, and what reads from it ends."""
+async def test_a_closed_subscription_is_released(autojump_clock: MockClock) -> None:
+    """After its block, a subscription is removed from the driver and its iteration ends."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         await cluster.wait_until_ready()
         async with cluster.subscribe_topology() as changes:
@@ -148,7 +148,7 @@ async def test_a_subscription_that_was_left(autojump_clock: MockClock) -> None:
 
 
 async def watch(moments: Moments) -> tuple[bool, int, list[int]]:
-    """Return whether a read was cancelled, how many subscribe afterwards, and which revisions come after it."""
+    """Return whether the read was cancelled, the number of subscriptions afterwards, and the revisions read later."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         await cluster.wait_until_ready()
         async with cluster.subscribe_topology() as changes:
@@ -166,8 +166,8 @@ async def _change(fake: FakeCluster) -> None:
     fake.set_config_revision(2)
 
 
-def test_a_read_may_be_cancelled_at_any_moment() -> None:
-    """What it would have read is there for the next one."""
+def test_a_cancelled_read_loses_no_change() -> None:
+    """A change that a cancelled read would have returned is returned by the next read."""
     runs = at_every_moment(watch)
 
     assert (False, 0, []) == runs.undisturbed == runs.cancelled[-1]

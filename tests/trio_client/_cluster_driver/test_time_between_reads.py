@@ -34,10 +34,10 @@ from triclinium_core.work import PIECE_WORK, WORK_BEFORE_TIME_MAX, WORK_OF_A_PAS
         ([], [math.inf, math.inf]),
     ],
 )
-async def test_the_alarm_moves_only_to_an_earlier_time(
+async def test_the_wakeup_only_moves_earlier(
     autojump_clock: MockClock, expected: list[float], wakeups: list[float]
 ) -> None:
-    """An earlier wakeup rings earlier; one that moved away costs a harmless extra call."""
+    """An earlier wakeup replaces a later one; a wakeup that the machine postpones costs a harmless extra TimePassed."""
     left = list(wakeups)
 
     def next_wakeup(event: couchbase.Event) -> Sequence[couchbase.Action]:
@@ -65,7 +65,7 @@ PIECES_MAX = WORK_BEFORE_TIME_MAX // PIECE_WORK
 
 
 def wake_at_five(machine: ScriptedClusterMachine) -> Callable[[couchbase.Event], Sequence[couchbase.Action]]:
-    """Return a script: the alarm is set to 5.0, and bytes that are a number complete the operation with that token."""
+    """Return a script: the wakeup is at 5.0, and bytes that are a number complete the operation with that token."""
 
     def answer(event: couchbase.Event) -> Sequence[couchbase.Action]:
         if isinstance(event, neutral.TimePassed):
@@ -92,10 +92,10 @@ def told_at_five(machine: ScriptedClusterMachine) -> int:
     ],
     ids=["answers", "one-in-small-pieces-among-them", "without-end"],
 )
-async def test_what_came_is_read_before_the_time_is_told(
+async def test_received_bytes_precede_time_passed(
     autojump_clock: MockClock, expected: int, pieces: Iterable[bytes]
 ) -> None:
-    """An answer that waits on the stream is not late, and a peer that sends on and on does not stop the time."""
+    """Bytes that wait on the stream are read before TimePassed, but an endless flow does not delay it forever."""
     left = iter(pieces)
 
     async def receive_some() -> bytes:
@@ -128,7 +128,7 @@ async def test_what_came_is_read_before_the_time_is_told(
     ],
     ids=["in-the-first-round", "later"],
 )
-async def test_time_is_told_once_the_work_reaches_its_bound(
+async def test_time_passed_follows_the_bound_of_work(
     autojump_clock: MockClock, pieces_max: int, named: set[neutral.StreamId], work: int
 ) -> None:
     """At the bound, a stream with much work is named as unread, and a silent one only if it was not read before."""
@@ -220,17 +220,17 @@ class CorkedStream(trio.abc.SendStream):
         self._held: bytearray | None = None
 
     def cork(self) -> None:
-        """Begin to collect."""
+        """Start to collect."""
         self._held = bytearray()
 
     async def uncork(self) -> None:
-        """Send together what was collected."""
+        """Send the collected bytes together."""
         assert self._held is not None
         held, self._held = self._held, None
         await self._stream.send_all(held)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send, or collect."""
+        """Send or collect ``data``."""
         if self._held is None:
             await self._stream.send_all(data)
         else:
@@ -238,7 +238,7 @@ class CorkedStream(trio.abc.SendStream):
             self._held += data
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Raise: ``SSLStream`` does not call it here."""
+        """Fail: ``SSLStream`` does not call this method here."""
         raise AssertionError
 
     async def aclose(self) -> None:
@@ -248,7 +248,7 @@ class CorkedStream(trio.abc.SendStream):
 
 @asynccontextmanager
 async def open_flooding_peer() -> AsyncIterator[tuple[TcpConnector, int]]:
-    """Give the block a connector, and the port of a TLS peer that sends ``RECORDS`` records of one byte together."""
+    """Yield a connector, and the port of a TLS peer that sends ``RECORDS`` records of one byte together."""
     authority = trustme.CA()
     of_the_peer, of_the_client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("127.0.0.1").configure_cert(of_the_peer)
@@ -274,7 +274,7 @@ async def open_flooding_peer() -> AsyncIterator[tuple[TcpConnector, int]]:
         await listener.aclose()
 
 
-async def test_one_byte_records_of_tls_do_not_hold_the_time_up() -> None:
+async def test_tls_records_do_not_delay_time_passed() -> None:
     """If a TLS peer sends many records of one byte, TimePassed follows the bound of work, and no record is lost."""
     received: list[bytes] = []
     due: list[int] = []
@@ -302,16 +302,16 @@ async def test_one_byte_records_of_tls_do_not_hold_the_time_up() -> None:
                     await trio.lowlevel.checkpoint()
     late = {count - at: event for at, (count, event) in zip(due, times, strict=False)}
 
-    # Trio runs the tasks of a pass in any order: two records may come before the driver notices that the time is due, and
-    # three until it looks at the work again.
+    # Trio runs the tasks of a pass in any order: two records may arrive before the driver notices that the time is due,
+    # and three until it checks the work again.
     assert PIECES_MAX <= max(late) <= PIECES_MAX + 5
     assert neutral.TimePassed(unread=frozenset({doubles.STREAM})) == late[max(late)]
     assert b"x" * RECORDS == b"".join(received)
     assert RECORDS_MAX == max(map(len, received))
 
 
-async def test_answers_to_younger_operations_do_not_hold_the_time_up(autojump_clock: MockClock) -> None:
-    """A client that is always busy always has something to read; the alarm waits for what came before it rang."""
+async def test_later_responses_do_not_delay_time_passed(autojump_clock: MockClock) -> None:
+    """A client that always has something to read still gets TimePassed: only bytes before the wakeup precede it."""
     machine = ScriptedClusterMachine()
     machine.answer = wake_at_five(machine)
     answers = count(1)
@@ -333,8 +333,8 @@ async def test_answers_to_younger_operations_do_not_hold_the_time_up(autojump_cl
     assert told_at_five(machine) < PIECES_MAX // 4
 
 
-async def test_time_tells_what_is_not_handed_over(autojump_clock: MockClock) -> None:
-    """A stream that takes nothing more is named, with what it was given before; one that took everything is not."""
+async def test_time_passed_lists_unsent_bytes(autojump_clock: MockClock) -> None:
+    """TimePassed names each stream with unsent bytes and their offset; a stream that sent everything is not listed."""
     stuck, free = (
         doubles.OPEN_STREAM,
         msgspec.structs.replace(doubles.OPEN_STREAM, stream=neutral.StreamId(2), host="free"),

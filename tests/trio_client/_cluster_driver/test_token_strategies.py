@@ -1,4 +1,4 @@
-"""Token strategies in a client: who is told of what they raise, and what the end of the client calls off."""
+"""Token strategies in a client: handling of their exceptions, and their cancellation at the end of the client."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ BROKEN = ZeroDivisionError("a strategy with a defect")
 
 
 class Stubborn(AwaitedBook):
-    """Never ends to take a token back, and breaks when it is called off."""
+    """Strategy that never finishes recording a success, and raises when it is cancelled."""
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """Wait for ever."""
+        """Wait forever."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(trio.sleep_forever)
             try:
@@ -30,18 +30,18 @@ class Stubborn(AwaitedBook):
 
 
 class BreaksFirst(AwaitedBook):
-    """Breaks before the first attempt."""
+    """Strategy that raises before the first attempt."""
 
     async def acquire_initial_retry_token(self, *, token_scope: str | None = None) -> RetryToken:  # type: ignore[override]
-        """Break."""
+        """Raise."""
         raise BROKEN
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_a_strategy_that_breaks_at_a_success_is_logged(
+async def test_a_failing_success_record_is_logged(
     is_async: bool, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At ERROR, with what it raised; the caller has its result."""
+    """An exception while recording a success is logged at ERROR, and the caller gets its result."""
     book = TokenBook(raises=BROKEN)
     strategy = AwaitedBook(book, trio.lowlevel.checkpoint) if is_async else book
     async with open_fake_cluster() as fake, fake.open_client(retry_strategy=strategy) as cluster:
@@ -54,10 +54,10 @@ async def test_a_strategy_that_breaks_at_a_success_is_logged(
     assert ("triclinium.retry", BROKEN) == (record.name, record.exc_info and record.exc_info[1])
 
 
-async def test_a_strategy_that_breaks_before_the_first_attempt_fails_the_call(
+async def test_a_failing_acquisition_fails_the_call(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """With what it raised as the cause."""
+    """An exception before the first attempt fails the call with RequestCanceledException and becomes its cause."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
         with (
@@ -70,19 +70,17 @@ async def test_a_strategy_that_breaks_before_the_first_attempt_fails_the_call(
 
 
 class Slow(AwaitedBook):
-    """Takes two seconds to take a token back."""
+    """Strategy that takes two seconds to record a success."""
 
     async def record_success(self, *, token: RetryToken) -> None:
-        """Wait, and write it down."""
+        """Wait, and then record the success."""
         await trio.sleep(2.0)
         await super().record_success(token=token)
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.5])
-async def test_leaving_the_client_waits_for_what_a_strategy_records(
-    pause: float, autojump_clock: trio.testing.MockClock
-) -> None:
-    """The connections are closed at once; the success is recorded, though nothing else of the client goes on."""
+async def test_closing_waits_for_pending_records(pause: float, autojump_clock: trio.testing.MockClock) -> None:
+    """The client waits at its end until the strategy has recorded the success, even with its connections closed."""
     book = TokenBook()
     async with open_fake_cluster() as fake:
         async with fake.open_client() as cluster:
@@ -95,10 +93,10 @@ async def test_leaving_the_client_waits_for_what_a_strategy_records(
     assert 2.0 == pytest.approx(left_at)
 
 
-async def test_a_scope_around_the_client_ends_that_wait(
+async def test_an_outer_scope_cancels_pending_records(
     autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also where the strategy breaks then: its success is not recorded, and the scope alone hears of the end."""
+    """If a scope around the client cancels the wait, the success is not recorded and only the scope reports the end."""
     book = TokenBook()
     with trio.move_on_after(5.0) as scope:
         async with open_fake_cluster() as fake, fake.open_client() as cluster:
@@ -111,10 +109,10 @@ async def test_a_scope_around_the_client_ends_that_wait(
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt(), SystemExit()])
-async def test_a_block_that_fails_waits_for_no_record(
+async def test_a_failing_block_skips_pending_records(
     error: BaseException, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """What it raises leaves at once, as the very same object; so a block that is cancelled is left at once as well."""
+    """A block that raises or is cancelled ends immediately, with the same exception, without waiting for records."""
 
     async def fail() -> None:
         async with open_fake_cluster() as fake, fake.open_client() as cluster:
@@ -129,8 +127,8 @@ async def test_a_block_that_fails_waits_for_no_record(
     assert 0.0 == pytest.approx(trio.current_time())
 
 
-async def test_records_go_on_in_a_block_that_is_cancelled(autojump_clock: trio.testing.MockClock) -> None:
-    """For as long as it cleans up; then it is left."""
+async def test_records_continue_during_cleanup(autojump_clock: trio.testing.MockClock) -> None:
+    """A cancelled block continues to record while it cleans up."""
     book = TokenBook()
     with trio.move_on_after(1.0):
         async with open_fake_cluster() as fake, fake.open_client() as cluster:

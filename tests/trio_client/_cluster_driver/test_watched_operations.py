@@ -1,4 +1,4 @@
-"""``watching_retries`` hears of operations of a cluster as it does of any call."""
+"""``watching_retries`` reports retries of a cluster's operations like those of any call."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from triclinium_core.testing.fakes.error_map import ErrorMapDocument, ErrorMapRo
 from triclinium_core.testing.fakes.faults import drop_response, hang_up, temporary_failure
 
 TEMPORARY = "KV_TEMPORARY_FAILURE"
-"""What the tests have operations retried for."""
+"""Retry reason that the tests provoke."""
 
 
 def story(told: list[triclinium.RetryReport]) -> list[tuple[object, ...]]:
-    """Return what was told, without delays and errors."""
+    """Return the reports without delays and errors."""
     return [
         (triclinium.RetryScheduled, report.name, report.attempt, report.reason)
         if isinstance(report, triclinium.RetryScheduled)
@@ -36,7 +36,7 @@ def story(told: list[triclinium.RetryReport]) -> list[tuple[object, ...]]:
 
 
 async def test_an_operation_that_recovers(autojump_clock: MockClock) -> None:
-    """Each retry is told with its reason and delay, and the success after it; an operation that needs none is silent."""
+    """Each retry is reported with reason and delay, then the success; an operation without retries reports nothing."""
     told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure(), times=2)
@@ -56,7 +56,7 @@ async def test_an_operation_that_recovers(autojump_clock: MockClock) -> None:
 
 
 async def test_a_strategy_that_refuses(autojump_clock: MockClock) -> None:
-    """The refusal is told once, with the very error that the caller gets."""
+    """A refusal is reported once, with the error object that the caller gets."""
     told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
@@ -72,7 +72,7 @@ async def test_a_strategy_that_refuses(autojump_clock: MockClock) -> None:
 
 
 async def test_an_operation_that_runs_out_of_time(autojump_clock: MockClock) -> None:
-    """Its end is told like that of a call: the next attempt would have come too late."""
+    """If the next attempt would miss the deadline, the report gives the deadline as the ending."""
     told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.always(Opcode.GET, temporary_failure())
@@ -88,18 +88,18 @@ async def test_an_operation_that_runs_out_of_time(autojump_clock: MockClock) -> 
 
 
 class Slow:
-    """A strategy that is awaited for longer than an operation may take."""
+    """Strategy that takes longer than the timeout of an operation."""
 
     async def retry_after(
         self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
     ) -> triclinium.RetryAction:
-        """Sleep, and permit a retry."""
+        """Sleep, then permit a retry."""
         await trio.sleep(100)
         return triclinium.RetryAction.after(0)
 
 
-async def test_a_deadline_while_the_strategy_is_awaited(autojump_clock: MockClock) -> None:
-    """The hook gets the deadline as the ending, and the reason of the failure about which the strategy was asked."""
+async def test_a_deadline_during_a_slow_strategy(autojump_clock: MockClock) -> None:
+    """The hook gets the deadline as the ending, and the reason of the failure that the strategy was deciding about."""
     told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
@@ -114,7 +114,7 @@ async def test_a_deadline_while_the_strategy_is_awaited(autojump_clock: MockCloc
 
 
 async def test_a_schedule_that_ends(autojump_clock: MockClock) -> None:
-    """A retry that the schedule of an error map leaves no time for counts as refused, and the last attempt is the sent one."""
+    """A retry past the maximum duration of an error map entry is reported as refused, with the last sent attempt."""
     told: list[triclinium.RetryReport] = []
     schedule = {"strategy": "constant", "interval": 40, "after": 40, "max-duration": 60}
     row = ErrorMapRow(0xFFF0, "BUSY", "auto-retry", "busy", schedule)
@@ -138,7 +138,7 @@ async def test_a_schedule_that_ends(autojump_clock: MockClock) -> None:
 
 
 async def test_an_error_after_a_retry(autojump_clock: MockClock) -> None:
-    """It is told as one that nobody retries; without a retry before it nothing is told."""
+    """An error after a retry is reported as not safe to retry; without a retry before it, nothing is reported."""
     told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.GET, temporary_failure())
@@ -154,7 +154,7 @@ async def test_an_error_after_a_retry(autojump_clock: MockClock) -> None:
 
 
 async def test_requests_to_services(autojump_clock: MockClock) -> None:
-    """They are told of as operations are."""
+    """Retries of requests to services are reported like those of operations."""
     told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, cluster, _):
         fake.node.faults.next(Service.MANAGEMENT, hang_up())
@@ -166,8 +166,8 @@ async def test_requests_to_services(autojump_clock: MockClock) -> None:
     ]
 
 
-async def test_a_cancelled_operation_ends_in_silence(autojump_clock: MockClock) -> None:
-    """As a cancelled call does; and nothing is remembered of it."""
+async def test_a_cancelled_operation_reports_no_end(autojump_clock: MockClock) -> None:
+    """A cancelled operation reports its retry but no end, and leaves no state behind."""
     told: list[triclinium.RetryReport] = []
     async with open_pair() as (fake, _, people):
         fake.node.faults.next(Opcode.SET, temporary_failure())
@@ -184,7 +184,7 @@ async def test_a_cancelled_operation_ends_in_silence(autojump_clock: MockClock) 
 
 
 async def test_each_task_has_its_own_hooks(autojump_clock: MockClock) -> None:
-    """Operations that leave in one write are told to the blocks around their calls, in the contexts of their tasks."""
+    """Each task's operations are reported to its own hooks, in its own context, even if they are sent in one write."""
     name: ContextVar[str] = ContextVar("name")
     heard: list[tuple[str, str]] = []
 
@@ -205,7 +205,7 @@ async def test_each_task_has_its_own_hooks(autojump_clock: MockClock) -> None:
 
 
 async def test_a_hook_that_raises_changes_nothing(autojump_clock: MockClock) -> None:
-    """It is logged and passed over, and the hooks after it are told."""
+    """An exception of a hook is logged, and the hooks after it still run."""
     told: list[triclinium.RetryReport] = []
 
     def broken(report: triclinium.RetryReport) -> None:

@@ -1,4 +1,4 @@
-"""Counters and concatenation submit what their arguments say."""
+"""Operations that counters and concatenation submit."""
 
 from __future__ import annotations
 
@@ -56,10 +56,8 @@ Call = Callable[[BinaryCollection], Awaitable[object]]
         ),
     ],
 )
-async def test_a_method_submits_its_operation_and_returns_its_result(
-    expected: Operation, result: Result, call: Call
-) -> None:
-    """Every option arrives in the operation, and the machine's result comes back as it is."""
+async def test_a_method_submits_its_operation(expected: Operation, result: Result, call: Call) -> None:
+    """Every option is a field of the submitted operation, and the machine's result is returned unchanged."""
     submitted, returned = await submit(lambda c: call(c.binary), result)
 
     assert [expected] == [event.operation for event in submitted]

@@ -1,4 +1,4 @@
-"""Each method submits the operation that its arguments say, and returns its result."""
+"""Operations that the methods of a collection submit, and their results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Call = Callable[[triclinium.Collection], Awaitable[object]]
 
 
 async def submit(call: Call, result: Result = DONE) -> tuple[list[OperationSubmitted], object]:
-    """Return what ``call`` submitted and what it returned, when every operation is completed with ``result``."""
+    """Return the operations that ``call`` submits and its result, if every operation completes with ``result``."""
 
     def complete(event: Event) -> Sequence[Action]:
         return [CompleteOperation(event.token, result)] if isinstance(event, OperationSubmitted) else ()
@@ -128,10 +128,10 @@ VALUE = {"born": 1815}
         (document_operations.Remove(PEOPLE, "ada", CAS), MUTATED, lambda c: c.remove("ada", cas=CAS)),
     ],
 )
-async def test_a_method_submits_its_operation_and_returns_its_result(
+async def test_a_method_submits_its_operation(
     expected: document_operations.Operation, result: Result, call: Call
 ) -> None:
-    """Every option arrives in the operation, and the machine's result comes back as it is."""
+    """Every option is a field of the submitted operation, and the machine's result is returned unchanged."""
     submitted, returned = await submit(call, result)
 
     assert [expected] == [event.operation for event in submitted]
@@ -140,15 +140,15 @@ async def test_a_method_submits_its_operation_and_returns_its_result(
 
 
 async def test_unlock_returns_nothing() -> None:
-    """There is nothing to tell but that it succeeded."""
+    """``unlock`` returns None if it succeeds."""
     submitted, returned = await submit(lambda c: c.unlock("ada", cas=CAS))
 
     assert [document_operations.Unlock(PEOPLE, "ada", CAS)] == [event.operation for event in submitted]
     assert returned is None
 
 
-async def test_a_document_that_does_not_exist_is_none_where_asked() -> None:
-    """``get`` raises, ``get_or_none`` does not."""
+async def test_get_or_none_returns_none() -> None:
+    """``get_or_none`` returns None for a missing document, for which ``get`` raises."""
 
     def refuse(event: Event) -> Sequence[Action]:
         if isinstance(event, OperationSubmitted):
@@ -164,14 +164,14 @@ async def test_a_document_that_does_not_exist_is_none_where_asked() -> None:
     assert found is None
 
 
-async def test_a_value_that_cannot_be_stored_is_refused_before_anything_is_submitted() -> None:
-    """What the transcoder says reaches the caller as it is."""
+async def test_a_value_the_transcoder_refuses() -> None:
+    """The exception of the transcoder for a wrong value reaches the caller, and nothing is submitted."""
     with pytest.raises(errors.EncodingFailureException, match="RawBinaryTranscoder"):
         await submit(lambda c: c.upsert("ada", b"x"))
 
 
-async def test_a_transcoder_of_ones_own_that_returns_no_document() -> None:
-    """It is a wrong argument, and nothing is sent."""
+async def test_a_transcoder_that_returns_no_encoded_value() -> None:
+    """A custom transcoder that does not return an EncodedValue is a wrong argument, and nothing is sent."""
 
     class Forgetful(triclinium.RawBinaryTranscoder):
         def encode(self, value: object, /) -> object:  # type: ignore[override]
@@ -181,8 +181,8 @@ async def test_a_transcoder_of_ones_own_that_returns_no_document() -> None:
         await submit(lambda c: c.upsert("ada", b"x", transcoder=Forgetful()))  # type: ignore[arg-type]
 
 
-async def test_an_exception_of_a_transcoder_of_ones_own_is_not_wrapped() -> None:
-    """The caller's code fails with the caller's exception."""
+async def test_a_custom_transcoders_exception_is_not_wrapped() -> None:
+    """An exception of a custom transcoder reaches the caller as the same object."""
     error = ZeroDivisionError("mine")
 
     class Broken(triclinium.RawBinaryTranscoder):

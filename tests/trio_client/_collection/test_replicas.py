@@ -1,4 +1,4 @@
-"""Reading replicas, with a cluster of fake nodes: whichever copy answers first, or all of them."""
+"""Replica reads from a cluster of fake nodes: the first copy that arrives, or all copies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPTIONS = FakeNodeOptions(
 
 
 class Copies(NamedTuple):
-    """Three nodes that have a copy each, a client of them, and the nodes by the copy that they have."""
+    """Three nodes with one copy each, a client, and the index of the node for each copy."""
 
     fake: FakeCluster
     cluster: triclinium.Cluster
@@ -35,11 +35,11 @@ class Copies(NamedTuple):
     holders: tuple[int, ...]
 
     def strike(self, copy: int, fault: Any) -> None:
-        """Let a fault wait for the read of one copy."""
+        """Inject a fault into the next read of one copy."""
         self.fake.nodes[self.holders[copy]].faults.next(Opcode.GET_REPLICA if copy else Opcode.GET, fault)
 
     def reads(self) -> int:
-        """Return how many reads the nodes were asked for."""
+        """Return the number of reads that the nodes received."""
         return sum(
             command.opcode in (Opcode.GET, Opcode.GET_REPLICA)
             for node in self.fake.nodes
@@ -49,7 +49,7 @@ class Copies(NamedTuple):
 
 @asynccontextmanager
 async def open_copies(*, value: bytes | None = b"1") -> AsyncIterator[Copies]:
-    """Give the block a cluster that stores one document, and a client that knows the map."""
+    """Yield a cluster that stores one document, and a client that has the cluster map."""
     with trio.fail_after(PATIENCE):
         async with (
             open_fake_cluster(nodes=3, options=OPTIONS) as fake,
@@ -66,7 +66,7 @@ async def open_copies(*, value: bytes | None = b"1") -> AsyncIterator[Copies]:
 
 
 async def test_a_transcoder_and_a_collection(autojump_clock: MockClock) -> None:
-    """As with any read."""
+    """Replica reads work with a transcoder and in a named collection."""
     async with open_copies() as (_, cluster, _, _):
         people = cluster.bucket("travel").scope("inventory").collection("people")
         await people.upsert("ada", "text", transcoder=triclinium.RawStringTranscoder())
@@ -78,8 +78,8 @@ async def test_a_transcoder_and_a_collection(autojump_clock: MockClock) -> None:
     assert ["text"] * 3 == contents
 
 
-async def test_the_order_is_that_of_arrival(autojump_clock: MockClock) -> None:
-    """The fastest first; who wants only that one leaves, and the others are given up."""
+async def test_copies_are_returned_in_order_of_arrival(autojump_clock: MockClock) -> None:
+    """Copies are returned in the order of arrival; leaving the block after the first cancels the other reads."""
     async with open_copies() as copies:
         copies.strike(0, delay(0.3))
         copies.strike(1, delay(0.1))
@@ -93,7 +93,7 @@ async def test_the_order_is_that_of_arrival(autojump_clock: MockClock) -> None:
 
 @rows("fast", [0, 1])
 async def test_any_copy(autojump_clock: MockClock, fast: int) -> None:
-    """The first that comes is returned at once, and the other reads are given up."""
+    """``get_any_replica`` returns the first copy that arrives immediately and cancels the other reads."""
     async with open_copies() as copies:
         began = trio.current_time()
         for copy in {0, 1, 2} - {fast}:
@@ -108,7 +108,7 @@ async def test_any_copy(autojump_clock: MockClock, fast: int) -> None:
 
 @rows(("replicas", "missing"), [(0, 0), (1, 0), (3, 2)])
 async def test_replicas_that_are_missing(replicas: int, missing: int, autojump_clock: MockClock) -> None:
-    """Those that the bucket keeps and no node has; what it does not keep is not missing. Both are known when the map has come."""
+    """A configured replica without a node is an error; a replica above the configured number is not missing."""
     async with (
         open_fake_cluster(nodes=2, options=replace(OPTIONS, replicas=replicas)) as fake,
         fake.open_client() as cluster,
@@ -122,8 +122,8 @@ async def test_replicas_that_are_missing(replicas: int, missing: int, autojump_c
     assert [DocumentUnretrievableException] * missing == [type(error) for error in copies.errors]
 
 
-async def test_the_strategy_of_the_call_and_of_the_block(autojump_clock: MockClock) -> None:
-    """It decides about each read."""
+async def test_the_strategy_decides_about_each_read(autojump_clock: MockClock) -> None:
+    """The strategy of a call or a block decides about each read of a replica."""
     async with open_copies() as copies:
         for copy in range(3):
             copies.strike(copy, temporary_failure())
@@ -136,8 +136,8 @@ async def test_the_strategy_of_the_call_and_of_the_block(autojump_clock: MockClo
             await copies.people.get_any_replica("ada")
 
 
-async def test_parts_of_all_copies(autojump_clock: MockClock) -> None:
-    """Each from its node, and a replica may be behind."""
+async def test_lookup_in_reads_all_copies(autojump_clock: MockClock) -> None:
+    """``lookup_in`` returns the parts of each copy from its node, even if a replica is behind."""
     ask = [triclinium.LookupInSpec.get("a")]
     async with open_copies(value=b'{"a":1}') as (fake, _, people, holders):
         with pytest.raises(DocumentUnretrievableException, match="lookup_in 'nobody'"):
@@ -155,8 +155,8 @@ async def test_parts_of_all_copies(autojump_clock: MockClock) -> None:
         assert any_copy.is_replica
 
 
-async def test_time_that_is_up(autojump_clock: MockClock) -> None:
-    """``fail_after`` lists the reads that were given up, and none of them is ambiguous."""
+async def test_a_timeout_lists_the_cancelled_reads(autojump_clock: MockClock) -> None:
+    """``fail_after`` lists the reads that it cancels, and none is ambiguous."""
     async with open_copies() as copies:
         for copy in range(3):
             copies.strike(copy, drop_response())
@@ -168,8 +168,8 @@ async def test_time_that_is_up(autojump_clock: MockClock) -> None:
 
 
 @rows("call", ["get_any_replica", "lookup_in_any_replica"])
-async def test_slower_copies_are_no_entries(autojump_clock: MockClock, call: str) -> None:
-    """The copies that a successful call gives up are not among the operations of a later timeout."""
+async def test_cancelled_copies_are_not_in_timeouts(autojump_clock: MockClock, call: str) -> None:
+    """The reads that a successful call cancels are not among the operations of a later timeout."""
     async with open_copies(value=b'{"a":1}') as copies:
         copies.strike(1, drop_response())
         copies.strike(2, drop_response())
@@ -186,7 +186,7 @@ async def test_slower_copies_are_no_entries(autojump_clock: MockClock, call: str
 
 
 class Aftermath(NamedTuple):
-    """What is left when everything has settled."""
+    """State of the client after everything has settled."""
 
     tasks: dict[str, int]
     open_operations: int
@@ -194,8 +194,8 @@ class Aftermath(NamedTuple):
 
 
 @pytest.mark.parametrize("slow", [(), pytest.param((0,), marks=pytest.mark.long), (0, 1, 2)], ids=str)
-def test_it_may_be_cancelled_at_any_moment(slow: tuple[int, ...]) -> None:
-    """It ends as if nobody had cancelled, or is given up; nothing is left over, and the client serves as before."""
+def test_get_any_replica_cancelled_at_every_moment(slow: tuple[int, ...]) -> None:
+    """A cancelled read returns its result or is cancelled; nothing is left over, and the client still works."""
 
     async def live(moments: Moments) -> tuple[str | None, bool, int, Aftermath]:
         async with open_copies() as copies:

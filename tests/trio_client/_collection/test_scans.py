@@ -1,4 +1,4 @@
-"""Scans of a cluster of fake nodes: everything once, whatever moves or breaks, and nothing left open."""
+"""Scans of a cluster of fake nodes: every document once, despite rebalances and faults, and no scan left open."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EARLY = [key for key in (f"k{number}" for number in range(2000)) if vbucket_of(k
 
 
 class Scanned(NamedTuple):
-    """Nodes with documents, and a client of them."""
+    """Nodes with documents, and a client."""
 
     fake: FakeCluster
     cluster: triclinium.Cluster
@@ -40,17 +40,17 @@ class Scanned(NamedTuple):
 
     @property
     def open_scans(self) -> int:
-        """How many scans the nodes have open."""
+        """Number of open scans on the nodes."""
         return sum(node.open_scans for node in self.fake.nodes)
 
     def asked(self, *opcodes: Opcode) -> int:
-        """Return how often the nodes were asked for something."""
+        """Return the number of commands of these kinds that the nodes received."""
         return sum(command.opcode in opcodes for node in self.fake.nodes for command in node.command_log)
 
 
 @asynccontextmanager
 async def open_scanned(stored: int = 600, nodes: int = 3, **arguments: Any) -> AsyncIterator[Scanned]:
-    """Give the block a cluster with documents, and a client."""
+    """Yield a cluster with documents, and a client."""
     with trio.fail_after(PATIENCE):
         async with open_fake_cluster(nodes=nodes, options=OPTIONS) as fake, fake.open_client(**arguments) as cluster:
             for key, value in list(STORED.items())[:stored]:
@@ -61,20 +61,20 @@ async def open_scanned(stored: int = 600, nodes: int = 3, **arguments: Any) -> A
 async def scanned(
     people: triclinium.Collection, scan_type: triclinium.ScanType = ALL, **options: Any
 ) -> list[triclinium.ScanResult]:
-    """Return what a scan finds."""
+    """Return the items of a scan."""
     async with people.scan(scan_type, **options) as found:
         return [item async for item in found]
 
 
 def contents(items: list[triclinium.ScanResult]) -> dict[str, object]:
-    """Return ids and contents, and check that no id came twice."""
+    """Return ids and contents, after checking that no id appears twice."""
     found = {item.id: item.content for item in items}
     assert len(found) == len(items)
     return found
 
 
-async def test_what_is_found(autojump_clock: MockClock) -> None:
-    """Every document in the range, once, from all nodes, however many vbuckets are scanned at once."""
+async def test_a_scan_returns_each_document_once(autojump_clock: MockClock) -> None:
+    """A scan returns every document of its range once, from all nodes, for any concurrency."""
     async with open_scanned(20) as (fake, cluster, people):
         stored = dict(list(STORED.items())[:20])
         for scan_type, concurrency, expected in (
@@ -89,8 +89,8 @@ async def test_what_is_found(autojump_clock: MockClock) -> None:
         assert (0, 0) == (cluster.statistics().open_operations, cluster.statistics().in_flight)
 
 
-async def test_what_an_item_tells(autojump_clock: MockClock) -> None:
-    """The document with its CAS and expiry, or only the id."""
+async def test_an_item_has_cas_and_expiry(autojump_clock: MockClock) -> None:
+    """An item has content, CAS and expiry, or only the id with ``ids_only``."""
     async with open_scanned(0) as (fake, _, people):
         stored = fake.nodes.documents.put("travel", "ada", b"{}", expires_after=60.0)
         (whole,) = await scanned(people, transcoder=triclinium.RawBinaryTranscoder())
@@ -102,7 +102,7 @@ async def test_what_an_item_tells(autojump_clock: MockClock) -> None:
 
 
 async def test_samples(autojump_clock: MockClock) -> None:
-    """As many as are wanted; the same ones for the same seed, and others each time without one."""
+    """A sample has the requested size; it is the same for the same seed, and random without one."""
     async with open_scanned() as (_, _, people):
         samples = [contents(await scanned(people, triclinium.SamplingScan(20, seed))) for seed in (1, 1, None, None)]
 
@@ -111,8 +111,8 @@ async def test_samples(autojump_clock: MockClock) -> None:
         assert samples[2] != samples[3]
 
 
-async def test_mutations_that_it_must_have(autojump_clock: MockClock) -> None:
-    """A scan has the mutations of tokens and of a state; a history that the node does not have is an error."""
+async def test_a_scan_waits_for_required_mutations(autojump_clock: MockClock) -> None:
+    """A scan includes the required mutations of tokens or of a state; an unknown vbucket UUID is an error."""
     async with open_scanned(0) as (_, _, people):
         token = (await people.upsert("ada", 1)).mutation_token
         assert token is not None
@@ -126,11 +126,11 @@ async def test_mutations_that_it_must_have(autojump_clock: MockClock) -> None:
         assert Status.VBUCKET_UUID_NOT_EQUAL == caught.value.context.status
 
 
-# -- What happens meanwhile.
+# -- Changes during a scan.
 
 
-async def test_the_map_moves_meanwhile(autojump_clock: MockClock) -> None:
-    """Every document is found once, wherever its vbucket goes while it is scanned."""
+async def test_the_map_changes_during_a_scan(autojump_clock: MockClock) -> None:
+    """Every document is found once, even if its vbucket moves during the scan."""
     async with open_scanned() as cluster:
         nodes, found = cluster.fake.nodes, []
         async with cluster.people.scan(ALL, concurrency=8, batch_item_limit=2) as items:
@@ -155,8 +155,8 @@ async def test_the_map_moves_meanwhile(autojump_clock: MockClock) -> None:
         assert 0 == cluster.open_scans
 
 
-async def test_what_cannot_be_scanned_ends_it(autojump_clock: MockClock) -> None:
-    """The error is told behind what was found before, and nothing stays open."""
+async def test_a_fatal_error_ends_the_scan(autojump_clock: MockClock) -> None:
+    """A fatal error is raised after the items that arrived before it, and no scan stays open."""
     async with open_scanned(100) as cluster:
         async with cluster.people.scan(ALL, concurrency=3, batch_item_limit=1) as found:
             await anext(found)
@@ -174,7 +174,7 @@ async def test_what_cannot_be_scanned_ends_it(autojump_clock: MockClock) -> None
 
 
 async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
-    """It decides about each request."""
+    """The strategy of the call decides about each request of the scan."""
     async with open_scanned(100) as (fake, _, people):
         for node in fake.nodes:
             node.faults.next(Opcode.RANGE_SCAN_CREATE, temporary_failure())
@@ -183,7 +183,7 @@ async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
 
 
 class MyError(errors.CouchbaseException):
-    """An error of a user, whose constructor counts its calls and changes the message."""
+    """Exception of a user whose constructor counts its calls and changes the message."""
 
     constructed = 0
 
@@ -194,17 +194,17 @@ class MyError(errors.CouchbaseException):
 
 
 class RefusesWithMine:
-    """A strategy that refuses every retry with an error of its own."""
+    """Strategy that refuses every retry with a custom exception."""
 
     def retry_after(
         self, request: triclinium.RetryRequest, reason: triclinium.RetryReason, /
     ) -> triclinium.RetryAction:
-        """Return no, with the error."""
+        """Refuse the retry with the exception."""
         return triclinium.RetryAction.no_retry(MyError)
 
 
-async def test_an_error_of_the_strategy_is_constructed_once(autojump_clock: MockClock) -> None:
-    """A scan that a strategy ends with a class of its own raises the error that was constructed, with all it has."""
+async def test_a_strategys_error_is_constructed_once(autojump_clock: MockClock) -> None:
+    """A scan that fails with a custom class raises the object that was constructed once, with its notes and cause."""
     refused: list[MyError] = []
 
     def add_to(report: triclinium.RetryReport) -> None:
@@ -229,7 +229,7 @@ async def test_an_error_of_the_strategy_is_constructed_once(autojump_clock: Mock
     assert isinstance(raised.__cause__, KeyError)
 
 
-async def test_pages_are_as_large_as_asked_for(autojump_clock: MockClock) -> None:
+async def test_page_limits_set_the_number_of_requests(autojump_clock: MockClock) -> None:
     """Limits of items and of bytes set the number of requests, and 0 sets no limit."""
     async with open_scanned(60, nodes=1) as cluster:
         asked = []
@@ -249,8 +249,8 @@ async def test_pages_are_as_large_as_asked_for(autojump_clock: MockClock) -> Non
         assert asked[3] <= asked[2]
 
 
-async def test_the_wrong_node_is_asked_for_a_while(autojump_clock: MockClock) -> None:
-    """As when a vbucket moves and no new map is there yet: the scan has the patience to see it come."""
+async def test_a_vbucket_without_a_new_map_is_retried(autojump_clock: MockClock) -> None:
+    """If a vbucket has moved and the new map has not arrived, the scan retries until it does."""
     async with open_scanned(50) as cluster, trio.open_nursery() as nursery:
         for node in cluster.fake.nodes:
             node.faults.always(Opcode.RANGE_SCAN_CONTINUE, not_my_vbucket(with_config=False))
@@ -266,20 +266,20 @@ async def test_the_wrong_node_is_asked_for_a_while(autojump_clock: MockClock) ->
 
 
 @pytest.mark.parametrize("page_size", [2, 50])
-async def test_each_vbucket_under_way_has_a_page_ready(autojump_clock: MockClock, page_size: int) -> None:
-    """And no more than one, whether somebody waits for it or not."""
+async def test_each_scanned_vbucket_prefetches_one_page(autojump_clock: MockClock, page_size: int) -> None:
+    """Each vbucket being scanned has one page ready, and not more, whether or not a reader waits."""
     async with open_scanned() as cluster:
         async with cluster.people.scan(ALL, concurrency=4, batch_item_limit=page_size) as found:
             for _ in range(2):
                 await anext(found)
             await trio.sleep(1.0)
 
-        # One of them was taken.
+        # One of the pages was read.
         assert 4 + 1 == cluster.asked(Opcode.RANGE_SCAN_CONTINUE)
 
 
-async def test_leaving_the_block_ends_what_is_open(autojump_clock: MockClock) -> None:
-    """It goes on in a block that is being cancelled; then the nodes are told, and the results are closed."""
+async def test_leaving_the_block_cancels_open_scans(autojump_clock: MockClock) -> None:
+    """A cancelled block still gets items; at its end, open scans are cancelled and the results are closed."""
     async with open_scanned() as cluster:
         with trio.CancelScope() as scope:
             async with cluster.people.scan(ALL, concurrency=4, batch_item_limit=2) as found:
@@ -301,10 +301,10 @@ async def test_leaving_the_block_ends_what_is_open(autojump_clock: MockClock) ->
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_no_token_is_lent_for_the_end_of_a_scan(
+async def test_cancelling_a_scan_needs_no_token(
     is_async: bool, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Under a token strategy the nodes are told of it at once; no token is lost with it, and its answer is no orphan."""
+    """Under a token strategy, the cancellation of a scan is sent immediately, without a token, and is not an orphan."""
     book = TokenBook()
     strategy = AwaitedBook(book, trio.lowlevel.checkpoint) if is_async else book
     async with open_scanned(retry_strategy=strategy) as cluster:
@@ -321,10 +321,10 @@ async def test_no_token_is_lent_for_the_end_of_a_scan(
 
 
 @pytest.mark.parametrize(("scan_type", "expected"), [(ALL, 600), (triclinium.SamplingScan(10), 10)], ids=str)
-async def test_several_tasks_take_from_one_scan(
+async def test_several_tasks_read_one_scan(
     autojump_clock: MockClock, scan_type: triclinium.ScanType, expected: int
 ) -> None:
-    """Each document goes to one of them, there are no more than were asked for, and all of them learn of the end."""
+    """Each document goes to one task, the number of items is exact, and every task's iteration ends."""
     async with open_scanned() as (_, _, people), people.scan(scan_type, concurrency=4) as found:
         taken: list[str] = []
 
@@ -338,8 +338,8 @@ async def test_several_tasks_take_from_one_scan(
         assert expected == len(taken) == len(set(taken))
 
 
-async def test_leaving_the_block_while_another_task_waits(autojump_clock: MockClock) -> None:
-    """It is told that the results are closed, and not that it has seen all."""
+async def test_leaving_the_block_wakes_a_waiting_reader(autojump_clock: MockClock) -> None:
+    """A task that waits for an item when the block ends raises ClosedResourceError."""
     async with open_scanned(50) as cluster:
         for node in cluster.fake.nodes:
             node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
@@ -353,8 +353,8 @@ async def test_leaving_the_block_while_another_task_waits(autojump_clock: MockCl
             await trio.sleep(1.0)
 
 
-async def test_a_sample_that_is_complete_ends_what_is_open(autojump_clock: MockClock) -> None:
-    """At once, and not when the block is left, or when a node answers."""
+async def test_a_complete_sample_cancels_open_scans(autojump_clock: MockClock) -> None:
+    """A complete sample immediately cancels its open scans, before the block ends or a node responds."""
     async with open_scanned() as cluster:
         cluster.fake.nodes[0].faults.always(Opcode.RANGE_SCAN_CONTINUE, drop_response())
         async with cluster.people.scan(triclinium.SamplingScan(3), batch_item_limit=1, concurrency=16) as found:
@@ -365,8 +365,8 @@ async def test_a_sample_that_is_complete_ends_what_is_open(autojump_clock: MockC
             assert (0, 0) == (cluster.open_scans, cluster.cluster.statistics().open_operations)
 
 
-async def test_closing_the_cluster_meanwhile(autojump_clock: MockClock) -> None:
-    """Who waits for an item is told."""
+async def test_closing_the_cluster_wakes_a_waiting_reader(autojump_clock: MockClock) -> None:
+    """A task that waits for an item when the cluster closes raises ClosedResourceError."""
     async with open_fake_cluster(nodes=3, options=OPTIONS) as fake:
         for node in fake.nodes:
             node.faults.always(Opcode.RANGE_SCAN_CREATE, drop_response())
@@ -381,8 +381,8 @@ async def test_closing_the_cluster_meanwhile(autojump_clock: MockClock) -> None:
 
 
 @pytest.mark.parametrize("slow", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_it_may_be_cancelled_at_any_moment(slow: bool) -> None:
-    """It ends as if nobody had cancelled, or is given up; no scan stays open, and the client serves as before."""
+def test_a_scan_cancelled_at_every_moment(slow: bool) -> None:
+    """A cancelled scan returns its items or is cancelled; no scan stays open, and the client still works."""
 
     async def live(moments: Moments) -> tuple[str | None, bool, dict[str, int], int, int]:
         async with open_scanned(0, nodes=2 if slow else 1) as cluster:
@@ -436,7 +436,7 @@ def test_it_may_be_cancelled_at_any_moment(slow: bool) -> None:
     ],
 )
 async def test_wrong_arguments(autojump_clock: MockClock, arguments: dict[str, Any], parameter: str) -> None:
-    """They are refused before there is a block, by name."""
+    """A wrong argument is refused before the block begins, and the error names the parameter."""
     async with open_scanned(0) as (_, _, people):
         with pytest.raises(errors.InvalidArgumentException) as caught:
             people.scan(**{"scan_type": ALL, **arguments})

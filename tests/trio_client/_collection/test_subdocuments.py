@@ -1,4 +1,4 @@
-"""Each method submits the operation that its arguments say, and returns its result."""
+"""Operations that ``lookup_in`` and ``mutate_in`` submit, and their results."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ RAW_SPEC = triclinium.MutateInSpec.upsert("a.b", b'{"c":1}', create_parents=True
         ),
     ],
 )  # fmt: skip
-async def test_submits(expected: Operation, call: Call) -> None:
-    """Arguments become fields, and values what the transcoder makes of them."""
+async def test_a_method_submits_its_operation(expected: Operation, call: Call) -> None:
+    """Every argument is a field of the submitted operation, and values are encoded by the transcoder."""
     result = FOUND if isinstance(expected, LookupIn) else CHANGED
     (submitted,), returned = await submit(call, result)
 
     assert (expected, result) == (submitted.operation, returned)
 
 
-async def test_a_later_change_of_the_list_is_none_of_the_operation() -> None:
-    """What was asked for is kept as it was."""
+async def test_later_changes_of_the_specs_are_ignored() -> None:
+    """A change to the list of specs after the call does not affect the operation."""
     specs = [GET]
     (submitted,), _ = await submit(lambda c: c.lookup_in("ada", specs), FOUND)
     specs.clear()

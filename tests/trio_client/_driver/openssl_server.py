@@ -1,4 +1,4 @@
-"""``openssl s_server``, which asks for new keys and for new handshakes by command."""
+"""``openssl s_server``, which requests new keys and new handshakes by command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE = 20.0
 
 
 class OpensslServer:
-    """A server that sends the lines of its standard input and writes what it receives to its standard output."""
+    """Server that sends the lines of its standard input and writes what it receives to its standard output."""
 
     def __init__(self, process: trio.Process, port: int, stream: TlsStream) -> None:
         self.port = port
@@ -35,7 +35,7 @@ class OpensslServer:
         await self._process.stdin.send_all(line.encode() + b"\n")
 
     async def command(self, letter: str) -> None:
-        """Have the server carry out a command, and wait for its record: it takes what it reads together for one line."""
+        """Send a command, and wait for its record, because the server treats what it reads together as one line."""
         before = self.unread()
         await self.order(letter)
         while self.unread() == before:
@@ -62,7 +62,7 @@ class OpensslServer:
 
 @asynccontextmanager
 async def open_openssl(folder: Path, version: ssl.TLSVersion) -> AsyncIterator[OpensslServer]:
-    """Give the block a server and a stream to it whose handshake is done."""
+    """Yield a server, and a stream to it whose handshake is complete."""
     program = shutil.which("openssl") or missing("openssl", "on Debian: apt-get install openssl")
     certificate = folder / "server.pem"
     authority().issue_cert(HOST).private_key_and_cert_chain_pem.write_to_path(str(certificate))

@@ -1,4 +1,4 @@
-"""Record of the events that a stream reports to its tests."""
+"""Record of the events that a stream reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OPENED = StreamOpened(STREAM, "a nonce", "local:1", "remote:2")
 
 
 class Ears:
-    """Collects the events of a connection."""
+    """Recorder of the events of a connection."""
 
     def __init__(self, connector: Connector, pace: Pace | None = None) -> None:
         self.events: list[Event] = []

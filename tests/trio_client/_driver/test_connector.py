@@ -1,4 +1,4 @@
-"""The way to a node: addresses, TLS, and what a failure means."""
+"""Connections to a node: addresses, TLS, and the causes of failures."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from triclinium_core.contract.neutral import LossCause
 
 
 def chained(error: BaseException, cause: BaseException) -> BaseException:
-    """Return ``error`` as it looks when raised from ``cause``."""
+    """Return ``error`` as if it were raised from ``cause``."""
     error.__cause__ = cause
     return error
 
 
 def attempts(*errors: OSError) -> BaseException:
-    """Return what Trio raises when none of several addresses answered."""
+    """Return the exception that trio raises if several addresses fail."""
     return chained(OSError("all attempts to connect to node:11210 failed"), ExceptionGroup("all attempts", errors))
 
 
@@ -69,8 +69,8 @@ BROKEN = trio.BrokenResourceError
         (StreamLoss(LossCause.UNREACHABLE, "no route"), attempts(UNREACHABLE)),
     ],
 )
-def test_every_failure_has_a_cause_and_words(expected: StreamLoss, error: OSError) -> None:
-    """The roots of an exception decide, the most telling of several, each told once."""
+def test_every_failure_has_a_cause_and_text(expected: StreamLoss, error: OSError) -> None:
+    """The root exceptions determine the cause, the most specific one wins, and each text appears once."""
     assert expected == loss_of(error)
 
 
@@ -78,7 +78,7 @@ Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, in
 
 
 class Names(trio.abc.HostnameResolver):
-    """Resolves every name to the same addresses, or not at all."""
+    """Resolver with the same addresses for every name, or none."""
 
     def __init__(self, *addresses: tuple[str, int]) -> None:
         self.addresses = addresses
@@ -91,20 +91,20 @@ class Names(trio.abc.HostnameResolver):
         return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", address) for address in self.addresses]
 
     async def getnameinfo(self, *asked: object) -> tuple[str, str]:
-        """Nobody asks."""
+        """Fail, because the connector does not call it."""
         raise AssertionError
 
 
 @contextmanager
 def dead_port() -> Iterator[int]:
-    """Give a port that nobody listens on, and that nobody else can take meanwhile."""
+    """Yield a port without a listener, which no other process can take in the meantime."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]
 
 
 async def failure_of(host: str, port: int, *, tls: bool = False, connector: TcpConnector | None = None) -> StreamLoss:
-    """Return why a connection could not be made."""
+    """Return the reason why a connection failed."""
     try:
         await (connector or TcpConnector()).connect(host, port, tls=tls)
     except (OSError, trio.BrokenResourceError) as error:
@@ -112,8 +112,8 @@ async def failure_of(host: str, port: int, *, tls: bool = False, connector: TcpC
     pytest.fail("the connection was made")
 
 
-async def test_tcp_tells_both_addresses() -> None:
-    """A connection over TCP carries bytes and knows its two ends."""
+async def test_tcp_reports_both_addresses() -> None:
+    """A TCP connection carries bytes and reports the addresses of both ends."""
     [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listener.socket.getsockname()[1]
     async with listener:
@@ -135,21 +135,21 @@ async def test_tcp_tells_both_addresses() -> None:
         ("", "/run/socket"),
     ],
 )
-def test_addresses_are_told_from_their_ports(expected: str, name: object) -> None:
-    """An address of IPv6 stands in brackets; what has no port is not told."""
+def test_addresses_include_their_ports(expected: str, name: object) -> None:
+    """An IPv6 address is in brackets, and a socket without a port has no address."""
     assert expected == _address(name)
 
 
-async def test_a_port_that_nobody_listens_on_refuses() -> None:
-    """In the system's words; the client itself names the address."""
+async def test_a_port_without_listener_refuses() -> None:
+    """A refused connection has the system's text, without the address."""
     with dead_port() as port:
         loss = await failure_of("127.0.0.1", port)
 
     assert StreamLoss(LossCause.REFUSED, "Connection refused") == loss
 
 
-async def test_all_addresses_of_a_name_are_tried_and_told() -> None:
-    """When no address of a name answers, each is told."""
+async def test_all_failed_addresses_are_reported() -> None:
+    """If no address of a name accepts a connection, the text lists each of them."""
     with dead_port() as first, dead_port() as second:
         trio.socket.set_custom_hostname_resolver(Names(("127.0.0.1", first), ("127.0.0.1", second)))
         loss = await failure_of("node.example", 11210)
@@ -159,16 +159,16 @@ async def test_all_addresses_of_a_name_are_tried_and_told() -> None:
     assert str(second) in loss.text
 
 
-async def test_an_unknown_name_is_told_as_such() -> None:
-    """The resolver's refusal is no refusal of a connection."""
+async def test_an_unknown_name_is_not_resolved() -> None:
+    """An unknown name has the cause NAME_NOT_RESOLVED and not REFUSED."""
     trio.socket.set_custom_hostname_resolver(Names())
 
     assert StreamLoss(LossCause.NAME_NOT_RESOLVED, "no such name") == await failure_of("node.example", 11210)
 
 
 @pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".example"])
-async def test_a_name_that_cannot_be_one_is_told_as_such(host: str) -> None:
-    """Names that fail before any resolver is asked are network errors too, never a crash."""
+async def test_an_invalid_name_is_not_resolved(host: str) -> None:
+    """A name that fails before it reaches the resolver has the cause NAME_NOT_RESOLVED."""
     loss = await failure_of(host, 11210)
 
     assert LossCause.NAME_NOT_RESOLVED is loss.cause
@@ -176,8 +176,8 @@ async def test_a_name_that_cannot_be_one_is_told_as_such(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["", "a\0b"])
-async def test_a_name_that_tls_cannot_ask_for_is_told_as_such(host: str) -> None:
-    """A resolver of one's own may find it; there is no certificate for it."""
+async def test_an_invalid_name_for_tls_fails(host: str) -> None:
+    """A name that a custom resolver accepts but TLS cannot verify has the cause TLS."""
     [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
     async with listener:
         here = "127.0.0.1", listener.socket.getsockname()[1]
@@ -189,8 +189,8 @@ async def test_a_name_that_tls_cannot_ask_for_is_told_as_such(host: str) -> None
 
 
 @pytest.mark.parametrize("answer", [b"\x81" + bytes(23), b""], ids=["something else", "closes"])
-async def test_a_server_that_speaks_no_tls_is_told(answer: bytes) -> None:
-    """Anything but a TLS answer is a failure of TLS, which is what the user has to look at."""
+async def test_a_server_without_tls_fails(answer: bytes) -> None:
+    """Any response but that of a TLS server has the cause TLS."""
 
     async def serve(stream: trio.SocketStream) -> None:
         await stream.receive_some()
@@ -205,7 +205,7 @@ async def test_a_server_that_speaks_no_tls_is_told(answer: bytes) -> None:
 
 
 async def test_cancelling_the_handshake_closes_the_socket() -> None:
-    """An attempt that is called off leaves nothing open."""
+    """Cancelling a connection attempt during the handshake closes its socket."""
     heard: list[bytes] = []
     end_of_stream = trio.Event()
 
@@ -226,7 +226,7 @@ async def test_cancelling_the_handshake_closes_the_socket() -> None:
     assert b"" == heard[1]
 
 
-# The client's own certificate.
+# The client's certificate.
 
 
 def encrypted(key: trustme.Blob, password: str) -> bytes:
@@ -253,7 +253,7 @@ def certificate(tmp_path: Path) -> tuple[str, str, str]:
 
 @pytest.mark.parametrize("context", [None, ssl.create_default_context()], ids=["own context", "given context"])
 def test_a_certificate_is_read(certificate: tuple[str, str, str], context: ssl.SSLContext | None) -> None:
-    """From two files, the key in plain or encrypted; a password that nothing needs does no harm."""
+    """The certificate and its key, plain or encrypted, are read from two files; an unneeded password is ignored."""
     cert, key, secret_key = certificate
     connector = TcpConnector(context)
     show_certificate(connector, CertificateAuthenticator(cert, key))
@@ -262,8 +262,8 @@ def test_a_certificate_is_read(certificate: tuple[str, str, str], context: ssl.S
 
 
 @pytest.mark.parametrize("password", [None, "wrong"])
-def test_a_key_that_stays_closed(certificate: tuple[str, str, str], password: str | None) -> None:
-    """Nobody is asked on the terminal, and the password is not quoted."""
+def test_a_wrong_key_password_is_an_error(certificate: tuple[str, str, str], password: str | None) -> None:
+    """A missing or wrong password of a key raises without a prompt, and the error does not quote the password."""
     cert, _, secret_key = certificate
     with pytest.raises(InvalidArgumentException) as caught:
         show_certificate(TcpConnector(), CertificateAuthenticator(cert, secret_key, password))
@@ -273,16 +273,16 @@ def test_a_key_that_stays_closed(certificate: tuple[str, str, str], password: st
     assert "wrong" not in str(caught.value)
 
 
-def test_a_certificate_of_a_context_of_ones_own() -> None:
-    """Without a file there must be a context that may have one."""
+def test_a_certificate_in_a_custom_context() -> None:
+    """A CertificateAuthenticator without files requires a connector with a custom SSL context."""
     with pytest.raises(InvalidArgumentException, match="give cert_path"):
         show_certificate(TcpConnector(), CertificateAuthenticator())
 
     show_certificate(TcpConnector(ssl.create_default_context()), CertificateAuthenticator())
 
 
-def test_a_connector_of_ones_own_reads_no_files() -> None:
-    """It shows what it has; what is no certificate does not concern it."""
+def test_a_custom_connector_reads_no_files() -> None:
+    """A custom connector accepts a CertificateAuthenticator without files, and every other authenticator."""
 
     class Tunnel:
         async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
@@ -302,7 +302,7 @@ def test_a_connector_of_ones_own_reads_no_files() -> None:
     [
         ({}, True),
         ({"verify_mode": ssl.CERT_REQUIRED, "check_hostname": True}, True),
-        # A client treats both alike.
+        # A client treats CERT_OPTIONAL and CERT_REQUIRED alike.
         ({"verify_mode": ssl.CERT_OPTIONAL, "check_hostname": True}, True),
         ({"verify_mode": ssl.CERT_NONE, "check_hostname": False}, False),
         ({"verify_mode": ssl.CERT_REQUIRED, "check_hostname": False}, False),
@@ -319,7 +319,7 @@ def test_contexts_that_verify(attributes: dict[str, object], is_verified: bool) 
     assert is_verified == verifies_tls(connector)
 
 
-def test_connectors_that_say_nothing_of_tls() -> None:
+def test_connectors_without_a_tls_attribute() -> None:
     """The default context and a connector without the attribute count as verifying."""
 
     class Silent:
@@ -335,7 +335,7 @@ def test_connectors_that_say_nothing_of_tls() -> None:
 
 @asynccontextmanager
 async def tls_server(*names: str) -> AsyncIterator[tuple[int, trustme.CA, list[str | None]]]:
-    """Give the block the port of a server with a certificate for ``names``, its authority, and the names asked for."""
+    """Yield the port of a server with a certificate for ``names``, its authority, and the requested names."""
     authority, asked = trustme.CA(), list[str | None]()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(*names).configure_cert(context)
@@ -368,8 +368,8 @@ async def tls_server(*names: str) -> AsyncIterator[tuple[int, trustme.CA, list[s
         ("BÜCHER.example", "xn--bcher-kva.example"),
     ],
 )
-async def test_names_are_verified_as_they_are_looked_up(host: str, name: str) -> None:
-    """Underscores stay, and names beyond ASCII are encoded as Trio encodes them to look them up (IDNA 2008)."""
+async def test_names_are_verified_as_looked_up(host: str, name: str) -> None:
+    """Underscores stay, and names outside ASCII are encoded as trio encodes them to look them up (IDNA 2008)."""
     # trustme issues no certificate with an underscore.
     async with tls_server(name.replace("_", "-")) as (port, authority, asked):
         context = ssl.create_default_context()
@@ -398,8 +398,8 @@ async def test_truststore(is_trusted: bool, tmp_path: Path) -> None:
             assert "certificate verify failed" in loss.text
 
 
-async def test_a_context_that_verifies_in_the_handshake() -> None:
-    """The client calls ``do_handshake`` of the context's own class: other packages verify certificates there."""
+async def test_a_context_that_verifies_during_the_handshake() -> None:
+    """The client calls ``do_handshake`` of the context's own class, where other packages verify certificates."""
 
     class Suspicious(ssl.SSLObject):
         def do_handshake(self) -> None:
@@ -423,8 +423,8 @@ async def test_a_context_that_verifies_in_the_handshake() -> None:
         (("127.0.0.2",), "127.0.0.1", "IP address mismatch, certificate is not valid for '127.0.0.1'"),
     ],
 )
-async def test_a_certificate_of_somebody_else(names: tuple[str], host: str, words: str) -> None:
-    """The TLS library says which name it is not valid for."""
+async def test_a_certificate_for_another_name(names: tuple[str], host: str, words: str) -> None:
+    """If a certificate is for another name, the text of the failure gives the expected name."""
     async with tls_server(*names) as (port, authority, _):
         context = ssl.create_default_context()
         authority.configure_trust(context)

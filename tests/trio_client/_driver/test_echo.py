@@ -1,4 +1,4 @@
-"""The neutral half of the driver runs a machine of another protocol, with a real server, and keeps the neutral laws."""
+"""The protocol-neutral half of the driver runs an echo machine against a real server and satisfies the neutral laws."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Serve = Callable[[trio.SocketStream], Awaitable[None]]
 
 
 async def echo(stream: trio.SocketStream) -> None:
-    """Send everything back."""
+    """Send all received data back."""
     async for data in stream:
         await stream.send_all(data)
 
 
 @asynccontextmanager
 async def running(driver: EchoDriver) -> AsyncIterator[EchoDriver]:
-    """Give the block a driver at work."""
+    """Yield a running driver."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(driver.run)
         await driver.started.wait()
@@ -51,7 +51,7 @@ async def running(driver: EchoDriver) -> AsyncIterator[EchoDriver]:
 
 @asynccontextmanager
 async def client_of(serve: Serve) -> AsyncIterator[EchoDriver]:
-    """Give the block a client of a server on loopback."""
+    """Yield a client of a server on loopback."""
     async with trio.open_nursery() as nursery:
         [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
         nursery.start_soon(trio.serve_listeners, serve, [listener])
@@ -63,8 +63,8 @@ async def client_of(serve: Serve) -> AsyncIterator[EchoDriver]:
             nursery.cancel_scope.cancel()
 
 
-async def test_many_texts_come_back() -> None:
-    """A hundred tasks that echo at once get their own texts, over one connection."""
+async def test_a_hundred_texts_are_echoed() -> None:
+    """A hundred concurrent tasks get their own texts over one connection."""
     texts: list[str] = []
 
     async def ask(driver: EchoDriver, text: str) -> None:
@@ -81,7 +81,7 @@ async def test_many_texts_come_back() -> None:
 
 
 async def test_a_deadline_passes(autojump_clock: MockClock) -> None:
-    """A text that does not come back in time fails at its deadline; others still come back."""
+    """A text without an echo fails at its deadline; other texts are still echoed."""
 
     async def swallow(stream: trio.SocketStream) -> None:
         async for data in stream:
@@ -99,7 +99,7 @@ async def test_a_deadline_passes(autojump_clock: MockClock) -> None:
     assert 2.5 == pytest.approx(waited)
 
 
-async def test_a_lost_connection_fails_what_was_sent(autojump_clock: MockClock) -> None:
+async def test_a_lost_connection_fails_sent_texts(autojump_clock: MockClock) -> None:
     """A sent text fails with the connection; the next one is echoed on a new connection."""
     connections = 0
 
@@ -120,8 +120,8 @@ async def test_a_lost_connection_fails_what_was_sent(autojump_clock: MockClock) 
     assert 2 == connections
 
 
-async def test_a_server_that_talks_nonsense_costs_its_connection(autojump_clock: MockClock) -> None:
-    """A line that was not sent closes the connection, and the text fails."""
+async def test_an_invalid_line_closes_the_connection(autojump_clock: MockClock) -> None:
+    """A line that the client did not request closes the connection, and the text fails."""
 
     async def babble(stream: trio.SocketStream) -> None:
         await stream.receive_some()
@@ -135,8 +135,8 @@ async def test_a_server_that_talks_nonsense_costs_its_connection(autojump_clock:
     assert driver.log.lines[-1].endswith("is lost: closed by the client")
 
 
-async def test_a_mistake_is_raised_in_its_task() -> None:
-    """A text of two lines raises before a byte is sent; the client goes on."""
+async def test_an_invalid_text_raises_in_its_task() -> None:
+    """A text of two lines raises before any byte is sent, and the client continues."""
     async with client_of(echo) as driver:
         with pytest.raises(ArgumentError):
             await driver.echo("one\ntwo")
@@ -145,8 +145,8 @@ async def test_a_mistake_is_raised_in_its_task() -> None:
     assert "three" == text
 
 
-async def test_a_task_that_leaves_abandons_its_text() -> None:
-    """A cancelled task leaves, and its late echo costs the connection, because the machine no longer knows it."""
+async def test_a_cancelled_task_abandons_its_text() -> None:
+    """The late echo of a cancelled task closes the connection, because the machine no longer knows its token."""
 
     async def late(stream: trio.SocketStream) -> None:
         data = await stream.receive_some()
@@ -166,8 +166,8 @@ async def test_a_task_that_leaves_abandons_its_text() -> None:
     assert later.cancelled_caught
 
 
-async def test_a_closed_client_answers_at_once() -> None:
-    """A task that waits when the client is closed, and one that comes later, raise ``ClosedResourceError``."""
+async def test_a_closed_client_raises_immediately() -> None:
+    """A task that waits when the client closes, and a later one, raise ``ClosedResourceError``."""
 
     async def deaf(stream: trio.SocketStream) -> None:
         await trio.sleep_forever()
@@ -189,8 +189,8 @@ async def test_a_closed_client_answers_at_once() -> None:
     assert 2 == len(errors)
 
 
-async def test_control_c_does_not_strike_in_an_event() -> None:
-    """The machine handles each event of a call protected from KeyboardInterrupt, whatever a protocol decorates."""
+async def test_events_are_protected_from_keyboard_interrupt() -> None:
+    """The machine handles each event of a call protected from KeyboardInterrupt."""
     protected: dict[str, bool] = {}
 
     def note(event: EchoEvent | NeutralEvent) -> list[EchoAction]:
@@ -209,14 +209,14 @@ async def test_control_c_does_not_strike_in_an_event() -> None:
 
 
 class Caller:
-    """A task that wants a text back."""
+    """Task that echoes a text."""
 
     def __init__(self) -> None:
         self.outcome: object = None
         self._scope = trio.CancelScope()
 
     async def ask(self, driver: EchoDriver) -> None:
-        """Note what the driver returns or raises."""
+        """Store the driver's result or exception."""
         with self._scope:
             try:
                 self.outcome = await driver.echo("text")
@@ -227,12 +227,12 @@ class Caller:
                 raise
 
     def leave(self) -> None:
-        """Cancel it."""
+        """Cancel the call."""
         self._scope.cancel()
 
 
 class EchoDriverUnderTest:
-    """The driver, and the run that it lives in."""
+    """Driver under test, with the nursery of its callers."""
 
     def __init__(self, driver: EchoDriver, callers: trio.Nursery, clock: MockClock) -> None:
         self._driver = driver
@@ -240,7 +240,7 @@ class EchoDriverUnderTest:
         self.pass_time = clock.jump
 
     def submit(self) -> Caller:
-        """Start a task that wants a text back."""
+        """Start a task that echoes a text."""
         caller = Caller()
         self._callers.start_soon(caller.ask, self._driver)
         return caller
@@ -250,8 +250,8 @@ class EchoDriverUnderTest:
         return socket.create_server(("127.0.0.1", 0))
 
     async def turn(self) -> None:
-        """Let the run go round."""
-        time.sleep(0.001)  # noqa: ASYNC251  # the system's turn; the run's clock stands still
+        """Let the event loop run a few passes."""
+        time.sleep(0.001)  # noqa: ASYNC251  # lets the system work; trio's clock stands still
         for _ in range(5):
             await trio.lowlevel.checkpoint()
 
@@ -262,7 +262,7 @@ class EchoDriverUnderTest:
 
 
 class EchoBench:
-    """The echo protocol on the bench of the laws."""
+    """Echo protocol as a test bench for the laws."""
 
     def __init__(self, clock: MockClock) -> None:
         self._clock = clock
@@ -271,7 +271,7 @@ class EchoBench:
     async def open(
         self,
     ) -> AsyncIterator[tuple[ScriptedMachine[EchoEvent, EchoAction | NeutralAction], EchoDriverUnderTest]]:
-        """Give the block a scripted machine and a driver at work on it."""
+        """Yield a scripted machine and a running driver."""
         machine: ScriptedMachine[EchoEvent, EchoAction | NeutralAction] = ScriptedMachine()
         driver = EchoDriver(machine, TcpConnector())
         async with trio.open_nursery() as callers, running(driver):
@@ -290,11 +290,11 @@ class EchoBench:
         return Echoed(token, self.result(token))
 
     def result(self, token: Token) -> str:
-        """Return a text of the token's own."""
+        """Return a text that is unique to the token."""
         return f"text {token}"
 
 
 @pytest.mark.parametrize("law", NEUTRAL_LAWS, ids=lambda law: law.__name__)
-async def test_the_echo_driver_keeps(law: NeutralLaw, mock_clock: MockClock) -> None:
-    """The neutral laws hold for a driver that knows nothing of Couchbase."""
+async def test_the_echo_driver_keeps_the_law(law: NeutralLaw, mock_clock: MockClock) -> None:
+    """The neutral laws hold for a driver without Couchbase."""
     await law(EchoBench(mock_clock))

@@ -1,4 +1,4 @@
-"""A request that must find its stream silent is written only if nothing has arrived on the stream."""
+"""A request that requires a silent stream is written only if nothing has arrived on the stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamId,
 
 
 class LongPass(Pace):
-    """Holds readers until the test ends the pass."""
+    """Pace that holds readers until the test ends the pass."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ async def tls_pair() -> Pair:
 
 
 async def direct_tls_pair() -> Pair:
-    """Return two ends of TLS over a socket, of which ours is the client's own stream."""
+    """Return two ends of TLS over a socket; the first is the client's own stream."""
     authority = trustme.CA()
     theirs_context, ours_context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert("node.example").configure_cert(theirs_context)
@@ -83,7 +83,7 @@ PAIRS = pytest.mark.parametrize("make_pair", [bare_pair, tls_pair, direct_tls_pa
 
 
 class Asking(Ears):
-    """Listener that orders a request as soon as further bytes arrive after the first ones."""
+    """Recorder that sends a request as soon as further bytes arrive after the first ones."""
 
     order: bytes = b""
     is_checked = True
@@ -96,7 +96,7 @@ class Asking(Ears):
 
 
 async def what_comes(stream: trio.abc.ReceiveStream) -> bytes:
-    """Return the next bytes of a stream, or no bytes at its end, however it ends."""
+    """Return the next bytes of a stream, or b"" at its end, however it ends."""
     try:
         return bytes(await stream.receive_some())
     except trio.BrokenResourceError:
@@ -105,10 +105,10 @@ async def what_comes(stream: trio.abc.ReceiveStream) -> bytes:
 
 @PAIRS
 @pytest.mark.native
-async def test_a_request_behind_a_whole_answer_waits_for_silence(
+async def test_a_second_response_blocks_the_next_request(
     make_pair: Callable[[], Awaitable[Pair]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If a second answer waits when a request is ordered, the stream is lost and nothing of the request is sent."""
+    """If a second response waits when a request is sent, the stream is lost and no byte of the request is sent."""
     for name in ("plain_stream", "streams", "tls_stream"):
         monkeypatch.setattr(f"triclinium._driver.{name}.PIECE_SIZE_BYTES_MAX", 5)
     ours, theirs = await make_pair()
@@ -130,7 +130,7 @@ async def test_a_request_behind_a_whole_answer_waits_for_silence(
 
 @PAIRS
 @pytest.mark.native
-async def test_what_a_pause_held_back_is_no_answer(make_pair: Callable[[], Awaitable[Pair]]) -> None:
+async def test_bytes_of_a_pause_are_unsolicited(make_pair: Callable[[], Awaitable[Pair]]) -> None:
     """If bytes arrived during a pause, a stream that is resumed for the next request is lost."""
     ours, theirs = await make_pair()
     ears = Ears(connector_to(ours))
@@ -156,7 +156,7 @@ async def test_what_a_pause_held_back_is_no_answer(make_pair: Callable[[], Await
 
 @PAIRS
 @pytest.mark.native
-async def test_bytes_that_the_reader_holds_count_as_waiting(make_pair: Callable[[], Awaitable[Pair]]) -> None:
+async def test_bytes_held_by_the_reader_are_unsolicited(make_pair: Callable[[], Awaitable[Pair]]) -> None:
     """If the reader holds bytes for a later pass, a request is not sent, and the stream is lost without these bytes."""
     ours, theirs = await make_pair()
     pace = LongPass()
@@ -211,7 +211,7 @@ async def test_requests_on_a_silent_stream(make_pair: Callable[[], Awaitable[Pai
 
 @PAIRS
 @pytest.mark.native
-async def test_the_end_of_a_stream_waits_as_well(make_pair: Callable[[], Awaitable[Pair]]) -> None:
+async def test_a_closed_stream_blocks_the_next_request(make_pair: Callable[[], Awaitable[Pair]]) -> None:
     """If the peer has closed a paused stream, a request is not sent, and the loss reports the end of the stream."""
     ours, theirs = await make_pair()
     ears = Ears(connector_to(ours))
@@ -232,7 +232,7 @@ async def test_the_end_of_a_stream_waits_as_well(make_pair: Callable[[], Awaitab
 
 
 @pytest.mark.native
-async def test_a_request_that_the_system_does_not_take_yet() -> None:
+async def test_bytes_before_an_unwritten_request() -> None:
     """If bytes arrive before any part of a request is written, the stream is lost with nothing handed over."""
     ours, theirs = socket.socketpair()
     ears = Ears(connector_to(trio.SocketStream(trio.socket.from_stdlib_socket(ours))))
@@ -242,7 +242,7 @@ async def test_a_request_that_the_system_does_not_take_yet() -> None:
         await trio.testing.wait_all_tasks_blocked()
         while not ears.stream.is_behind:
             ears.stream.send(bytes(1024))
-        # The writer is inside of send_all now.
+        # The writer is inside send_all at this point.
         await trio.testing.wait_all_tasks_blocked()
         begun = ears.stream.handed_over
         ears.stream.send(b"request", unless_readable=True)

@@ -1,4 +1,4 @@
-"""One stream: what it reports, what it writes, and how it ends."""
+"""One stream: its events, its writes, and its end."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from triclinium._driver.streams import LAST_WORDS_SECONDS, new_nonce
 from triclinium_core.contract.neutral import BytesReceived, LossCause, StreamLost
 
 MANY = 1024 * 1024
-"""Bytes that no socket takes at once."""
+"""Number of bytes that no socket accepts in one call."""
 
 
 async def never() -> bytes:
-    """Wait for ever for bytes."""
+    """Wait forever."""
     await trio.sleep_forever()
     raise AssertionError
 
@@ -33,8 +33,8 @@ async def end() -> bytes:
 
 
 @pytest.mark.native
-async def test_what_is_sent_leaves_before_the_task_that_sends_it_waits() -> None:
-    """On a bare socket the writer need not have its turn first; what the system does not take follows in order."""
+async def test_bytes_are_written_before_the_task_waits() -> None:
+    """On a plain socket, ``send`` writes immediately; bytes that the system does not accept follow in order."""
     ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
     ears = Ears(connector_to(ours))
     pieces = [b"%08d" % number * 128 for number in range(1024)]
@@ -59,8 +59,8 @@ async def test_what_is_sent_leaves_before_the_task_that_sends_it_waits() -> None
 
 
 @pytest.mark.native
-async def test_nothing_overtakes_the_writer() -> None:
-    """While the writer waits for room, nothing else is written, although there is some by now."""
+async def test_writes_keep_their_order() -> None:
+    """While the writer waits in ``send_all``, later bytes are queued behind it, even if the socket has capacity."""
     ours, theirs = socket.socketpair()
     ears = Ears(connector_to(trio.SocketStream(trio.socket.from_stdlib_socket(ours))))
     received = bytearray()
@@ -69,7 +69,7 @@ async def test_nothing_overtakes_the_writer() -> None:
         nursery.start_soon(ears.stream.run)
         await trio.testing.wait_all_tasks_blocked()
         ears.stream.send(b"a" * MANY)
-        # The writer is inside of send_all now.
+        # The writer is inside send_all at this point.
         await trio.testing.wait_all_tasks_blocked()
         received += theirs.recv(MANY)
         ears.stream.send(b"b")
@@ -83,8 +83,8 @@ async def test_nothing_overtakes_the_writer() -> None:
 
 
 @pytest.mark.native
-async def test_a_burst_to_a_peer_that_is_gone_is_a_loss_like_any_other() -> None:
-    """What cannot be written at once is left to the writer, which reports why."""
+async def test_a_burst_to_a_lost_peer() -> None:
+    """Bytes for a peer that has closed are left to the writer, which reports the loss."""
     ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
     ears = Ears(connector_to(ours))
 
@@ -100,8 +100,8 @@ async def test_a_burst_to_a_peer_that_is_gone_is_a_loss_like_any_other() -> None
 
 
 @pytest.mark.native
-async def test_a_peer_that_is_gone_at_once_is_a_loss_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    """BSD's systems refuse to describe a socket whose peer has left: the driver knows all that it needs of it."""
+async def test_a_peer_that_closed_before_the_first_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A peer that closed before the socket was inspected, which BSD refuses, is reported as the end of the stream."""
     ours, theirs = (trio.SocketStream(end) for end in trio.socket.socketpair())
     ears = Ears(connector_to(ours))
 
@@ -118,8 +118,8 @@ async def test_a_peer_that_is_gone_at_once_is_a_loss_like_any_other(monkeypatch:
     assert StreamLost(STREAM, LossCause.END_OF_STREAM, "", 0) == ears.events[-1]
 
 
-async def test_what_piles_up_leaves_in_one_write() -> None:
-    """Everything that was queued before the writer runs is joined for one ``send_all``, in order."""
+async def test_queued_bytes_are_joined_into_one_write() -> None:
+    """Bytes that are queued before the writer runs are joined for one ``send_all``, in order."""
     stream = HalfDeafStream(receive_some=never)
     ears = Ears(connector_to(stream))
 
@@ -145,7 +145,7 @@ async def test_what_piles_up_leaves_in_one_write() -> None:
     ],
 )
 async def test_one_write_is_bounded(expected: list[int], sizes: list[int]) -> None:
-    """Pieces are joined up to the bound, and cut only where one is larger by itself."""
+    """Pieces are joined up to the maximum size of a write, and only a piece that is larger is split."""
     stream = HalfDeafStream(receive_some=never)
     ears = Ears(connector_to(stream))
 
@@ -159,8 +159,8 @@ async def test_one_write_is_bounded(expected: list[int], sizes: list[int]) -> No
     assert expected == [len(data) for data in stream.sent]
 
 
-async def test_a_write_counts_from_the_moment_that_it_begins() -> None:
-    """What a blocked ``send_all`` was given is handed over, what waits behind it is not."""
+async def test_a_write_counts_when_it_begins() -> None:
+    """Bytes passed to a blocked ``send_all`` count as handed over, and bytes queued behind it do not."""
     hang_up = trio.Event()
 
     async def receive() -> bytes:
@@ -181,8 +181,8 @@ async def test_a_write_counts_from_the_moment_that_it_begins() -> None:
     assert StreamLost(STREAM, LossCause.END_OF_STREAM, "", 5) == ears.events[-1]
 
 
-async def test_answers_that_came_before_a_failed_write_are_read() -> None:
-    """A stream that cannot be written to is read to its end, and the loss tells why it could not be written to."""
+async def test_responses_before_a_failed_write_are_read() -> None:
+    """After a failed write, the stream is read to its end, and the loss reports the cause of the failed write."""
     left = [b"", b"an answer"]
 
     async def receive() -> bytes:
@@ -203,8 +203,8 @@ async def test_answers_that_came_before_a_failed_write_are_read() -> None:
     ] == ears.events
 
 
-async def test_a_stream_that_cannot_be_written_to_is_not_read_for_ever(autojump_clock: MockClock) -> None:
-    """Where nothing comes, the loss is reported after a bounded time."""
+async def test_reading_after_a_failed_write_is_bounded(autojump_clock: MockClock) -> None:
+    """After a failed write to a silent peer, the loss is reported after a bounded time."""
 
     async def fail(data: bytes) -> None:
         raise OSError("no more")
@@ -218,7 +218,7 @@ async def test_a_stream_that_cannot_be_written_to_is_not_read_for_ever(autojump_
 
 
 async def test_a_failed_read_is_a_loss() -> None:
-    """An exception of the stream becomes the one report of its end."""
+    """An exception of the stream while reading becomes StreamLost."""
 
     async def fail() -> bytes:
         await trio.lowlevel.checkpoint()
@@ -230,8 +230,8 @@ async def test_a_failed_read_is_a_loss() -> None:
     assert [OPENED, StreamLost(STREAM, LossCause.RESET, "reset by peer", 0)] == ears.events
 
 
-async def test_a_stream_that_somebody_else_closes_is_a_loss() -> None:
-    """A stream of the user's may be closed beside us; that ends it, and not the client."""
+async def test_an_externally_closed_stream_is_a_loss() -> None:
+    """A stream that the user closes externally is reported as lost, and the client continues."""
 
     async def closed(data: bytes) -> None:
         await trio.lowlevel.checkpoint()
@@ -249,7 +249,7 @@ async def test_a_stream_that_somebody_else_closes_is_a_loss() -> None:
 
 
 async def test_a_lost_stream_is_closed() -> None:
-    """The end of a stream frees its socket, whatever the socket says to that."""
+    """The stream is closed after its end, even if closing raises."""
 
     async def fail() -> None:
         raise OSError("not even that")
@@ -263,7 +263,7 @@ async def test_a_lost_stream_is_closed() -> None:
 
 
 async def test_nothing_is_sent_after_closing() -> None:
-    """A writer that was woken just before the order to close begins nothing, also where a stream writes first."""
+    """A write queued just before ``close`` is not started, even on a stream whose first operation is a write."""
     written: list[bytes] = []
 
     async def write(data: bytes) -> None:
@@ -280,8 +280,8 @@ async def test_nothing_is_sent_after_closing() -> None:
     assert (0, []) == (handed_over, written)
 
 
-async def test_bytes_that_arrive_while_the_stream_is_closed_are_not_reported() -> None:
-    """A reader that was woken with bytes just before the order to close keeps them to itself."""
+async def test_bytes_during_close_are_not_reported() -> None:
+    """Bytes that wake the reader just before ``close`` are not reported."""
     ours, theirs = memory_stream_pair()
     ears = Ears(connector_to(ours))
 
@@ -301,8 +301,8 @@ async def test_bytes_that_arrive_while_the_stream_is_closed_are_not_reported() -
     assert [OPENED] == ears.events
 
 
-async def test_the_writer_is_protected_from_ctrl_c() -> None:
-    """What a write is given is counted before, so nothing may strike in between."""
+async def test_the_writer_is_protected_from_keyboard_interrupt() -> None:
+    """The writer is protected from KeyboardInterrupt between counting a write and starting it."""
     protected: list[bool] = []
 
     async def note(data: bytes) -> None:
@@ -317,8 +317,8 @@ async def test_the_writer_is_protected_from_ctrl_c() -> None:
     assert [True] == protected
 
 
-async def test_an_exception_that_is_no_network_error_leaves() -> None:
-    """A connector's own defect is not taken for a loss."""
+async def test_a_connector_defect_is_raised() -> None:
+    """An exception of the connector that is not a network error is raised, not reported as a loss."""
     error = KeyError("a defect")
     ears = Ears(connector_that_raises(error))
 
@@ -329,8 +329,8 @@ async def test_an_exception_that_is_no_network_error_leaves() -> None:
     assert [] == ears.events
 
 
-async def test_a_defect_of_a_stream_leaves_and_closes_it() -> None:
-    """A stream's own defect is not taken for a loss either."""
+async def test_a_stream_defect_is_raised() -> None:
+    """An exception of the stream that is not a network error is raised and closes the stream."""
 
     async def fail(data: bytes) -> None:
         raise KeyError("a defect")
@@ -346,8 +346,8 @@ async def test_a_defect_of_a_stream_leaves_and_closes_it() -> None:
     assert stream.is_closed
 
 
-async def test_cancellation_from_outside_closes_the_stream_without_a_report() -> None:
-    """The end of the client is nothing that the machine has to hear of."""
+async def test_cancellation_closes_without_a_report() -> None:
+    """Cancellation from outside closes the stream without an event."""
     stream = HalfDeafStream(receive_some=never)
     ears = Ears(connector_to(stream))
     async with trio.open_nursery() as nursery:
@@ -360,7 +360,7 @@ async def test_cancellation_from_outside_closes_the_stream_without_a_report() ->
 
 
 def test_nonces_are_fresh_and_fit_scram() -> None:
-    """A nonce has 18 random bytes or more as printable ASCII without a comma, and none comes twice."""
+    """A nonce has at least 18 random bytes as printable ASCII without a comma, and is unique."""
     nonces = {new_nonce() for _ in range(100)}
 
     assert 100 == len(nonces)

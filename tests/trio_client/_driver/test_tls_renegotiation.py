@@ -1,4 +1,4 @@
-"""Key updates of TLS 1.3 and renegotiations of TLS 1.2, with a server that really does them."""
+"""Key updates of TLS 1.3 and renegotiations of TLS 1.2, with a server that performs them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.native
 
 
 async def exchange(server: OpensslServer, number: int) -> None:
-    """Send a line both ways, after what the server has asked for."""
+    """Send a line in each direction, after the server's request for new keys."""
     received = bytearray()
 
     async def read() -> None:
@@ -30,7 +30,7 @@ async def exchange(server: OpensslServer, number: int) -> None:
         nursery.start_soon(read)
         while server.unread():
             await trio.lowlevel.checkpoint()
-        # This ends after a renegotiation; before, the server takes no line.
+        # This returns after a renegotiation; before it, the server accepts no line.
         await server.stream.send_all(b"from the client %d\n" % number)
         await server.wait_output(b"from the client %d\n" % number)
         line = b"from the server %d\n" % number
@@ -49,8 +49,8 @@ async def exchange(server: OpensslServer, number: int) -> None:
         (ssl.TLSVersion.TLSv1_2, "R"),
     ],
 )
-async def test_data_before_and_after_new_keys(version: ssl.TLSVersion, command: str, tmp_path: Path) -> None:
-    """A server that demands new keys, of itself or of both, goes on to exchange data, several times."""
+async def test_data_around_new_keys(version: ssl.TLSVersion, command: str, tmp_path: Path) -> None:
+    """Data is exchanged before and after the server changes its own keys or those of both sides, several times."""
     async with open_openssl(tmp_path, version) as server:
         for number in range(3):
             await exchange(server, number)
@@ -58,13 +58,13 @@ async def test_data_before_and_after_new_keys(version: ssl.TLSVersion, command: 
         await exchange(server, 3)
 
 
-async def test_sending_amid_a_renegotiation(tmp_path: Path) -> None:
-    """Data that cannot be encrypted before the peer has answered is accepted by no call, and sent once that is possible."""
+async def test_sending_during_a_renegotiation(tmp_path: Path) -> None:
+    """Data that cannot be encrypted until the peer has responded is not accepted by ``send_now``, and is sent later."""
     async with open_openssl(tmp_path, ssl.TLSVersion.TLSv1_2) as server:
         stream = server.stream
         await exchange(server, 0)
         await server.command("r")
-        # The client's part of a read, without any turn of the loop in which the peer could answer.
+        # The client's part of a read, without a pass of the event loop in which the peer could respond.
         await stream._receive()
         assert b"" == stream._decrypt(1)
         sent = stream.send_now(b"too early")
@@ -78,8 +78,8 @@ async def test_sending_amid_a_renegotiation(tmp_path: Path) -> None:
     assert 0 == sent
 
 
-async def test_sending_amid_a_renegotiation_with_data_unread(tmp_path: Path) -> None:
-    """Data is accepted by no call while a part of what came before the client's handshake is unread, and sent later."""
+async def test_sending_during_renegotiation_with_unread_data(tmp_path: Path) -> None:
+    """``send_now`` accepts no data while received data before the client's handshake is unread; it is sent later."""
     async with open_openssl(tmp_path, ssl.TLSVersion.TLSv1_2) as server:
         stream = server.stream
         await exchange(server, 0)
@@ -103,8 +103,8 @@ async def test_sending_amid_a_renegotiation_with_data_unread(tmp_path: Path) -> 
     assert b"before the handshake\n" == received
 
 
-async def test_the_end_amid_a_renegotiation(tmp_path: Path) -> None:
-    """A task that waits to send fails when the peer ends the connection instead of answering."""
+async def test_a_lost_peer_during_a_renegotiation(tmp_path: Path) -> None:
+    """A task that waits to send fails if the peer closes the connection during a renegotiation."""
     async with open_openssl(tmp_path, ssl.TLSVersion.TLSv1_2) as server:
         stream = server.stream
         await exchange(server, 0)
@@ -129,7 +129,7 @@ async def test_the_end_amid_a_renegotiation(tmp_path: Path) -> None:
 
 
 async def test_a_flood_of_key_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenSSL gets a bounded number of key updates at a time, between which other tasks run; all of them are answered."""
+    """OpenSSL gets a bounded number of key updates per pass of the event loop, and responds to all of them."""
     count = 6 * RECORDS_MAX
     passes = 0
     at: list[int] = []
@@ -153,5 +153,6 @@ async def test_a_flood_of_key_updates(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.undo()
         await exchange(server, 1)
 
-    # Trio runs the tasks of a pass in any order: the reader may run before this test in one pass, and after it in the next.
+    # Trio runs the tasks of a pass in any order: the reader may run before this test in one pass, and after it in the
+    # next.
     assert max(Counter(at).values()) <= 2

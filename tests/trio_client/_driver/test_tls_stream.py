@@ -1,4 +1,4 @@
-"""TLS over a socket: what is read, what is sent, and how it ends."""
+"""TLS over a socket: reads, writes, and the end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def close(stream: TlsStream, peer: TlsPeer) -> None:
 
 
 async def send_a_part(stream: TlsStream) -> None:
-    """Begin to send a megabyte, and cancel it when the socket is full."""
+    """Start to send a megabyte, and cancel the call when the socket is full."""
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(stream.send_all, MEGABYTE)
@@ -48,8 +48,8 @@ async def send_a_part(stream: TlsStream) -> None:
 
 @VERSIONS
 @pytest.mark.parametrize("cut", [1, 2, 5, 6, 7])
-async def test_records_that_are_cut_anywhere(version: ssl.TLSVersion, cut: int) -> None:
-    """Records of the handshake, of data and of the end may arrive in parts of any size; each is read when it is whole."""
+async def test_records_split_at_any_byte(version: ssl.TLSVersion, cut: int) -> None:
+    """Records of the handshake, of data and of the end may arrive in parts of any size; each is read when complete."""
     stream, peer = await open_pair(version, cut=cut)
     received: list[bytes] = []
 
@@ -69,8 +69,8 @@ async def test_records_that_are_cut_anywhere(version: ssl.TLSVersion, cut: int) 
 
 
 @VERSIONS
-async def test_all_records_that_have_come_are_read_together(version: ssl.TLSVersion) -> None:
-    """Data of several records is returned by one call."""
+async def test_available_records_are_read_together(version: ssl.TLSVersion) -> None:
+    """One read returns the data of all records that have arrived."""
     stream, peer = await open_pair(version)
     await peer.send(b"one ", b"two ", b"three")
     received = await stream.receive_some()
@@ -80,9 +80,9 @@ async def test_all_records_that_have_come_are_read_together(version: ssl.TLSVers
 
 
 async def test_the_records_of_one_read_are_bounded() -> None:
-    """Data of more records is returned by the next call, which need not wait for the socket but lets others run."""
+    """Data above the bound of records is returned by the next read, which does not wait but is a checkpoint."""
     stream, peer = await open_pair()
-    # Session tickets come before.
+    # Session tickets arrive first.
     await peer.send(b"hello")
     assert b"hello" == await stream.receive_some()
     await peer.send(*[b"x"] * (RECORDS_MAX + 1))
@@ -95,8 +95,8 @@ async def test_the_records_of_one_read_are_bounded() -> None:
     assert (b"x" * RECORDS_MAX, b"x") == (first, second)
 
 
-async def test_an_idle_stream_keeps_nothing_that_was_read() -> None:
-    """Once all records of a piece are decrypted, the piece is released."""
+async def test_an_idle_stream_keeps_no_received_bytes() -> None:
+    """Received bytes are released when all of their records are decrypted."""
     stream, peer = await open_pair()
     await peer.send(b"one", b"two")
     await stream.receive_some()
@@ -108,8 +108,8 @@ async def test_an_idle_stream_keeps_nothing_that_was_read() -> None:
 
 @VERSIONS
 @pytest.mark.parametrize("size_max", [1, 7, 16_384, 20_000])
-async def test_a_read_returns_no_more_than_it_may(version: ssl.TLSVersion, size_max: int) -> None:
-    """A part of a record is returned, and the rest by the next calls."""
+async def test_a_read_respects_its_maximum_size(version: ssl.TLSVersion, size_max: int) -> None:
+    """A read returns at most ``max_bytes``, and the next reads return the rest of the record."""
     stream, peer = await open_pair(version)
     data = MEGABYTE[: 20 * 5 if size_max < 10 else 40_000]
     received: list[bytes] = []
@@ -123,8 +123,8 @@ async def test_a_read_returns_no_more_than_it_may(version: ssl.TLSVersion, size_
     assert size_max >= max(map(len, received))
 
 
-async def test_a_read_of_nothing_is_refused() -> None:
-    """The limit of a read is at least one byte."""
+async def test_a_read_of_zero_bytes_is_refused() -> None:
+    """A maximum of zero bytes raises ValueError."""
     stream, peer = await open_pair()
     with pytest.raises(ValueError, match="max_bytes"):
         await stream.receive_some(0)
@@ -132,7 +132,7 @@ async def test_a_read_of_nothing_is_refused() -> None:
 
 
 async def test_a_cancelled_read_loses_nothing() -> None:
-    """A read that is cancelled leaves all data to the next one."""
+    """A cancelled read leaves all data for the next one."""
     stream, peer = await open_pair()
     records = peer.records(b"one")
     for part in (records[:9], records[9:]):
@@ -152,7 +152,7 @@ async def test_a_cancelled_read_loses_nothing() -> None:
 
 @VERSIONS
 async def test_a_handshake_that_carries_data(version: ssl.TLSVersion) -> None:
-    """Data that comes with the last message of the server is read without waiting for the socket."""
+    """Data that arrives with the server's last handshake message is read without waiting for the socket."""
     stream, peer = await open_pair(version, behind=b"early")
     with trio.fail_after(60):
         received = await stream.receive_some()
@@ -206,8 +206,8 @@ async def test_sending_after_an_alert() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x16\x03\x03\xff\xff", b"\x16\x03"])
-async def test_what_is_no_tls(answer: bytes) -> None:
-    """An answer that is no record, or the beginning of one, fails the handshake."""
+async def test_a_response_without_tls_fails(answer: bytes) -> None:
+    """A response that is not a TLS record, or only the beginning of one, fails the handshake."""
     below, above = trio.socket.socketpair()
     stream, peer = TlsStream(trio.SocketStream(below), client_context(), HOST.encode()), trio.SocketStream(above)
     await peer.send_all(answer)
@@ -225,8 +225,8 @@ async def test_what_is_no_tls(answer: bytes) -> None:
 
 @VERSIONS
 @pytest.mark.parametrize("end", ["close_notify", "none", "amid a record"])
-async def test_ends(version: ssl.TLSVersion, end: str) -> None:
-    """An end with close_notify is an end; any other is reported as such, after all data, and every time."""
+async def test_each_end_of_a_connection_is_reported(version: ssl.TLSVersion, end: str) -> None:
+    """An end with close_notify is a normal end; any other end raises on every read, after all data."""
     stream, peer = await open_pair(version)
     records = peer.records(b"last")
     if end == "close_notify":
@@ -249,8 +249,8 @@ async def test_ends(version: ssl.TLSVersion, end: str) -> None:
 @pytest.mark.parametrize(
     ("cause", "text"), [(LossCause.END_OF_STREAM, ""), (LossCause.TRUNCATED, LossCause.TRUNCATED.value)]
 )
-async def test_an_end_without_close_notify_is_a_loss_of_its_own(cause: LossCause, text: str) -> None:
-    """The loss reports whether the peer announced the end."""
+async def test_an_end_without_close_notify_is_truncation(cause: LossCause, text: str) -> None:
+    """StreamLost reports whether the peer announced the end with close_notify."""
     stream, peer = await open_pair()
     ears = Ears(connector_to(stream))
     await peer.send_raw(peer.records(b"last") + (peer.goodbye() if cause is LossCause.END_OF_STREAM else b""))
@@ -262,7 +262,7 @@ async def test_an_end_without_close_notify_is_a_loss_of_its_own(cause: LossCause
 
 @VERSIONS
 async def test_an_error_after_good_records(version: ssl.TLSVersion) -> None:
-    """Data is returned first, then the error, and the peer is sent the alert."""
+    """Data before an invalid record is returned, then reads raise, and the peer receives the alert."""
     stream, peer = await open_pair(version)
     good, bad = peer.records(b"one", b"two"), bytearray(peer.records(b"three"))
     bad[-1] ^= 1
@@ -279,11 +279,11 @@ async def test_an_error_after_good_records(version: ssl.TLSVersion) -> None:
     await close(stream, peer)
 
 
-async def test_a_connection_that_is_reset() -> None:
-    """The system's error is the cause of both errors, that of reading and that of sending."""
+async def test_a_reset_connection_fails_both_directions() -> None:
+    """After a reset, the system's error is the cause of the exceptions of both reading and sending."""
     stream, peer = await open_pair()
     assert 3 == stream.send_now(b"one")
-    # A socket that is closed with something unread resets the connection.
+    # A socket that is closed with unread data resets the connection.
     await peer.stream.aclose()
     with pytest.raises(trio.BrokenResourceError) as caught:
         await stream.receive_some()
@@ -298,7 +298,7 @@ async def test_a_connection_that_is_reset() -> None:
 
 
 @VERSIONS
-async def test_many_bytes_both_ways(version: ssl.TLSVersion) -> None:
+async def test_ten_megabytes_in_both_directions(version: ssl.TLSVersion) -> None:
     """Ten megabytes pass in both directions at the same time, in pieces of any size, unchanged."""
     stream, peer = await open_pair(version)
     data = os.urandom(2**20) * 10
@@ -327,8 +327,8 @@ async def test_many_bytes_both_ways(version: ssl.TLSVersion) -> None:
 
 
 @VERSIONS
-async def test_a_cancelled_send_can_continue(version: ssl.TLSVersion) -> None:
-    """The next call sends the data that was encrypted before a cancellation, then its own; all records stay whole."""
+async def test_a_send_after_a_cancelled_one(version: ssl.TLSVersion) -> None:
+    """After a cancelled send, the next one sends the data that was already encrypted before its own."""
     stream, peer = await open_pair(version)
     for _ in range(3):
         await send_a_part(stream)
@@ -348,8 +348,8 @@ async def test_a_cancelled_send_can_continue(version: ssl.TLSVersion) -> None:
     assert ENCRYPTED_SIZE_MAX < len(received) < len(MEGABYTE)
 
 
-async def test_what_is_encrypted_ahead_is_bounded() -> None:
-    """No more than 64 KiB of data is encrypted and not sent, and no more counts as handed over."""
+async def test_encryption_ahead_is_bounded() -> None:
+    """At most 64 KiB of encrypted data is unsent, and at most that much more counts as handed over."""
     stream, peer = await open_pair()
     ears = Ears(connector_to(stream))
     async with trio.open_nursery() as nursery:
@@ -370,8 +370,8 @@ async def test_what_is_encrypted_ahead_is_bounded() -> None:
     assert size <= handed_over <= size + ENCRYPTED_SIZE_MAX
 
 
-async def test_data_counts_as_handed_over_once_it_is_encrypted() -> None:
-    """Data that is encrypted is handed over although the system has not taken it, and leaves when the socket has room."""
+async def test_data_is_handed_over_once_encrypted() -> None:
+    """Encrypted data counts as handed over before the system accepts it, and is sent when the socket has capacity."""
     stream, peer = await open_pair()
     ears = Ears(connector_to(stream))
     async with trio.open_nursery() as nursery:
@@ -393,8 +393,8 @@ async def test_data_counts_as_handed_over_once_it_is_encrypted() -> None:
     assert (False, False) == is_behind
 
 
-async def test_records_that_are_left_are_sent_while_a_task_reads() -> None:
-    """A reply to the peer leaves as soon as the socket takes it, also if no task sends."""
+async def test_unsent_records_are_sent_while_reading() -> None:
+    """A reply to the peer is sent as soon as the socket accepts it, even if no task sends."""
     stream, peer = await open_pair()
     await send_a_part(stream)
     is_behind = stream.is_behind
@@ -410,8 +410,8 @@ async def test_records_that_are_left_are_sent_while_a_task_reads() -> None:
     assert is_behind
 
 
-async def test_nothing_is_decrypted_while_too_many_replies_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A peer that does not read is not read either once the records for it exceed the bound."""
+async def test_nothing_is_decrypted_with_many_unsent_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the unsent replies to a peer exceed the bound, nothing further from it is decrypted."""
     stream, peer = await open_pair()
     await send_a_part(stream)
     monkeypatch.setattr(tls_stream, "REPLIES_SIZE_MAX", 1)
@@ -434,7 +434,7 @@ async def test_nothing_is_decrypted_while_too_many_replies_wait(monkeypatch: pyt
 
 
 async def test_every_call_is_a_checkpoint() -> None:
-    """A call that need not wait lets other tasks run all the same."""
+    """A call that does not have to wait is still a checkpoint."""
     stream, peer = await open_pair()
     for call in (partial(stream.send_all, b""), partial(stream.send_all, b"x"), stream.wait_send_all_might_not_block):
         with trio.testing.assert_checkpoints():
@@ -451,7 +451,7 @@ async def test_every_call_is_a_checkpoint() -> None:
 
 
 async def test_closing_twice() -> None:
-    """The second time closes nothing, not even what has the number of the socket by then. Nothing is handed over."""
+    """A second ``aclose`` does nothing, even if the file descriptor was reused; a closed stream accepts no data."""
     stream, peer = await open_pair()
     await stream.aclose()
     assert 0 == stream.send_now(b"x")
@@ -470,8 +470,8 @@ async def test_closing_twice() -> None:
 
 
 @pytest.mark.parametrize("call", ["receive_some", "send_all", "both"])
-async def test_tasks_that_wait_for_a_stream_that_is_closed(call: str) -> None:
-    """Closing wakes them with ClosedResourceError."""
+async def test_closing_wakes_waiting_tasks(call: str) -> None:
+    """Tasks that wait to read or send when the stream is closed raise ClosedResourceError."""
     stream, peer = await open_pair()
     ended: list[str] = []
 
@@ -491,8 +491,8 @@ async def test_tasks_that_wait_for_a_stream_that_is_closed(call: str) -> None:
     assert sorted(names) == sorted(ended)
 
 
-async def test_closing_while_a_reader_sends_replies() -> None:
-    """A reader that also waits to send raises ClosedResourceError by itself, not in a group."""
+async def test_closing_a_reader_that_sends() -> None:
+    """A reader that also waits to send raises ClosedResourceError without a group."""
     stream, peer = await open_pair()
     await send_a_part(stream)
 
@@ -507,8 +507,8 @@ async def test_closing_while_a_reader_sends_replies() -> None:
     await peer.stream.aclose()
 
 
-async def test_cancelling_a_reader_that_sends_replies() -> None:
-    """A reader that also waits to send raises Cancelled by itself, not in a group."""
+async def test_cancelling_a_reader_that_sends() -> None:
+    """A reader that also waits to send raises Cancelled without a group."""
     stream, peer = await open_pair()
     for call in (partial(stream.send_all, MEGABYTE), stream.receive_some):
         with trio.CancelScope() as scope:
@@ -520,14 +520,14 @@ async def test_cancelling_a_reader_that_sends_replies() -> None:
 
 
 async def wait_until_cancelled(call: Callable[[], Awaitable[object]]) -> None:
-    """Call, and see that exactly Cancelled is raised."""
+    """Run ``call`` and check that it raises exactly Cancelled."""
     with pytest.raises(trio.Cancelled) as caught:
         await call()
     raise caught.value
 
 
-def test_a_host_that_tls_refuses_leaves_the_socket_to_its_owner() -> None:
-    """A stream that cannot be made takes nothing over."""
+def test_a_refused_host_leaves_the_socket_open() -> None:
+    """If the TLS stream cannot be created, the socket stays with its owner."""
 
     async def main() -> None:
         below, above = trio.socket.socketpair()

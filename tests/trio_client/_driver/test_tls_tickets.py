@@ -1,4 +1,4 @@
-"""Session tickets without end, which a real server does not send: many in one record, encrypted with its secret."""
+"""Flood of session tickets, unlike any real server: many in one record, encrypted with the server's secret."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from triclinium._driver.tls_stream import TlsStream
 
 pytestmark = pytest.mark.native
 
-# RFC 8446 §4.6.1, §5.2: the smallest ticket, which is not used, and types of content.
+# RFC 8446 §4.6.1, §5.2: the smallest ticket, which is not used, and content types.
 TICKET = bytes.fromhex("0400000e 00001c20 00000000 00 000178 0000")
 HANDSHAKE, DATA = 22, 23
 RECORDS = 12
@@ -58,7 +58,7 @@ def secret_in(keys: Path) -> bytes:
 
 
 async def test_a_flood_of_session_tickets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenSSL gets one full record of tickets in a pass of the loop, and the data behind all of them is read."""
+    """OpenSSL gets one full record of tickets per pass of the event loop, and the data behind all of them is read."""
     context = server_context(tickets=0)
     context.keylog_filename = str(tmp_path / "secrets")
     below, above = trio.socket.socketpair()
@@ -96,5 +96,6 @@ async def test_a_flood_of_session_tickets(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert [b"data"] == received
     assert RECORDS + 1 == len(at)
-    # Trio runs the tasks of a pass in any order: the reader may run before this test in one pass, and after it in the next.
+    # Trio runs the tasks of a pass in any order: the reader may run before this test in one pass, and after it in the
+    # next.
     assert max(Counter(at).values()) <= 2

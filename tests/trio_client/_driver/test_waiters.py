@@ -1,4 +1,4 @@
-"""A task that waits for its operation."""
+"""Task that waits for its operation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def waiter() -> Waiter[str, int]:
 
 
 async def test_an_error_is_raised_and_leaves_no_cycle() -> None:
-    """The error is gone with its last holder, without the help of the garbage collector."""
+    """A raised error is freed with its last reference, without garbage collection."""
 
     class Mine(Exception):
         pass

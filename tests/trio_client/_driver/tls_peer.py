@@ -1,4 +1,4 @@
-"""The other end of a TLS connection, whose records a test holds in its hands."""
+"""Server end of a TLS connection whose records a test controls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def server_context(tickets: int = 2) -> ssl.SSLContext:
     """Return the context of a server with a certificate for ``HOST``.
 
     Args:
-        tickets: number of session tickets that it sends behind a handshake of TLS 1.3.
+        tickets: number of session tickets that it sends after a handshake of TLS 1.3.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.num_tickets = tickets
@@ -43,7 +43,7 @@ def server_context(tickets: int = 2) -> ssl.SSLContext:
 
 
 class TlsPeer:
-    """A server's side of TLS over one end of a socket: it sends records only on request."""
+    """Server side of TLS over one end of a socket, which sends records only on request."""
 
     def __init__(self, stream: trio.SocketStream, tickets: int = 2, context: ssl.SSLContext | None = None) -> None:
         self.stream = stream
@@ -52,7 +52,7 @@ class TlsPeer:
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
 
     async def do_handshake(self, cut: int = ENOUGH, behind: bytes = b"") -> None:
-        """Shake hands.
+        """Perform the handshake.
 
         Args:
             cut: maximum number of bytes that are sent together.
@@ -80,23 +80,23 @@ class TlsPeer:
         try:
             self.tls.unwrap()
         except ssl.SSLError:
-            # The client says none.
+            # The client sends no close_notify.
             pass
         return self.outgoing.read()
 
     async def send_raw(self, records: bytes, cut: int = ENOUGH) -> None:
-        """Send bytes as they are, at most ``cut`` at once; the client reads each part before the next is sent."""
+        """Send bytes unchanged, at most ``cut`` at a time; the client reads each part before the next is sent."""
         for start in range(0, len(records), cut):
             await self.stream.send_all(records[start : start + cut])
             if cut < ENOUGH:
                 await trio.testing.wait_all_tasks_blocked()
 
     async def send(self, *pieces: bytes) -> None:
-        """Send one record for each piece, together."""
+        """Send one record for each piece, all in one call."""
         await self.send_raw(self.records(*pieces))
 
     async def receive(self, is_enough: Callable[[bytes], bool]) -> bytes:
-        """Return the data that the client sends, until it is enough or the stream ends."""
+        """Return the client's data, up to the point where ``is_enough`` is true or the stream ends."""
         data = bytearray()
         while not is_enough(bytes(data)):
             try:
@@ -109,17 +109,17 @@ class TlsPeer:
         return bytes(data)
 
     async def receive_exactly(self, size: int) -> bytes:
-        """Return so many bytes of data, which must end with a record."""
+        """Return ``size`` bytes of data, which must end with a record."""
         return await self.receive(lambda data: len(data) >= size)
 
 
 async def open_pair(
     version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3, *, cut: int = ENOUGH, behind: bytes = b""
 ) -> tuple[TlsStream, TlsPeer]:
-    """Return a client's stream and its peer, which have shaken hands."""
+    """Return a client's stream and its peer after the handshake."""
     below, above = trio.socket.socketpair()
     stream = TlsStream(trio.SocketStream(below), client_context(version), HOST.encode())
-    # A socket of this kind takes few small parts before they are read.
+    # A socket of this kind accepts only a few small parts before they are read.
     peer = TlsPeer(trio.SocketStream(above), tickets=2 if cut == ENOUGH else 0)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(stream.do_handshake)

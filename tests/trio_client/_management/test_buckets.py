@@ -1,4 +1,4 @@
-"""The buckets of a cluster, managed."""
+"""Bucket management."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ async def names(cluster: Cluster) -> list[str]:
     return sorted(bucket.name for bucket in await cluster.buckets().get_all_buckets())
 
 
-async def test_a_bucket_comes_and_goes(autojump_clock: MockClock) -> None:
-    """What was made can be used at once, and what was dropped is gone."""
+async def test_create_use_and_drop_a_bucket(autojump_clock: MockClock) -> None:
+    """A created bucket can be used immediately, and a dropped bucket is not found."""
     async with open_fake_cluster(nodes=3) as fake, fake.open_client() as cluster:
         manager = cluster.buckets()
         await manager.create_bucket(TRAVEL)
@@ -39,8 +39,8 @@ async def test_a_bucket_comes_and_goes(autojump_clock: MockClock) -> None:
             await manager.get_bucket("travel")
 
 
-async def test_a_bucket_is_changed(autojump_clock: MockClock) -> None:
-    """What is read is what was written, and one setting of it can be changed."""
+async def test_settings_of_a_bucket_are_updated(autojump_clock: MockClock) -> None:
+    """The settings that are read equal those that were written, and an update changes single settings."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.buckets()
         settings = BucketSettings(
@@ -65,8 +65,8 @@ async def test_a_bucket_is_changed(autojump_clock: MockClock) -> None:
         assert replace(found, ram_quota_mb=256, flush_enabled=True) == await manager.get_bucket("cache")
 
 
-async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
-    """Each has an error of its own, which tells the bucket."""
+async def test_existing_and_missing_buckets(autojump_clock: MockClock) -> None:
+    """An existing bucket and a missing one raise their own exceptions, whose context names the bucket."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.buckets()
         await manager.create_bucket(BucketSettings(name="kept", ram_quota_mb=100))
@@ -85,8 +85,8 @@ async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
             assert ("travel", 404) == (caught.value.context.bucket, caught.value.context.http_status)
 
 
-async def test_a_bucket_that_a_node_has_not_heard_of(autojump_clock: MockClock) -> None:
-    """It is asked for again until it is there."""
+async def test_a_bucket_unknown_to_a_node(autojump_clock: MockClock) -> None:
+    """A new bucket is requested again until the node knows it."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         fake.node.faults.next(Service.MANAGEMENT, delay(0.01))
         for _ in range(3):
@@ -96,8 +96,8 @@ async def test_a_bucket_that_a_node_has_not_heard_of(autojump_clock: MockClock) 
         assert ["POST", *["GET"] * 4] == [request.method for request in fake.node.request_log]
 
 
-async def test_every_node_opens_it(autojump_clock: MockClock) -> None:
-    """The call returns once the slowest node lets the client in, and then each of them takes writes at once."""
+async def test_create_waits_for_every_node(autojump_clock: MockClock) -> None:
+    """``create_bucket`` returns when the slowest node serves the bucket; every node then accepts writes immediately."""
     async with open_fake_cluster(nodes=3) as fake, fake.open_client() as cluster:
         await cluster.wait_until_ready()
         fake.nodes.learn_late(1, 2.0)
@@ -117,8 +117,8 @@ async def test_every_node_opens_it(autojump_clock: MockClock) -> None:
         assert began_at == pytest.approx(trio.current_time(), abs=0.01)
 
 
-async def test_a_node_that_does_not_open_it(autojump_clock: MockClock) -> None:
-    """The call ends at the management timeout, and names the node."""
+async def test_a_node_that_never_serves_the_bucket(autojump_clock: MockClock) -> None:
+    """If one node does not serve the bucket, ``create_bucket`` ends at the management timeout and names the node."""
     timeouts = TimeoutOptions(management=5.0)
     async with open_fake_cluster(nodes=3) as fake, fake.open_client(timeouts=timeouts) as cluster:
         await cluster.wait_until_ready()
@@ -132,8 +132,8 @@ async def test_a_node_that_does_not_open_it(autojump_clock: MockClock) -> None:
         assert f":{fake.nodes[2].options.port}" in behind
 
 
-async def test_a_node_that_is_down(autojump_clock: MockClock) -> None:
-    """It is no healthy node of the bucket, ever, and does not hang the call, which names it."""
+async def test_create_with_a_node_down(autojump_clock: MockClock) -> None:
+    """If a node is down, ``create_bucket`` ends with a timeout that names it."""
     async with open_fake_cluster(nodes=2) as fake, fake.open_client() as cluster:
         await cluster.wait_until_ready()
         fake.nodes.kill(1)
@@ -146,8 +146,8 @@ async def test_a_node_that_is_down(autojump_clock: MockClock) -> None:
         assert f":{fake.nodes[1].options.port}" in down
 
 
-async def test_giving_up(autojump_clock: MockClock) -> None:
-    """Who waits for a bucket that never gets ready is cancelled, and the client goes on."""
+async def test_cancelling_create_bucket(autojump_clock: MockClock) -> None:
+    """A cancelled ``create_bucket`` stops waiting for the nodes, and the client continues."""
     async with open_fake_cluster(nodes=2) as fake, fake.open_client() as cluster:
         await cluster.wait_until_ready()
         fake.nodes.kill(1)
@@ -159,8 +159,8 @@ async def test_giving_up(autojump_clock: MockClock) -> None:
         assert "travel" in await names(cluster)
 
 
-async def test_bad_settings(autojump_clock: MockClock) -> None:
-    """They raise before anything is sent, and that is a checkpoint."""
+async def test_invalid_bucket_settings(autojump_clock: MockClock) -> None:
+    """Invalid arguments raise at a checkpoint before anything is sent."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.buckets()
         for call in (
@@ -178,5 +178,5 @@ async def test_bad_settings(autojump_clock: MockClock) -> None:
 
 
 def assert_nothing_was_asked(fake: FakeCluster) -> None:
-    """Check that no request has reached a service."""
+    """Assert that no request reached a service."""
     assert [] == list(fake.node.request_log)

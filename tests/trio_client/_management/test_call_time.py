@@ -1,4 +1,4 @@
-"""How long calls of several requests take at most, and what is told then: there is one deadline for all of a call."""
+"""Deadline of calls that need several requests: one deadline for all of them, and the error when it passes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRAVEL = BucketSettings(name="travel", ram_quota_mb=100)
 CACHE = replace(TRAVEL, name="cache", bucket_type=BucketType.MEMCACHED)
 TIMEOUT = 5.0
 FIRST = 3.0
-"""Seconds until the first request of a call is answered, of those that all of it has."""
+"""Seconds until the first request of a call is answered, out of the time for all requests."""
 WARMING_UP = http_status(
     200,
     body=b'{"name":"travel","quota":{"rawRAM":104857600},"nodes":[{"hostname":"10.0.0.1:8091","status":"warmup"}]}',
@@ -30,7 +30,7 @@ WARMING_UP = http_status(
 
 @asynccontextmanager
 async def opened(management: float = TIMEOUT) -> AsyncIterator[tuple[FakeCluster, Cluster]]:
-    """Give the block a cluster of one node."""
+    """Yield a cluster of one node."""
     timeouts = TimeoutOptions(management=management, query=20.0)
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(timeouts=timeouts) as cluster:
         await cluster.bucket("default").wait_until_ready()
@@ -38,42 +38,42 @@ async def opened(management: float = TIMEOUT) -> AsyncIterator[tuple[FakeCluster
 
 
 async def create_what_is_not_opened(fake: FakeCluster, cluster: Cluster) -> None:
-    """Make a bucket that key-value does not let the client select."""
+    """Create a bucket that the key-value service does not let the client select."""
     fake.nodes.learn_late(0, 60.0)
     fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
     await cluster.buckets().create_bucket(TRAVEL)
 
 
 async def create_what_warms_up(fake: FakeCluster, cluster: Cluster) -> None:
-    """Make a bucket that is never healthy, and that only the service is asked about."""
+    """Create a bucket that never becomes healthy, and whose state only the management service knows."""
     fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
     fake.node.faults.always(Service.MANAGEMENT, WARMING_UP)
     await cluster.buckets().create_bucket(CACHE)
 
 
 async def create_and_hear_no_more(fake: FakeCluster, cluster: Cluster) -> None:
-    """Make a bucket where the service does not answer what it is asked afterwards."""
+    """Create a bucket on a service that does not respond to later requests."""
     fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
     fake.node.faults.always(Service.MANAGEMENT, drop_response())
     await cluster.buckets().create_bucket(TRAVEL)
 
 
 async def drop_what_stays(fake: FakeCluster, cluster: Cluster) -> None:
-    """Drop a bucket that the service goes on to know."""
+    """Drop a bucket that the service keeps listing."""
     fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
     fake.node.faults.always(Service.MANAGEMENT, WARMING_UP)
     await cluster.buckets().drop_bucket("default")
 
 
 async def create_what_nobody_hears_of(fake: FakeCluster, cluster: Cluster) -> None:
-    """Make a scope of which the node does not learn."""
+    """Create a scope that the node does not learn of."""
     fake.nodes.learn_late(0, 60.0)
     fake.node.faults.next(Service.MANAGEMENT, delay(FIRST))
     await cluster.bucket("default").collections().create_scope("other")
 
 
 async def build_without_an_answer(fake: FakeCluster, cluster: Cluster) -> None:
-    """Have indexes built, and hear nothing of that."""
+    """Build indexes on a service that does not respond."""
     hotels = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()
     await hotels.create_index("by_city", ["city"], deferred=True)
     fake.node.faults.next(Service.QUERY, delay(FIRST))
@@ -82,14 +82,14 @@ async def build_without_an_answer(fake: FakeCluster, cluster: Cluster) -> None:
 
 
 async def watch_what_is_not_built(fake: FakeCluster, cluster: Cluster) -> None:
-    """Wait for an index that nobody builds."""
+    """Wait for an index that is never built."""
     hotels = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()
     await hotels.create_index("by_city", ["city"], deferred=True)
     await hotels.watch_indexes(["by_city"])
 
 
 async def ask_without_an_answer(fake: FakeCluster, cluster: Cluster) -> None:
-    """Make an index, and hear nothing of that."""
+    """Create an index on a service that does not respond."""
     fake.node.faults.always(Service.QUERY, drop_response())
     await cluster.query_indexes().create_index("default", "by_city", ["city"])
 
@@ -106,14 +106,14 @@ LATE: Sequence[tuple[Call, str, str]] = (
 
 
 @rows(("call", "name", "text"), LATE)
-async def test_one_deadline_for_all_of_a_call(
+async def test_one_deadline_for_all_requests(
     autojump_clock: MockClock,
     caplog: pytest.LogCaptureFixture,
     call: Call,
     name: str,
     text: str,
 ) -> None:
-    """What the first request has taken of it is not there for the wait; the error names the call, and is logged once."""
+    """The time of the first request counts toward the deadline; the error names the call and is logged once."""
     caplog.clear()
     async with opened() as (fake, cluster):
         began_at = trio.current_time()
@@ -128,10 +128,10 @@ async def test_one_deadline_for_all_of_a_call(
     assert 1 == sum(record.name == "triclinium.timeout" for record in caplog.records)
 
 
-async def test_user_data_of_a_call_that_is_late_between_two_requests(
+async def test_user_data_of_a_timeout_between_requests(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A call that times out during a pause logs its context with marked user data, like one that awaits an answer."""
+    """A call that times out between two requests logs its context with marked user data, like one during a request."""
     timeouts = TimeoutOptions(management=TIMEOUT)
     async with (
         open_fake_cluster(options=OPTIONS) as fake,
@@ -146,8 +146,8 @@ async def test_user_data_of_a_call_that_is_late_between_two_requests(
     assert f"<ud>{path}</ud>" in line
 
 
-async def test_the_first_request(autojump_clock: MockClock) -> None:
-    """Where even that is not answered, its own timeout tells what is known of it."""
+async def test_a_timeout_of_the_first_request(autojump_clock: MockClock) -> None:
+    """If the first request times out, the error has the context of that request."""
     async with opened() as (fake, cluster):
         fake.node.faults.always(Service.MANAGEMENT, drop_response())
         began_at = trio.current_time()
@@ -160,7 +160,7 @@ async def test_the_first_request(autojump_clock: MockClock) -> None:
 
 
 async def test_no_deadline(autojump_clock: MockClock) -> None:
-    """A call without a deadline lasts twice as long as the default deadline permits."""
+    """A call without a deadline lasts longer than twice the default timeout."""
     async with opened(management=math.inf) as (fake, cluster):
         fake.nodes.learn_late(0, 150.0)
         began_at = trio.current_time()
@@ -169,8 +169,8 @@ async def test_no_deadline(autojump_clock: MockClock) -> None:
         assert 150.0 <= trio.current_time() - began_at <= 160.0
 
 
-async def test_watching_has_none(autojump_clock: MockClock) -> None:
-    """An index is watched until the caller's scope ends, 60 times as long as the management timeout."""
+async def test_watch_indexes_has_no_deadline(autojump_clock: MockClock) -> None:
+    """``watch_indexes`` waits until the caller's scope ends, here 60 times as long as the management timeout."""
     async with opened() as (fake, cluster):
         with trio.move_on_after(60 * TIMEOUT) as scope:
             await watch_what_is_not_built(fake, cluster)
@@ -189,10 +189,10 @@ async def test_watching_has_none(autojump_clock: MockClock) -> None:
         (ask_without_an_answer, "create_query_index", True, ()),
     ],
 )
-async def test_the_caller_s_own_deadline(
+async def test_the_callers_deadline(
     autojump_clock: MockClock, call: Call, name: str, ambiguous: bool, awaited: tuple[str, ...]
 ) -> None:
-    """It tells the call that the user knows, alone, and whether something was done; blocks further out hear the same."""
+    """``fail_after`` lists the call by its public name once, with its ambiguity; outer scopes see this exception."""
     async with opened(management=75.0) as (fake, cluster):
         with (
             fail_after(60.0) as outer,
@@ -208,8 +208,8 @@ async def test_the_caller_s_own_deadline(
         assert all(each in str(caught.value) for each in awaited)
 
 
-async def test_nothing_was_asked_for(autojump_clock: MockClock) -> None:
-    """Then nothing was given up."""
+async def test_an_expired_deadline_sends_nothing(autojump_clock: MockClock) -> None:
+    """If the deadline has passed before the call, the error lists no operations."""
     async with opened() as (_, cluster):
         with pytest.raises(errors.UnambiguousTimeoutException) as caught, fail_after(0):
             await cluster.buckets().create_bucket(TRAVEL)

@@ -1,4 +1,4 @@
-"""The scopes and collections of a bucket, managed."""
+"""Management of the scopes and collections of a bucket."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ OPTIONS = FakeNodeOptions(collections={"_default": {"_default": 0}, "inventory":
 VBUCKETS = 128
 
 
-async def test_all_scopes(autojump_clock: MockClock) -> None:
-    """As the cluster has them now, by every name that a collection can be asked for."""
+async def test_get_all_scopes_lists_current_collections(autojump_clock: MockClock) -> None:
+    """``get_all_scopes`` returns the current scopes, and every collection it lists can be used."""
     async with open_fake_cluster(nodes=3, options=OPTIONS) as fake, fake.open_client() as cluster:
         bucket = cluster.bucket("default")
         fake.nodes.collections.create("inventory", "airline")
@@ -37,8 +37,8 @@ async def test_all_scopes(autojump_clock: MockClock) -> None:
                 await bucket.scope(collection.scope_name).collection(collection.name).upsert("ada", 1)
 
 
-async def test_a_collection_comes_and_goes(autojump_clock: MockClock) -> None:
-    """What was made can be used at once, and what was dropped is gone."""
+async def test_create_use_and_drop_a_collection(autojump_clock: MockClock) -> None:
+    """A created collection can be used immediately, and a dropped one is not listed."""
     async with open_fake_cluster(nodes=3) as fake, fake.open_client() as cluster:
         bucket = cluster.bucket("default")
         manager = bucket.collections()
@@ -57,8 +57,8 @@ async def test_a_collection_comes_and_goes(autojump_clock: MockClock) -> None:
         assert ["_default"] == [scope.name for scope in await manager.get_all_scopes()]
 
 
-async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
-    """Each has an error of its own."""
+async def test_existing_and_missing_names(autojump_clock: MockClock) -> None:
+    """Existing and missing scopes, collections and buckets raise their own exceptions."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
         settings = triclinium.UpdateCollectionSettings(max_expiry=1)
@@ -87,8 +87,8 @@ async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
             await cluster.bucket("other").collections().get_all_scopes()
 
 
-async def test_history(autojump_clock: MockClock) -> None:
-    """A bucket that keeps none is not asked to."""
+async def test_history_without_support(autojump_clock: MockClock) -> None:
+    """If the bucket does not keep history, a collection with history raises FeatureNotAvailableException."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
         with pytest.raises(errors.FeatureNotAvailableException):
@@ -97,8 +97,8 @@ async def test_history(autojump_clock: MockClock) -> None:
         assert 1 == len((await manager.get_all_scopes())[0].collections)
 
 
-async def test_bad_names(autojump_clock: MockClock) -> None:
-    """They raise before anything is sent, and that is a checkpoint."""
+async def test_invalid_names(autojump_clock: MockClock) -> None:
+    """Invalid names raise at a checkpoint before anything is sent."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
         calls: Sequence[Callable[[], Awaitable[None]]] = (
@@ -115,7 +115,7 @@ async def test_bad_names(autojump_clock: MockClock) -> None:
 
 
 async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
-    """It is asked about every request of a call."""
+    """The strategy of a call decides about each of its requests."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         fake.node.faults.next(Service.MANAGEMENT, http_status(503))
         manager = cluster.bucket("default").collections()
@@ -126,7 +126,7 @@ async def test_the_strategy_of_the_call(autojump_clock: MockClock) -> None:
 
 
 async def write_everywhere(fake: FakeCluster, cluster: triclinium.Cluster, collection: str) -> None:
-    """Write to a collection of the bucket, to every one of its vbuckets, and see that no write had to be retried."""
+    """Write to every vbucket of a collection, and check that no write was retried."""
     hotels, left = cluster.bucket("default").scope("inventory").collection(collection), set(range(VBUCKETS))
     before = cluster.statistics().retries_by_reason
     for key in map(str, count()):
@@ -145,8 +145,8 @@ async def write_everywhere(fake: FakeCluster, cluster: triclinium.Cluster, colle
     }
 
 
-async def test_every_node_knows(autojump_clock: MockClock) -> None:
-    """A call returns once the slowest node has caught up, and then every vbucket can be written to at the first attempt."""
+async def test_create_waits_for_every_node(autojump_clock: MockClock) -> None:
+    """A call returns when the slowest node has caught up, and the first write to every vbucket then succeeds."""
     options = replace(OPTIONS, vbuckets=VBUCKETS)
     async with open_fake_cluster(nodes=3, options=options) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
@@ -161,8 +161,8 @@ async def test_every_node_knows(autojump_clock: MockClock) -> None:
         await write_everywhere(fake, cluster, "airport")
 
 
-async def test_a_collection_that_is_made_anew(autojump_clock: MockClock) -> None:
-    """Its documents are addressed by another number, and nobody uses the former one."""
+async def test_a_collection_that_is_recreated(autojump_clock: MockClock) -> None:
+    """A recreated collection has a new id, and no request uses the old one."""
     options = replace(OPTIONS, vbuckets=VBUCKETS)
     async with open_fake_cluster(nodes=3, options=options) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
@@ -176,8 +176,8 @@ async def test_a_collection_that_is_made_anew(autojump_clock: MockClock) -> None
         await write_everywhere(fake, cluster, "hotel")
 
 
-async def test_a_node_that_is_down(autojump_clock: MockClock) -> None:
-    """The call ends at the management timeout, and names the node. What was made stays, and can be used elsewhere."""
+async def test_create_with_a_node_down(autojump_clock: MockClock) -> None:
+    """If a node is down, the call ends at the management timeout and names the node; the change itself persists."""
     timeouts = triclinium.TimeoutOptions(management=5.0)
     async with (
         open_fake_cluster(nodes=3, options=OPTIONS) as fake,
@@ -202,8 +202,8 @@ async def test_a_node_that_is_down(autojump_clock: MockClock) -> None:
             await manager.create_collection("inventory", "airline")
 
 
-async def test_no_time_for_a_late_node(autojump_clock: MockClock) -> None:
-    """The caller's own deadline tells that the change may be there, and which node is behind; the client goes on."""
+async def test_a_late_node_at_the_callers_deadline(autojump_clock: MockClock) -> None:
+    """At the caller's deadline, the error is ambiguous and names the late node; the client continues."""
     async with open_fake_cluster(nodes=3, options=OPTIONS) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").collections()
         await manager.create_collection("inventory", "airport")
@@ -223,7 +223,7 @@ async def test_no_time_for_a_late_node(autojump_clock: MockClock) -> None:
         await manager.create_scope("other")
 
 
-async def test_it_says_what_it_is() -> None:
-    """For people who print it."""
+async def test_repr_names_the_bucket() -> None:
+    """The repr of a manager names its bucket."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         assert "<CollectionManager default>" == repr(cluster.bucket("default").collections())

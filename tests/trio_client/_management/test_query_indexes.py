@@ -1,4 +1,4 @@
-"""The query indexes of buckets and collections, managed."""
+"""Management of the query indexes of buckets and collections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOSTILE = "x` ON `other` -- 'ü %2F"
 
 
 async def test_indexes_of_a_collection(autojump_clock: MockClock) -> None:
-    """From the first to the last, and whatever they are called."""
+    """Indexes of a collection are created, listed, watched and dropped, even with a hostile name."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()
         await manager.create_primary_index()
@@ -40,7 +40,7 @@ async def test_indexes_of_a_collection(autojump_clock: MockClock) -> None:
 
 
 async def test_indexes_of_a_bucket(autojump_clock: MockClock) -> None:
-    """They are on its default collection; all are told, those of collections too."""
+    """Indexes are created on the bucket's default collection, and the list includes those of all collections."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         manager = cluster.query_indexes()
         hotels = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()
@@ -61,8 +61,8 @@ async def test_indexes_of_a_bucket(autojump_clock: MockClock) -> None:
         assert ["by_city"] == [index.name for index in await manager.get_all_indexes("default")]
 
 
-async def test_deferred_indexes(autojump_clock: MockClock) -> None:
-    """They wait until they are built, and who watches them waits for that."""
+async def test_deferred_indexes_are_built(autojump_clock: MockClock) -> None:
+    """Deferred indexes stay deferred until they are built, and ``watch_indexes`` waits until they are online."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         hotels = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()
         await hotels.create_index("a", ["a"], deferred=True)
@@ -81,7 +81,7 @@ async def test_deferred_indexes(autojump_clock: MockClock) -> None:
 
 
 async def test_deferred_indexes_of_a_bucket(autojump_clock: MockClock) -> None:
-    """Those of its default collection."""
+    """``build_deferred_indexes`` of a bucket builds those of its default collection."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         manager = cluster.query_indexes()
         await manager.create_index("default", "a", ["a"], deferred=True)
@@ -90,8 +90,8 @@ async def test_deferred_indexes_of_a_bucket(autojump_clock: MockClock) -> None:
         await manager.watch_indexes("default", ["a"])
 
 
-async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
-    """Each has an error of its own, and who does not mind says so."""
+async def test_existing_and_missing_indexes(autojump_clock: MockClock) -> None:
+    """Existing and missing indexes raise their own exceptions, unless the call ignores them."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         manager = cluster.bucket("default").default_collection().query_indexes()
         with pytest.raises(errors.IndexNotFoundException):
@@ -112,8 +112,8 @@ async def test_what_is_there_and_what_is_not(autojump_clock: MockClock) -> None:
             await manager.watch_indexes(["b"])
 
 
-async def test_bad_names(autojump_clock: MockClock) -> None:
-    """They raise before anything is sent, and that is a checkpoint."""
+async def test_invalid_names(autojump_clock: MockClock) -> None:
+    """Invalid names raise at a checkpoint before anything is sent."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager, of_bucket = cluster.bucket("default").default_collection().query_indexes(), cluster.query_indexes()
         for call in (
@@ -135,7 +135,7 @@ async def test_bad_names(autojump_clock: MockClock) -> None:
 
 
 async def test_statements_have_client_context_ids(autojump_clock: MockClock) -> None:
-    """Each statement about indexes is sent with an id of its own, which its error repeats."""
+    """Each statement about indexes has a unique client context id, which its error repeats."""
     async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
         of_bucket = cluster.query_indexes()
         of_collection = cluster.bucket("default").scope("inventory").collection("hotel").query_indexes()

@@ -1,4 +1,4 @@
-"""The search indexes of a cluster and of scopes, managed."""
+"""Management of the search indexes of a cluster and of scopes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ HOTELS = SearchIndex(name="hotels", source_name="default", params={"mapping": {"
 
 
 def managers(cluster: Cluster) -> list[SearchIndexManager]:
-    """Return that of the cluster, and that of a scope."""
+    """Return the managers of the cluster and of a scope."""
     return [cluster.search_indexes(), cluster.bucket("default").default_scope().search_indexes()]
 
 
-async def test_an_index_comes_and_goes(autojump_clock: MockClock) -> None:
-    """In the cluster as in a scope, under its short name."""
+async def test_create_get_and_drop_an_index(autojump_clock: MockClock) -> None:
+    """An index is created, found and dropped by its short name, in the cluster and in a scope."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         for manager in managers(cluster):
             await manager.upsert_index(HOTELS)
@@ -40,8 +40,8 @@ async def test_an_index_comes_and_goes(autojump_clock: MockClock) -> None:
             assert [] == list(await manager.get_all_indexes())
 
 
-async def test_what_an_index_does(autojump_clock: MockClock) -> None:
-    """Each of its controls is turned, and turned back; a document is taken apart."""
+async def test_controls_of_an_index(autojump_clock: MockClock) -> None:
+    """Each control of an index can be set and reset, and a document can be analyzed."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         for manager in managers(cluster):
             await manager.upsert_index(HOTELS)
@@ -58,8 +58,8 @@ async def test_what_an_index_does(autojump_clock: MockClock) -> None:
             assert [{"term": "a"}] == list(await manager.analyze_document("hotels", {"name": "a"}))
 
 
-async def test_what_is_not_there(autojump_clock: MockClock) -> None:
-    """Every method about an index says so, and which."""
+async def test_a_missing_index_is_named(autojump_clock: MockClock) -> None:
+    """Every method for a missing index raises IndexNotFoundException with its name."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         for manager in managers(cluster):
             for call in (
@@ -75,8 +75,8 @@ async def test_what_is_not_there(autojump_clock: MockClock) -> None:
                 assert "nothing" == caught.value.context.index
 
 
-async def test_bad_arguments(autojump_clock: MockClock) -> None:
-    """They raise before anything is sent, and that is a checkpoint."""
+async def test_invalid_arguments(autojump_clock: MockClock) -> None:
+    """Invalid arguments raise at a checkpoint before anything is sent."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.search_indexes()
         for call, error in (

@@ -1,4 +1,4 @@
-"""Lists from a newer server, read through the managers."""
+"""Lists with unknown values from a newer server."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ GROUP = {"id": "x", "roles": None, "description": None}
 
 
 async def names_of_buckets(cluster: Cluster) -> Sequence[str]:
-    """List buckets."""
+    """Return the names of all buckets."""
     return [each.name for each in await cluster.buckets().get_all_buckets()]
 
 
 async def names_of_users(cluster: Cluster) -> Sequence[str]:
-    """List users."""
+    """Return the names of all users."""
     return [each.user.username for each in await cluster.users().get_all_users()]
 
 
 async def names_of_groups(cluster: Cluster) -> Sequence[str]:
-    """List groups."""
+    """Return the names of all groups."""
     return [each.name for each in await cluster.users().get_all_groups()]
 
 
 async def names_of_scopes(cluster: Cluster) -> Sequence[str]:
-    """List scopes."""
+    """Return the names of all scopes."""
     return [each.name for each in await cluster.bucket("default").collections().get_all_scopes()]
 
 
@@ -72,7 +72,7 @@ async def test_query_indexes() -> None:
         assert ["x", "y"] == [each.name for each in await cluster.query_indexes().get_all_indexes("default")]
 
 
-async def test_a_bucket_goes_back_as_it_came() -> None:
+async def test_an_update_keeps_unknown_values() -> None:
     """An update of received settings sends their unknown values back."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         path = "/pools/default/buckets/x"
@@ -94,6 +94,6 @@ async def test_an_entry_without_a_name(caplog: pytest.LogCaptureFixture) -> None
 
             assert ["x"] == await names_of_buckets(cluster)
 
-    # On a busy machine, the log of slow operations has an entry too.
+    # On a busy machine, the log of slow operations may have an entry, too.
     records = [record for record in caplog.records if record.name == "triclinium.connection"]
     assert ["left out of the list: 1" in record.getMessage() for record in records] == [True]

@@ -1,4 +1,4 @@
-"""The users and groups of a cluster, managed."""
+"""Management of the users and groups of a cluster."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from triclinium.testing import open_fake_cluster
 READER, WRITER = Role("data_reader", "default"), Role("data_writer", "*")
 
 
-async def test_a_user_comes_and_goes(autojump_clock: MockClock) -> None:
-    """With a role of its own, and one of its group."""
+async def test_create_get_and_drop_a_user(autojump_clock: MockClock) -> None:
+    """A user has its own roles and those of its group, and is not found after it is dropped."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.users()
         group = Group(name="makers", description="They make", roles={WRITER})
@@ -42,8 +42,8 @@ async def test_a_user_comes_and_goes(autojump_clock: MockClock) -> None:
         assert ([], []) == (list(await manager.get_all_users()), list(await manager.get_all_groups()))
 
 
-async def test_a_user_from_elsewhere(autojump_clock: MockClock) -> None:
-    """Each domain has users of its own."""
+async def test_users_of_an_external_domain(autojump_clock: MockClock) -> None:
+    """Each authentication domain has its own users."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.users()
         await manager.upsert_user(User(username="ada", roles={READER}), domain=AuthDomain.EXTERNAL)
@@ -56,8 +56,8 @@ async def test_a_user_from_elsewhere(autojump_clock: MockClock) -> None:
         assert [] == list(await manager.get_all_users(domain=AuthDomain.EXTERNAL))
 
 
-async def test_what_is_not_there(autojump_clock: MockClock) -> None:
-    """Each has an error of its own, and what the server refuses is an argument."""
+async def test_missing_users_and_invalid_roles(autojump_clock: MockClock) -> None:
+    """Missing users and groups raise their own exceptions, and a role that the server refuses is a wrong argument."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.users()
         for call in (manager.get_user, manager.drop_user):
@@ -75,8 +75,8 @@ async def test_what_is_not_there(autojump_clock: MockClock) -> None:
         assert "geheim" not in caught.value.context.to_json()
 
 
-async def test_roles(autojump_clock: MockClock) -> None:
-    """Those that the server knows, with a name for people."""
+async def test_get_roles_lists_display_names(autojump_clock: MockClock) -> None:
+    """``get_roles`` returns the roles that the server knows, with their display names."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         roles = {each.role.name: each for each in await cluster.users().get_roles()}
 
@@ -84,8 +84,8 @@ async def test_roles(autojump_clock: MockClock) -> None:
         assert Role("data_reader", "*") == roles["data_reader"].role
 
 
-async def test_a_new_password(autojump_clock: MockClock) -> None:
-    """The client has to be told as well."""
+async def test_a_changed_password(autojump_clock: MockClock) -> None:
+    """After a password change, the client needs a new authenticator."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         await cluster.users().change_password("new")
         with pytest.raises(errors.AuthenticationFailureException):
@@ -95,8 +95,8 @@ async def test_a_new_password(autojump_clock: MockClock) -> None:
         assert [] == list(await cluster.users().get_all_users())
 
 
-async def test_bad_users(autojump_clock: MockClock) -> None:
-    """They raise before anything is sent, and that is a checkpoint."""
+async def test_invalid_users(autojump_clock: MockClock) -> None:
+    """Invalid arguments raise at a checkpoint before anything is sent."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         manager = cluster.users()
         for call in (

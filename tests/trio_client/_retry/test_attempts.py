@@ -1,4 +1,4 @@
-"""``attempts``: what tests/properties/test_retry.py does not draw for all forms of retrying."""
+"""``attempts``: cases that tests/properties/test_retry.py does not draw for all forms of retrying."""
 
 # ruff: noqa: PT012 - what raises is a loop, not a simple statement
 
@@ -17,7 +17,7 @@ from triclinium import ErrorInfo, StandardRetryStrategy, attempts, attempts_of
 from triclinium.errors import ArgumentError
 
 COST = 14
-"""What a retry takes from the quota."""
+"""Tokens that a retry takes from the quota."""
 CAPACITY = 500
 
 
@@ -27,8 +27,8 @@ def strategy() -> StandardRetryStrategy:
     return StandardRetryStrategy()
 
 
-async def test_another_one_after_an_error(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """The error ends at its block, and what stands behind the block runs as well."""
+async def test_an_error_is_retried(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """An error ends its block and is followed by another attempt; code after the block runs as well."""
     numbers, behind = [], []
     async for attempt in attempts(strategy, on=OSError):
         with attempt:
@@ -41,8 +41,8 @@ async def test_another_one_after_an_error(strategy: StandardRetryStrategy, autoj
     assert 3 == len(behind)
 
 
-async def test_the_last_error_leaves_the_loop(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """The same object, with its attempts."""
+async def test_the_last_error_is_raised(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """The error of the last attempt is raised as the same object, with the records of all attempts."""
     errors = [OSError("1"), OSError("2"), OSError("3")]
 
     with pytest.raises(OSError, match="3") as caught:
@@ -59,7 +59,7 @@ async def test_the_last_error_leaves_the_loop(strategy: StandardRetryStrategy, a
 async def test_leaving_the_block_is_a_success(
     strategy: StandardRetryStrategy, way: str, autojump_clock: MockClock
 ) -> None:
-    """What the last retry took from the quota comes back."""
+    """Leaving the block with return, break or continue is a success and returns the tokens of the last retry."""
 
     async def work() -> int:
         number = 0
@@ -78,8 +78,8 @@ async def test_leaving_the_block_is_a_success(
     assert (2, CAPACITY) == (await work(), strategy.available_quota())
 
 
-async def test_an_error_wins_over_a_result(strategy: StandardRetryStrategy) -> None:
-    """Of an attempt that was to be retried and then raised what is not."""
+async def test_an_error_overrides_retry(strategy: StandardRetryStrategy) -> None:
+    """An exception that is not retried is raised even if the attempt had called ``retry``."""
     with pytest.raises(ValueError, match="mine"):
         async for attempt in attempts(strategy, on=OSError):
             with attempt:
@@ -88,7 +88,7 @@ async def test_an_error_wins_over_a_result(strategy: StandardRetryStrategy) -> N
 
 
 async def test_a_success_adds_no_checkpoint(strategy: StandardRetryStrategy) -> None:
-    """What is in the block has its own."""
+    """A successful attempt executes no checkpoint besides those of its block."""
     with assert_no_checkpoints():
         async for attempt in attempts(strategy):
             with attempt:
@@ -96,7 +96,7 @@ async def test_a_success_adds_no_checkpoint(strategy: StandardRetryStrategy) -> 
 
 
 async def test_every_retry_is_a_checkpoint(strategy: StandardRetryStrategy) -> None:
-    """Also where nobody sleeps."""
+    """A retry is a checkpoint even without a delay."""
     with triclinium.testing.retries(), assert_checkpoints():
         async for attempt in attempts(strategy, on=OSError):
             with attempt:
@@ -104,15 +104,15 @@ async def test_every_retry_is_a_checkpoint(strategy: StandardRetryStrategy) -> N
                     raise OSError
 
 
-async def test_a_block_that_was_not_entered(strategy: StandardRetryStrategy) -> None:
-    """Nobody can know what became of the attempt."""
+async def test_a_block_that_is_not_entered(strategy: StandardRetryStrategy) -> None:
+    """An attempt whose block is not entered raises ArgumentError, because its result is unknown."""
     with pytest.raises(ArgumentError, match="attempt 1: its block was not entered; write `with attempt:`"):
         async for _ in attempts(strategy):
             pass
 
 
 async def test_a_block_that_is_entered_twice(strategy: StandardRetryStrategy) -> None:
-    """Each attempt is one block."""
+    """Entering an attempt twice raises ArgumentError."""
     with pytest.raises(ArgumentError, match="attempt 1 cannot be entered: it is over"):
         async for attempt in attempts(strategy):
             with attempt:
@@ -121,8 +121,8 @@ async def test_a_block_that_is_entered_twice(strategy: StandardRetryStrategy) ->
                 pass
 
 
-async def test_a_loop_is_for_once(strategy: StandardRetryStrategy) -> None:
-    """A second one would end before its first block, and nobody would notice."""
+async def test_a_loop_can_run_once(strategy: StandardRetryStrategy) -> None:
+    """A second loop over the same object raises ArgumentError."""
     used = attempts(strategy)
     async for attempt in used:
         with attempt:
@@ -133,8 +133,8 @@ async def test_a_loop_is_for_once(strategy: StandardRetryStrategy) -> None:
             pass
 
 
-async def test_a_result_outside_of_its_block(strategy: StandardRetryStrategy) -> None:
-    """It would be too late."""
+async def test_retry_outside_of_the_block(strategy: StandardRetryStrategy) -> None:
+    """``retry`` after the end of its block raises ArgumentError."""
     async for attempt in attempts(strategy):
         with attempt:
             assert "<Attempt 1: its block is open>" == repr(attempt)
@@ -143,16 +143,16 @@ async def test_a_result_outside_of_its_block(strategy: StandardRetryStrategy) ->
 
 
 @pytest.mark.parametrize("info", [True, None, ErrorInfo(is_retry_safe=True, retry_after=math.nan)])
-async def test_what_is_no_judgement(strategy: StandardRetryStrategy, info: object) -> None:
-    """It is refused, and the attempt fails with that."""
+async def test_an_invalid_error_info(strategy: StandardRetryStrategy, info: object) -> None:
+    """An invalid argument of ``retry`` raises ArgumentError."""
     with pytest.raises(ArgumentError, match="ErrorInfo"):
         async for attempt in attempts(strategy):
             with attempt:
                 attempt.retry(info)  # type: ignore[arg-type]
 
 
-async def test_a_strategy_that_answers_later(autojump_clock: MockClock) -> None:
-    """Its blocks are ``async with``; every answer is awaited."""
+async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
+    """An asynchronous strategy works with ``async with`` blocks; each of its calls is awaited."""
     later, numbers = AsyncStrategy(Token(1.0), Token(2.0)), []
     async for attempt in attempts(later, on=OSError):
         async with attempt:
@@ -164,16 +164,16 @@ async def test_a_strategy_that_answers_later(autojump_clock: MockClock) -> None:
     assert ["acquire", "refresh", "success"] == later.told
 
 
-async def test_a_plain_block_for_a_strategy_that_answers_later() -> None:
-    """It cannot wait, and says what to write."""
+async def test_a_plain_block_with_an_asynchronous_strategy() -> None:
+    """A plain ``with`` block under an asynchronous strategy raises an error that suggests ``async with``."""
     with pytest.raises(ArgumentError, match="write `async with attempt:`"):
         async for attempt in attempts(AsyncStrategy(Token(0.0))):
             with attempt:
                 pass
 
 
-async def test_a_loop_that_is_left_after_a_failure(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """The attempt that would have followed costs nothing, once nobody holds the loop any more."""
+async def test_a_loop_left_after_a_failure(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """A loop that was left after a failure returns the tokens of its next attempt when it is released."""
 
     async def by_return() -> None:
         async for attempt in attempts(strategy):
@@ -190,14 +190,14 @@ async def test_a_loop_that_is_left_after_a_failure(strategy: StandardRetryStrate
     await by_return()
     at_once = strategy.available_quota()
     await by_break()
-    # The error remembers the frame that it passed, which holds the attempts, which remember the error.
+    # The error references the frame that it passed, which references the attempts, which reference the error.
     gc.collect()
 
     assert (CAPACITY, CAPACITY) == (at_once, strategy.available_quota())
 
 
-async def test_a_loop_that_goes_in_another_thread(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """A strategy is for one thread, so it does not hear of what a collector finds in another one."""
+async def test_a_loop_collected_in_another_thread(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """If another thread collects an abandoned loop, the strategy is not called, because it belongs to one thread."""
 
     async def leave() -> None:
         async for attempt in attempts(strategy, on=OSError):
@@ -215,8 +215,8 @@ async def test_a_loop_that_goes_in_another_thread(strategy: StandardRetryStrateg
     assert CAPACITY - 14 == strategy.available_quota()
 
 
-async def test_a_wait_that_was_given_up(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """The attempt was given back then, so it cannot be made."""
+async def test_a_cancelled_wait(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """An attempt whose wait was cancelled has returned its tokens and cannot run."""
     loop = attempts(strategy, on=OSError)
     with await anext(loop):
         raise OSError
@@ -230,8 +230,8 @@ async def test_a_wait_that_was_given_up(strategy: StandardRetryStrategy, autojum
 
 
 @pytest.mark.parametrize("form", ["with", "async with"])
-async def test_what_ends_a_program_is_not_judged(form: str, strategy: StandardRetryStrategy) -> None:
-    """Whatever the caller would say of it: nobody is asked, and nobody is told."""
+async def test_program_exits_are_not_judged(form: str, strategy: StandardRetryStrategy) -> None:
+    """KeyboardInterrupt is raised without calling the strategy, ``on`` or the hooks."""
     judged: list[object] = []
 
     def yes(error: object) -> bool:

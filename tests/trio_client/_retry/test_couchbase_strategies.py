@@ -1,4 +1,4 @@
-"""Calls of any function under Couchbase's strategies: what these see, and what comes of their answers."""
+"""Calls of any function under Couchbase's strategies: the requests that they see, and the effect of decisions."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from triclinium_core.error_context import ErrorContext
 
 
 class Recording(BestEffortRetryStrategy):
-    """Best effort that remembers what it was asked."""
+    """Best effort strategy that records its arguments."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[tuple[RetryRequest, RetryReason]] = []
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Remember, and answer."""
+        """Record the arguments and decide."""
         self.asked.append((request, reason))
         return super().retry_after(request, reason)
 
 
 class Awaited(Recording):
-    """The same, to be awaited."""
+    """Asynchronous variant."""
 
     async def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:  # type: ignore[override]
-        """Think, and answer."""
+        """Sleep, then decide."""
         await trio.sleep(0.5)
         return super().retry_after(request, reason)
 
 
 class Flaky:
-    """Fails so often, then succeeds."""
+    """Callable that fails a number of times and then succeeds."""
 
     def __init__(self, failures: int, error: Exception | None = None) -> None:
         self.left = failures
         self.error = error if error is not None else ConnectionError("no")
 
     async def __call__(self) -> str:
-        """Fail, or not."""
+        """Fail or succeed."""
         await trio.lowlevel.checkpoint()
         self.left -= 1
         if self.left >= 0:
@@ -74,7 +74,7 @@ FORMS: dict[str, Callable[[Flaky, Recording], Awaitable[str]]] = {
 async def test_the_strategy_decides_about_calls(
     form: str, kind: type[Recording], autojump_clock: trio.testing.MockClock
 ) -> None:
-    """It sees each failure as that of a request without a service, with its age and the time that is left."""
+    """The strategy sees each failure as that of a request without a service, with its age and remaining time."""
     strategy = kind()
     with trio.fail_after(60.0), triclinium.client_context(robot=True):
         result = await FORMS[form](Flaky(3), strategy)
@@ -90,7 +90,7 @@ async def test_the_strategy_decides_about_calls(
 
 
 async def test_the_delays_are_those_of_the_strategy(autojump_clock: trio.testing.MockClock) -> None:
-    """1, 2 and 4 ms; a server's wish that is longer is followed."""
+    """Retries wait 1, 2 and 4 ms, or the longer delay that the server requested."""
     began = trio.current_time()
     await retry(Flaky(3), strategy=BestEffortRetryStrategy(), on=ConnectionError)
 
@@ -103,10 +103,10 @@ async def test_the_delays_are_those_of_the_strategy(autojump_clock: trio.testing
     assert 7.0 == trio.current_time() - began
 
 
-async def test_nothing_is_retried_beyond_the_deadline_or_what_is_not_safe(
+async def test_no_retry_after_deadline_or_if_unsafe(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """The error of the last attempt is raised, with the reason for its being the last."""
+    """The last error records why it was not retried: the deadline, or because the call is not safe to retry."""
     with pytest.raises(ConnectionError) as caught, trio.fail_after(1.0):
         await retry(Flaky(1000), strategy=BestEffortRetryStrategy(), on=ConnectionError)
 
@@ -120,8 +120,8 @@ async def test_nothing_is_retried_beyond_the_deadline_or_what_is_not_safe(
     assert [] == strategy.asked
 
 
-async def test_an_error_of_an_operation_brings_its_reason(autojump_clock: trio.testing.MockClock) -> None:
-    """A terminal one ends the call under the default strategy; a node that was busy does not."""
+async def test_an_operations_error_has_its_reason(autojump_clock: trio.testing.MockClock) -> None:
+    """An operation's error carries its retry reason: a terminal one is not retried, a temporary failure is."""
     refused = errors.AuthenticationFailureException("no", ErrorContext(refused_reason="AUTHENTICATION_ERROR"))
     with pytest.raises(errors.AuthenticationFailureException) as caught:
         await retry(
@@ -140,26 +140,26 @@ async def test_an_error_of_an_operation_brings_its_reason(autojump_clock: trio.t
 
 
 class Saying:
-    """Always gives the same answer."""
+    """Strategy that always returns the same value."""
 
     def __init__(self, answer: object) -> None:
         self._answer = answer
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return it, whatever it is."""
+        """Return the value."""
         return self._answer  # type: ignore[return-value]
 
 
-async def test_what_a_strategy_may_not_answer(autojump_clock: trio.testing.MockClock) -> None:
-    """Nonsense is its defect, and passes; a limit that a delay would not keep is a refusal."""
+async def test_invalid_decisions_of_a_strategy(autojump_clock: trio.testing.MockClock) -> None:
+    """A decision of the wrong type raises TypeError; a delay above its own limit refuses the retry."""
     with pytest.raises(TypeError):
         await retry(Flaky(1), strategy=Saying(None), on=ConnectionError)
     with pytest.raises(ConnectionError):
         await retry(Flaky(1), strategy=Saying(RetryAction.after(2.0, within=1.0)), on=ConnectionError)
 
 
-async def test_a_class_is_no_strategy() -> None:
-    """It is refused before anything is called, and not as a mistake of Couchbase's."""
+async def test_a_class_is_not_a_strategy() -> None:
+    """A strategy class in place of an instance raises ArgumentError before anything is called."""
     with pytest.raises(ArgumentError) as caught:
         await retry(Flaky(0), strategy=BestEffortRetryStrategy, on=ConnectionError)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""``retry`` and ``retried``: what tests/properties/test_retry.py does not draw for all forms of retrying."""
+"""``retry`` and ``retried``: cases that tests/properties/test_retry.py does not draw for all forms of retrying."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from triclinium import RetryEnding, StandardRetryStrategy, attempts_of, retried,
 from triclinium.errors import ArgumentError
 
 COST = 14
-"""What a retry takes from the quota."""
+"""Tokens that a retry takes from the quota."""
 CAPACITY = 500
 
 
 class Flaky:
-    """Fails with one error after the other, then returns what it was called with; sleeps a second each time."""
+    """Callable that raises its errors one by one and then returns its arguments; each call sleeps for a second."""
 
     def __init__(self, *errors: BaseException) -> None:
         self.errors = list(errors)
@@ -47,7 +47,7 @@ def strategy() -> StandardRetryStrategy:
 
 
 async def test_the_last_error_is_raised(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """The same object, with its attempts, and neither wrapped nor chained to those before."""
+    """The last error is raised as the same object with records of all attempts, neither wrapped nor chained."""
     errors = [OSError("1"), OSError("2"), OSError("3")]
 
     with pytest.raises(OSError, match="3") as caught:
@@ -63,8 +63,8 @@ async def test_the_last_error_is_raised(strategy: StandardRetryStrategy, autojum
 
 
 @rows("end", [KeyboardInterrupt, SystemExit, BaseException])
-async def test_what_is_no_failure_is_not_judged(end: type[BaseException], strategy: StandardRetryStrategy) -> None:
-    """A function that would retry everything is not even asked about the end of a program."""
+async def test_program_exits_are_not_judged(end: type[BaseException], strategy: StandardRetryStrategy) -> None:
+    """KeyboardInterrupt, SystemExit and other BaseExceptions are raised without calling ``on``."""
     asked: list[Exception] = []
 
     def judge(error: Exception) -> bool:
@@ -86,8 +86,8 @@ async def test_what_is_no_failure_is_not_judged(end: type[BaseException], strate
     assert CAPACITY == strategy.available_quota()
 
 
-async def test_cancelled_while_an_attempt_fails(strategy: StandardRetryStrategy) -> None:
-    """There is no time for another one, so the error is raised and nothing taken."""
+async def test_cancelled_during_a_failing_attempt(strategy: StandardRetryStrategy) -> None:
+    """If the scope is cancelled during a failing attempt, the error is raised and no tokens are taken."""
     with trio.CancelScope() as scope:
 
         async def fail() -> None:
@@ -95,7 +95,7 @@ async def test_cancelled_while_an_attempt_fails(strategy: StandardRetryStrategy)
             scope.cancel()
             raise OSError
 
-        with pytest.raises(OSError) as caught:  # noqa: PT011 - it has nothing to say
+        with pytest.raises(OSError) as caught:  # noqa: PT011 - it has no message
             await retry(fail, strategy=strategy, on=OSError)
 
     assert RetryEnding.DEADLINE is attempts_of(caught.value)[-1].ending
@@ -103,8 +103,10 @@ async def test_cancelled_while_an_attempt_fails(strategy: StandardRetryStrategy)
 
 
 @pytest.mark.parametrize(("is_welcome", "expected"), [(lambda result: result == 2, 2), (lambda _: False, 3)])
-async def test_results(is_welcome: Callable[[int], bool], expected: int, strategy: StandardRetryStrategy) -> None:
-    """They are retried until one is welcome; where attempts are used up the last is returned as it is."""
+async def test_results_are_retried_until_accepted(
+    is_welcome: Callable[[int], bool], expected: int, strategy: StandardRetryStrategy
+) -> None:
+    """A result is retried until ``retry_result`` accepts it; the result of the last attempt is returned as it is."""
     results = [1, 2, 3]
 
     async def draw() -> int:
@@ -116,7 +118,7 @@ async def test_results(is_welcome: Callable[[int], bool], expected: int, strateg
 
 
 async def test_functions_and_methods(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """Called or decorated, they get their arguments; a decorated one keeps its name."""
+    """Functions and methods get their arguments, called or decorated, and a decorated function keeps its name."""
     flaky = Flaky()
 
     @retried(strategy=strategy, on=OSError)
@@ -141,8 +143,8 @@ async def test_functions_and_methods(strategy: StandardRetryStrategy, autojump_c
     assert ("fetch", "Fetch.") == (fetch.__name__, fetch.__doc__)
 
 
-def test_what_cannot_be_decorated(strategy: StandardRetryStrategy) -> None:
-    """Plain functions and generators, with what is wrong."""
+def test_plain_functions_cannot_be_decorated(strategy: StandardRetryStrategy) -> None:
+    """Plain functions, generators and classes raise TypeError with the reason."""
     decorate = retried(strategy=strategy, on=OSError)
 
     def plain() -> None:
@@ -161,14 +163,14 @@ def test_what_cannot_be_decorated(strategy: StandardRetryStrategy) -> None:
         decorate(Flaky)  # type: ignore[arg-type]
 
 
-async def test_what_was_called_already(strategy: StandardRetryStrategy) -> None:
-    """A coroutine in the place of its function is a common mistake."""
+async def test_a_coroutine_is_not_a_function(strategy: StandardRetryStrategy) -> None:
+    """A coroutine in place of its function raises TypeError with the correct form."""
     with pytest.raises(TypeError, match="write retry\\(function, arguments\\)"):
         await retry(Flaky()(), strategy=strategy)  # type: ignore[arg-type]
 
 
 async def test_wrong_calls_are_not_retried(strategy: StandardRetryStrategy) -> None:
-    """Neither wrong arguments nor a plain function, whatever errors are."""
+    """A call with wrong arguments and a call of a plain function raise TypeError, even with ``on=Exception``."""
 
     async def fetch(url: str) -> None:
         await trio.lowlevel.checkpoint()
@@ -183,8 +185,10 @@ async def test_wrong_calls_are_not_retried(strategy: StandardRetryStrategy) -> N
     assert CAPACITY == strategy.available_quota()
 
 
-async def test_its_own_type_errors_are_retried(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """A TypeError of the function is an error as any other, also where what it returned is not written in Python."""
+async def test_type_errors_of_the_function_are_retried(
+    strategy: StandardRetryStrategy, autojump_clock: MockClock
+) -> None:
+    """A TypeError from within the function is retried, even if it comes from an awaitable written in C."""
     made = iter([map(abs, cast("list[int]", ["a"])), iter(())])
 
     class Chewed:
@@ -200,7 +204,7 @@ async def test_its_own_type_errors_are_retried(strategy: StandardRetryStrategy, 
 
 
 async def test_a_success_adds_no_checkpoint(strategy: StandardRetryStrategy) -> None:
-    """The awaited call is itself the checkpoint, where it is one."""
+    """A successful call executes no checkpoint besides its own."""
 
     async def nothing() -> None:
         pass
@@ -210,7 +214,7 @@ async def test_a_success_adds_no_checkpoint(strategy: StandardRetryStrategy) -> 
 
 
 async def test_every_retry_is_a_checkpoint(strategy: StandardRetryStrategy) -> None:
-    """Also where nobody sleeps."""
+    """A retry is a checkpoint even without a delay."""
     errors = [OSError()]
 
     async def fail() -> None:
@@ -222,7 +226,7 @@ async def test_every_retry_is_a_checkpoint(strategy: StandardRetryStrategy) -> N
 
 
 async def test_nested_retries(autojump_clock: MockClock) -> None:
-    """The inner call gives up, the outer one goes on; both tell their attempts."""
+    """If an inner call gives up, the outer one retries it; the error records the attempts of both."""
     inner, outer = StandardRetryStrategy(max_attempts=2), StandardRetryStrategy(max_attempts=2)
     flaky = Flaky(*[OSError(str(number)) for number in range(9)])
 
@@ -244,8 +248,8 @@ async def test_nested_retries(autojump_clock: MockClock) -> None:
 @rows(
     "on", [BaseException, trio.Cancelled, KeyboardInterrupt, (OSError, SystemExit), [OSError], (), "OSError", OSError()]
 )
-async def test_what_cannot_be_retried(strategy: StandardRetryStrategy, on: object) -> None:
-    """Only subclasses of Exception; nothing is called."""
+async def test_invalid_exception_types(strategy: StandardRetryStrategy, on: object) -> None:
+    """An ``on`` that is not a set of subclasses of Exception raises ArgumentError, and nothing is called."""
     flaky = Flaky()
 
     with pytest.raises(ArgumentError) as caught:
@@ -255,14 +259,14 @@ async def test_what_cannot_be_retried(strategy: StandardRetryStrategy, on: objec
 
 
 @rows("given", [None, 3, StandardRetryStrategy, triclinium.TokenScope(StandardRetryStrategy(), "orders")])
-async def test_what_is_no_strategy(given: object) -> None:
-    """A class, and a scope for operations: calls have an argument for that."""
+async def test_invalid_strategies(given: object) -> None:
+    """A strategy class and a TokenScope, which is for operations, raise ArgumentError."""
     with pytest.raises(ArgumentError, match="must be an object such as StandardRetryStrategy"):
         await retry(Flaky(), strategy=given)  # type: ignore[arg-type]
 
 
-async def test_groups_are_not_taken_apart(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
-    """A nursery's group matches no type but a group's."""
+async def test_groups_match_as_groups_only(strategy: StandardRetryStrategy, autojump_clock: MockClock) -> None:
+    """A nursery's exception group matches only the type of a group."""
 
     async def both() -> None:
         async with trio.open_nursery() as nursery:
@@ -278,12 +282,12 @@ async def test_groups_are_not_taken_apart(strategy: StandardRetryStrategy, autoj
 
 
 class Watched(Exception):
-    """An error that can be watched as it goes."""
+    """Exception that can be weakly referenced."""
 
 
 @pytest.mark.parametrize("failures", [2, 3])
-async def test_errors_are_in_no_cycle(strategy: StandardRetryStrategy, failures: int) -> None:
-    """They go as soon as nobody has them any more, whether the call succeeded or not."""
+async def test_errors_are_in_no_reference_cycle(strategy: StandardRetryStrategy, failures: int) -> None:
+    """Errors are freed with their last reference, whether or not the call succeeded."""
     left = failures
     seen: list[weakref.ref[Watched]] = []
 
@@ -318,8 +322,8 @@ async def test_errors_are_in_no_cycle(strategy: StandardRetryStrategy, failures:
     assert failures + 2 == len(seen)
 
 
-def test_on_another_event_loop() -> None:
-    """What is needed is said before anything is called or asked for."""
+def test_retry_on_another_event_loop() -> None:
+    """On another event loop, RuntimeError is raised before anything is called."""
     strategy, flaky = StandardRetryStrategy(), Flaky()
 
     async def in_a_loop() -> None:

@@ -1,4 +1,4 @@
-"""Strategies for trio programs, and those that answer later, wait first, or come from elsewhere."""
+"""Strategies for trio programs: built-in, asynchronous and custom ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from triclinium_core.retry.smithy import AnyRetryStrategy, RetryError, RetryToke
 
 
 class Flaky:
-    """Raises one error after the other, then returns when it was called."""
+    """Callable that raises its errors one by one, and then returns the times of its calls."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
@@ -40,12 +40,12 @@ class Flaky:
 async def test_strategies_need_no_arguments(
     kind: type[triclinium.StandardRetryStrategy | triclinium.SimpleRetryStrategy], autojump_clock: MockClock
 ) -> None:
-    """Randomness and clock are a program's own."""
+    """Built-in strategies have default randomness and clock."""
     assert 2 == len(await retry(Flaky(OSError()), strategy=kind(), on=OSError))
 
 
-async def test_randomness_may_be_given(autojump_clock: MockClock) -> None:
-    """Then delays are the same every time."""
+async def test_random_numbers_may_be_seeded(autojump_clock: MockClock) -> None:
+    """With a seeded ``rng``, the delays are reproducible."""
     found = [
         await retry(Flaky(OSError(), OSError()), strategy=kind(rng=random.Random(1)), on=OSError)
         for kind in (triclinium.StandardRetryStrategy, triclinium.StandardRetryStrategy)
@@ -55,10 +55,10 @@ async def test_randomness_may_be_given(autojump_clock: MockClock) -> None:
     assert delays[0] == pytest.approx(delays[1])
 
 
-async def test_an_adaptive_strategy_holds_first_attempts_back(autojump_clock: MockClock) -> None:
-    """Once the service has throttled, by trio's clock."""
+async def test_an_adaptive_strategy_delays_first_attempts(autojump_clock: MockClock) -> None:
+    """After a throttling error, an adaptive strategy delays first attempts by trio's clock."""
     strategy = triclinium.AdaptiveRetryStrategy(max_attempts=1)
-    with pytest.raises(OSError):  # noqa: PT011 - it has nothing to say
+    with pytest.raises(OSError):  # noqa: PT011 - it has no message
         await retry(
             Flaky(OSError()),
             strategy=strategy,
@@ -71,29 +71,29 @@ async def test_an_adaptive_strategy_holds_first_attempts_back(autojump_clock: Mo
     assert trio.current_time() > began
 
 
-async def test_a_strategy_that_answers_later(autojump_clock: MockClock) -> None:
-    """Every answer is awaited."""
+async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
+    """Each call of an asynchronous strategy is awaited."""
     strategy = AsyncStrategy(Token(1.0), Token(2.0))
 
     assert [1.0, 3.0] == await retry(Flaky(OSError()), strategy=strategy, on=OSError)
     assert ["acquire", "refresh", "success"] == strategy.told
 
 
-async def test_a_strategy_that_refuses_later(autojump_clock: MockClock) -> None:
-    """The error of the call is raised, and never the refusal."""
+async def test_an_asynchronous_strategy_refuses(autojump_clock: MockClock) -> None:
+    """If the strategy refuses a retry, the error of the call is raised, not the refusal."""
     error = OSError()
 
-    with pytest.raises(OSError) as caught:  # noqa: PT011 - it is that very object
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - the object itself is checked
         await retry(Flaky(error), strategy=AsyncStrategy(Token(), RetryError("no")), on=OSError)
 
     assert error is caught.value
 
 
 @rows("kind", [ScriptedStrategy, AsyncStrategy])
-async def test_no_token_to_begin_with(kind: type[ScriptedStrategy | AsyncStrategy]) -> None:
-    """There is one attempt, of which the strategy hears nothing."""
+async def test_no_token_for_the_first_attempt(kind: type[ScriptedStrategy | AsyncStrategy]) -> None:
+    """Without a token, there is one attempt, and the strategy is not called again."""
     strategy, flaky = kind(RetryError(), RetryError()), Flaky(OSError())
-    with pytest.raises(OSError) as caught:  # noqa: PT011 - it has nothing to say
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - it has no message
         await retry(flaky, strategy=strategy, on=OSError)
     await retry(flaky, strategy=strategy, on=OSError)
 
@@ -103,8 +103,8 @@ async def test_no_token_to_begin_with(kind: type[ScriptedStrategy | AsyncStrateg
 
 @rows("kind", [ScriptedStrategy, AsyncStrategy])
 @rows("answer", [Token(math.nan), Token(-1.0), Token("soon"), None, "token"])
-async def test_nonsense_to_begin_with(kind: type[ScriptedStrategy | AsyncStrategy], answer: object) -> None:
-    """It is named, and nothing is called."""
+async def test_an_invalid_first_token(kind: type[ScriptedStrategy | AsyncStrategy], answer: object) -> None:
+    """An invalid first token raises ArgumentError with the name of the strategy, and nothing is called."""
     flaky = Flaky()
 
     with pytest.raises(ArgumentError, match="strategy (Async|Scripted)Strategy answered"):
@@ -115,8 +115,8 @@ async def test_nonsense_to_begin_with(kind: type[ScriptedStrategy | AsyncStrateg
 
 
 @rows("kind", [ScriptedStrategy, AsyncStrategy])
-async def test_nonsense_later(kind: type[ScriptedStrategy | AsyncStrategy]) -> None:
-    """It is named, and the error of the attempt is its cause."""
+async def test_an_invalid_retry_token(kind: type[ScriptedStrategy | AsyncStrategy]) -> None:
+    """An invalid token for a retry raises ArgumentError with the attempt's error as its cause."""
     error = OSError()
 
     with pytest.raises(ArgumentError, match="retry_delay=nan") as caught:
@@ -126,8 +126,8 @@ async def test_nonsense_later(kind: type[ScriptedStrategy | AsyncStrategy]) -> N
 
 
 @rows("kind", [ScriptedStrategy, AsyncStrategy])
-async def test_defects_of_a_strategy(kind: type[ScriptedStrategy | AsyncStrategy]) -> None:
-    """They leave as they are, with the error of the attempt as their context."""
+async def test_defects_of_a_strategy_are_raised(kind: type[ScriptedStrategy | AsyncStrategy]) -> None:
+    """An exception of a strategy is raised unchanged, with the attempt's error as its context."""
     error = OSError()
 
     with pytest.raises(ZeroDivisionError):
@@ -141,7 +141,7 @@ async def test_defects_of_a_strategy(kind: type[ScriptedStrategy | AsyncStrategy
 
 
 async def test_cancelled_before_the_first_attempt(autojump_clock: MockClock) -> None:
-    """While its delay is slept; nothing is called."""
+    """A call that is cancelled during the delay of its first attempt calls nothing."""
     flaky = Flaky()
     with trio.move_on_after(1) as scope:
         await retry(flaky, strategy=ScriptedStrategy(Token(2.0)))
@@ -150,7 +150,7 @@ async def test_cancelled_before_the_first_attempt(autojump_clock: MockClock) -> 
 
 
 def test_under_anyio() -> None:
-    """Its cancel scopes count as trio's do, for the deadline and for the cancellation."""
+    """Cancel scopes of anyio count as trio's do, for deadlines and cancellation."""
     strategy = triclinium.StandardRetryStrategy()
 
     def wait_long(_: Exception) -> triclinium.ErrorInfo:
@@ -158,7 +158,7 @@ def test_under_anyio() -> None:
 
     async def main() -> tuple[float, bool, int]:
         error = OSError()
-        with pytest.raises(OSError) as caught, anyio.fail_after(5):  # noqa: PT011 - it is that very object
+        with pytest.raises(OSError) as caught, anyio.fail_after(5):  # noqa: PT011 - the object itself is checked
             await retry(Flaky(error), strategy=strategy, on=wait_long)
         assert error is caught.value
         flaky = Flaky(OSError())
@@ -183,23 +183,23 @@ def test_under_anyio() -> None:
 
 
 async def fail() -> None:
-    """What is tried again in vain."""
+    """Fail with an error that is retried."""
     raise OSError
 
 
 def in_a_second(_: Exception) -> triclinium.ErrorInfo:
-    """Wait for the server."""
+    """Retry after a second."""
     return triclinium.ErrorInfo(is_retry_safe=True, retry_after=1.0)
 
 
 @pytest.mark.parametrize("shape", [None, as_async])
-async def test_a_retry_that_is_not_made_costs_nothing(
+async def test_a_retry_not_made_costs_nothing(
     shape: Callable[[AnyRetryStrategy], AnyRetryStrategy] | None, autojump_clock: MockClock
 ) -> None:
-    """Not at the deadline, and not where the sleep is cancelled; nor where the strategy is awaited."""
+    """A retry that the deadline or a cancellation prevents costs no tokens, even with an asynchronous strategy."""
     quota = triclinium.StandardRetryStrategy()
     strategy = quota if shape is None else shape(quota)
-    with pytest.raises(OSError), trio.move_on_after(1.0):  # noqa: PT011 - it has nothing to say
+    with pytest.raises(OSError), trio.move_on_after(1.0):  # noqa: PT011 - it has no message
         await retry(fail, strategy=strategy, on=in_a_second)
     at_the_deadline = quota.available_quota()
     with trio.CancelScope() as scope:
@@ -210,7 +210,7 @@ async def test_a_retry_that_is_not_made_costs_nothing(
 
 
 async def test_a_hook_that_ends_the_program() -> None:
-    """The retry that was promised to it is not made, and costs nothing."""
+    """If a hook raises KeyboardInterrupt, the retry is not made and its tokens are returned."""
     quota = triclinium.StandardRetryStrategy()
 
     def stop(_: object) -> None:
@@ -224,16 +224,16 @@ async def test_a_hook_that_ends_the_program() -> None:
 
 
 class Talkative(ScriptedStrategy):
-    """Answers where nobody asked."""
+    """Strategy that returns a value from ``record_success``."""
 
     def record_success(self, *, token: RetryToken) -> None:
-        """Return what means nothing."""
+        """Return a meaningless value."""
         super().record_success(token=token)
         return "thanks"  # type: ignore[return-value]
 
 
-async def test_what_a_success_is_answered_with_means_nothing() -> None:
-    """It is awaited only where the strategy is one to be awaited."""
+async def test_the_value_of_record_success_is_ignored() -> None:
+    """The value of ``record_success`` is ignored; it is awaited only if the strategy is asynchronous."""
     called, looped = Talkative(Token()), Talkative(Token())
     await retry(Flaky(), strategy=called)
     async for attempt in triclinium.attempts(looped):
@@ -243,12 +243,12 @@ async def test_what_a_success_is_answered_with_means_nothing() -> None:
     assert ["acquire", "success"] == called.told == looped.told
 
 
-async def test_a_first_attempt_that_is_not_made_gives_its_place_back(autojump_clock: MockClock) -> None:
-    """Whoever is cancelled while an adaptive strategy holds a call back does not hold back the next one."""
+async def test_a_cancelled_first_attempt_frees_its_slot(autojump_clock: MockClock) -> None:
+    """A call that is cancelled while an adaptive strategy delays it does not delay the next call."""
     waits = []
     for cancelled in (False, True):
         strategy = triclinium.AdaptiveRetryStrategy(max_attempts=1)
-        with pytest.raises(OSError):  # noqa: PT011 - it has nothing to say
+        with pytest.raises(OSError):  # noqa: PT011 - it has no message
             await retry(
                 Flaky(OSError()),
                 strategy=strategy,

@@ -1,4 +1,4 @@
-"""Spans and durations of calls that retry, as OpenTelemetry's own SDK sees them."""
+"""Spans and durations of calls that retry, recorded by the OpenTelemetry SDK."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from triclinium_core.retry.smithy import RetryError
 
 
 class Traced:
-    """A tracer and a meter, and what came of them."""
+    """Tracer and meter, with the recorded spans and durations."""
 
     def __init__(self) -> None:
         self._exporter = InMemorySpanExporter()
@@ -41,12 +41,12 @@ class Traced:
 
     @property
     def spans(self) -> tuple[ReadableSpan, ...]:
-        """The spans that have ended, in the order in which they did."""
+        """Finished spans in the order in which they ended."""
         return self._exporter.get_finished_spans()
 
     @property
     def durations(self) -> list[tuple[dict[str, object], float]]:
-        """Tags and sum of each data point of the metric of calls."""
+        """Attributes and sum of each data point of the metric of calls."""
         data = self._reader.get_metrics_data()
         assert data is not None
         (metric,) = data.resource_metrics[0].scope_metrics[0].metrics
@@ -56,12 +56,12 @@ class Traced:
 
 
 def attributes(span: ReadableSpan) -> dict[str, object]:
-    """Return what is told of a span."""
+    """Return the attributes of a span."""
     return dict(span.attributes or {})
 
 
 class Flaky:
-    """Raises one error after the other, then returns, a second after it is called."""
+    """Object whose method raises its errors one by one and then returns; each call takes a second."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
@@ -91,7 +91,7 @@ WAYS = (by_call, by_loop)
 
 @rows("way", WAYS)
 async def test_a_call_that_recovers(autojump_clock: MockClock, way: Way) -> None:
-    """The call has a span, each attempt one inside it, and an event tells of the retry."""
+    """A call has a span with a child span for each attempt, and an event for the retry."""
     traced = Traced()
     with tracing_retries(traced.tracer, traced.meter):
         await way(Flaky(OSError()).fetch, ScriptedStrategy(Token(), Token(0.5)))
@@ -115,9 +115,9 @@ async def test_a_call_that_recovers(autojump_clock: MockClock, way: Way) -> None
 
 @rows("way", WAYS)
 async def test_a_call_that_gives_up(autojump_clock: MockClock, way: Way) -> None:
-    """The event says why, and span and metric tell the error."""
+    """The event of a failed call gives the reason; span and metric give the error type."""
     traced = Traced()
-    with tracing_retries(traced.tracer, traced.meter), pytest.raises(OSError):  # noqa: PT011 - any will do
+    with tracing_retries(traced.tracer, traced.meter), pytest.raises(OSError):  # noqa: PT011 - any OSError will do
         await way(Flaky(OSError()).fetch, ScriptedStrategy(Token(), RetryError()))
 
     _, call = traced.spans
@@ -132,13 +132,13 @@ async def test_a_call_that_gives_up(autojump_clock: MockClock, way: Way) -> None
 @rows("way", WAYS)
 @rows("seconds", [0.5, 1.25])
 async def test_spans_end_with_a_cancelled_call(autojump_clock: MockClock, way: Way, seconds: float) -> None:
-    """In the midst of an attempt, and in the wait before one; cancelling is no failure."""
+    """Spans end when the call is cancelled, during an attempt or a delay, and a cancellation is not an error."""
     traced = Traced()
     async with trio.open_nursery() as nursery:
         with tracing_retries(traced.tracer, traced.meter):
             nursery.start_soon(way, Flaky(OSError()).fetch, ScriptedStrategy(Token(), Token(0.5)))
         await trio.sleep(seconds)
-        # A deadline that is known would end the call before its wait.
+        # With a known deadline, the call would end before its delay.
         nursery.cancel_scope.cancel()
 
     *_, call = traced.spans
@@ -147,8 +147,8 @@ async def test_spans_end_with_a_cancelled_call(autojump_clock: MockClock, way: W
     assert "Cancelled" == attributes(call)["error.type"]
 
 
-async def test_a_loop_that_is_left_ends_its_spans(autojump_clock: MockClock) -> None:
-    """Also by ``break`` after an attempt that failed: once nobody has the loop, or its error, any more."""
+async def test_an_abandoned_loop_ends_its_spans(autojump_clock: MockClock) -> None:
+    """Spans of a loop left by ``break`` after a failed attempt end when the loop and its error are released."""
     traced = Traced()
 
     async def leave() -> None:
@@ -165,8 +165,8 @@ async def test_a_loop_that_is_left_ends_its_spans(autojump_clock: MockClock) -> 
 
 
 @rows("way", WAYS)
-async def test_what_an_attempt_begins_is_a_part_of_it(autojump_clock: MockClock, way: Way) -> None:
-    """The span of an attempt is the current one for the function, and for nothing after it."""
+async def test_spans_inside_an_attempt_are_its_children(autojump_clock: MockClock, way: Way) -> None:
+    """A span that the function opens is a child of the attempt's span; one after the call is not."""
     traced = Traced()
 
     async def fetch() -> None:
@@ -183,8 +183,8 @@ async def test_what_an_attempt_begins_is_a_part_of_it(autojump_clock: MockClock,
     assert (None, None) == (call.parent, after.parent)
 
 
-async def test_a_result_that_is_refused(autojump_clock: MockClock) -> None:
-    """The call ends well: its caller gets the result."""
+async def test_a_refused_result_is_a_success(autojump_clock: MockClock) -> None:
+    """If a retry of a result is refused, the caller gets the result and the span ends without an error."""
     traced = Traced()
 
     async def fetch() -> int:
@@ -201,7 +201,7 @@ async def test_a_result_that_is_refused(autojump_clock: MockClock) -> None:
 
 @pytest.mark.parametrize("statuses", [(503, 200), (503, 503)])
 async def test_requests_over_http(autojump_clock: MockClock, statuses: tuple[int, int]) -> None:
-    """They have the spans of a call, and tell a status as the conventions for HTTP do."""
+    """HTTP requests have the spans of a call, with the status as in the HTTP conventions."""
     traced = Traced()
     strategy = ScriptedStrategy(Token(), Token(0.5), RetryError())
     transport = RetryTransport(ScriptedTransport(*statuses), strategy=strategy)
@@ -219,8 +219,8 @@ async def test_requests_over_http(autojump_clock: MockClock, statuses: tuple[int
     assert ("error.type" in attributes(call)) is not answer.is_success
 
 
-async def test_outside_of_the_block_nobody_is_told(autojump_clock: MockClock) -> None:
-    """And an inner block replaces the one around it."""
+async def test_tracing_ends_with_its_block(autojump_clock: MockClock) -> None:
+    """After the block, calls have no spans; an inner block replaces the outer one."""
     outer, inner = Traced(), Traced()
     call = functools.partial(by_call, Flaky().fetch, ScriptedStrategy(Token(), Token(), Token()))
     with tracing_retries(outer.tracer):
@@ -234,7 +234,7 @@ async def test_outside_of_the_block_nobody_is_told(autojump_clock: MockClock) ->
 
 
 async def test_a_tracer_that_raises_breaks_no_call(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """Nor does a meter; each is logged once."""
+    """Exceptions of a tracer or a meter do not affect the call, and are logged once each."""
 
     class Broken:
         def request_span(self, name: str, parent: RequestSpan | None = None) -> RequestSpan:
@@ -243,7 +243,7 @@ async def test_a_tracer_that_raises_breaks_no_call(autojump_clock: MockClock, ca
         def value_recorder(self, name: str, tags: object) -> object:
             raise ValueError(name)
 
-    with tracing_retries(Broken(), Broken()):  # type: ignore[arg-type]  # it raises anyway
+    with tracing_retries(Broken(), Broken()):  # type: ignore[arg-type]  # a wrong type on purpose
         for _ in range(2):
             await by_call(Flaky().fetch, ScriptedStrategy(Token()))
 
@@ -251,8 +251,8 @@ async def test_a_tracer_that_raises_breaks_no_call(autojump_clock: MockClock, ca
 
 
 @rows("parameter", ["tracer", "meter"])
-def test_what_is_no_tracer_is_refused(parameter: str) -> None:
-    """Before the block is entered."""
+def test_an_invalid_tracer_is_refused(parameter: str) -> None:
+    """An invalid tracer or meter raises before the block begins."""
     wrong: dict[str, object] = {parameter: object()}
     with pytest.raises(InvalidArgumentException), tracing_retries(**wrong):  # type: ignore[arg-type]
         pytest.fail("the block was entered")

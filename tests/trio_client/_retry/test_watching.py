@@ -1,4 +1,4 @@
-"""Who is told of retries: the log, the hooks of a call, and those of a block."""
+"""Reports of retries: in the log, and to the hooks of a call or a block."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from triclinium_core.retry.smithy import RetryError
 
 
 class Flaky:
-    """Raises one error after the other, then returns."""
+    """Object whose method raises its errors one by one and then returns."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
@@ -46,10 +46,10 @@ async def test_a_call_that_recovers(autojump_clock: MockClock) -> None:
 
 
 async def test_a_call_that_gives_up() -> None:
-    """With its reason, and the name that its caller gave it."""
+    """A call that gives up is reported with the reason and the name that the caller gave it."""
     told: list[RetryReport] = []
     error = OSError()
-    with pytest.raises(OSError):  # noqa: PT011 - the report has the very object
+    with pytest.raises(OSError):  # noqa: PT011 - the object itself is checked
         await retry(
             Flaky(error).fetch,
             strategy=ScriptedStrategy(Token(), RetryError()),
@@ -61,16 +61,16 @@ async def test_a_call_that_gives_up() -> None:
     assert [RetryGivenUp("get", 1, RetryEnding.REFUSED, error, None)] == told
 
 
-async def test_a_call_that_succeeds_at_once() -> None:
-    """There is nothing to tell."""
+async def test_an_immediate_success_is_not_reported() -> None:
+    """A call that succeeds at the first attempt reports nothing."""
     told: list[RetryReport] = []
     await retry(Flaky().fetch, strategy=StandardRetryStrategy(), hooks=(told.append,))
 
     assert [] == told
 
 
-async def test_a_block_hears_of_what_is_in_it() -> None:
-    """Of tasks that are started there, too; an inner block adds hooks, and the outermost is told first."""
+async def test_a_block_reports_all_calls_inside() -> None:
+    """Hooks of a block get reports of its child tasks, too; an inner block adds hooks, and the outermost run first."""
     heard: list[str] = []
 
     def hook(name: str) -> triclinium.RetryHook:
@@ -94,7 +94,7 @@ async def test_a_block_hears_of_what_is_in_it() -> None:
 
 
 async def test_a_hook_that_raises(caplog: pytest.LogCaptureFixture, autojump_clock: MockClock) -> None:
-    """It is logged, the others are told, and the call goes on."""
+    """An exception of a hook is logged, the other hooks run, and the call continues."""
     told: list[RetryReport] = []
 
     def broken(report: RetryReport) -> None:
@@ -109,7 +109,7 @@ async def test_a_hook_that_raises(caplog: pytest.LogCaptureFixture, autojump_clo
 
 
 async def test_the_log(caplog: pytest.LogCaptureFixture, autojump_clock: MockClock) -> None:
-    """Retries at DEBUG and failures at INFO, with their parts as attributes."""
+    """Retries are logged at DEBUG and failures at INFO, with their fields as attributes of the record."""
     caplog.set_level(logging.DEBUG, logger="triclinium.retry")
     strategy = ScriptedStrategy(Token(), Token(0.25), Token(), RetryError())
     await retry(Flaky(OSError("1")).fetch, strategy=strategy, on=OSError, name="get", token_scope="eu")
@@ -131,12 +131,12 @@ async def test_the_log(caplog: pytest.LogCaptureFixture, autojump_clock: MockClo
 
 
 async def slow(report: RetryReport) -> None:
-    """Answer too late."""
+    """Stand in for a hook, which must not be asynchronous."""
 
 
 @pytest.mark.parametrize("hook", [3, slow])
-def test_what_is_no_hook(hook: object) -> None:
-    """It is refused before the block."""
+def test_an_invalid_hook_is_refused(hook: object) -> None:
+    """A hook that is not callable, or is asynchronous, raises before the block begins."""
     with pytest.raises(ArgumentError) as caught, watching_retries(hook):  # type: ignore[arg-type]
         pass
 

@@ -1,4 +1,4 @@
-"""A machine whose service sends rows in pieces that a test writes down."""
+"""Machine whose service sends rows in pieces that a test specifies."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from triclinium_core.services.service_request import ServiceRequest, ServiceResu
 from triclinium_core.testing.driver_laws import ScriptedClusterMachine
 
 Piece = Sequence[bytes] | ServiceResult | errors.CouchbaseException | None
-"""Rows, what comes at the end, or None for silence."""
+"""Rows, a result, an error, or None for silence."""
 
 METADATA = QueryMetaData(request_id="r1", client_context_id="c1", status=QueryStatus.SUCCESS)
 
 
 class Pieces:
-    """Answers each request, and each demand for rows, with the next piece."""
+    """Service that responds to each request, and each demand for rows, with the next piece."""
 
     def __init__(self, *pieces: Piece) -> None:
         self._pieces = list(pieces)
@@ -25,11 +25,11 @@ class Pieces:
 
     @property
     def requests(self) -> Sequence[ServiceRequest]:
-        """What was asked, oldest first."""
+        """Requests that the machine received, oldest first."""
         return [event.request for event in self.machine.events if isinstance(event, couchbase.RequestSubmitted)]
 
     def heard(self, kind: type[couchbase.Event]) -> int:
-        """Return how often something was heard."""
+        """Return the number of events of this type that the machine received."""
         return sum(isinstance(event, kind) for event in self.machine.events)
 
     def _answer(self, event: couchbase.Event) -> Sequence[couchbase.Action]:

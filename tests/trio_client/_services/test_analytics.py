@@ -1,4 +1,4 @@
-"""Queries for analytics: what is asked of the machine, and what the block gets."""
+"""Analytics queries: the request that is sent, and the rows and metadata."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METADATA = AnalyticsMetaData(request_id="r1", client_context_id="c1", status=Ana
 
 
 async def test_rows_and_metadata() -> None:
-    """As of a query; each option stands in the request."""
+    """Rows and metadata are returned, and every option is in the request."""
     pieces = Pieces([b'{"n":5}'], METADATA)
     async with (
         open_scripted(pieces.machine) as cluster,
@@ -54,7 +54,7 @@ async def test_rows_and_metadata() -> None:
 
 
 async def test_a_service(autojump_clock: MockClock) -> None:
-    """A node is asked at its port for analytics, and its answer is read as that of analytics."""
+    """The query is sent to the analytics port of a node, and its response is parsed as that of analytics."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         answer = FakeAnswer(rows=[{"n": 5}], metadata={"metrics": {"processedObjects": 7, "elapsedTime": "2ms"}})
         fake.nodes.script.answer(STATEMENT, answer, service=Service.ANALYTICS)
@@ -73,7 +73,7 @@ async def test_a_service(autojump_clock: MockClock) -> None:
 
 
 async def test_a_scope() -> None:
-    """It travels with its statements; each has a name of its own."""
+    """Statements of a scope carry the scope; each has a unique client context id."""
     pieces = Pieces(METADATA, METADATA)
     async with open_scripted(pieces.machine) as cluster:
         scope = cluster.bucket("travel").scope("inventory")
@@ -97,7 +97,7 @@ async def test_a_scope() -> None:
     ],
 )
 async def test_wrong_arguments(options: dict[str, Any], error: type[Exception]) -> None:
-    """They are refused at the call, and nothing is asked of the machine."""
+    """Wrong arguments raise at the call, and nothing is submitted."""
     pieces = Pieces()
     async with open_scripted(pieces.machine) as cluster:
         with pytest.raises(error):

@@ -1,4 +1,4 @@
-"""Repeated answers over real sockets, in pieces of any size: the copy is never taken for the next answer."""
+"""Repeated responses over real sockets, in pieces of any size: the copy is never used as the next response."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Outcome = Sequence[object] | type[errors.CouchbaseException]
 
 
 def http(body: bytes, status: bytes = b"200 OK", headers: bytes = b"") -> bytes:
-    """Return a whole answer."""
+    """Return a complete HTTP response."""
     return b"HTTP/1.1 %b\r\n%bContent-Length: %d\r\n\r\n%b" % (status, headers, len(body), body)
 
 
 class TalkativeService:
-    """Service that answers each request with the next answer, and repeats it on request of the test.
+    """Service that sends each request its next response, and repeats the last response when the test calls ``repeat``.
 
     Args:
         greeting: bytes that it sends on the first connection before any request.
@@ -43,10 +43,10 @@ class TalkativeService:
         self._last = b""
         self.answered: int = 0
         self.requests: list[bytes] = []
-        """All received bytes by connection."""
+        """All received bytes of each connection."""
 
     async def serve(self, stream: trio.SocketStream) -> None:
-        """Answer the requests of one connection."""
+        """Respond to the requests of one connection."""
         index = len(self.requests)
         self.requests.append(b"")
         async with stream:
@@ -55,13 +55,13 @@ class TalkativeService:
                 await stream.send_all(greeting)
                 while await self._read_request(stream, index):
                     self._last = self._answers.pop(0)
-                    self._newest = stream.socket._sock  # type: ignore[attr-defined]  # sends without a turn of the loop
+                    self._newest = stream.socket._sock  # type: ignore[attr-defined]  # sends without a pass of the loop
                     await stream.send_all(self._last)
             except trio.BrokenResourceError:
                 pass
 
     def repeat(self) -> None:
-        """Send the last answer once more. It has arrived when this returns."""
+        """Send the last response again. It has arrived when this returns."""
         assert self._newest is not None
         self._newest.send(self._last)
 
@@ -77,10 +77,10 @@ class TalkativeService:
 
 
 class LateService(TalkativeService):
-    """Service whose numbered answers repeat client context ids. It sends the first once more before the second."""
+    """Service whose numbered responses repeat client context ids. Before the second, it sends the first one again."""
 
     async def serve(self, stream: trio.SocketStream) -> None:
-        """Answer the requests of one connection."""
+        """Respond to the requests of one connection."""
         index = len(self.requests)
         self.requests.append(b"")
         async with stream:
@@ -103,7 +103,7 @@ def _size_of(request: bytes) -> int:
 
 
 class Instead:
-    """A connector that replaces one port by another. The first connection waits for the greeting, if there is one."""
+    """Connector that replaces ports. The first connection waits for the greeting, if there is one."""
 
     def __init__(self, inner: Connector, ports: dict[int, int], *, is_greeted: bool) -> None:
         self._inner = inner
@@ -111,7 +111,7 @@ class Instead:
         self._is_greeted = is_greeted
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Connect."""
+        """Connect to the replaced port."""
         connected = await self._inner.connect(host, self._ports.get(port, port), tls=tls)
         if port in self._ports and self._is_greeted:
             self._is_greeted = False
@@ -122,7 +122,7 @@ class Instead:
 
 @asynccontextmanager
 async def client_of(talkative: TalkativeService, service: Service) -> AsyncIterator[triclinium.Cluster]:
-    """Give the block a client with one connection to a service. Fail after a minute."""
+    """Yield a client with one connection to a service. Fail after a minute."""
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery, open_tcp_cluster() as fake:
             (listener,) = await nursery.start(partial(trio.serve_tcp, talkative.serve, 0, host="127.0.0.1"))
@@ -186,7 +186,7 @@ async def outcome_of(call: Call, cluster: triclinium.Cluster, name: str) -> Outc
 
 
 class Case(NamedTuple):
-    """Two calls of one service, the answers to them, and the outcomes."""
+    """Two calls of one service, the responses to them, and the expected outcomes."""
 
     service: Service
     calls: tuple[Call, Call]
@@ -196,7 +196,9 @@ class Case(NamedTuple):
 
 SIZES = (1, 2, 4, 8, 64)
 """Sizes of pieces in bytes. With some of them, a piece ends with the first copy, for a copy of any length.
-``tests/core/runtime/services/test_foreign_answers.py`` tries every size."""
+
+``tests/core/runtime/services/test_foreign_answers.py`` tries every size.
+"""
 
 DELETE_FAILED = b'{"results":[],"errors":[{"code":12009,"msg":"DML Error"}],"status":"errors"}'
 
@@ -242,8 +244,8 @@ CASES: Sequence[Case] = [
 
 @pytest.mark.native
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.service))
-async def test_a_second_copy_that_waits_in_the_socket(case: Case) -> None:
-    """If a second copy waits in the socket, the next request is sent and answered on another connection."""
+async def test_a_second_copy_in_the_socket(case: Case) -> None:
+    """If a second copy waits in the socket, the next request uses another connection and gets its own response."""
     talkative = TalkativeService(*case.answers)
     async with client_of(talkative, case.service) as cluster:
         first = await outcome_of(case.calls[0], cluster, "first")
@@ -260,8 +262,8 @@ async def test_a_second_copy_that_waits_in_the_socket(case: Case) -> None:
     "behind",
     [http(b"[]")[:1], b"\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\n\r\n", b"\x15\x03\x01"],
 )
-async def test_whatever_waits_in_the_socket(behind: bytes) -> None:
-    """A connection is lost if a part of an answer, an interim answer, an empty line or anything else waits on it."""
+async def test_unread_bytes_in_the_socket(behind: bytes) -> None:
+    """A connection is closed if part of a response, an interim response, an empty line or another byte waits on it."""
     case = CASES[1]
     talkative = TalkativeService(*case.answers)
     async with client_of(talkative, case.service) as cluster:
@@ -276,8 +278,8 @@ async def test_whatever_waits_in_the_socket(behind: bytes) -> None:
 
 @pytest.mark.native
 @pytest.mark.parametrize("version", [b"HTTP/1.0", b"HTTP/1.1"])
-async def test_answers_behind_which_a_connection_ends(version: bytes) -> None:
-    """An answer of HTTP/1.0, or with ``Connection: close``, is the last answer on its connection."""
+async def test_the_last_response_of_a_connection(version: bytes) -> None:
+    """A response of HTTP/1.0, or with ``Connection: close``, is the last one on its connection."""
     case = CASES[1]
     header = b"Connection: close\r\n" if version == b"HTTP/1.1" else b""
     answers = (
@@ -293,8 +295,8 @@ async def test_answers_behind_which_a_connection_ends(version: bytes) -> None:
 
 
 @pytest.mark.parametrize("call", [query, analyze, search, view], ids=lambda call: call.__name__)
-async def test_an_answer_that_comes_twice_in_every_cut(call: Call, autojump_clock: MockClock) -> None:
-    """In pieces of any size, each of several requests gets its own rows after a repeated answer."""
+async def test_a_repeated_response_in_every_piece_size(call: Call, autojump_clock: MockClock) -> None:
+    """Several requests each get their own rows after a repeated response, for every piece size."""
     with trio.fail_after(PATIENCE):
         for size in SIZES:
             async with open_fake_cluster(piece_sizes=[size]) as fake, fake.open_client() as cluster:
@@ -306,7 +308,7 @@ async def test_an_answer_that_comes_twice_in_every_cut(call: Call, autojump_cloc
 
 
 def script(answer: Callable[..., None], call: Call, name: str, *, twice: bool) -> None:
-    """Make the fake answer a call with its name."""
+    """Script the fake's response to a call with its name."""
     fault = answer_twice() if twice else None
     if call is search:
         answer(name, FakeAnswer(rows=[{"index": "i", "id": name, "score": 1.0}], fault=fault), service=Service.SEARCH)
@@ -318,8 +320,8 @@ def script(answer: Callable[..., None], call: Call, name: str, *, twice: bool) -
 
 
 @pytest.mark.native
-async def test_an_answer_in_front_of_the_first_request() -> None:
-    """An answer that waits on a new connection is not taken for the answer to its first request."""
+async def test_a_response_before_the_first_request() -> None:
+    """A response that waits on a new connection is not used for the first request."""
     case = CASES[1]
     talkative = TalkativeService(case.answers[1], greeting=case.answers[0])
     async with client_of(talkative, case.service) as cluster:
@@ -331,7 +333,7 @@ async def test_an_answer_in_front_of_the_first_request() -> None:
 
 @pytest.mark.native
 @pytest.mark.parametrize(("readonly", "outcome"), [(True, [3]), (False, errors.RequestCanceledException)])
-async def test_a_second_copy_that_comes_late(readonly: bool, outcome: Outcome) -> None:
+async def test_a_second_copy_after_the_next_request(readonly: bool, outcome: Outcome) -> None:
     """If a copy with another id arrives after the next request, only a read-only query is sent again."""
 
     async def ask(cluster: triclinium.Cluster, statement: str) -> Sequence[object]:

@@ -1,4 +1,4 @@
-"""A service that answers before it has read the request, over a real socket: the answer counts, and nothing hangs."""
+"""Service that responds before it has read the request, over a real socket: the response counts, and nothing hangs."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from triclinium.testing import Service, open_tcp_cluster
 SUCCESS = b'{"results":[1],"status":"success"}'
 FAILURE = b'{"results":[],"errors":[{"code":3000,"msg":"syntax error"}],"status":"fatal"}'
 LARGE = "x" * 20_000_000
-"""More than sockets buffer."""
+"""Value that is larger than the buffers of sockets."""
 
 After = Callable[[trio.SocketStream], Awaitable[None]]
 
 
 async def stall(stream: trio.SocketStream) -> None:
-    """Read no further, for ever."""
+    """Stop reading, forever."""
     await trio.sleep_forever()
 
 
 async def hang_up(stream: trio.SocketStream) -> None:
-    """Read no further, and close once the answer had time to arrive."""
+    """Stop reading, and close when the response has had time to arrive."""
     await trio.sleep(0.05)
 
 
 async def reset(stream: trio.SocketStream) -> None:
-    """Close at once, so that the answer may be lost with what was not read."""
+    """Close immediately, so that the response may be lost with the unread bytes."""
 
 
 async def read_on(stream: trio.SocketStream) -> None:
-    """Read all that comes, and answer nothing more."""
+    """Read everything that arrives, without another response."""
     while await stream.receive_some():
         pass
 
 
 class EarlyService:
-    """A query service that answers as soon as it has the head of a request."""
+    """Query service that responds as soon as it has the head of a request."""
 
     def __init__(self, status: bytes, body: bytes, after: After) -> None:
         self._answer = b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body)
@@ -52,7 +52,7 @@ class EarlyService:
         self.answered: int = 0
 
     async def serve(self, stream: trio.SocketStream) -> None:
-        """Answer the first request of a connection."""
+        """Respond to the first request of a connection."""
         try:
             head = b""
             while b"\r\n\r\n" not in head:
@@ -63,27 +63,27 @@ class EarlyService:
             self.answered += 1
             await self._after(stream)
         except trio.BrokenResourceError:
-            # A client that has its answer may hang up on what the node still does.
+            # A client with a complete response may close the connection.
             pass
         finally:
             await trio.aclose_forcefully(stream)
 
 
 class Instead:
-    """A connector that takes whoever connects to one port to another."""
+    """Connector that replaces one port by another."""
 
     def __init__(self, inner: Connector, ports: dict[int, int]) -> None:
         self._inner = inner
         self._ports = ports
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Connect."""
+        """Connect to the replaced port."""
         return await self._inner.connect(host, self._ports.get(port, port), tls=tls)
 
 
 @asynccontextmanager
 async def client_of(service: EarlyService) -> AsyncIterator[triclinium.Cluster]:
-    """Give the block a client that has one connection to this query service, and the test a minute."""
+    """Yield a client with one connection to this query service. Fail after a minute."""
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery, open_tcp_cluster() as fake:
             (listener,) = await nursery.start(partial(trio.serve_tcp, service.serve, 0, host="127.0.0.1"))
@@ -100,7 +100,7 @@ async def client_of(service: EarlyService) -> AsyncIterator[triclinium.Cluster]:
 
 
 async def ask(cluster: triclinium.Cluster, value: str) -> list[object] | type[errors.CouchbaseException]:
-    """Return the rows of a query, or how it fails."""
+    """Return the rows of a query, or the type of its exception."""
     try:
         async with cluster.query("SELECT $1", value) as result:
             return await result.rows()
@@ -117,8 +117,8 @@ async def ask(cluster: triclinium.Cluster, value: str) -> list[object] | type[er
         (b"413 Too Large", FAILURE, triclinium.errors.ParsingFailureException),
     ],
 )
-async def test_an_answer_that_comes_early(after: After, status: bytes, body: bytes, outcome: object) -> None:
-    """It is what the request comes to; the next one does not queue behind what was not read."""
+async def test_an_early_response_is_used(after: After, status: bytes, body: bytes, outcome: object) -> None:
+    """An early response is the result of its request, and the next request does not wait for unsent bytes."""
     service = EarlyService(status, body, after)
     async with client_of(service) as cluster:
         for value in (LARGE, LARGE, "small"):
@@ -126,8 +126,8 @@ async def test_an_answer_that_comes_early(after: After, status: bytes, body: byt
     assert 3 == service.answered
 
 
-async def test_an_answer_that_is_lost() -> None:
-    """The request fails by name, or has its answer; the client goes on."""
+async def test_a_lost_early_response() -> None:
+    """If an early response is lost, the request fails with RequestCanceledException, and the client continues."""
     service = EarlyService(b"200 OK", SUCCESS, reset)
     async with client_of(service) as cluster:
         first = await ask(cluster, LARGE)

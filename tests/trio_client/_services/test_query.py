@@ -1,4 +1,4 @@
-"""Queries of a cluster of fake nodes: what travels, what comes back, and what the nodes see of a client that leaves."""
+"""Queries of a cluster of fake nodes: requests, rows, and what the nodes see when a client leaves early."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ STATEMENT = "SELECT p.* FROM people p"
 
 
 class Queried(NamedTuple):
-    """Nodes with a query service, and a client of them."""
+    """Nodes with a query service, and a client."""
 
     fake: FakeCluster
     cluster: triclinium.Cluster
 
     def answers(self, *answers: FakeAnswer, statement: str = STATEMENT) -> None:
-        """Have the nodes answer a statement."""
+        """Script the nodes' responses to a statement."""
         self.fake.nodes.script.answer(statement, *answers)
 
     @property
     def log(self) -> Sequence[Any]:
-        """What the services were asked, in order."""
+        """Requests that the services received, in order."""
         return sorted((each for node in self.fake.nodes for each in node.request_log), key=lambda each: each.now)
 
     @property
     def sent(self) -> Sequence[Mapping[str, Any]]:
-        """The objects that were sent."""
+        """JSON objects that were sent."""
         return [json.loads(each.body) for each in self.log]
 
 
 @asynccontextmanager
 async def open_queried(nodes: int = 1, **arguments: Any) -> AsyncIterator[Queried]:
-    """Give the block nodes and a client."""
+    """Yield nodes and a client."""
     with trio.fail_after(PATIENCE):
         async with open_fake_cluster(nodes=nodes) as fake, fake.open_client(**arguments) as cluster:
             yield Queried(fake, cluster)
@@ -61,7 +61,7 @@ async def found(
 
 
 async def test_rows_and_metadata(autojump_clock: MockClock) -> None:
-    """Whole rows in their order, and after them all that was asked for beside them."""
+    """Rows arrive in order, and after them the metadata with everything that was requested."""
     answer = FakeAnswer(
         rows=[{"name": "ada"}, {"name": "eve"}],
         metadata={"warnings": [{"code": 5503, "msg": "odd"}], "profile": {"phaseTimes": {}}},
@@ -88,7 +88,7 @@ async def test_rows_and_metadata(autojump_clock: MockClock) -> None:
 
 
 async def test_parameters(autojump_clock: MockClock) -> None:
-    """Positional ones follow the statement, named ones are keywords; one that is called like an option has its own way."""
+    """Positional parameters follow the statement, named ones are keywords; ``named_parameters`` allows option names."""
     async with open_queried() as queried:
         cluster = queried.cluster
 
@@ -101,7 +101,7 @@ async def test_parameters(autojump_clock: MockClock) -> None:
 
 
 async def test_options(autojump_clock: MockClock) -> None:
-    """All of them travel, and so does what the service has left."""
+    """Every option is sent, and so is the remaining time as the timeout of the service."""
     async with open_queried() as queried:
         token = (await queried.cluster.bucket("default").default_collection().upsert("ada", 1)).mutation_token
         assert token is not None
@@ -146,8 +146,8 @@ async def test_options(autojump_clock: MockClock) -> None:
     assert "request_plus" == consistent["scan_consistency"]
 
 
-async def test_a_scope(autojump_clock: MockClock) -> None:
-    """Its statements name collections alone, for it travels with them."""
+async def test_a_scope_sends_its_query_context(autojump_clock: MockClock) -> None:
+    """A query of a scope sends its query context, so that its statement can name collections alone."""
     async with open_queried() as queried:
         scope = queried.cluster.bucket("travel").scope("inventory")
         async with scope.query("SELECT 1") as result:
@@ -156,7 +156,7 @@ async def test_a_scope(autojump_clock: MockClock) -> None:
         assert ["default:`travel`.`inventory`"] == [sent["query_context"] for sent in queried.sent]
 
 
-async def test_a_scope_that_is_not_there(autojump_clock: MockClock) -> None:
+async def test_a_missing_scope(autojump_clock: MockClock) -> None:
     """A query in a missing scope raises ScopeNotFoundException with the scope, and the client goes on."""
     async with open_queried() as queried:
         said = {"code": 12021, "msg": "Scope not found in CB datastore default:travel.nowhere"}
@@ -183,10 +183,10 @@ async def test_a_scope_that_is_not_there(autojump_clock: MockClock) -> None:
         (True, "gone", errors.CollectionNotFoundException),
     ],
 )
-async def test_a_keyspace_that_is_not_there(
+async def test_a_missing_keyspace(
     autojump_clock: MockClock, in_scope: bool, text: str, expected: type[errors.CouchbaseException]
 ) -> None:
-    """Error 12003 raises for a collection if its text or the query context names one, else for a bucket."""
+    """Error 12003 raises for a collection if its text or the query context names one, otherwise for a bucket."""
     async with open_queried() as queried:
         queried.answers(FakeAnswer(errors=[{"code": 12003, "msg": f"Keyspace not found in CB datastore: {text}"}]))
         place = queried.cluster.bucket("travel").scope("inventory") if in_scope else queried.cluster
@@ -202,7 +202,7 @@ async def test_a_keyspace_that_is_not_there(
 async def test_a_status_of_timeout(
     autojump_clock: MockClock, readonly: bool, expected: type[errors.TimeoutException], rows_before: int
 ) -> None:
-    """A status ``timeout`` without an error raises a timeout behind the rows, ambiguous unless the query only reads."""
+    """A status ``timeout`` without an error raises a timeout after the rows, ambiguous unless read-only."""
     async with open_queried() as queried:
         queried.answers(FakeAnswer(rows=[1] * rows_before, metadata={"status": "timeout"}))
         taken = list[object]()
@@ -224,8 +224,8 @@ async def test_a_status_of_timeout(
         assert 1 == len(queried.sent)
 
 
-async def test_names_of_queries(autojump_clock: MockClock) -> None:
-    """Each query has a new UUID, unless it is given a name."""
+async def test_client_context_ids(autojump_clock: MockClock) -> None:
+    """Each query has a new UUID as its client context id, unless the caller gives one."""
     async with open_queried() as queried:
         for options in ({}, {}, {"client_context_id": "mine"}):
             await found(queried.cluster, "SELECT 1", **options)
@@ -252,7 +252,7 @@ async def test_names_of_queries(autojump_clock: MockClock) -> None:
     ],
 )
 async def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
-    """They are refused by name at the call, before anything is sent; a keyword that is misspelt is no parameter."""
+    """A wrong argument raises at the call with the name of the parameter, before anything is sent."""
     async with open_queried() as queried:
         with pytest.raises(errors.InvalidArgumentException) as caught:
             queried.cluster.query("SELECT $age AS a", **options)
@@ -263,14 +263,14 @@ async def test_wrong_arguments(options: dict[str, Any], parameter: str) -> None:
 
 
 async def test_misspelt_options_are_suggested() -> None:
-    """The error names the option that was meant."""
+    """The error for a misspelt option names the correct option."""
     async with open_queried() as queried:
         with pytest.raises(errors.InvalidArgumentException, match="readonly"):
             queried.cluster.query(STATEMENT, read_only=True)
 
 
-async def test_parameters_that_cannot_travel() -> None:
-    """Named by parameter, and never by value; nothing was sent."""
+async def test_unencodable_parameters() -> None:
+    """A parameter that cannot be encoded raises with its name and not its value, and nothing is sent."""
     async with open_queried() as queried:
         with pytest.raises(errors.EncodingFailureException, match=r"\$password") as caught:
             queried.cluster.query("SELECT $password", password={"s3cret": object()})
@@ -278,8 +278,8 @@ async def test_parameters_that_cannot_travel() -> None:
         assert [] == queried.log
 
 
-async def test_statement_that_cannot_be_parsed(autojump_clock: MockClock) -> None:
-    """Entering the block raises what the service says, with the statement and without values."""
+async def test_a_statement_with_a_syntax_error(autojump_clock: MockClock) -> None:
+    """A syntax error raises when the block is entered, with the service's text and the statement, without values."""
     async with open_queried() as queried:
         with pytest.raises(errors.ParsingFailureException) as caught:
             await found(queried.cluster, "SELEC $password", password="s3cret", client_context_id="c1")
@@ -295,8 +295,8 @@ async def test_statement_that_cannot_be_parsed(autojump_clock: MockClock) -> Non
     assert "s3cret" not in f"{caught.value}{context.to_json()}"
 
 
-async def test_failure_half_way(autojump_clock: MockClock) -> None:
-    """The rows before it are the caller's, then it is raised; the query is not sent again."""
+async def test_a_failure_after_some_rows(autojump_clock: MockClock) -> None:
+    """An error after some rows is raised after them, and the query is not sent again."""
     async with open_queried() as queried:
         failed = FakeAnswer(rows=[1, 2], errors=[{"code": 5000, "msg": "out of memory"}])
         queried.answers(failed, FakeAnswer(rows=[3]))
@@ -309,7 +309,7 @@ async def test_failure_half_way(autojump_clock: MockClock) -> None:
 
 
 async def test_retries(autojump_clock: MockClock) -> None:
-    """What passes is tried again under the strategy of the call; each attempt tells what is left of the time."""
+    """A temporary error is retried under the call's strategy, and each attempt sends the remaining time."""
     missing = FakeAnswer(errors=[{"code": 5000, "msg": "queryport.indexNotFound"}])
     async with open_queried() as queried:
         queried.answers(missing, missing, FakeAnswer(rows=[1]))
@@ -322,8 +322,10 @@ async def test_retries(autojump_clock: MockClock) -> None:
 
 
 @rows(("readonly", "error"), [(True, errors.UnambiguousTimeoutException), (False, errors.AmbiguousTimeoutException)])
-async def test_silence(readonly: bool, error: type[errors.CouchbaseException], autojump_clock: MockClock) -> None:
-    """A service that does not answer is waited for no longer than the timeout of queries; a change may have been made."""
+async def test_a_silent_service_times_out(
+    readonly: bool, error: type[errors.CouchbaseException], autojump_clock: MockClock
+) -> None:
+    """A service that does not respond times out after the query timeout, ambiguously unless the query is read-only."""
     async with open_queried() as queried:
         queried.fake.node.faults.always(Service.QUERY, drop_response())
         began = trio.current_time()
@@ -334,13 +336,13 @@ async def test_silence(readonly: bool, error: type[errors.CouchbaseException], a
 
 
 class Row(msgspec.Struct):
-    """What a row is decoded into."""
+    """Row type."""
 
     number: int
 
 
-async def test_more_rows_than_are_held(autojump_clock: MockClock) -> None:
-    """A reader that takes its time gets all of them, in order, into its own type."""
+async def test_a_slow_reader_gets_all_rows(autojump_clock: MockClock) -> None:
+    """A slow reader gets all rows, in order and in its own type, even if they exceed the buffer."""
     async with open_queried() as queried:
         queried.answers(FakeAnswer(rows=[{"number": 1, "rest": "x" * 1000}, {"number": 2}], repeat=3000))
         taken = []
@@ -354,28 +356,30 @@ async def test_more_rows_than_are_held(autojump_clock: MockClock) -> None:
 
 
 async def leave(cluster: triclinium.Cluster) -> None:
-    """Take one row, and leave."""
+    """Read one row and leave the block."""
     async with cluster.query(STATEMENT) as result:
         assert 1 == await anext(result)
 
 
 async def fail(cluster: triclinium.Cluster) -> None:
-    """Take one row, and raise."""
+    """Read one row and raise."""
     with pytest.raises(ZeroDivisionError):
         async with cluster.query(STATEMENT) as result:
             1 // (await anext(result) - 1)  # type: ignore[operator]
 
 
 async def give_up(cluster: triclinium.Cluster) -> None:
-    """Be cancelled while the second row is waited for."""
+    """Be cancelled while waiting for the second row."""
     with trio.move_on_after(1) as scope:
         await found(cluster)
     assert scope.cancelled_caught
 
 
 @rows("depart", [leave, fail, give_up])
-async def test_the_service_notices(depart: Callable[[triclinium.Cluster], Any], autojump_clock: MockClock) -> None:
-    """Whoever leaves early, by whatever way, closes the connection; other queries of the client go on."""
+async def test_leaving_early_closes_the_connection(
+    depart: Callable[[triclinium.Cluster], Any], autojump_clock: MockClock
+) -> None:
+    """A block that is left early, in any manner, closes its connection; other queries of the client continue."""
     async with open_queried() as queried, trio.open_nursery() as nursery:
         queried.answers(FakeAnswer(rows=[1], repeat=1000, seconds_between_rows=30.0))
         queried.answers(FakeAnswer(rows=[7], seconds=60.0), statement="slow")
@@ -396,8 +400,8 @@ async def test_the_service_notices(depart: Callable[[triclinium.Cluster], Any], 
         assert [{"one": 1}] == await found(queried.cluster, "SELECT 1 AS one")
 
 
-async def test_prepared(autojump_clock: MockClock) -> None:
-    """The first query has its statement prepared; the next ones execute the plan, with parameters of their own."""
+async def test_prepared_statements_are_reused(autojump_clock: MockClock) -> None:
+    """The first query prepares its statement; later ones execute the plan with their own parameters."""
     async with open_queried() as queried:
         for number in range(3):
             assert [{"n": number}] == await found(queried.cluster, "SELECT $n AS n", adhoc=False, n=number)
@@ -409,8 +413,8 @@ async def test_prepared(autojump_clock: MockClock) -> None:
 
 
 @rows("code", [4040, 4050, 4070])
-async def test_plans_that_go_stale(code: int, autojump_clock: MockClock) -> None:
-    """The statement is prepared again, and nobody notices; where no retry is permitted, the caller learns why."""
+async def test_stale_plans_are_prepared_again(code: int, autojump_clock: MockClock) -> None:
+    """A stale plan is prepared again transparently; if the strategy refuses the retry, the error gives its code."""
     async with open_queried() as queried:
         cluster, plans = queried.cluster, queried.fake.nodes.plans
         await found(cluster, "SELECT 1 AS one", adhoc=False)
@@ -430,8 +434,8 @@ async def test_plans_that_go_stale(code: int, autojump_clock: MockClock) -> None
         assert [{"one": 1}] == await found(cluster, "SELECT 1 AS one", adhoc=False)
 
 
-async def test_many_at_once(autojump_clock: MockClock) -> None:
-    """A hundred queries go their ways together, and each gets its own rows."""
+async def test_a_hundred_concurrent_queries(autojump_clock: MockClock) -> None:
+    """Each of a hundred concurrent queries gets its own rows."""
     results: dict[int, list[object]] = {}
 
     async with open_queried(nodes=3) as queried, trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""Each line of the RFC's retry list, through real sockets."""
+"""Each row of the RFC's retry list, over real sockets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ OPTIONS = FakeNodeOptions(host="127.0.0.1", buckets=("travel",), vbuckets=128)
 
 
 @rows("listed", listed_answers())
-async def test_a_line_of_the_list(listed: ListedAnswer) -> None:
-    """The request is sent again, for the line's reason, until it is answered."""
+async def test_each_row_of_the_retry_list(listed: ListedAnswer) -> None:
+    """A request with a listed response is retried for the reason of its row until it succeeds."""
     with trio.fail_after(60):
         async with open_tcp_cluster(FakeNodes(OPTIONS, nodes=1)) as fake, fake.open_client() as cluster:
             await cluster.bucket("travel").default_collection().upsert("a", 1)

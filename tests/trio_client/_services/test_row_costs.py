@@ -1,4 +1,4 @@
-"""What a long result costs, counted and not timed: calls of our own, and memory at the peak."""
+"""Cost of a long result, counted and not timed: function calls of triclinium, and peak memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from triclinium.testing import FakeAnswer, open_tcp_cluster
 
 ROWS = 20_000
 CALLS_MAX = 1.2
-"""A row of 90 bytes makes 1.11 calls, every time: one of its own, and its share of 80 that a piece of 64 KiB costs."""
+"""Maximum of calls per row. A row of 90 bytes makes 1.11 calls: one itself, and its share of 80 calls per 64 KiB."""
 
 STATEMENT = "SELECT p.* FROM people p"
 LARGE_ROW = "x" * 1_000
 GROWTH_MAX = 2**21
-"""Bytes by which the peaks of two results may differ, whose sizes differ by ten times as much. Both are some 13 MB: the
-node has up to 4 MiB ready that the client has not read, and makes and joins its pieces."""
+"""Maximum difference in bytes between the peaks of two results.
+
+The sizes of the results differ by ten times as much. Both peaks are about 13 MB: the node prepares up to 4 MiB that the
+client has not read, and builds and joins its pieces.
+"""
 
 
 @pytest.mark.native
-def test_calls() -> None:
-    """The loop over rows makes one call of our own for each, and few for each piece in which they come."""
+def test_calls_per_row() -> None:
+    """The loop over rows makes about one call per row, and few calls per received piece."""
     found = own_calls_of_rows(ROWS)
 
     most = "\n".join(f"{calls:7} {name}" for name, calls in found.of.most_common(40))
@@ -30,7 +33,7 @@ def test_calls() -> None:
 
 
 async def peak_of(rows: int) -> int:
-    """Return the bytes that the client and its node hold at most while a loop goes over the rows of one query."""
+    """Return the peak memory in bytes of client and node while a loop reads the rows of one query."""
     async with open_tcp_cluster() as fake, fake.open_client() as cluster:
         fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[LARGE_ROW], repeat=rows))
         tracemalloc.start()
@@ -46,8 +49,8 @@ async def peak_of(rows: int) -> int:
     return peak
 
 
-async def test_memory() -> None:
-    """It does not grow with the result."""
+async def test_peak_memory_does_not_grow() -> None:
+    """Peak memory does not grow with the number of rows."""
     small, large = await peak_of(ROWS), await peak_of(2 * ROWS)
 
     assert large - small < GROWTH_MAX

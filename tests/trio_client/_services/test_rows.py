@@ -1,4 +1,4 @@
-"""Rows as a block gets them: in their order, decoded when they are taken, and none after the block."""
+"""Rows in a block: their order, their decoding on demand, and their end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATEMENT = "SELECT p.* FROM people p"
 
 
 class Person(msgspec.Struct):
-    """What a row is decoded into."""
+    """Row type."""
 
     name: str
 
@@ -34,15 +34,15 @@ class Person(msgspec.Struct):
     ],
 )
 async def test_rows(pieces: Any) -> None:
-    """All of them, in whatever pieces they come; then the loop ends, and ends again."""
+    """All rows are returned for any division into pieces; then the iteration ends, and ends again."""
     async with open_scripted(Pieces(*pieces).machine) as cluster, cluster.query(STATEMENT) as result:
         assert [{"a": 1}, 2, "three"] == [row async for row in result]
         assert [] == [row async for row in result] == await result.rows()
         assert METADATA == await result.metadata()
 
 
-async def test_all_at_once() -> None:
-    """``rows`` returns those that were not taken yet."""
+async def test_rows_returns_the_remaining_rows() -> None:
+    """``rows`` returns the rows that were not read yet."""
     pieces = Pieces([b"1", b"2"], [b"3"], [b"4"], METADATA)
     async with open_scripted(pieces.machine) as cluster, cluster.query(STATEMENT) as result:
         assert 1 == await anext(result)
@@ -50,7 +50,7 @@ async def test_all_at_once() -> None:
 
 
 async def test_row_type() -> None:
-    """Rows become objects of a type, or stay the JSON text for ``bytes``."""
+    """Rows are decoded into ``row_type``, or stay JSON text for ``bytes``."""
     row = b'{"name":"ada"}'
     async with open_scripted(Pieces([row], METADATA, [row], METADATA).machine) as cluster:
         async with cluster.query(STATEMENT, row_type=Person) as people:
@@ -60,7 +60,7 @@ async def test_row_type() -> None:
 
 
 async def test_a_row_with_a_lone_surrogate() -> None:
-    """It raises by its index and says what is wrong; those around it can be taken, and all of them as text."""
+    """A row with a lone surrogate raises with index and reason; other rows, and all rows as text, are readable."""
     pieces = [b"1", rb'["\ud83d\ude00","\ud800"]', b"3"], METADATA
     async with open_scripted(Pieces(*pieces, *pieces).machine) as cluster:
         async with cluster.query(STATEMENT) as result:
@@ -73,7 +73,7 @@ async def test_a_row_with_a_lone_surrogate() -> None:
 
 
 async def test_a_row_of_another_type() -> None:
-    """It raises by its index, counted from 0 among all rows; those after it can be taken."""
+    """A row of another type raises with its index among all rows, from 0; the rows after it are readable."""
     pieces = Pieces([b'{"name":"ada"}', b'{"name":5}'], [b"[" * 100_000, b'{"name":"eve"}'], METADATA)
     async with (
         open_scripted(pieces.machine) as cluster,
@@ -90,7 +90,7 @@ async def test_a_row_of_another_type() -> None:
 
 
 class Picky(msgspec.Struct):
-    """A row whose type raises what decoders do not."""
+    """Row type that raises an exception that decoders do not raise."""
 
     name: str
 
@@ -100,8 +100,8 @@ class Picky(msgspec.Struct):
             raise KeyError(self.name)
 
 
-async def test_a_type_that_raises_errors_of_its_own() -> None:
-    """They come as they are, and the rows go on behind, however they are taken."""
+async def test_exceptions_of_a_row_type() -> None:
+    """An exception of the row type is raised unchanged, and the rows after it are readable in either manner."""
     people = [b'{"name":"ada"}', b'{"name":"bob"}', b'{"name":"eve"}'], METADATA
     async with open_scripted(Pieces(*people, *people).machine) as cluster:
         for takes_all in (False, True):
@@ -114,8 +114,8 @@ async def test_a_type_that_raises_errors_of_its_own() -> None:
 
 
 @rows("row_type", [5, 10**5000, "Person", list["Nowhere"], lambda: 1])  # type: ignore[name-defined]  # noqa: F821
-async def test_a_type_that_rows_cannot_have(row_type: Any) -> None:
-    """It is refused before anything is sent."""
+async def test_an_invalid_row_type(row_type: Any) -> None:
+    """An invalid row type raises before anything is sent."""
     pieces = Pieces()
     async with open_scripted(pieces.machine) as cluster:
         with pytest.raises(errors.InvalidArgumentException, match="row_type"):
@@ -123,8 +123,8 @@ async def test_a_type_that_rows_cannot_have(row_type: Any) -> None:
     assert [] == pieces.requests
 
 
-async def test_rows_without_their_block() -> None:
-    """Whoever awaits, loops over or asks what has to be entered first is told how, and nothing is sent."""
+async def test_rows_need_their_block() -> None:
+    """Using a query without entering its block raises with the correct form, and nothing is sent."""
     pieces = Pieces()
     async with open_scripted(pieces.machine) as cluster:
         opening: Any = cluster.query(STATEMENT)
@@ -139,8 +139,8 @@ async def test_rows_without_their_block() -> None:
     assert [] == pieces.requests
 
 
-async def test_rows_in_two_blocks() -> None:
-    """What was left cannot be entered again."""
+async def test_a_block_is_entered_once() -> None:
+    """Entering the same block a second time raises RuntimeError."""
     async with open_scripted(Pieces([b"1"], METADATA).machine) as cluster:
         opening = cluster.query(STATEMENT)
         async with opening as result:
@@ -149,8 +149,8 @@ async def test_rows_in_two_blocks() -> None:
             await opening.__aenter__()
 
 
-async def test_metadata_too_early() -> None:
-    """It comes after the rows, and says so; no row is lost by asking."""
+async def test_metadata_before_the_last_row() -> None:
+    """``metadata`` before the end of the rows raises RowsNotReadError, and no row is lost."""
     async with (
         open_scripted(Pieces([b"1"], [b"2"], METADATA).machine) as cluster,
         cluster.query(STATEMENT) as result,
@@ -158,7 +158,7 @@ async def test_metadata_too_early() -> None:
         with pytest.raises(errors.RowsNotReadError):
             await result.metadata()
         assert 1 == await anext(result)
-        # Whether this was the last one has to be waited for.
+        # Only a further read shows whether this was the last row.
         with pytest.raises(errors.RowsNotReadError):
             await result.metadata()
         assert 2 == await anext(result)
@@ -166,7 +166,7 @@ async def test_metadata_too_early() -> None:
 
 
 async def test_no_rows() -> None:
-    """A statement that returns nothing has its metadata at once."""
+    """A statement without rows has its metadata immediately."""
     pieces = Pieces(METADATA)
     async with open_scripted(pieces.machine) as cluster, cluster.query("UPDATE people SET a = 1") as result:
         assert METADATA == await result.metadata()
@@ -175,7 +175,7 @@ async def test_no_rows() -> None:
 
 
 async def test_failure_after_rows() -> None:
-    """It is raised behind the last row, once; then nothing more comes."""
+    """An error after some rows is raised once, after the last row; further calls raise ClosedResourceError."""
     error = errors.TemporaryFailureException("too busy")
     async with open_scripted(Pieces([b"1"], error).machine) as cluster, cluster.query(STATEMENT) as result:
         assert 1 == await anext(result)
@@ -188,7 +188,7 @@ async def test_failure_after_rows() -> None:
 
 
 async def test_failure_before_rows() -> None:
-    """It is raised on entering the block."""
+    """An error before the first row is raised when the block is entered."""
     error = errors.TemporaryFailureException("too busy")
     async with open_scripted(Pieces(error).machine) as cluster:
         with pytest.raises(errors.TemporaryFailureException) as caught:
@@ -199,7 +199,7 @@ async def test_failure_before_rows() -> None:
 
 @rows("taken", [0, 1, 2, 3])
 async def test_leaving_early(taken: int) -> None:
-    """What is left is abandoned; a request that is over is not."""
+    """Leaving the block abandons an unfinished request, and not a finished one."""
     pieces = Pieces([b"1"], [b"2"], METADATA)
     async with open_scripted(pieces.machine) as cluster:
         async with cluster.query(STATEMENT) as result:
@@ -209,7 +209,7 @@ async def test_leaving_early(taken: int) -> None:
 
 
 async def test_leaving_with_an_error() -> None:
-    """The error leaves as it is, and the request is abandoned."""
+    """An exception of the block is raised unchanged, and the request is abandoned."""
     pieces, error = Pieces([b"1"]), ValueError("the body's own")
     async with open_scripted(pieces.machine) as cluster:
         with pytest.raises(ValueError, match="own") as caught:
@@ -219,7 +219,7 @@ async def test_leaving_with_an_error() -> None:
 
 
 async def test_after_the_block() -> None:
-    """Nothing can be had any more, not even rows that had come."""
+    """After the block, every call raises ClosedResourceError, even if rows had arrived."""
     async with open_scripted(Pieces([b"1", b"2"]).machine) as cluster:
         async with cluster.query(STATEMENT) as result:
             await anext(result)
@@ -229,7 +229,7 @@ async def test_after_the_block() -> None:
 
 
 async def test_checkpoints() -> None:
-    """The loop is one whenever it waits, and not between rows of one piece; ``rows`` and ``metadata`` always are."""
+    """The iteration is a checkpoint if it waits, not between rows of a piece; ``rows`` and ``metadata`` always are."""
     pieces = Pieces([b"1", b"2"], [b"3", b"4"], [], METADATA)
     async with open_scripted(pieces.machine) as cluster:
         block = cluster.query(STATEMENT)
@@ -247,8 +247,8 @@ async def test_checkpoints() -> None:
         await block.__aexit__(None, None, None)
 
 
-async def test_cancelled_while_it_waits() -> None:
-    """The request is abandoned once, and whoever asks again learns why nothing comes."""
+async def test_a_cancelled_read_abandons_the_request() -> None:
+    """A cancelled read abandons the request once, and a later read raises ClosedResourceError."""
     pieces = Pieces([b"1"], None)
     async with open_scripted(pieces.machine) as cluster:
         async with cluster.query(STATEMENT) as result:
@@ -262,8 +262,8 @@ async def test_cancelled_while_it_waits() -> None:
         assert 1 == pieces.heard(OperationAbandoned)
 
 
-async def test_cancelled_on_entering() -> None:
-    """A block that is not entered asks for nothing, or abandons what it has asked for."""
+async def test_cancelled_while_entering() -> None:
+    """A block that is cancelled while it is entered sends nothing, or abandons what it has sent."""
     pieces = Pieces(None)
     async with open_scripted(pieces.machine) as cluster:
         with trio.CancelScope() as scope:
@@ -278,8 +278,8 @@ async def test_cancelled_on_entering() -> None:
         assert (1, 1) == (len(pieces.requests), pieces.heard(OperationAbandoned))
 
 
-async def test_two_tasks() -> None:
-    """Only one may wait; another one is told so."""
+async def test_only_one_task_may_wait() -> None:
+    """While one task waits, a call of another task raises BusyResourceError."""
     async with (
         open_scripted(Pieces([b"1"], None).machine) as cluster,
         cluster.query(STATEMENT) as result,
@@ -294,8 +294,8 @@ async def test_two_tasks() -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_left_while_a_task_waits() -> None:
-    """A task that outlives the block is woken, and told."""
+async def test_leaving_the_block_wakes_a_waiting_task() -> None:
+    """A task that still waits when the block ends raises ClosedResourceError."""
     failures: list[BaseException] = []
 
     async def take(call: Callable[[], Awaitable[object]]) -> None:
@@ -318,11 +318,11 @@ async def test_left_while_a_task_waits() -> None:
     assert (1, 1) == (woken, pieces.heard(OperationAbandoned))
 
 
-async def test_left_while_rows_are_handed_over() -> None:
-    """Rows that a task was given already, and has not taken, are nobody's; what comes after them is abandoned."""
+async def test_leaving_the_block_while_rows_arrive() -> None:
+    """Rows that arrive when the block is left are dropped, and the rest of the request is abandoned."""
 
     class Leaving(Pieces):
-        """Rows that come just when their block is left."""
+        """Pieces whose rows arrive exactly when the block is left."""
 
         def _answer(self, event: Event) -> Sequence[Action]:
             if isinstance(event, RowsWanted):
@@ -340,8 +340,8 @@ async def test_left_while_rows_are_handed_over() -> None:
         assert 1 == pieces.heard(OperationAbandoned)
 
 
-async def test_after_the_cluster() -> None:
-    """A cluster that was closed under its rows says so."""
+async def test_closing_the_cluster_ends_rows() -> None:
+    """After the cluster is closed, reading rows raises an error that says so."""
     async with open_scripted(Pieces([b"1"], None).machine) as cluster:
         block = cluster.query(STATEMENT)
         result = await block.__aenter__()
@@ -351,8 +351,8 @@ async def test_after_the_cluster() -> None:
     await block.__aexit__(None, None, None)
 
 
-async def test_what_is_shown() -> None:
-    """The statement, and no value of a parameter."""
+async def test_repr_hides_parameter_values() -> None:
+    """The repr shows the statement and no value of a parameter."""
     async with (
         open_scripted(Pieces(METADATA).machine) as cluster,
         cluster.query("SELECT $password", password="s3cret") as result,
@@ -373,8 +373,8 @@ MANY_KEYS = b"{" + b",".join(b'"%d":1' % number for number in range(decoded_limi
         (b'{"a":"' + b"a" * decoded_limits.OBJECTS_SIZE_BYTES_MAX + b'"}', "bytes"),
     ],
 )
-async def test_a_row_that_is_too_large_for_objects(row: bytes, counted: str) -> None:
-    """It raises by its index with the count and the way out; those around it can be taken, and all of them as text."""
+async def test_a_row_that_exceeds_the_limits(row: bytes, counted: str) -> None:
+    """A row above the limits raises with index, count and advice; other rows, and all rows as text, are readable."""
     pieces = [b"1", row, b"3"], METADATA
     async with open_scripted(Pieces(*pieces, *pieces, *pieces).machine) as cluster:
         async with cluster.query(STATEMENT) as result:
@@ -391,8 +391,8 @@ async def test_a_row_that_is_too_large_for_objects(row: bytes, counted: str) -> 
             assert [b"1", row, b"3"] == await texts.rows()
 
 
-async def test_a_row_that_is_large_and_no_larger_than_its_limits() -> None:
-    """A row of megabytes, with the keys of a large document, becomes objects."""
+async def test_a_large_row_within_the_limits() -> None:
+    """A row of megabytes with many keys is decoded."""
     row = {str(number): "a" * 100 for number in range(50_000)}
     pieces = Pieces([msgspec.json.encode(row)], METADATA)
     async with open_scripted(pieces.machine) as cluster, cluster.query(STATEMENT) as result:

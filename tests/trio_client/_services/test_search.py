@@ -1,4 +1,4 @@
-"""Searches of a cluster of fake nodes: what travels, what comes back, and what the nodes see of a client that leaves."""
+"""Searches in a cluster of fake nodes: requests, hits, and what the nodes see when a client leaves early."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVE = {"index": "people_1", "id": "eve", "score": 0.5}
 async def open_searched(
     *answers: FakeAnswer, index: str = "people", **arguments: Any
 ) -> AsyncIterator[tuple[FakeCluster, Cluster]]:
-    """Give the block nodes whose search service answers so by an index, and a client."""
+    """Yield nodes whose search service sends these responses for an index, and a client."""
     with trio.fail_after(PATIENCE):
         async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client(**arguments) as cluster:
             if answers:
@@ -40,7 +40,7 @@ async def found(place: Cluster | Scope, **options: Any) -> list[str]:
 
 
 def asked(fake: FakeCluster) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return target and JSON of all that the search service was asked."""
+    """Return target and JSON of each request that the search service received."""
     return [
         (each.target, json.loads(each.body))
         for node in fake.nodes
@@ -50,7 +50,7 @@ def asked(fake: FakeCluster) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 async def test_hits_facets_and_metadata(autojump_clock: MockClock) -> None:
-    """Hits in their order, and after them all that was asked for beside them."""
+    """Hits arrive in order, and after them facets and metadata with everything that was requested."""
     types = {"field": "type", "total": 2, "missing": 0, "other": 0, "terms": [{"term": "guest", "count": 2}]}
     answer = FakeAnswer(rows=[ADA, EVE], metadata={"facets": {"types": types}, "took": 2_000_000, "total_hits": 17})
     async with (
@@ -67,8 +67,8 @@ async def test_hits_facets_and_metadata(autojump_clock: MockClock) -> None:
     assert search.SearchMetrics(0.002, 17, 1.5, 1, 0) == metadata.metrics
 
 
-async def test_where_it_is_asked(autojump_clock: MockClock) -> None:
-    """A scope asks an index of its own, a cluster one of the cluster."""
+async def test_indexes_of_cluster_and_scope(autojump_clock: MockClock) -> None:
+    """A search of a scope uses an index of the scope, and a search of a cluster one of the cluster."""
     async with open_searched(FakeAnswer(rows=[ADA])) as (fake, cluster):
         fake.nodes.script.answer("travel.inventory.people", FakeAnswer(rows=[EVE]), service=Service.SEARCH)
 
@@ -80,7 +80,7 @@ async def test_where_it_is_asked(autojump_clock: MockClock) -> None:
 
 
 async def test_options(autojump_clock: MockClock) -> None:
-    """All of them travel, and so does what the service has left."""
+    """Every option is sent, and so is the remaining time as the timeout of the service."""
     async with open_searched(FakeAnswer()) as (fake, cluster):
         written = await cluster.bucket("travel").default_collection().upsert("ada", 1)
         token = written.mutation_token
@@ -133,8 +133,8 @@ async def test_options(autojump_clock: MockClock) -> None:
     }
 
 
-async def test_vectors_alone(autojump_clock: MockClock) -> None:
-    """A vector search needs no request around it."""
+async def test_a_vector_search_alone(autojump_clock: MockClock) -> None:
+    """A vector search needs no surrounding request."""
     async with open_searched(FakeAnswer(rows=[ADA])) as (fake, cluster):
         async with cluster.search("people", search.VectorSearch(search.VectorQuery("v", [0.5]))) as result:
             assert ["ada"] == [row.id for row in await result.rows()]
@@ -155,7 +155,7 @@ async def test_vectors_alone(autojump_clock: MockClock) -> None:
 async def test_wrong_options(
     autojump_clock: MockClock, error: type[errors.CouchbaseException], options: Mapping[str, Any]
 ) -> None:
-    """They raise where the call stands, before its block is entered, and nothing is sent."""
+    """Wrong options raise at the call, before the block is entered, and nothing is sent."""
     async with open_searched() as (fake, cluster):
         with pytest.raises(error):
             cluster.search("people", search.MatchAllQuery(), **options)
@@ -166,8 +166,8 @@ async def test_wrong_options(
         assert [] == asked(fake)
 
 
-async def test_an_index_that_is_not_there(autojump_clock: MockClock) -> None:
-    """The error names it, and knows where it was looked for."""
+async def test_a_missing_index(autojump_clock: MockClock) -> None:
+    """The error of a missing index names the index, bucket and scope."""
     async with open_searched() as (_, cluster):
         with pytest.raises(errors.IndexNotFoundException) as caught:
             await found(cluster.bucket("travel").scope("inventory"))
@@ -182,8 +182,8 @@ async def test_an_index_that_is_not_there(autojump_clock: MockClock) -> None:
     )
 
 
-async def test_parts_of_an_index_that_do_not_answer(autojump_clock: MockClock) -> None:
-    """What the others have found is told, and so is what may be missing."""
+async def test_failed_partitions_of_an_index(autojump_clock: MockClock) -> None:
+    """If partitions fail, the hits of the others are returned and the metadata lists the errors."""
     answer = FakeAnswer(rows=[ADA], errors=[{"msg": "no planPIndexes"}])
     async with open_searched(answer) as (_, cluster), cluster.search("people", search.MatchAllQuery()) as result:
         assert ["ada"] == [row.id async for row in result]
@@ -200,7 +200,7 @@ async def test_parts_of_an_index_that_do_not_answer(autojump_clock: MockClock) -
 BUSY = FakeAnswer(http_status=429, body='{"error":"too many requests","status":"fail"}')
 
 
-async def test_a_busy_service_is_asked_again(autojump_clock: MockClock) -> None:
+async def test_a_busy_service_is_retried(autojump_clock: MockClock) -> None:
     """Status 429 is retried (SDK-RFC 0049 "Response Code Retry List, Search"), unless the strategy refuses."""
     async with open_searched(BUSY, BUSY, FakeAnswer(rows=[ADA])) as (fake, cluster):
         assert ["ada"] == await found(cluster)
@@ -212,8 +212,8 @@ async def test_a_busy_service_is_asked_again(autojump_clock: MockClock) -> None:
         assert 1 == len(asked(fake))
 
 
-async def test_a_service_that_is_busy_until_the_deadline(autojump_clock: MockClock) -> None:
-    """The timeout carries status 429, the text of the service, the reason and the number of retries."""
+async def test_a_service_busy_until_the_timeout(autojump_clock: MockClock) -> None:
+    """The timeout has status 429, the text of the service, the reason and the number of retries."""
     timeouts = TimeoutOptions(search=5.0)
     async with open_searched(*[BUSY] * 100, timeouts=timeouts) as (fake, cluster):
         with pytest.raises(
@@ -230,8 +230,8 @@ async def test_a_service_that_is_busy_until_the_deadline(autojump_clock: MockClo
         assert len(asked(fake)) - 1 <= context.retry_attempts <= len(asked(fake))
 
 
-async def test_a_service_that_is_busy_until_a_block_is_over(autojump_clock: MockClock) -> None:
-    """The timeout of a ``fail_after`` block carries the newest answer too, in its message and in its context."""
+async def test_a_service_busy_until_fail_after(autojump_clock: MockClock) -> None:
+    """The timeout of a ``fail_after`` block has the last response, too, in its message and its context."""
     async with open_searched(*[BUSY] * 100) as (_, cluster):
         with (
             pytest.raises(errors.UnambiguousTooSlowError, match="429.*too many requests.*SEARCH_TOO_MANY") as caught,
@@ -251,7 +251,7 @@ async def test_an_error_in_a_success(autojump_clock: MockClock) -> None:
 
 
 async def test_a_hit_of_another_form(autojump_clock: MockClock) -> None:
-    """It is told by its place, and those behind it can be read."""
+    """An invalid hit raises with its index, and the hits after it are readable."""
     async with (
         open_searched(FakeAnswer(rows=[ADA, {"id": 5}, EVE])) as (_, cluster),
         cluster.search("people", search.MatchAllQuery()) as result,
@@ -264,8 +264,8 @@ async def test_a_hit_of_another_form(autojump_clock: MockClock) -> None:
     assert "people" == caught.value.context.index
 
 
-async def test_a_search_that_is_left(autojump_clock: MockClock) -> None:
-    """The node sees that nobody waits any more, and the next search is as any other."""
+async def test_leaving_a_search_early(autojump_clock: MockClock) -> None:
+    """Leaving a search early closes its connection, and the next search works."""
     slow = FakeAnswer(rows=[ADA, EVE], repeat=100, seconds_between_rows=1.0)
     async with open_searched(slow, FakeAnswer(rows=[EVE])) as (fake, cluster):
         with trio.move_on_after(5):
@@ -279,8 +279,8 @@ async def test_a_search_that_is_left(autojump_clock: MockClock) -> None:
     assert (False, True) == (second.client_hung_up, second.is_answered)
 
 
-async def test_a_connection_that_breaks(autojump_clock: MockClock) -> None:
-    """All searches may be sent again, at any stage (SDK-RFC 0049 "Idempotent Operation List")."""
+async def test_a_search_on_a_broken_connection(autojump_clock: MockClock) -> None:
+    """A search is sent again after a lost connection, at any stage (SDK-RFC 0049 "Idempotent Operation List")."""
     async with open_searched(FakeAnswer(rows=[ADA])) as (fake, cluster):
         fake.node.faults.next(Service.SEARCH, hang_up())
 

@@ -1,4 +1,4 @@
-"""An answer without a length ends with its stream: over TLS, only an end that is announced completes it."""
+"""Response without a length, which ends with its stream: over TLS, only an announced end completes it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ ANSWER = (
 
 
 class Detour:
-    """Connects to a port of the test's own instead of the query service."""
+    """Connector that replaces the query service's port with the test's."""
 
     def __init__(self, context: ssl.SSLContext, instead_of: int, port: int) -> None:
         self._connector = TcpConnector(context)
         self._instead_of, self._port = instead_of, port
 
     async def connect(self, host: str, port: int, *, tls: bool) -> ConnectedStream:
-        """Return a stream over TLS."""
+        """Return a TLS stream."""
         return await self._connector.connect(host, self._port if port == self._instead_of else port, tls=tls)
 
 
 @asynccontextmanager
 async def open_query_service(context: ssl.SSLContext, *, says_goodbye: bool) -> AsyncIterator[int]:
-    """Give the block the port of a service that answers one request and closes the connection."""
+    """Yield the port of a service that responds to one request and closes the connection."""
 
     async def serve(stream: trio.SocketStream) -> None:
         peer = TlsPeer(stream, context=context)
@@ -55,8 +55,8 @@ async def open_query_service(context: ssl.SSLContext, *, says_goodbye: bool) -> 
 
 
 @pytest.mark.parametrize("says_goodbye", [True, False])
-async def test_an_answer_without_a_length_over_tls(says_goodbye: bool) -> None:
-    """With close_notify it is a result, and without one it is incomplete, although its JSON is whole."""
+async def test_a_response_without_length_over_tls(says_goodbye: bool) -> None:
+    """With close_notify the response is complete, and without one it is incomplete even if its JSON is valid."""
     authority = trustme.CA()
     server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     authority.issue_cert(ADDRESS).configure_cert(server)

@@ -1,4 +1,4 @@
-"""Questions to the views of a cluster of fake nodes: what travels, and what comes back."""
+"""Queries of views in a cluster of fake nodes: requests, rows and metadata."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EVE = {"id": "eve", "key": ["fr", 1900], "value": None}
 
 @asynccontextmanager
 async def open_viewed(*answers: FakeAnswer, view: str = "people/by_name") -> AsyncIterator[tuple[FakeCluster, Bucket]]:
-    """Give the block nodes whose views answer so, and a bucket of a client."""
+    """Yield nodes that send these responses for a view, and a bucket of a client."""
     with trio.fail_after(PATIENCE):
         async with open_fake_cluster(options=OPTIONS) as fake, fake.open_client() as cluster:
             if answers:
@@ -37,7 +37,7 @@ async def found(bucket: Bucket, **options: Any) -> list[str | None]:
 
 
 def asked(fake: FakeCluster) -> list[tuple[str, str, bytes]]:
-    """Return method, target and body of all that the views were asked."""
+    """Return method, target and body of each request that the views received."""
     return [
         (each.method, each.target, each.body)
         for node in fake.nodes
@@ -47,7 +47,7 @@ def asked(fake: FakeCluster) -> list[tuple[str, str, bytes]]:
 
 
 async def test_rows_and_metadata(autojump_clock: MockClock) -> None:
-    """Rows in their order, and after them how many there are."""
+    """Rows arrive in order, and after them the metadata with the total number of rows."""
     async with (
         open_viewed(FakeAnswer(rows=[ADA, EVE])) as (_, bucket),
         bucket.view_query("people", "by_name") as result,
@@ -62,7 +62,7 @@ async def test_rows_and_metadata(autojump_clock: MockClock) -> None:
 
 
 async def test_options(autojump_clock: MockClock) -> None:
-    """All of them travel."""
+    """Every option is sent."""
     async with open_viewed(FakeAnswer(), view="dev_people/by_name") as (fake, bucket):
         async with bucket.view_query(
             "people",
@@ -124,7 +124,7 @@ async def test_options(autojump_clock: MockClock) -> None:
 async def test_wrong_options(
     autojump_clock: MockClock, error: type[errors.CouchbaseException], options: Mapping[str, Any]
 ) -> None:
-    """They raise where the call stands, before its block is entered, and nothing is sent."""
+    """Wrong options raise at the call, before the block is entered, and nothing is sent."""
     async with open_viewed() as (fake, bucket):
         with pytest.raises(error):
             bucket.view_query("people", "by_name", **options)
@@ -134,8 +134,8 @@ async def test_wrong_options(
         assert [] == asked(fake)
 
 
-async def test_a_view_that_is_not_there(autojump_clock: MockClock) -> None:
-    """The error names it."""
+async def test_a_missing_view(autojump_clock: MockClock) -> None:
+    """The error of a missing view names the bucket, the design document and the view."""
     async with open_viewed() as (_, bucket):
         with pytest.raises(errors.ViewNotFoundException) as caught:
             await found(bucket, retry_strategy=Never())
@@ -150,8 +150,8 @@ async def test_a_view_that_is_not_there(autojump_clock: MockClock) -> None:
     )
 
 
-async def test_nodes_that_fail(autojump_clock: MockClock) -> None:
-    """The rows of the others are told, and so is whose are missing."""
+async def test_failed_nodes_of_a_view(autojump_clock: MockClock) -> None:
+    """If nodes fail, the rows of the others are returned and the metadata lists the errors."""
     answer = FakeAnswer(rows=[ADA], errors=[{"from": "10.0.0.5:8092", "reason": "timeout"}])
     async with (
         open_viewed(answer) as (_, bucket),
@@ -162,8 +162,8 @@ async def test_nodes_that_fail(autojump_clock: MockClock) -> None:
 
 
 @rows("status", [302, 408, 503])
-async def test_what_is_asked_again(autojump_clock: MockClock, status: int) -> None:
-    """A node that cannot answer now is asked again (SDK-RFC 0049 "Response Code Retry List, Views")."""
+async def test_temporary_statuses_are_retried(autojump_clock: MockClock, status: int) -> None:
+    """A temporary status is retried (SDK-RFC 0049 "Response Code Retry List, Views")."""
     again = FakeAnswer(http_status=status, body="")
     async with open_viewed(again, again, FakeAnswer(rows=[ADA])) as (fake, bucket):
         assert ["ada"] == await found(bucket)

@@ -1,4 +1,4 @@
-"""An HTTP server on the loopback interface that does to each request what a script says; h11 knows the protocol."""
+"""HTTP server on the loopback interface that handles each request by a script; h11 implements the protocol."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import trio
 
 @dataclass(frozen=True)
 class HttpReply:
-    """Answer a request."""
+    """Response to a request."""
 
     status: int = 200
     body: bytes = b"welcome"
     headers: tuple[tuple[str, str], ...] = ()
     body_sent: int | None = None
-    """Bytes of the body after which the connection is closed; None sends all."""
+    """Number of body bytes after which the server closes the connection; None sends all of them."""
     stalls: bool = False
-    """Whether the body stays away, with the connection open."""
+    """Whether the body is never sent, with the connection left open."""
 
 
 @dataclass(frozen=True)
 class HangUpHttp:
-    """Read the request, and close the connection without an answer."""
+    """Close the connection after the request, without a response."""
 
 
 @dataclass(frozen=True)
 class Silence:
-    """Read the request, and never answer."""
+    """Never respond to the request."""
 
 
 HttpStep = HttpReply | HangUpHttp | Silence
@@ -38,13 +38,13 @@ HttpStep = HttpReply | HangUpHttp | Silence
 
 @dataclass
 class HttpServer:
-    """Serves its script, a step for each request, whatever connection it comes on."""
+    """Server that runs its script, one step per request, across all connections."""
 
     script: Iterable[HttpStep]
     received: list[tuple[str, bytes]] = field(default_factory=list)
     """Method and body of each request."""
     connections: int = 0
-    """How many were accepted."""
+    """Number of accepted connections."""
     url: str = ""
     _steps: Iterator[HttpStep] = field(init=False)
     _arrivals: trio.lowlevel.ParkingLot = field(default_factory=trio.lowlevel.ParkingLot)
@@ -53,7 +53,7 @@ class HttpServer:
         self._steps = iter(self.script)
 
     async def wait_received(self, count: int) -> None:
-        """Wait until so many requests have come."""
+        """Wait until ``count`` requests have arrived."""
         while len(self.received) < count:
             await self._arrivals.park()
 
@@ -64,7 +64,7 @@ class HttpServer:
             async with stream:
                 await self._serve(stream)
         except (trio.BrokenResourceError, h11.RemoteProtocolError):
-            """The client has gone in the middle of something, as some tests want."""
+            """The client closed the connection in the middle of an exchange, as some tests do."""
 
     async def _serve(self, stream: trio.SocketStream) -> None:
         protocol = h11.Connection(h11.SERVER)
@@ -116,7 +116,7 @@ async def _answer(protocol: h11.Connection, stream: trio.SocketStream, step: Htt
 
 @asynccontextmanager
 async def serving(*script: HttpStep) -> AsyncIterator[HttpServer]:
-    """Serve for the length of a block, at ``server.url``."""
+    """Serve for the duration of a block, at ``server.url``."""
     server = HttpServer(script)
     async with trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")

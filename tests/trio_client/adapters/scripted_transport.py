@@ -1,4 +1,4 @@
-"""A transport without a network, and a strategy without jitter: what retries inside httpx clients are tested with."""
+"""Transport without a network, and strategy without jitter, for tests of retries inside httpx clients."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import trio
 from triclinium_core.retry.smithy import ExponentialRetryBackoffStrategy, Jitter, StandardRetryStrategy
 
 TransportStep = int | httpx.Response | Exception
-"""A status, an answer, or what the transport raises."""
+"""Status, response, or exception of the transport."""
 
 
 def standard(*, max_attempts: int = 3, quota_capacity: int = 500) -> StandardRetryStrategy:
-    """Return a strategy without jitter: it waits for 0.05 s, 0.1 s …, and for 1 s, 2 s … after 429."""
+    """Return a strategy without jitter, which waits 0.05 s, 0.1 s …, and after status 429 1 s, 2 s …."""
     rng = random.Random(7)
     return StandardRetryStrategy(
         rng=rng,
@@ -28,7 +28,7 @@ def standard(*, max_attempts: int = 3, quota_capacity: int = 500) -> StandardRet
 
 
 class ScriptedTransport(httpx.AsyncBaseTransport):
-    """A transport that answers from a script, and notes when it was asked and which answers were closed."""
+    """Transport that responds from a script, and records the times of requests and the closed responses."""
 
     def __init__(self, *steps: TransportStep) -> None:
         self.steps = iter(steps)
@@ -64,7 +64,7 @@ class ScriptedTransport(httpx.AsyncBaseTransport):
 
 
 class Body(httpx.AsyncByteStream):
-    """The body of an answer; it knows whether it was read, and whether it was closed."""
+    """Body of a response, which records whether it was read and closed."""
 
     def __init__(self, seconds_to_close: float, fails_to_close: Exception | None) -> None:
         self.seconds_to_close = seconds_to_close

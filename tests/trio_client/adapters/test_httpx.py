@@ -1,4 +1,4 @@
-"""Retries inside an httpx client, in virtual time and without a socket: what test_httpx_properties.py does not draw."""
+"""Retries inside an httpx client, in virtual time, without sockets: cases missing in test_httpx_properties.py."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def after(seconds: object) -> httpx.Response:
-    """Return an answer that asks for a wait."""
+    """Return a response with a Retry-After header."""
     return httpx.Response(503, headers={"retry-after": str(seconds)})
 
 
@@ -43,7 +43,7 @@ async def ask(
     content: bytes | AsyncIterator[bytes] | None = None,
     headers: dict[str, str] | None = None,
 ) -> httpx.Response:
-    """Make one request through a client."""
+    """Send one request through a client."""
     transport = RetryTransport(
         script,
         strategy=standard() if strategy is None else strategy,
@@ -56,14 +56,14 @@ async def ask(
 
 
 def statuses(records: Sequence[triclinium.AttemptRecord]) -> list[object]:
-    """Return what each attempt ended with: a status, or a type of error."""
+    """Return the result of each attempt: a status, or a type of exception."""
     return [
         record.error.status_code if isinstance(record.error, FailedAnswer) else type(record.error) for record in records
     ]
 
 
-async def test_retried_until_it_works(autojump_clock: MockClock) -> None:
-    """The delays are the strategy's, and the answer tells what went before."""
+async def test_a_request_is_retried_until_it_succeeds(autojump_clock: MockClock) -> None:
+    """Retries use the strategy's delays, and the response has the records of earlier attempts."""
     script = ScriptedTransport(503, httpx.ReadError("gone"), 200)
     response = await ask(script)
     records: tuple[triclinium.AttemptRecord, ...] = response.extensions[ATTEMPTS]
@@ -74,8 +74,8 @@ async def test_retried_until_it_works(autojump_clock: MockClock) -> None:
     assert [(1, 0.0, None), (2, 0.05, None)] == [(record.number, record.delay, record.ending) for record in records]
 
 
-async def test_attempts_tell_what_they_took(autojump_clock: MockClock) -> None:
-    """From the moment when the request was sent, the first one too."""
+async def test_attempts_record_their_duration(autojump_clock: MockClock) -> None:
+    """Each record has the time since its attempt was sent, including the first."""
     await trio.sleep(5)
     script = ScriptedTransport(503, 503, 200)
     script.seconds_to_answer = 2.0
@@ -85,11 +85,11 @@ async def test_attempts_tell_what_they_took(autojump_clock: MockClock) -> None:
 
 
 class Reset(httpx.ReadError):
-    """What a transport of one's own may raise."""
+    """Exception of a custom transport."""
 
 
 async def test_the_last_answer_is_returned(autojump_clock: MockClock) -> None:
-    """It is an answer and no exception, unread, and its records say why it was the last."""
+    """The last response is returned unread instead of an exception, and its records give the reason for the end."""
     script = ScriptedTransport(503, 429, 504)
     response = await ask(script)
     records: tuple[triclinium.AttemptRecord, ...] = response.extensions[ATTEMPTS]
@@ -101,7 +101,7 @@ async def test_the_last_answer_is_returned(autojump_clock: MockClock) -> None:
 
 
 async def test_the_last_error_is_raised(autojump_clock: MockClock) -> None:
-    """It is the same object, with the attempts attached, as triclinium.retry does it."""
+    """The last error is raised as the same object with its attempts, like in ``triclinium.retry``."""
     last = httpx.ReadTimeout("too slow")
     with pytest.raises(httpx.ReadTimeout) as caught:
         await ask(ScriptedTransport(503, httpx.ConnectError("refused"), last))
@@ -111,8 +111,8 @@ async def test_the_last_error_is_raised(autojump_clock: MockClock) -> None:
     assert "attempt 1: took 0.000 s: FailedAnswer: 503 Service Unavailable" in last.__notes__
 
 
-async def test_what_is_retried_is_closed_before_the_wait(autojump_clock: MockClock) -> None:
-    """An answer that nobody gets holds no connection, and nobody reads a body that may be endless."""
+async def test_a_retried_response_is_closed_before_the_delay(autojump_clock: MockClock) -> None:
+    """A response that is retried is closed unread before the delay."""
     script = ScriptedTransport(after(60), 200)
     strategy, seen = standard(), list[tuple[bool, bool]]()
 
@@ -136,7 +136,7 @@ async def test_what_is_retried_is_closed_before_the_wait(autojump_clock: MockClo
         (2, "GET", 500, {}, HttpRetryRules(statuses={500})),
     ],
 )
-async def test_what_is_sent_again(  # noqa: PLR0917  # columns of a table
+async def test_only_safe_requests_are_retried(  # noqa: PLR0917  # columns of a table
     autojump_clock: MockClock,
     expected: int,
     method: str,
@@ -144,7 +144,7 @@ async def test_what_is_sent_again(  # noqa: PLR0917  # columns of a table
     headers: dict[str, str],
     rules: HttpRetryRules | None,
 ) -> None:
-    """Idempotent requests are, after what passes by itself; others only where nothing was sent."""
+    """Idempotent requests are retried after temporary failures; other requests only if nothing was sent."""
     script = ScriptedTransport(step, 200)
     try:
         await ask(script, method, content=b"order", headers=headers, rules=rules)
@@ -169,15 +169,15 @@ async def order() -> AsyncIterator[bytes]:
     ],
 )
 async def test_retry_after(autojump_clock: MockClock, expected: float, header: str) -> None:
-    """What the server asks for is waited for, where it says something sensible, and never less than the backoff."""
+    """A valid Retry-After header sets the delay, which is never shorter than the backoff."""
     script = ScriptedTransport(after(header), 200)
     await ask(script)
 
     assert pytest.approx([0.0, expected]) == script.asked_at
 
 
-async def test_cancelled_while_it_waits(autojump_clock: MockClock) -> None:
-    """Nothing is sent afterwards, and the retry that was never made costs the quota nothing."""
+async def test_cancelled_during_the_delay(autojump_clock: MockClock) -> None:
+    """If the request is cancelled during the delay, nothing more is sent and the tokens of the retry are returned."""
     script, strategy = ScriptedTransport(after(30), 200), standard()
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
@@ -189,8 +189,8 @@ async def test_cancelled_while_it_waits(autojump_clock: MockClock) -> None:
     assert ([0.0], 500) == (script.asked_at, strategy.available_quota("service.test"))
 
 
-async def test_cancelled_while_an_answer_is_let_go(autojump_clock: MockClock) -> None:
-    """The same where the answer takes its time to close."""
+async def test_cancelled_while_a_response_is_closed(autojump_clock: MockClock) -> None:
+    """If the request is cancelled while its response is closed, nothing more is sent and the tokens are returned."""
     script, strategy = ScriptedTransport(503, 200), standard()
     script.seconds_to_close = 30
     with trio.move_on_after(10) as scope:
@@ -201,8 +201,8 @@ async def test_cancelled_while_an_answer_is_let_go(autojump_clock: MockClock) ->
 
 
 @pytest.mark.parametrize("failure", [httpx.ReadError("reset"), trio.BrokenResourceError("reset")])
-async def test_an_answer_that_fails_to_close(autojump_clock: MockClock, failure: Exception) -> None:
-    """It was given up, so the next attempt follows all the same; its record tells."""
+async def test_a_response_that_fails_to_close(autojump_clock: MockClock, failure: Exception) -> None:
+    """If closing a retried response fails, the next attempt follows, and its record has the failure as a note."""
     script = ScriptedTransport(503, 503)
     script.fails_to_close = failure
     transport = RetryTransport(script, strategy=standard(max_attempts=2))
@@ -214,8 +214,8 @@ async def test_an_answer_that_fails_to_close(autojump_clock: MockClock, failure:
     assert any("reset" in note for note in first.error.__notes__)
 
 
-async def test_cancelled_while_it_is_asked(autojump_clock: MockClock) -> None:
-    """A cancellation is no failure of the transport."""
+async def test_cancelled_during_the_request(autojump_clock: MockClock) -> None:
+    """A cancellation during the request takes no tokens."""
     script, strategy = ScriptedTransport(200), standard()
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -226,7 +226,7 @@ async def test_cancelled_while_it_is_asked(autojump_clock: MockClock) -> None:
 
 
 async def test_a_quota_for_each_host(autojump_clock: MockClock) -> None:
-    """A host that is down uses up its own, and two transports can share it."""
+    """A host that is down uses up only its own quota, and two transports can share a strategy."""
     strategy = standard(quota_capacity=14)
     for _ in range(3):
         async with httpx.AsyncClient(
@@ -240,8 +240,8 @@ async def test_a_quota_for_each_host(autojump_clock: MockClock) -> None:
 
 
 @pytest.mark.parametrize(("expected", "status"), [(1, 200), (1, 404), (0, 500)])
-async def test_what_refills_a_quota(autojump_clock: MockClock, expected: int, status: int) -> None:
-    """An answer of a service that is well does, whatever it says."""
+async def test_a_response_refills_the_quota(autojump_clock: MockClock, expected: int, status: int) -> None:
+    """Any response but a server error refills the quota."""
     strategy = standard(quota_capacity=14)
     await ask(ScriptedTransport(503, 503), strategy=strategy)
     await ask(ScriptedTransport(status), strategy=strategy)
@@ -249,8 +249,8 @@ async def test_what_refills_a_quota(autojump_clock: MockClock, expected: int, st
     assert expected == strategy.available_quota("service.test")
 
 
-async def test_a_scope_of_ones_own(autojump_clock: MockClock) -> None:
-    """The scope may be anything that can be read off a request."""
+async def test_a_custom_token_scope(autojump_clock: MockClock) -> None:
+    """The token scope may be computed from the request."""
     strategy = standard(quota_capacity=14)
     transport = RetryTransport(
         ScriptedTransport(503, 503), strategy=strategy, token_scope=lambda request: request.url.path
@@ -262,7 +262,7 @@ async def test_a_scope_of_ones_own(autojump_clock: MockClock) -> None:
 
 
 class Asynchronous:
-    """The same strategy behind methods that are async, as smithy-core has them."""
+    """Strategy with the same decisions behind async methods, as in smithy-core."""
 
     def __init__(self, strategy: StandardRetryStrategy) -> None:
         self.strategy = strategy
@@ -281,7 +281,7 @@ class Asynchronous:
 
 
 async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
-    """It is waited for, and decides the same."""
+    """An asynchronous strategy is awaited, and its decisions apply."""
     script, strategy = ScriptedTransport(503, 200), standard()
     response = await ask(script, strategy=Asynchronous(strategy))
 
@@ -292,10 +292,10 @@ async def test_an_asynchronous_strategy(autojump_clock: MockClock) -> None:
 
 @pytest.mark.parametrize("failure", [None, httpx.ReadError("reset")])
 @pytest.mark.parametrize("step", [200, 503])
-async def test_cancelled_while_an_asynchronous_strategy_thinks(
+async def test_cancelled_during_an_asynchronous_strategy(
     autojump_clock: MockClock, step: TransportStep, failure: Exception | None
 ) -> None:
-    """The answer that nobody gets is closed; where that fails, it is a cancellation all the same."""
+    """If the request is cancelled while the strategy is awaited, the response is closed, even if closing it fails."""
     script = ScriptedTransport(step)
     script.fails_to_close = failure
     with trio.move_on_after(1.5) as scope:
@@ -306,15 +306,15 @@ async def test_cancelled_while_an_asynchronous_strategy_thinks(
 
 
 class Nonsensical(StandardRetryStrategy):
-    """Answers what is no token."""
+    """Strategy that returns an object that is not a token."""
 
     def refresh_retry_token_for_retry(self, *, token_to_renew: RetryToken, error: Exception) -> RetryToken:  # type: ignore[override]
-        """Nonsense."""
+        """Return an invalid value."""
         return "token"  # type: ignore[return-value]
 
 
-async def test_a_strategy_that_answers_nonsense(autojump_clock: MockClock) -> None:
-    """The strategy is named, and the answer that nobody gets is closed."""
+async def test_an_invalid_token_of_a_strategy(autojump_clock: MockClock) -> None:
+    """An invalid token raises an error with the strategy's name, and the response is closed."""
     script = ScriptedTransport(503)
     with pytest.raises(ArgumentError, match="strategy Nonsensical answered 'token'"):
         await ask(script, strategy=Nonsensical(rng=random.Random(7)))
@@ -322,8 +322,8 @@ async def test_a_strategy_that_answers_nonsense(autojump_clock: MockClock) -> No
     assert [True] == [body.is_closed for body in script.answered]
 
 
-async def test_those_who_watch_are_told(autojump_clock: MockClock) -> None:
-    """Each retry and its end is reported, by method and host."""
+async def test_retries_are_reported_to_hooks(autojump_clock: MockClock) -> None:
+    """Each retry and its end is reported with method and host."""
     reports: list[triclinium.RetryReport] = []
     await ask(ScriptedTransport(503, 200), hooks=[reports.append])
     await ask(ScriptedTransport(503, 503, 503), hooks=(reports.append,))
@@ -339,7 +339,7 @@ async def test_those_who_watch_are_told(autojump_clock: MockClock) -> None:
 
 
 async def test_the_inner_transport_is_entered_and_closed() -> None:
-    """It lives as long as the outer one, whether that is a block's or is closed."""
+    """The inner transport is entered with the client's block, and closed with the outer transport."""
     in_a_block, closed = ScriptedTransport(200), ScriptedTransport(200)
     async with httpx.AsyncClient(transport=RetryTransport(in_a_block)) as client:
         await client.get(URL)
@@ -348,8 +348,8 @@ async def test_the_inner_transport_is_entered_and_closed() -> None:
     assert (True, True) == (in_a_block.is_entered, closed.is_closed)
 
 
-async def test_the_shipped_strategy(autojump_clock: MockClock) -> None:
-    """Without a choice there are three attempts, with jitter, and a quota of the transport's own."""
+async def test_the_default_strategy(autojump_clock: MockClock) -> None:
+    """The default strategy makes three attempts with jitter and a quota of the transport."""
     script = ScriptedTransport(503, 503, 503)
     async with httpx.AsyncClient(transport=RetryTransport(script)) as client:
         response = await client.get(URL)
@@ -373,15 +373,15 @@ async def test_the_shipped_strategy(autojump_clock: MockClock) -> None:
     ],
 )
 def test_wrong_arguments(parameter: str, value: object) -> None:
-    """They are refused at once, by name."""
+    """A wrong argument raises immediately, with its name."""
     with pytest.raises(ArgumentError) as caught:
         RetryTransport(**{parameter: value})  # type: ignore[arg-type]
 
     assert parameter == caught.value.parameter
 
 
-async def test_a_scope_that_is_nonsense(autojump_clock: MockClock) -> None:
-    """It is refused before anything is sent."""
+async def test_an_invalid_token_scope(autojump_clock: MockClock) -> None:
+    """An invalid token scope raises before anything is sent."""
     script = ScriptedTransport(200)
     transport = RetryTransport(script, token_scope=lambda request: 7)  # type: ignore[arg-type,return-value]
     async with httpx.AsyncClient(transport=transport) as client:
@@ -392,7 +392,7 @@ async def test_a_scope_that_is_nonsense(autojump_clock: MockClock) -> None:
 
 
 def test_without_trio() -> None:
-    """Another event loop is told what is missing, before anything is sent."""
+    """On another event loop, RuntimeError is raised before anything is sent."""
     script = ScriptedTransport(200)
 
     async def get() -> None:
@@ -405,8 +405,8 @@ def test_without_trio() -> None:
 
 
 @pytest.mark.parametrize("name", ["httpx", "httpx2"])
-def test_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """The adapter says what to install."""
+def test_a_missing_package(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Without its package, the adapter raises ImportError with the command that installs it."""
     importlib.import_module(f"triclinium.adapters.{name}")
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, f"triclinium.adapters.{name}")
@@ -415,13 +415,13 @@ def test_where_the_package_is_missing(monkeypatch: pytest.MonkeyPatch, name: str
 
 
 def errors_below(kind: type[Exception]) -> set[str]:
-    """Return the names of a library's own errors under one of them."""
+    """Return the names of a library's own exceptions below one of them."""
     own = [child for child in kind.__subclasses__() if child.__module__.startswith(kind.__module__.partition(".")[0])]
     return {child.__name__ for child in own}.union(*(errors_below(child) for child in own))
 
 
-def test_the_libraries_fail_alike() -> None:
-    """What httpx2 raises beyond the errors of httpx comes from reading a body, which is beyond a transport."""
+def test_httpx_and_httpx2_have_the_same_errors() -> None:
+    """The only additional exception of httpx2 is raised while a body is read, which a transport does not do."""
     assert {"SSEError"} == errors_below(httpx2.TransportError) ^ errors_below(httpx.TransportError)
 
 
@@ -430,15 +430,15 @@ def test_the_libraries_fail_alike() -> None:
     [(RetryTransport, httpx2.AsyncHTTPTransport()), (Httpx2RetryTransport, ScriptedTransport())],
 )
 def test_a_transport_of_the_other_library(adapted: Callable[[object], object], stranger: object) -> None:
-    """Its requests and errors are other classes, so it is refused at once."""
+    """A transport of the other library is refused immediately, because its requests and errors are other classes."""
     with pytest.raises(ArgumentError) as caught:
         adapted(stranger)
 
     assert "transport" == caught.value.parameter
 
 
-def test_it_shows_what_it_is_made_of() -> None:
-    """The transport below, and the strategy with its numbers."""
+def test_repr_shows_transport_and_strategy() -> None:
+    """The repr shows the inner transport, and the strategy with its numbers."""
     shown = repr(RetryTransport(ScriptedTransport(), strategy=standard()))
 
     assert shown == "<RetryTransport over ScriptedTransport: StandardRetryStrategy(max_attempts=3, quota_capacity=500)>"

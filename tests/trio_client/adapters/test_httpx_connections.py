@@ -1,4 +1,4 @@
-"""Retries inside clients of httpx and of httpx2 over real connections: what is lost, and that none leaks. Real time decides nothing."""
+"""Retries inside httpx and httpx2 clients over real connections: none leaks. No result depends on real time."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from triclinium_core.retry.smithy import ExponentialRetryBackoffStrategy
 pytestmark = pytest.mark.native
 
 SECONDS_MAX = 20
-"""After which a test hangs."""
+"""Seconds after which a test counts as hanging."""
 
 A_WHILE = (("retry-after", "10"),)
-"""Longer than a test takes, and shorter than it may take."""
+"""Delay that is longer than a test takes, and shorter than its limit."""
 
 
 def at_once() -> StandardRetryStrategy:
-    """Return a strategy of three attempts that waits for a millisecond at most, unless the server asks for more."""
+    """Return a strategy with three attempts and delays of at most a millisecond, unless the server requests more."""
     backoff = ExponentialRetryBackoffStrategy(rng=random.Random(7), base=0.0, max=0.001)
     return StandardRetryStrategy(quota_capacity=10_000, backoff=backoff, throttling_backoff=backoff)
 
@@ -44,7 +44,7 @@ OpenClient = Callable[..., AbstractAsyncContextManager[Any]]
 
 @pytest.fixture
 def client_with_one_connection(httpx: ModuleType) -> OpenClient:
-    """Open a client that may have one connection and does not wait long for it: an answer that holds it is seen at once."""
+    """Open a client with one connection and a short pool timeout, so that a leaked connection shows immediately."""
     adapter = importlib.import_module(f"triclinium.adapters.{httpx.__name__}")
 
     @asynccontextmanager
@@ -60,7 +60,7 @@ def client_with_one_connection(httpx: ModuleType) -> OpenClient:
 
 
 async def test_connections_do_not_leak(client_with_one_connection: OpenClient) -> None:
-    """A hundred retried answers, their bodies unread, leave the only connection to those who come after."""
+    """A hundred retried responses with unread bodies leave the only connection free."""
     script = [HttpReply(503, b"x" * 100_000), HttpReply(429), HttpReply(200)] * 50
     async with serving(*script) as server, client_with_one_connection() as client:
         for _ in range(50):
@@ -71,7 +71,7 @@ async def test_connections_do_not_leak(client_with_one_connection: OpenClient) -
 
 
 async def test_the_last_answer_can_be_read(client_with_one_connection: OpenClient) -> None:
-    """It is as it came from the server, to be read or streamed, and gives its connection back when it was."""
+    """The last response is unchanged, can be read or streamed, and then releases its connection."""
     async with (
         serving(*[HttpReply(503, b"sorry")] * 6, HttpReply(200)) as server,
         client_with_one_connection() as client,
@@ -86,7 +86,7 @@ async def test_the_last_answer_can_be_read(client_with_one_connection: OpenClien
 
 
 async def test_others_use_the_connection_during_the_wait(client_with_one_connection: OpenClient) -> None:
-    """While a request waits as its server asked, the only connection serves another one."""
+    """While a request waits for its server's delay, the only connection serves another request."""
     waiting = trio.Event()
 
     def note(report: RetryReport) -> None:
@@ -107,8 +107,8 @@ async def test_others_use_the_connection_during_the_wait(client_with_one_connect
     assert 2 == len(server.received)
 
 
-async def test_an_answer_that_never_ends_is_not_read(client_with_one_connection: OpenClient) -> None:
-    """The body of an answer that is given up may stay away for ever."""
+async def test_an_endless_response_is_not_read(client_with_one_connection: OpenClient) -> None:
+    """The body of a retried response is not read, even if it never arrives."""
     async with serving(HttpReply(503, stalls=True), HttpReply(200)) as server, client_with_one_connection() as client:
         response = await client.get(server.url)
 
@@ -116,10 +116,10 @@ async def test_an_answer_that_never_ends_is_not_read(client_with_one_connection:
 
 
 @pytest.mark.parametrize(("expected", "method"), [(2, "PUT"), (1, "POST")])
-async def test_a_server_that_hangs_up(
+async def test_a_server_that_closes_the_connection(
     httpx: ModuleType, client_with_one_connection: OpenClient, expected: int, method: str
 ) -> None:
-    """The request may have been acted upon, so only an idempotent one is sent again, body and all."""
+    """If the server closes the connection without a response, only an idempotent request is retried, with its body."""
     async with serving(HangUpHttp(), HttpReply(200)) as server, client_with_one_connection() as client:
         try:
             response = await client.request(method, server.url, content=b"order")
@@ -131,7 +131,7 @@ async def test_a_server_that_hangs_up(
 
 
 async def test_a_server_that_is_silent(httpx: ModuleType, client_with_one_connection: OpenClient) -> None:
-    """The timeouts of httpx hold for each attempt; the one that ran out is retried."""
+    """The timeouts of httpx apply to each attempt, and an attempt that times out is retried."""
     async with serving(Silence(), HttpReply(200)) as server, client_with_one_connection() as client:
         response = await client.get(server.url, timeout=httpx.Timeout(SECONDS_MAX, read=0.05))
 
@@ -140,8 +140,8 @@ async def test_a_server_that_is_silent(httpx: ModuleType, client_with_one_connec
     assert 200 == response.status_code
 
 
-async def test_an_answer_that_breaks_off(httpx: ModuleType, client_with_one_connection: OpenClient) -> None:
-    """What breaks while the body is read is the reader's; the transport has done its part by then."""
+async def test_a_response_that_breaks_off(httpx: ModuleType, client_with_one_connection: OpenClient) -> None:
+    """An error while the body is read is raised to the reader and is not retried."""
     async with serving(HttpReply(200, b"x" * 1000, body_sent=10)) as server, client_with_one_connection() as client:
         with pytest.raises(httpx.RemoteProtocolError, match="without sending complete message body"):
             await client.get(server.url)
@@ -150,8 +150,10 @@ async def test_an_answer_that_breaks_off(httpx: ModuleType, client_with_one_conn
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_refused_at_first(httpx: ModuleType, client_with_one_connection: OpenClient, method: str) -> None:
-    """Nothing was sent when a connection was refused, so any request is retried; here until there is a server."""
+async def test_a_refused_connection_is_retried(
+    httpx: ModuleType, client_with_one_connection: OpenClient, method: str
+) -> None:
+    """A refused connection sent nothing, so a request with any method is retried, here until a server listens."""
     server = HttpServer([HttpReply(200)])
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -172,8 +174,8 @@ async def test_refused_at_first(httpx: ModuleType, client_with_one_connection: O
     assert (200, [(method, b"order")]) == (response.status_code, server.received)
 
 
-async def test_a_pool_that_is_busy(httpx: ModuleType, client_with_one_connection: OpenClient) -> None:
-    """A request that got no connection in time was not sent, so it is tried again, whatever its method."""
+async def test_a_pool_timeout_is_retried(httpx: ModuleType, client_with_one_connection: OpenClient) -> None:
+    """A request that gets no connection in time was not sent, so it is retried with any method."""
     async with (
         serving(HttpReply(200, stalls=True), HttpReply(200)) as server,
         client_with_one_connection() as client,
@@ -188,7 +190,7 @@ async def test_a_pool_that_is_busy(httpx: ModuleType, client_with_one_connection
 
 
 async def test_cancelled_requests_leave_no_connection(client_with_one_connection: OpenClient) -> None:
-    """Whatever a request waits for when it is cancelled, the only connection is free afterwards."""
+    """If a request is cancelled while waiting for a response or a delay, the only connection is free afterwards."""
     script: list[HttpStep] = [Silence(), HttpReply(503, headers=A_WHILE), HttpReply(200)]
     async with serving(*script) as server, client_with_one_connection() as client:
         for count in (1, 2):
@@ -202,7 +204,7 @@ async def test_cancelled_requests_leave_no_connection(client_with_one_connection
 
 
 async def test_around_any_client(httpx: ModuleType) -> None:
-    """Without the transport the block and the call do as well: the errors of httpx are what is retried."""
+    """``attempts`` and ``retry`` around an ordinary client retry the exceptions of httpx."""
     quota = at_once()
     async with (
         serving(HangUpHttp(), HttpReply(200), HangUpHttp(), HangUpHttp(), HttpReply(200)) as server,
@@ -222,5 +224,5 @@ async def test_around_any_client(httpx: ModuleType) -> None:
             result = await retry(fetch, server.url, strategy=quota, on=httpx.TransportError)
 
     assert (2, b"welcome", b"welcome") == (attempt.number, response.content, result)
-    # Of two retries of one call only the last is given back.
+    # Of a call's two retries, only the tokens of the last are returned.
     assert (5, 10_000 - 14) == (len(server.received), quota.available_quota())

@@ -1,4 +1,4 @@
-"""Any history of a request through the transport: what is sent does no harm, and who gives up has a reason."""
+"""Any history of a request through the transport: every repetition is safe, and every failure has a reason."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from triclinium.adapters.httpx import ATTEMPTS, HttpRetryRules, RetryTransport
 from triclinium_core.retry.calls import IDEMPOTENT_METHODS, RETRIED_STATUSES
 
 CAPACITY = 40
-"""Of the quota: two retries, or eight of throttling."""
+"""Tokens in the quota: enough for two retries, or for eight after throttling."""
 COST = 14
 STEPS = 6
-"""Of a script, more than any strategy here makes attempts."""
+"""Number of steps in a script, more than the attempts of any strategy here."""
 
 UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 LOST = (httpx.ReadError, httpx.WriteError, httpx.ReadTimeout, httpx.RemoteProtocolError)
@@ -29,7 +29,7 @@ HOPELESS = (httpx.ProxyError, httpx.UnsupportedProtocol, httpx.LocalProtocolErro
 
 
 def answer_of(status: int, seconds: int | None) -> httpx.Response:
-    """Return an answer that may ask for a wait."""
+    """Return a response that may have a Retry-After header."""
     return httpx.Response(status, headers={} if seconds is None else {"retry-after": str(seconds)})
 
 
@@ -44,7 +44,7 @@ FAILURES = st.sampled_from([*UNSENT, *LOST, *LOST, *HOPELESS]).map(lambda kind: 
 
 @dataclass(frozen=True)
 class HttpHistory:
-    """What happens to one request."""
+    """History of one request."""
 
     method: str
     has_key: bool
@@ -56,12 +56,12 @@ class HttpHistory:
 
     @property
     def may_be_repeated(self) -> bool:
-        """Whether it does no harm to send it twice."""
+        """Whether the request is safe to send twice."""
         is_idempotent = self.method in IDEMPOTENT_METHODS or (self.has_key and self.rules.idempotency_key)
         return is_idempotent and not self.is_stream
 
     def may_follow(self, step: httpx.Response | httpx.TransportError) -> bool:
-        """Tell whether another attempt may follow one that ended so."""
+        """Return whether another attempt may follow one with this result."""
         if isinstance(step, httpx.Response):
             wish, most = wish_of(step), self.rules.retry_after_max
             return step.status_code in self.rules.statuses and self.may_be_repeated and (most is None or wish <= most)
@@ -69,7 +69,7 @@ class HttpHistory:
 
 
 def wish_of(step: httpx.Response | httpx.TransportError) -> float:
-    """Return the seconds that an answer asks for; none is longer than thirty years."""
+    """Return the delay in seconds that a response requests, at most thirty years."""
     return min(float(step.headers.get("retry-after", 0)), 1e9) if isinstance(step, httpx.Response) else 0.0
 
 
@@ -94,7 +94,7 @@ async def body() -> AsyncIterator[bytes]:
 
 @given(HISTORIES)
 def test_any_history(history: HttpHistory) -> None:
-    """Nothing unsafe, nothing too often, too early or too late is sent; who gives up says why, and that is so."""
+    """No attempt is unsafe, excessive, early or late, and every failure has a correct reason."""
     steps: list[TransportStep] = [*history.script]
     script = ScriptedTransport(*steps)
     strategy = standard(max_attempts=history.attempts_max, quota_capacity=CAPACITY)
@@ -134,7 +134,7 @@ def test_any_history(history: HttpHistory) -> None:
     assert all(answer.is_closed and not answer.is_read for answer in given_up)
     assert 0 <= strategy.available_quota("service.test") <= CAPACITY
 
-    # Liveness: whoever ends with a failure has an excuse, and wastes no time on it.
+    # Liveness: a request that fails has a valid reason, and waits no longer for it.
     assert now == script.asked_at[-1]
     is_success = (
         isinstance(last, httpx.Response) and last.status_code < 500 and last.status_code not in RETRIED_STATUSES

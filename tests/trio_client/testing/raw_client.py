@@ -1,4 +1,4 @@
-"""A client of a fake cluster that speaks frames, and does nothing by itself."""
+"""Client of a fake cluster that sends single frames, without a bootstrap."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RawClient:
         self._frames: list[Frame] = []
 
     async def hear(self) -> Frame | None:
-        """Return the next frame; None at the end of the stream."""
+        """Return the next frame, or None at the end of the stream."""
         while not self._frames:
             data = await self.stream.receive_some()
             if not data:
@@ -33,7 +33,7 @@ class RawClient:
         return self._frames.pop(0)
 
     async def ask(self, opcode: Opcode, *, key: bytes = b"", value: bytes = b"") -> Frame | None:
-        """Return the answer to a request."""
+        """Return the response to a request."""
         await self.stream.send_all(encode_request(opcode, opaque=1, key=key, value=value))
         return await self.hear()
 
@@ -45,13 +45,13 @@ class RawClient:
 
 
 def get(key: str, *, opaque: int = 1) -> bytes:
-    """Return a request for a document in the default collection, where collections were not granted."""
+    """Return a request for a document in the default collection, for connections without the collections feature."""
     return encode_request(Opcode.GET, opaque=opaque, status=vbucket_of(key.encode(), 1024), key=key.encode())
 
 
 @asynccontextmanager
 async def open_raw_client(fake: FakeCluster, index: int = 0) -> AsyncIterator[RawClient]:
-    """Give the block a connection to one node of the fake cluster."""
+    """Yield a connection to one node of the fake cluster."""
     connected = await fake.connector.connect("127.0.0.1", fake.nodes[index].options.port, tls=False)
     async with connected.stream:
         yield RawClient(connected.stream)

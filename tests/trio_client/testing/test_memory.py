@@ -1,4 +1,4 @@
-"""A cluster inside the process: what a test of an application sees of it."""
+"""Tests of the in-process cluster, as an application would use it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from triclinium_core.testing import FakeNode, FakeNodeOptions, hang_up_mid_reply
 
 
 def default_collection(cluster: Cluster) -> Collection:
-    """Return where the tests store their documents."""
+    """Return the collection of the tests."""
     return cluster.bucket("default").default_collection()
 
 
-async def test_an_application_finds_its_cluster(autojump_clock: MockClock) -> None:
-    """Documents are stored under the buckets that were asked for, and no time passes."""
+async def test_documents_are_stored_in_their_buckets(autojump_clock: MockClock) -> None:
+    """Documents are stored in the requested buckets, and no time passes."""
     async with open_fake_cluster(buckets=["travel", "hotels"]) as fake, fake.open_client() as cluster:
         for bucket in ("travel", "hotels"):
             people = cluster.bucket(bucket).default_collection()
@@ -38,8 +38,8 @@ async def test_an_application_finds_its_cluster(autojump_clock: MockClock) -> No
         assert 0 == trio.current_time()
 
 
-async def test_options_make_the_node() -> None:
-    """Its address, its user and its buckets are the options'; ``buckets`` replaces the latter."""
+async def test_options_configure_the_node() -> None:
+    """The node has the address, user and buckets of the options, and ``buckets`` overrides the latter."""
     options = FakeNodeOptions(host="node.test", port=12000, tls_port=12001, username="app", password="secret")
     async with open_fake_cluster(options=options, buckets=("travel",)) as fake, fake.open_client() as cluster:
         await cluster.bucket("travel").default_collection().upsert("ada", 1)
@@ -51,8 +51,8 @@ async def test_options_make_the_node() -> None:
     assert PasswordAuthenticator("app", "secret") == fake.authenticator
 
 
-async def test_a_node_without_a_name_is_found() -> None:
-    """Where configs leave the host to the client, the connection string still needs one."""
+async def test_a_node_with_an_unnamed_host() -> None:
+    """If configs leave the host to the client, the connection string still has one."""
     async with open_fake_cluster(options=FakeNodeOptions(host="$HOST")) as fake, fake.open_client() as cluster:
         await default_collection(cluster).upsert("ada", 1)
 
@@ -60,8 +60,8 @@ async def test_a_node_without_a_name_is_found() -> None:
 
 
 @rows("piece_sizes", [(3,), (24, 7, 1000)])
-async def test_cutting_bytes_changes_nothing(piece_sizes: Sequence[int]) -> None:
-    """Both sides put the pieces together."""
+async def test_split_bytes_change_nothing(piece_sizes: Sequence[int]) -> None:
+    """A client works for any division of the bytes into pieces."""
     options, timeouts = FakeNodeOptions(vbuckets=128), TimeoutOptions(kv=60.0)
     async with (
         open_fake_cluster(options=options, piece_sizes=piece_sizes) as fake,
@@ -73,8 +73,8 @@ async def test_cutting_bytes_changes_nothing(piece_sizes: Sequence[int]) -> None
         assert {"born": 1815} == (await store.get("ada")).content
 
 
-async def test_a_client_that_does_not_hear_is_left(autojump_clock: MockClock) -> None:
-    """A connection that the node has hung up on does not stay half open for ever."""
+async def test_a_half_closed_connection_is_closed(autojump_clock: MockClock) -> None:
+    """A connection that the node has half closed is closed completely after a time, even if the client ignores it."""
     async with open_fake_cluster() as fake, open_raw_client(fake) as client:
         fake.node.faults.next(Opcode.NOOP, hang_up_mid_reply())
         await client.get_ready()
@@ -89,15 +89,15 @@ async def test_a_client_that_does_not_hear_is_left(autojump_clock: MockClock) ->
     ("port", "tls", "tls_port"),
     [(11211, False, None), (11210, True, None), (11210, True, 11207), (11207, False, 11207)],
 )
-async def test_nothing_else_listens(port: int, tls: bool, tls_port: int | None) -> None:
-    """A wrong port is refused, and so is TLS on the plain one."""
+async def test_other_ports_refuse_connections(port: int, tls: bool, tls_port: int | None) -> None:
+    """A wrong port is refused, and so is TLS on the plain port."""
     async with open_fake_cluster(options=FakeNodeOptions(tls_port=tls_port)) as fake:
         with pytest.raises(ConnectionRefusedError):
             await fake.connector.connect("127.0.0.1", port, tls=tls)
 
 
-async def test_tls_is_left_out() -> None:
-    """Its port is served in plain, but the client takes it for TLS."""
+async def test_the_tls_port_is_served_without_tls() -> None:
+    """The client treats the TLS port of an in-memory cluster as TLS, but it is served without encryption."""
     async with open_fake_cluster(options=FakeNodeOptions(tls_port=11207)) as fake:
         assert fake.tls_connection_string is not None
         async with open_cluster(fake.tls_connection_string, fake.authenticator, connector=fake.connector) as cluster:
@@ -107,7 +107,7 @@ async def test_tls_is_left_out() -> None:
     assert {"PLAIN"} == mechanisms
 
 
-async def test_after_the_block_there_is_nothing() -> None:
+async def test_streams_end_with_the_block() -> None:
     """Streams end with the block, and new ones are refused."""
     async with open_fake_cluster() as fake:
         connected = await fake.connector.connect("127.0.0.1", 11210, tls=False)
@@ -135,7 +135,7 @@ async def test_after_the_block_there_is_nothing() -> None:
     ],
 )
 async def test_wrong_arguments_are_refused(arguments: dict[str, Any], parameter: str) -> None:
-    """Before anything is served, by the name of the argument."""
+    """A wrong argument raises with its name before anything is served."""
     with pytest.raises(errors.InvalidArgumentException) as caught:
         async with open_fake_cluster(**arguments):
             raise AssertionError
@@ -144,7 +144,7 @@ async def test_wrong_arguments_are_refused(arguments: dict[str, Any], parameter:
 
 
 async def test_a_crash_of_the_node_ends_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A defect of the node does not look like one of the client's."""
+    """A defect of the node fails the block with InternalError, and not the client's operations."""
 
     def crash(self: FakeNode, connection: int, data: bytes, now: float) -> None:
         raise KeyError("a defect")
@@ -161,7 +161,7 @@ async def test_a_crash_of_the_node_ends_the_block(monkeypatch: pytest.MonkeyPatc
 
 
 def play(seed: int) -> list[tuple[int, bytes, int, float]]:
-    """Return what a node is asked, and when, by a client whose connections fail now and then."""
+    """Return the commands and their times from a client with this seed whose connections sometimes fail."""
 
     async def script() -> list[tuple[int, bytes, int, float]]:
         async with open_fake_cluster() as fake, fake.open_client(seed=seed) as cluster:
@@ -177,7 +177,7 @@ def play(seed: int) -> list[tuple[int, bytes, int, float]]:
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
-    """Down to the time and the opaque of every command; another seed gives another one."""
+    """Runs with the same seed have the same commands, times and opaques; another seed gives different ones."""
     same = play(1) == play(1)
     other = play(1) != play(2)
 
@@ -186,7 +186,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 
 async def test_a_client_refuses_wrong_arguments() -> None:
-    """As ``open_cluster`` does, before anything is opened."""
+    """``open_client`` refuses wrong arguments like ``open_cluster``, before anything is opened."""
     async with open_fake_cluster() as fake:
         with pytest.raises(errors.InvalidArgumentException) as caught:
             fake.open_client(redact_logs="yes")  # type: ignore[arg-type]
@@ -195,7 +195,7 @@ async def test_a_client_refuses_wrong_arguments() -> None:
 
 
 async def test_several_nodes() -> None:
-    """Each is at an address of its own, and answers only for what the map gives it."""
+    """Each of several nodes has its own address and serves only the vbuckets of the map."""
     options = FakeNodeOptions(port=12000, tls_port=12001)
     async with open_fake_cluster(nodes=3, options=options, buckets=["default"]) as fake:
         fake.node.documents.put("default", "ada", b"1")
@@ -219,7 +219,7 @@ async def test_several_nodes() -> None:
 
 
 async def test_nodes_by_name() -> None:
-    """The same port on several hosts is several nodes; at another host there is none."""
+    """Nodes on several hosts may have the same port, and other hosts and ports are refused."""
     async with open_fake_cluster(nodes=[("a.test", 11210), ("b.test", 11210)]) as fake:
         fake.nodes[0].faults.always(None, refuse_connection())
         connected = await fake.connector.connect("b.test", 11210, tls=False)
@@ -230,8 +230,8 @@ async def test_nodes_by_name() -> None:
     await connected.stream.aclose()
 
 
-async def test_a_change_is_announced_by_every_node(autojump_clock: MockClock) -> None:
-    """At once, although nothing else happens; one with a stale map says nothing until it has the new one."""
+async def test_a_config_change_is_pushed_by_every_node(autojump_clock: MockClock) -> None:
+    """Every node pushes a changed config immediately; a node with a held config does so only when it is released."""
     wanted = (HelloFeature.DUPLEX, HelloFeature.CLUSTERMAP_NOTIFICATION_BRIEF)
     async with (
         open_fake_cluster(nodes=2) as fake,

@@ -1,4 +1,4 @@
-"""Streams in memory keep the promises of Trio's streams."""
+"""Streams in memory behave like trio's streams."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from triclinium.testing._memory_stream import MemoryStream, memory_stream_pair
 
 
 @pytest.mark.parametrize("piece_sizes", [(), (3, 5000)], ids=str)
-async def test_a_stream_in_memory_is_a_stream(piece_sizes: tuple[int, ...]) -> None:
-    """In both directions, towards an end that was closed, and between tasks that are in each other's way."""
+async def test_memory_streams_satisfy_trios_checks(piece_sizes: tuple[int, ...]) -> None:
+    """A pair of memory streams passes trio's checks of half-closeable streams, with and without pieces."""
 
     async def make() -> tuple[MemoryStream, MemoryStream]:
         await trio.lowlevel.checkpoint()
@@ -20,8 +20,8 @@ async def test_a_stream_in_memory_is_a_stream(piece_sizes: tuple[int, ...]) -> N
     await trio.testing.check_half_closeable_stream(make, None)
 
 
-async def test_pieces_come_in_turn() -> None:
-    """Of the sizes that were asked for, and no larger than the receiver wants."""
+async def test_pieces_have_the_given_sizes() -> None:
+    """Received pieces have the given sizes in turn, but at most the requested size."""
     ours, theirs = memory_stream_pair((2, 3))
     await ours.send_all(b"abcdefgh")
 
@@ -33,8 +33,8 @@ async def test_pieces_come_in_turn() -> None:
     ]
 
 
-async def test_what_was_sent_before_the_end_is_received() -> None:
-    """A closed end takes nothing back."""
+async def test_bytes_before_the_end_are_received() -> None:
+    """Bytes that were sent before the stream was closed are received."""
     ours, theirs = memory_stream_pair()
     await ours.send_all(b"last words")
     await ours.aclose()

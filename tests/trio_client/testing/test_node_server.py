@@ -1,4 +1,4 @@
-"""A node at work: its clock, and what one client can do to the others."""
+"""Server of a fake node: its clock, and the isolation of its clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium_core.kv.wire.frame import encode_request
 from triclinium_core.testing import FakeNode, FakeNodes, delay, hang_up
 
 QUESTION = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
-"""Which anybody may ask."""
+"""Request that needs no authentication."""
 
 
 async def call(server: NodeServer) -> trio.abc.Stream:
@@ -27,8 +27,8 @@ async def call(server: NodeServer) -> trio.abc.Stream:
     return ours
 
 
-async def test_the_clock_goes_on_where_it_stood(autojump_clock: MockClock) -> None:
-    """A node that is served again does not see the time in between, and never sees it go back."""
+async def test_the_clock_resumes(autojump_clock: MockClock) -> None:
+    """The clock of a node that is served again resumes where it stopped, and never goes back."""
     node = FakeNode()
     for _ in range(2):
         async with serving(node) as server:
@@ -43,7 +43,7 @@ async def test_the_clock_goes_on_where_it_stood(autojump_clock: MockClock) -> No
 
 @pytest.mark.parametrize("began", [0.1, 1 / 3, 1e9 / 7])
 async def test_rounding_does_not_stop_the_clock(autojump_clock: MockClock, began: float) -> None:
-    """Whenever a node is first served, its delayed replies come: virtual time would wait for a late one for ever."""
+    """Delayed responses arrive despite rounding, whenever the node is first served."""
     await trio.sleep(began)
     node = FakeNode()
     async with serving(node) as server:
@@ -54,8 +54,8 @@ async def test_rounding_does_not_stop_the_clock(autojump_clock: MockClock, began
             assert 24 <= len(await client.receive_some())
 
 
-async def test_the_clock_notices_what_is_due_earlier(autojump_clock: MockClock) -> None:
-    """A reply that is due before the one it waits for; and one whose client has left."""
+async def test_the_clock_follows_the_earliest_response(autojump_clock: MockClock) -> None:
+    """A response that is due earlier than the one awaited is sent in time, even after another client has left."""
     node = FakeNode()
     async with serving(node) as server:
         slow, quick, gone = await call(server), await call(server), await call(server)
@@ -72,8 +72,8 @@ async def test_the_clock_notices_what_is_due_earlier(autojump_clock: MockClock) 
     assert [3, 9] == [pytest.approx(after_quick), pytest.approx(trio.current_time() - began)]
 
 
-async def test_a_client_that_leaves_loses_no_request() -> None:
-    """What it sent before it left is carried out, although nobody reads the reply."""
+async def test_requests_of_a_closed_client_are_executed() -> None:
+    """Requests that a client sent before it closed are executed, although nothing reads the responses."""
     node = FakeNode()
     async with serving(node) as server:
         client = await call(server)
@@ -84,10 +84,8 @@ async def test_a_client_that_leaves_loses_no_request() -> None:
     assert 1 == len(node.command_log)
 
 
-async def test_a_client_that_cannot_be_written_to_is_still_heard(
-    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its requests are carried out until it can be read no more either; nothing of that is a crash."""
+async def test_a_client_that_cannot_be_written_to(autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests of a client that cannot be written to are executed until it cannot be read, without a crash."""
     monkeypatch.setattr(_node_server, "UNSENT_SIZE_MAX", 1)
     node = FakeNode()
     requests = iter([100 * QUESTION, QUESTION])
@@ -116,8 +114,8 @@ async def test_a_client_that_cannot_be_written_to_is_still_heard(
     assert stream.is_closed
 
 
-async def test_a_client_that_does_not_read_is_not_served_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it sends stays with it, and what it has sent is carried out as its replies are read, to the last."""
+async def test_a_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a client reads no responses, its further requests are not read; once it reads, all are executed."""
     monkeypatch.setattr(_node_server, "UNSENT_SIZE_MAX", 1000)
     node, reads, progress, wakes = FakeNode(), list[None](), list[tuple[int, int]](), trio.Event()
 
@@ -139,8 +137,8 @@ async def test_a_client_that_does_not_read_is_not_served_either(monkeypatch: pyt
     assert 200 == len(node.command_log)
 
 
-async def test_a_stream_without_half_an_end_is_closed(autojump_clock: MockClock) -> None:
-    """The client reads the end when the whole stream is."""
+async def test_a_stream_without_send_eof_is_closed(autojump_clock: MockClock) -> None:
+    """A stream without half-close is closed completely if the node hangs up."""
     node = FakeNode()
     node.faults.always(Opcode.SASL_LIST_MECHS, hang_up())
     requests = iter([QUESTION])
@@ -157,7 +155,7 @@ async def test_a_stream_without_half_an_end_is_closed(autojump_clock: MockClock)
 
 
 async def test_nodes_share_a_clock(autojump_clock: MockClock) -> None:
-    """Whichever is due is told the time, and no other reply waits for that."""
+    """Each node gets the time when its response is due, and responses of other nodes do not wait for it."""
     nodes = FakeNodes(nodes=2)
     async with serving(nodes) as server:
         clients = []
@@ -176,8 +174,8 @@ async def test_nodes_share_a_clock(autojump_clock: MockClock) -> None:
     assert [1, 1] == [len(node.command_log) for node in nodes]
 
 
-async def test_a_change_wakes_it(autojump_clock: MockClock) -> None:
-    """A node that is killed hangs up now, not when something else is due; out of the block nobody is woken."""
+async def test_a_change_wakes_the_server(autojump_clock: MockClock) -> None:
+    """A killed node closes its streams immediately, not at the next due time; after the block, no alarm is left."""
     node = FakeNode()
     async with serving(node) as server:
         client = await call(server)
@@ -193,8 +191,8 @@ async def test_a_change_wakes_it(autojump_clock: MockClock) -> None:
     assert node.cluster.alarm is None
 
 
-async def test_a_stream_that_comes_too_late(autojump_clock: MockClock) -> None:
-    """A node that died after it had let the client in hangs up on it."""
+async def test_a_stream_to_a_dead_node(autojump_clock: MockClock) -> None:
+    """A node that dies after accepting a stream closes it."""
     node = FakeNode()
     async with serving(node) as server:
         node.kill()
@@ -203,8 +201,8 @@ async def test_a_stream_that_comes_too_late(autojump_clock: MockClock) -> None:
         assert b"" == await client.receive_some()
 
 
-async def test_nobody_is_accepted_outside_the_block() -> None:
-    """Neither before it nor after it; the node is not asked, so no fault is spent."""
+async def test_streams_are_accepted_in_the_block_only() -> None:
+    """Streams are refused before and after the block, without consuming a fault."""
     server = NodeServer(FakeNode())
     before = server.accepts()
     async with serving(server.node) as server:
@@ -213,8 +211,8 @@ async def test_nobody_is_accepted_outside_the_block() -> None:
     assert [False, True, False] == [before, inside, server.accepts()]
 
 
-async def test_who_waits_hears_of_what_was_written() -> None:
-    """Whoever waits for replies to be written hears of it then; taking them is not enough."""
+async def test_wait_written_returns_after_the_write() -> None:
+    """``wait_written`` returns when the responses have been written, not when they have been taken."""
     queue, events = ReplyQueue(), list[str]()
 
     async def wait() -> None:

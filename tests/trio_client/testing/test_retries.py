@@ -1,4 +1,4 @@
-"""Retries in tests: nobody sleeps, and there are no more attempts than wanted."""
+"""Retries in tests: no delays, and a bounded number of attempts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triclinium.testing import retries
 
 
 class Failing:
-    """Always raises, and counts."""
+    """Callable that always raises, and counts its calls."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -24,15 +24,15 @@ class Failing:
 
 
 async def calls_of(strategy: SimpleRetryStrategy | StandardRetryStrategy) -> int:
-    """Return how often something that always fails is called."""
+    """Return the number of calls of a function that always fails."""
     failing = Failing()
-    with pytest.raises(OSError):  # noqa: PT011 - it has nothing to say
+    with pytest.raises(OSError):  # noqa: PT011 - it has no message
         await retry(failing, strategy=strategy, on=OSError)
     return failing.calls
 
 
-async def test_nobody_sleeps(mock_clock: MockClock) -> None:
-    """On a clock that stands still, all attempts are made; the block once left, one would wait for ever."""
+async def test_retries_do_not_sleep(mock_clock: MockClock) -> None:
+    """All attempts inside the block run without advancing the clock; after it, a retry sleeps."""
     with retries():
         assert 5 == await calls_of(SimpleRetryStrategy())
     with trio.CancelScope() as scope:
@@ -44,8 +44,8 @@ async def test_nobody_sleeps(mock_clock: MockClock) -> None:
     assert 0.0 == trio.current_time()
 
 
-async def test_no_more_attempts_than_wanted(mock_clock: MockClock) -> None:
-    """One switches retries off; an inner block replaces what the outer one says."""
+async def test_attempts_are_bounded(mock_clock: MockClock) -> None:
+    """``attempts=1`` turns retries off, and an inner block overrides the outer one."""
     found = []
     with retries(attempts=1):
         found.append(await calls_of(SimpleRetryStrategy()))
@@ -58,16 +58,16 @@ async def test_no_more_attempts_than_wanted(mock_clock: MockClock) -> None:
     assert [1, 3, 5, 1] == found
 
 
-async def test_sleeping_all_the_same(autojump_clock: MockClock) -> None:
-    """Where only the attempts are bounded."""
+async def test_sleeping_can_be_kept(autojump_clock: MockClock) -> None:
+    """With ``sleeps=True``, only the number of attempts is bounded."""
     with retries(attempts=2, sleeps=True):
         await calls_of(SimpleRetryStrategy())
 
     assert trio.current_time() > 0
 
 
-async def test_tasks_of_the_block(mock_clock: MockClock) -> None:
-    """They keep it, and nobody else has it."""
+async def test_tasks_of_the_block_inherit_it(mock_clock: MockClock) -> None:
+    """Tasks that were started in the block keep its settings."""
     numbers: list[int] = []
 
     async def work() -> None:
@@ -83,8 +83,8 @@ async def test_tasks_of_the_block(mock_clock: MockClock) -> None:
     assert [1] == numbers
 
 
-async def test_quotas_count(mock_clock: MockClock) -> None:
-    """Strategies are asked as ever."""
+async def test_quotas_are_used(mock_clock: MockClock) -> None:
+    """Inside the block, strategies still use their quotas."""
     strategy = StandardRetryStrategy()
     with retries():
         await calls_of(strategy)
@@ -93,8 +93,8 @@ async def test_quotas_count(mock_clock: MockClock) -> None:
 
 
 @pytest.mark.parametrize("number", [0, -1, True, 1.5, "2"])
-def test_what_is_no_number_of_attempts(number: object) -> None:
-    """There is one at least."""
+def test_an_invalid_number_of_attempts(number: object) -> None:
+    """A number of attempts below 1, or of another type, raises ArgumentError."""
     with pytest.raises(ArgumentError) as caught, retries(attempts=number):  # type: ignore[arg-type]
         pass
 

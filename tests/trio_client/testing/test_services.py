@@ -1,4 +1,4 @@
-"""The services of a fake cluster through real streams: in memory, over TCP and over TLS."""
+"""Services of a fake cluster over real streams: in memory, over TCP and over TLS."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ KINDS = ("memory", "tcp", "tls")
 
 @pytest.fixture
 async def safety_net() -> AsyncIterator[None]:
-    """End a test that hangs."""
+    """Cancel a test that hangs."""
     with trio.fail_after(60):
         yield
 
 
 @asynccontextmanager
 async def serving(kind: str) -> AsyncIterator[testing.FakeCluster]:
-    """Give the block a cluster of two nodes."""
+    """Yield a cluster of two nodes."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
     async with AsyncExitStack() as stack:
@@ -55,7 +55,7 @@ async def connected(
 
 
 def encode(http: h11.Connection, statement: str) -> bytes:
-    """Return a query."""
+    """Return an encoded query."""
     body = json.dumps({"statement": statement}).encode()
     headers = {"host": "fake", "authorization": BASIC, "content-length": str(len(body))}
     request = h11.Request(method="POST", target="/query/service", headers=list(headers.items()))
@@ -63,7 +63,7 @@ def encode(http: h11.Connection, statement: str) -> bytes:
 
 
 async def ask(stream: trio.abc.Stream, statement: str) -> Any:
-    """Return what a query is answered."""
+    """Return the response to a query."""
     http, body = h11.Connection(h11.CLIENT), b""
     await stream.send_all(encode(http, statement))
     while True:
@@ -79,8 +79,8 @@ async def ask(stream: trio.abc.Stream, statement: str) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_query_finds_its_answer(safety_net: None, kind: str) -> None:
-    """At the port that configs name; one connection takes one query after the other."""
+async def test_queries_are_answered_on_the_configs_port(safety_net: None, kind: str) -> None:
+    """Queries to the port of the config are answered, several on one connection."""
     async with serving(kind) as fake:
         fake.nodes.script.answer("SELECT t.* FROM t", testing.FakeAnswer(rows=[{"a": 1}]))
         async with await connected(fake, kind) as stream:
@@ -91,8 +91,8 @@ async def test_a_query_finds_its_answer(safety_net: None, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_large_answer_arrives_whole(safety_net: None, kind: str) -> None:
-    """Also where it is larger than what the node keeps ready for a client."""
+async def test_a_large_response_is_complete(safety_net: None, kind: str) -> None:
+    """A response is complete even if it is larger than the node's buffer for a client."""
     async with serving(kind) as fake:
         fake.nodes.script.answer("large", testing.FakeAnswer(rows=["x" * 1000], repeat=10_000))
         async with await connected(fake, kind) as stream:
@@ -102,8 +102,8 @@ async def test_a_large_answer_arrives_whole(safety_net: None, kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_client_that_leaves_is_seen(safety_net: None, kind: str) -> None:
-    """Its answer was on its way."""
+async def test_a_closed_client_is_logged(safety_net: None, kind: str) -> None:
+    """The log of requests shows that a client closed its connection before the response."""
     async with serving(kind) as fake:
         node = fake.nodes[1]
         node.faults.next(testing.Service.QUERY, testing.drop_response())
@@ -118,8 +118,8 @@ async def test_a_client_that_leaves_is_seen(safety_net: None, kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_client_that_leaves_in_the_middle_is_seen(safety_net: None, kind: str) -> None:
-    """What is left of its answer is not made."""
+async def test_a_client_that_closes_midway_is_logged(safety_net: None, kind: str) -> None:
+    """The rest of a response is not produced if the client closes its connection."""
     async with serving(kind) as fake:
         node = fake.nodes[1]
         fake.nodes.script.answer("large", testing.FakeAnswer(rows=["x" * 1000], repeat=100_000))
@@ -133,7 +133,7 @@ async def test_a_client_that_leaves_in_the_middle_is_seen(safety_net: None, kind
 
 
 async def test_a_service_that_a_node_lacks(safety_net: None) -> None:
-    """Nobody listens for it, in memory or over TCP."""
+    """A service that the node lacks has no listener, in memory or over TCP."""
     only_kv = testing.FakeNodeOptions(services=frozenset({testing.Service.KV}))
     async with testing.open_tcp_cluster(testing.FakeNodes(only_kv, nodes=2)) as fake:
         assert {testing.Service.KV} == set(fake.nodes[1].options.ports(tls=False))

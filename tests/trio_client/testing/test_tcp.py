@@ -1,4 +1,4 @@
-"""A fake node on a real port of this machine."""
+"""Fake node on a real local port."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from triclinium_core.testing import FakeNode, FakeNodes, hang_up_mid_reply, refu
 
 PATIENT = TimeoutOptions(kv=60.0)
 MANY = 600_000
-"""Requests of 27 bytes, more than the kernel buffers."""
+"""Number of requests of 27 bytes, more than the kernel buffers."""
 
 
 @pytest.fixture
 async def safety_net() -> AsyncIterator[None]:
-    """End a test that hangs."""
+    """Cancel a test that hangs."""
     with trio.fail_after(60):
         yield
 
 
 @pytest.fixture
 def occupied_port() -> Iterator[int]:
-    """Return a port that somebody listens on."""
+    """Yield a port that is in use."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         assert isinstance(port, int)
@@ -43,14 +43,14 @@ def occupied_port() -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def ssl_context() -> ssl.SSLContext:
-    """Return a server's context."""
+    """Return the context of a server."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
     return context
 
 
 def pair_of_ports() -> int:
-    """Return a port that nobody listens on, nor two above it."""
+    """Return a free port for which the port two above is free, too."""
     while True:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
@@ -63,13 +63,13 @@ def pair_of_ports() -> int:
 
 
 async def upsert(fake: FakeCluster) -> None:
-    """Write a document through a client of its own."""
+    """Write a document through a new client."""
     async with fake.open_client(timeouts=PATIENT) as cluster:
         await cluster.bucket("default").default_collection().upsert("ada", 1)
 
 
-async def test_any_client_finds_it(safety_net: None) -> None:
-    """Two clients share the documents; a port that was free is told."""
+async def test_two_clients_share_the_documents(safety_net: None) -> None:
+    """Two clients share the documents of a node on a free port, and the connection string has the port."""
     async with open_tcp_cluster(FakeNode()) as fake, fake.open_client(timeouts=PATIENT) as cluster:
         await upsert(fake)
         found = await cluster.bucket("default").default_collection().get("ada")
@@ -80,8 +80,8 @@ async def test_any_client_finds_it(safety_net: None) -> None:
 
 
 @pytest.mark.parametrize("tls", [False, True])
-async def test_configs_name_the_real_ports(safety_net: None, ssl_context: ssl.SSLContext, tls: bool) -> None:
-    """A client that goes where a config sends it arrives."""
+async def test_configs_have_the_real_ports(safety_net: None, ssl_context: ssl.SSLContext, tls: bool) -> None:
+    """The ports in a config are those on which the node listens."""
     async with (
         open_tcp_cluster(FakeNode(), ssl_context=ssl_context if tls else None) as fake,
         open_raw_client(fake) as client,
@@ -97,8 +97,8 @@ async def test_configs_name_the_real_ports(safety_net: None, ssl_context: ssl.SS
     assert tls == ("n1qlSSL" in services)
 
 
-async def test_the_port_may_be_chosen(safety_net: None) -> None:
-    """A node that comes back on its port still has its documents."""
+async def test_a_node_keeps_documents_on_its_port(safety_net: None) -> None:
+    """A node that is served again on the same port still has its documents."""
     node = FakeNode()
     async with open_tcp_cluster(node) as fake:
         await upsert(fake)
@@ -124,7 +124,7 @@ async def test_the_port_may_be_chosen(safety_net: None) -> None:
     ],
 )
 async def test_wrong_arguments_are_refused(safety_net: None, parameter: str, value: object) -> None:
-    """By name, and before anybody listens."""
+    """A wrong argument raises with its name before anything listens."""
     arguments: dict[str, Any] = {"node": FakeNode(), parameter: value}
 
     with pytest.raises(errors.InvalidArgumentException) as caught:
@@ -135,7 +135,7 @@ async def test_wrong_arguments_are_refused(safety_net: None, parameter: str, val
 
 
 async def test_several_nodes(safety_net: None, ssl_context: ssl.SSLContext) -> None:
-    """Each has ports of its own, which all configs name; the connection string has them all."""
+    """Each of several nodes has its own ports, which are in all configs and in the connection string."""
     async with (
         open_tcp_cluster(nodes=3, replicas=1, ssl_context=ssl_context) as fake,
         open_raw_client(fake, 2) as client,
@@ -154,8 +154,8 @@ async def test_several_nodes(safety_net: None, ssl_context: ssl.SSLContext) -> N
         assert [0, 0, 4] == [len(node.command_log) for node in fake.nodes]
 
 
-async def test_the_ports_of_several_nodes_follow_each_other(safety_net: None) -> None:
-    """Two apart; a cluster may be made before it is served."""
+async def test_ports_of_several_nodes_are_two_apart(safety_net: None) -> None:
+    """The ports of several nodes are two apart; nodes may be created before they are served."""
     nodes, port = FakeNodes(nodes=2), pair_of_ports()
     async with open_tcp_cluster(nodes, port=port) as fake:
         assert nodes is fake.nodes
@@ -165,8 +165,8 @@ async def test_the_ports_of_several_nodes_follow_each_other(safety_net: None) ->
             raise AssertionError
 
 
-async def test_a_node_that_dies_resets_who_comes(safety_net: None) -> None:
-    """The others go on."""
+async def test_a_dead_node_resets_connections(safety_net: None) -> None:
+    """A dead node closes its connections and resets new ones, and the other nodes continue."""
     async with open_tcp_cluster(nodes=2) as fake, open_raw_client(fake, 1) as client:
         await client.get_ready()
         fake.nodes.kill(1)
@@ -180,21 +180,21 @@ async def test_a_node_that_dies_resets_who_comes(safety_net: None) -> None:
 
 
 async def test_a_port_that_is_taken(safety_net: None, occupied_port: int) -> None:
-    """The system's own exception tells."""
+    """A port that is in use raises the system's exception."""
     with pytest.raises(OSError, match="in use"):
         async with open_tcp_cluster(FakeNode(), port=occupied_port):
             raise AssertionError
 
 
-async def test_a_port_for_tls_that_is_taken(safety_net: None, ssl_context: ssl.SSLContext, occupied_port: int) -> None:
-    """The system's own exception tells, and the other port is given back: nothing is left to be collected."""
+async def test_a_tls_port_that_is_taken(safety_net: None, ssl_context: ssl.SSLContext, occupied_port: int) -> None:
+    """A TLS port that is in use raises the system's exception, and the other port is released."""
     with pytest.raises(OSError, match="in use"):
         async with open_tcp_cluster(FakeNode(), tls_port=occupied_port, ssl_context=ssl_context):
             raise AssertionError
 
 
-async def test_serving_in_a_nursery_of_ones_own(safety_net: None) -> None:
-    """It reports when clients may come; cancelled, it gives its port back."""
+async def test_serve_tcp_in_the_callers_nursery(safety_net: None) -> None:
+    """``serve_tcp`` reports when it is ready, and releases its port when it is cancelled."""
     async with trio.open_nursery() as nursery:
         fake = await nursery.start(serve_tcp, FakeNode())
         await upsert(fake)
@@ -204,8 +204,8 @@ async def test_serving_in_a_nursery_of_ones_own(safety_net: None) -> None:
         await trio.open_tcp_stream("127.0.0.1", fake.node.options.port)
 
 
-async def test_a_connection_that_is_refused_is_reset(safety_net: None) -> None:
-    """A client that comes back gets its connection in the end."""
+async def test_a_refused_connection_is_reset(safety_net: None) -> None:
+    """A connection that a fault refuses is reset, and the client gets one later."""
     async with open_tcp_cluster(FakeNode()) as fake:
         fake.node.faults.next(None, refuse_connection(), times=3)
         await upsert(fake)
@@ -217,8 +217,8 @@ async def test_a_connection_that_is_refused_is_reset(safety_net: None) -> None:
                 await stream.receive_some()
 
 
-async def test_what_was_sent_before_hanging_up_arrives(safety_net: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Although requests that the node will never read are on their way."""
+async def test_bytes_before_hanging_up_arrive(safety_net: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that the node sent before it closed the connection arrive, even if it has unread requests."""
     monkeypatch.setattr(_node_server, "LINGER_SECONDS", 60.0)
     received = b""
     async with open_tcp_cluster(FakeNode()) as fake, open_raw_client(fake) as client:
@@ -233,10 +233,10 @@ async def test_what_was_sent_before_hanging_up_arrives(safety_net: None, monkeyp
 
 
 @rows("said", [b"", b"\x16", b"\x16\x03\x01\x00\x05hello"])
-async def test_a_handshake_that_fails_concerns_nobody_else(
+async def test_a_failed_handshake_affects_no_other_client(
     safety_net: None, ssl_context: ssl.SSLContext, said: bytes
 ) -> None:
-    """A client that leaves in the middle of it, or talks nonsense, is let go, and others are served."""
+    """A client that closes, or sends invalid bytes, during the handshake is dropped, and others are served."""
     async with open_tcp_cluster(FakeNode(), ssl_context=ssl_context) as fake:
         port = fake.node.options.tls_port
         assert port is not None

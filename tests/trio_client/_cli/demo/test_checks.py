@@ -1,4 +1,4 @@
-"""What counts for the demands of a scenario, and what does not."""
+"""Checks of a demo scenario: which log entries count."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ TAKEN = [entry for entry in PLAY.entries if isinstance(entry, NodeTook)]
 
 
 def failing(play: Play) -> list[Check]:
-    """Return the checks that do not hold."""
+    """Return the checks that fail."""
     return [found for found in check(play) if not found.holds]
 
 
-def test_all_hold() -> None:
-    """Where everything is as demanded; the demo's sabotages have each of them fail."""
+def test_a_correct_play_passes_all_checks() -> None:
+    """A play that meets every demand passes all nine checks."""
     assert (9, []) == (len(check(PLAY)), failing(PLAY))
 
 
 def test_a_retry_that_was_not_logged() -> None:
-    """The reasons, their number and the client's own counts tell."""
+    """A retry that is missing from the log fails the checks of reasons, retries and statistics."""
     play = replace(PLAY, entries=(decided(100.002, 0.001), *TAKEN))
 
     assert ["reasons", "retries", "statistics"] == [found.name for found in failing(play)]
 
 
-def test_what_concerns_other_operations_does_not_count() -> None:
-    """Neither decisions about other documents nor other commands do."""
+def test_entries_of_other_operations_do_not_count() -> None:
+    """Decisions about other documents and commands of other operations do not affect the checks."""
     others = (NodeTook(100.0, frame(0.0, key="grace")), NodeTook(100.0, frame(0.0, opcode=0x00)))
     entries = (decided(100.001, 0.5, key="grace"), *others, *PLAY.entries)
 
@@ -53,8 +53,8 @@ REFUSED = replace(
 )
 
 
-def test_a_refusal() -> None:
-    """The last decision is no retry, and the error says the same."""
+def test_a_refused_retry_passes_the_checks() -> None:
+    """A refused retry and an error whose context gives the same reason pass all checks."""
     assert [
         Check("reasons", "KV_LOCKED", "KV_LOCKED", True),
         Check("retries", "0", "0", True),
@@ -73,13 +73,13 @@ def test_a_refusal() -> None:
 
 
 def test_a_failure_that_was_not_logged() -> None:
-    """An exception without a refusal in the log is no refusal."""
+    """An exception without a refusal in the log fails the checks of reasons and error context."""
     assert ["reasons", "error context"] == [found.name for found in failing(replace(REFUSED, entries=(TAKEN[0],)))]
 
 
 @rows(("prepared", "held"), [(0, False), (1, True), (2, False)])
 def test_a_statement_is_planned_as_often_as_demanded(prepared: int, held: bool) -> None:
-    """The node counts."""
+    """The check passes only if the node planned the statement exactly as often as demanded."""
     play = replace(PLAY, scenario=replace(SCENARIO, prepared=1), prepared=prepared)
 
     assert ([] if held else ["times prepared"]) == [found.name for found in failing(play)]
@@ -92,16 +92,16 @@ PATIENT = replace(
 
 
 @rows("further", [0, 1, 2])
-def test_reasons_that_may_follow(further: int) -> None:
-    """Any number of them does, after those that must come."""
+def test_optional_reasons_may_follow(further: int) -> None:
+    """Any number of retries for an optional reason may follow the required ones."""
     more = [decided(100.003, 0.002 * 2**number, "SOCKET_NOT_AVAILABLE") for number in range(further)]
     counted = {"KV_LOCKED": 1} | ({"SOCKET_NOT_AVAILABLE": further} if further else {})
 
     assert [] == failing(replace(PATIENT, entries=(decided(100.002, 0.001), *more, *TAKEN), retries_by_reason=counted))
 
 
-def test_reasons_that_may_not_follow() -> None:
-    """Any other does not, nor do they replace what must come."""
+def test_optional_reasons_do_not_replace_required_ones() -> None:
+    """A second retry for a required reason fails the check, and so does a play without the required reasons."""
     assert ["reasons"] == [found.name for found in failing(PATIENT)]
     assert ["reasons", "retries"] == [
         found.name for found in failing(replace(PATIENT, entries=(*TAKEN,), retries_by_reason={}))

@@ -1,4 +1,4 @@
-"""``triclinium demo``: it agrees with the RFC, and it notices when a rule is broken."""
+"""``triclinium demo``: the client follows the RFC, and the demo detects a broken rule."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["demo", *arguments])
 
 
-def test_everything_is_as_the_rfc_demands() -> None:
-    """Exit status 0, a timeline for each scenario, and the verdict in the last line."""
+def test_every_scenario_follows_the_rfc() -> None:
+    """The demo prints a timeline for each scenario and the verdict in the last line, and exits with status 0."""
     result = run()
 
     assert 0 == result.exit_code
@@ -52,8 +52,8 @@ def test_everything_is_as_the_rfc_demands() -> None:
     assert LAST_LINE.fullmatch(result.output.splitlines()[-1])
 
 
-def test_the_same_as_one_json_document() -> None:
-    """Machines get every row and every check; whoever listens to the loggers otherwise notices nothing."""
+def test_json_has_every_row_and_check() -> None:
+    """``--json`` prints every row and every check as one JSON document and leaves the loggers as they were."""
     loggers = (retry_logger, connection_logger)
     before = [(logger.level, [*logger.handlers]) for logger in loggers]
     result = run("--json")
@@ -81,12 +81,12 @@ def test_the_same_as_one_json_document() -> None:
 
 
 def test_clauses_fit_on_a_narrow_screen() -> None:
-    """On one line each, behind their margin."""
+    """Each clause fits on one line of 80 columns, including its margin."""
     assert max(len(scenario.clause) for scenario in SCENARIOS) <= 80 - 4
 
 
 def test_it_needs_no_terminal_and_no_unicode() -> None:
-    """Piped, in a process of its own, it is plain text of seven bits without blanks at the ends of lines."""
+    """A demo in a pipe prints plain ASCII text without trailing blanks."""
     ended = subprocess.run(DEMO, capture_output=True, env={"PYTHONIOENCODING": "ascii"}, check=False)
 
     output = ended.stdout.decode("ascii")
@@ -96,8 +96,8 @@ def test_it_needs_no_terminal_and_no_unicode() -> None:
     assert all(line == line.rstrip() for line in output.splitlines())
 
 
-def test_a_demo_that_runs_out_of_time_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says how much was not played."""
+def test_demo_fails_when_its_time_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A demo that exceeds its time limit exits with status 1 and prints how many scenarios it did not play."""
     monkeypatch.setattr(demo_module, "LIMIT_SECONDS", 0.0)
 
     plain, as_json = run(), run("--json")
@@ -109,14 +109,14 @@ def test_a_demo_that_runs_out_of_time_has_failed(monkeypatch: pytest.MonkeyPatch
     }
 
 
-# -- Broken rules. Each is a way to break one, the scenarios that must notice, and the check that must fail there.
+# -- Broken rules: each has a function that breaks it, a scenario that detects it, and the check that must fail there.
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
 @dataclass(frozen=True)
 class Sabotage:
-    """A rule that is broken."""
+    """Broken rule, with the scenario and the check that detect it."""
 
     rule: str
     scenario: str
@@ -125,17 +125,17 @@ class Sabotage:
 
 
 def forbid_a_retry_of_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat a request that never left as one that may have been applied."""
+    """Treat a request that was never sent as one that may have been applied."""
     monkeypatch.setattr(RetryReason.NODE_NOT_AVAILABLE, "allows_non_idempotent_retry", False)
 
 
 def forget_that_reads_are_idempotent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the line on Get out of the idempotent list."""
+    """Remove Get from the list of idempotent operations."""
     monkeypatch.setattr(document_operations, "IDEMPOTENT_KV_OPERATIONS", couchbase.IDEMPOTENT_KV_OPERATIONS - {"get"})
 
 
 def trust_every_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the orchestrator's own look at what may be sent twice."""
+    """Skip the orchestrator's own check of whether an operation may be sent twice."""
 
     def judge(request: couchbase.RetryRequest, reason: RetryReason, answer: object) -> orchestrator.Verdict:
         assert isinstance(answer, RetryAction)
@@ -145,38 +145,38 @@ def trust_every_strategy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def forget_a_status(status: couchbase.Status) -> Break:
-    """Take a line out of the list of statuses that are retried."""
+    """Remove a status from the list of retryable statuses."""
     return lambda monkeypatch: monkeypatch.delitem(couchbase.RETRYABLE_STATUSES, status)
 
 
 def exclude_replace_from_locked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exclude one operation too many."""
+    """Exclude Replace from the operations that are retried on a locked document."""
     line = replace(couchbase.RETRYABLE_STATUSES[couchbase.Status.LOCKED], excluded=frozenset({"replace"}))
     monkeypatch.setitem(couchbase.RETRYABLE_STATUSES, couchbase.Status.LOCKED, line)
 
 
 def ignore_the_error_map(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Find no entry for any status."""
+    """Find no error map entry for any status."""
     monkeypatch.setattr(couchbase.ErrorMapStore, "entry", lambda *_: None)
 
 
 def ignore_after(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for ``interval`` from the first retry on."""
+    """Use ``interval`` as the delay of the first retry, too, instead of ``after``."""
     monkeypatch.setattr(RetrySpecification, "delay", lambda specification, _: specification.interval_ms / 1000)
 
 
 def ask_about_vbuckets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have strategies decide about what is always retried."""
+    """Let strategies decide about a reason that is always retried."""
     monkeypatch.setattr(RetryReason.KV_NOT_MY_VBUCKET, "always_retry", False)
 
 
 def forget_that_plans_go_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the line on error 4050 out of the list of codes that are retried."""
+    """Remove error 4050 from the list of retryable error codes."""
     monkeypatch.delitem(couchbase.RETRYABLE_ERROR_CODES, (couchbase.Service.QUERY, 4050))
 
 
 def remember_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a statement planned whenever it is executed."""
+    """Plan a statement on every execution."""
 
     def forgetful(plans: PreparedPlans, key: object) -> PreparedPlan | None:
         return None
@@ -185,12 +185,12 @@ def remember_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def retry_refused_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the terminal reason fail with another class than its own."""
+    """Fail operations on the terminal reason with the wrong exception class."""
     monkeypatch.setitem(couchbase.TERMINAL_ERRORS, RetryReason.AUTHENTICATION_ERROR, errors.CouchbaseException)
 
 
 def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Report a delay, and do not wait."""
+    """Report a retry delay, but retry immediately."""
     schedule = Timers.schedule
     monkeypatch.setattr("triclinium_core.retry.couchbase.retry_machine.RESOLUTION", math.inf)
 
@@ -201,7 +201,7 @@ def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def report_half_of_the_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Log every other retry only."""
+    """Log only every other retry."""
     retry = Log.retry
 
     def lazy(log: Log, report: ReportRetry) -> None:
@@ -212,13 +212,13 @@ def report_half_of_the_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def count_no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the statistics empty."""
+    """Leave the statistics of retries empty."""
     empty = property(lambda _: Counter[RetryReason](), lambda *_: None)
     monkeypatch.setattr(Lifecycle, "retries_by_reason", empty, raising=False)
 
 
 def count_attempts_instead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put one retry too many into the errors."""
+    """Add one retry too many to the error context."""
     context_of = couchbase.RetryMachine.error_context
 
     def wrong(machine: couchbase.RetryMachine, now: float) -> ErrorContext:
@@ -255,7 +255,7 @@ def scenario_of(name: str) -> DemoScenario:
 
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda sabotage: f"{sabotage.rule}, {sabotage.scenario}")
 def test_a_broken_rule_is_noticed(monkeypatch: pytest.MonkeyPatch, sabotage: Sabotage) -> None:
-    """The demo marks the line that differs, and exits with 1."""
+    """The demo marks the check that fails and exits with status 1."""
     monkeypatch.setattr(demo_module, "SCENARIOS", (scenario_of(sabotage.scenario),))
     sabotage.commit(monkeypatch)
 
@@ -268,17 +268,17 @@ def test_a_broken_rule_is_noticed(monkeypatch: pytest.MonkeyPatch, sabotage: Sab
 
 
 def test_every_scenario_has_a_sabotage() -> None:
-    """None of them is there for show."""
+    """Each scenario has at least one broken rule that it detects."""
     assert {scenario.name for scenario in SCENARIOS} == {sabotage.scenario for sabotage in SABOTAGES}
 
 
 async def crash(*_: object) -> None:
-    """Raise what no client raises."""
+    """Raise an exception that the client never raises."""
     raise ZeroDivisionError("no luck")
 
 
-def test_a_scenario_that_crashes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exception that is none of ours is an outcome too, before the operation or from it, and spoils no other one."""
+def test_a_crash_is_reported_as_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception before or during the operation is the outcome of its scenario; the next scenario still passes."""
     scenario = scenario_of("locked")
     crashing = scenario.operation._replace(perform=crash)
     crashes = replace(scenario, arrange=crashing), replace(scenario, operation=crashing)

@@ -1,4 +1,4 @@
-"""The demo on screens of several kinds."""
+"""Output of the demo on terminals of different widths and in a pipe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BAD: Judged = (WORSE, check(WORSE))
 
 
 def shown(judged: Judged, *, width: int | None = None, seconds: float = 0.25, missing: int = 0) -> str:
-    """Return what a screen shows; a terminal where it has a width, else a pipe."""
+    """Return the output on a terminal of this width, or in a pipe without a width."""
     file = StringIO()
     terminal = Console(file=file, force_terminal=True, width=width, color_system=None, legacy_windows=False)
     screen = Screen(Console(file=file) if width is None else terminal)
@@ -39,8 +39,8 @@ def shown(judged: Judged, *, width: int | None = None, seconds: float = 0.25, mi
 # -- The timeline.
 
 
-def test_what_led_to_a_decision_stands_before_it() -> None:
-    """Even where it was written down after the moment of the decision."""
+def test_events_precede_the_decision_they_caused() -> None:
+    """An event that was recorded after the moment of the decision is still listed before the decision."""
     entries = (
         ConnectionTold(100.003, "closed by the server"),
         ClientDecided(100.004, "ada", 0.002, "UNKNOWN", None),
@@ -52,8 +52,8 @@ def test_what_led_to_a_decision_stands_before_it() -> None:
     assert (Source.NETWORK, ClientDecision.NO_RETRY) == (news.source, decision.decision)
 
 
-def test_news_of_both_connections_are_told_once() -> None:
-    """And the system's own words, in brackets, not at all."""
+def test_events_of_both_connections_appear_once() -> None:
+    """An event that occurs on two connections is one row, without the text in brackets."""
     entries = (
         ConnectionTold(100.001, "connection refused (errno 111)"),
         ConnectionTold(100.002, "connection refused (errno 111)"),
@@ -64,8 +64,8 @@ def test_news_of_both_connections_are_told_once() -> None:
     assert [TimelineRow(1.0, Source.NETWORK, "connection refused")] == between
 
 
-def test_refused_credentials_are_told_though_they_are_no_operation() -> None:
-    """Once, for both connections are refused."""
+def test_refused_credentials_are_one_row() -> None:
+    """Credentials that the node refuses on both connections appear as one row."""
     refused = frame(0.0, Status.AUTH_ERROR, opcode=Opcode.SASL_STEP, key="SCRAM-SHA512")
     entries = (
         NodeTook(100.001, refused),
@@ -94,15 +94,15 @@ def test_refused_credentials_are_told_though_they_are_no_operation() -> None:
         (frame(0.0, None, applied=True, fault=faults.DropResponse()), ", applies it and does not answer"),
     ],
 )
-def test_what_the_node_does_in_words(command: LoggedCommand, expected: str) -> None:
-    """Whatever the fault was."""
+def test_an_answered_command_is_described_in_words(command: LoggedCommand, expected: str) -> None:
+    """The row of a command describes how the node responded, for each kind of fault."""
     row = rows_of(replace(PLAY, entries=(NodeTook(100.001, command),)))[1]
 
     assert f"takes REPLACE{expected}" == row.event
 
 
-def test_a_query_is_told_by_what_travels() -> None:
-    """With what the client decides about no document; not with requests to another service, nor with commands."""
+def test_a_query_lists_requests_and_decisions() -> None:
+    """The rows of a query are its requests and the client's decisions, without other services' requests or commands."""
     query = replace(PLAY, scenario=replace(SCENARIO, operation=QUERY, key="SELECT 1"), answer=None)
     entries = (
         NodeTook(100.001, frame(0.0)),
@@ -129,7 +129,7 @@ def test_a_query_is_told_by_what_travels() -> None:
     ],
 )
 def test_the_last_row_is_the_outcome(play: Play, expected: str) -> None:
-    """An answer or a message stands behind it, where there is one."""
+    """The last row gives the outcome, followed by the result or the message if there is one."""
     assert expected == rows_of(play)[-1].event
 
 
@@ -138,12 +138,12 @@ def test_the_last_row_is_the_outcome(play: Play, expected: str) -> None:
 
 @rows("width", [60, 300])
 def test_nothing_is_wider_than_the_terminal(width: int) -> None:
-    """Nor than what can be read."""
+    """Every line fits into the width of the terminal and into 110 columns."""
     assert max(map(len, shown(BAD, width=width).splitlines())) <= min(width, 110)
 
 
-def test_a_pipe_gets_the_same_without_colours() -> None:
-    """And without blanks at the ends of lines."""
+def test_a_pipe_gets_plain_text() -> None:
+    """The output to a pipe has neither colours nor trailing blanks."""
     _, _, *lines = shown(GOOD).splitlines()
 
     assert """
@@ -166,7 +166,7 @@ def test_a_pipe_gets_the_same_without_colours() -> None:
 
 
 def test_all_timelines_line_up() -> None:
-    """However long a scenario took, and whoever has a row in it."""
+    """Decisions start in the same column in all timelines, independent of duration and rows."""
     slow = replace(PLAY, ended=112.3456, entries=(decided(100.002, 0.001, "SOCKET_CLOSED_WHILE_IN_FLIGHT"),))
     output = "".join(shown((play, []), width=80) for play in (PLAY, replace(PLAY, entries=()), slow))
     rows = [line for line in output.splitlines() if re.match(r" +[0-9.]+ ms ", line)]
@@ -179,7 +179,7 @@ def test_all_timelines_line_up() -> None:
 
 
 def test_no_line_of_the_summary_is_broken() -> None:
-    """Not even with the longest names and outcomes of the demo."""
+    """Each scenario is one line of the summary, even with the longest names and outcomes of the demo."""
     outcomes = ("AuthenticationFailureException", "RequestCanceledException", "success")
     judged: list[Judged] = [
         (replace(PLAY, scenario=scenario, outcome=outcome), []) for scenario in SCENARIOS for outcome in outcomes
@@ -194,8 +194,8 @@ def test_no_line_of_the_summary_is_broken() -> None:
     assert [play.outcome for play, _ in judged] == [row[-4] for row in rows]
 
 
-def test_what_differs_is_marked() -> None:
-    """In the scenario, in the summary, and in the last line."""
+def test_failures_are_marked() -> None:
+    """A failed check is marked in its scenario, in the summary and in the last line."""
     lines = shown(BAD).splitlines()
 
     assert "\N{BALLOT X} 1. Somebody holds a lock" in lines
@@ -204,8 +204,8 @@ def test_what_differs_is_marked() -> None:
     assert "1 of 1 scenario not as RFC 0049 demands (0.25 s)." == lines[-1]
 
 
-def test_what_was_not_played_is_told() -> None:
-    """With what differed in the others."""
+def test_scenarios_not_played_are_counted() -> None:
+    """The last line counts the scenarios that were not played, next to those that failed."""
     assert "1 not played, because time ran out (0.25 s)." == shown(GOOD, missing=1).splitlines()[-1]
     assert (
         "1 of 1 scenario not as RFC 0049 demands; 2 not played, because time ran out (0.25 s)."
@@ -213,8 +213,8 @@ def test_what_was_not_played_is_told() -> None:
     )
 
 
-def test_the_same_decision_in_a_row_is_one_line() -> None:
-    """With all its delays; a single one has its own."""
+def test_repeated_decisions_are_one_line() -> None:
+    """A decision that repeats several times in a row is one line with all its delays."""
     delays = (0.001, 0.002, 0.004)
     entries = tuple(ClientDecided(100.001, "ada", 0.001, "SOCKET_NOT_AVAILABLE", delay) for delay in delays)
 
@@ -224,8 +224,8 @@ def test_the_same_decision_in_a_row_is_one_line() -> None:
     assert "\N{RIGHTWARDS ARROW} again in 1, 2, 4 ms" in output
 
 
-def test_many_delays_in_a_row_fit_on_a_narrow_screen() -> None:
-    """The first and the last are told."""
+def test_many_delays_fit_on_a_narrow_screen() -> None:
+    """A line with many delays shows only the first and the last."""
     delays = (0.032, 0.064, 0.128, 0.256, 0.5, 0.5)
     reason = "SOCKET_CLOSED_WHILE_IN_FLIGHT"
     entries = tuple(ClientDecided(100.001, "ada", 0.001, reason, delay) for delay in delays)

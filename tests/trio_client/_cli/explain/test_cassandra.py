@@ -1,4 +1,4 @@
-"""``triclinium explain cassandra``: one case in words and as data, and what it says to nonsense."""
+"""``triclinium explain cassandra``: one case in words and as data, and errors for wrong input."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def explain(arguments: str) -> Result:
     ],
 )
 def test_a_case_as_data(arguments: str, expected: dict[str, object]) -> None:
-    """What the options say is what is explained."""
+    """``--json`` prints the decision for the case that the options describe."""
     result = explain(f"{arguments} --json")
 
     assert (0, "") == (result.exit_code, result.stderr)
@@ -68,7 +68,7 @@ def test_a_case_as_data(arguments: str, expected: dict[str, object]) -> None:
 
 
 def test_a_case_in_words() -> None:
-    """Where nobody sees colours, the sentences of the core stand one to a line."""
+    """Without colours, each sentence of the core is one line."""
     result = explain(f"{READ_TIMEOUT} --policy downgrading --retry-count 2")
 
     error = cassandra.ReadTimeout(
@@ -93,8 +93,8 @@ def test_a_case_in_words() -> None:
         ),
     ],
 )
-def test_the_outcome_stands_out(monkeypatch: pytest.MonkeyPatch, arguments: str, outcome: str, colour: str) -> None:
-    """Colours carry the eye to what the driver does, and clauses recede."""
+def test_the_outcome_is_highlighted(monkeypatch: pytest.MonkeyPatch, arguments: str, outcome: str, colour: str) -> None:
+    """On a terminal, the outcome is in colour and the clauses are dim."""
     output = StringIO()
     console = Console(file=output, force_terminal=True, width=300, color_system="standard", highlight=False)
     monkeypatch.setattr(telling, "Console", lambda **_: console)
@@ -106,8 +106,8 @@ def test_the_outcome_stands_out(monkeypatch: pytest.MonkeyPatch, arguments: str,
     assert "\x1b[2mdecision A2\x1b[0m" in output.getvalue()
 
 
-def test_a_changed_policy_changes_the_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command holds no rule of its own."""
+def test_explain_follows_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A changed policy changes the explanation: the command has no rules itself."""
     monkeypatch.setattr(cassandra.DefaultRetryPolicy, "on_unavailable", lambda *_, **__: cassandra.RETHROW)
 
     actual = json.loads(explain("unavailable --required 2 --alive 1 --json").output)
@@ -137,8 +137,8 @@ def test_a_changed_policy_changes_the_explanation(monkeypatch: pytest.MonkeyPatc
         (f"{READ_TIMEOUT} --retry-count -1", "'--retry-count': -1"),
     ],
 )
-def test_nonsense(arguments: str, words: str) -> None:
-    """One line says what is wrong, and what was probably meant; the status is 2."""
+def test_wrong_input_is_refused(arguments: str, words: str) -> None:
+    """Wrong input exits with status 2 and one line with the mistake and the probable correction."""
     result = explain(arguments)
 
     assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))

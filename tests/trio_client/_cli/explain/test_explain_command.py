@@ -1,4 +1,4 @@
-"""``triclinium explain``: one case in words and as data, what it says to nonsense, and whole files of questions."""
+"""``triclinium explain``: one case in words and as data, errors for wrong input, and files of questions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMMAND = (sys.executable, "-c", "from triclinium._cli import main; main()", "ex
 QUESTIONS = DECISIONS.read_bytes().splitlines(keepends=True)
 BATCH_LINES = 25_000
 BATCH_GROWTH_MAX = 4_000_000
-"""Bytes by which a process may grow while it answers; the lines themselves are twice as many."""
+"""Maximum growth of the process in bytes during a batch; the lines themselves take twice as many."""
 
 ENTRY = '{"name": "BUSY", "desc": "try later", "attrs": ["retry-later", "fetch-config"]}'
 
@@ -87,14 +87,14 @@ def explain_as_json(*arguments: str) -> dict[str, object]:
     ],
 )
 def test_a_case_as_data(arguments: str, expected: dict[str, object]) -> None:
-    """What the options say is what is explained."""
+    """``--json`` prints the decision for the case that the options describe."""
     actual = explain_as_json(*arguments.split())
 
     assert expected == {key: actual[key] for key in expected}
 
 
 def test_an_entry_of_the_error_map(tmp_path: Path) -> None:
-    """It stands in the command line, or in a file."""
+    """An entry of the error map may be given on the command line or in a file."""
     file = tmp_path / "entry.json"
     file.write_text(ENTRY, encoding="utf-8")
 
@@ -107,7 +107,7 @@ def test_an_entry_of_the_error_map(tmp_path: Path) -> None:
 
 
 def test_a_case_in_words() -> None:
-    """Where nobody sees colours, the sentences of the core stand one to a line, with how far the request had come."""
+    """Without colours, each sentence of the core is one line, including the request's attempts, age and timeout."""
     case = CouchbaseCase(
         service=Service.KV, operation="upsert", happened=KvAnswer(0x86), attempt=1, elapsed=0.0005, timeout=math.inf
     )
@@ -124,7 +124,7 @@ def test_a_case_in_words() -> None:
 
 @rows("width", [40, 120])
 def test_a_case_on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    """The steps are numbered and wrapped, no line is wider than the screen, and nothing is lost."""
+    """On a terminal, the steps are numbered, no line is wider than the screen, and no text is lost."""
     output = StringIO()
     console = Console(file=output, force_terminal=True, width=width, color_system=None, highlight=False)
     monkeypatch.setattr(telling, "Console", lambda **_: console)
@@ -143,8 +143,8 @@ def test_a_case_on_a_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> No
     assert words.endswith(" ".join(f"{number} {step}" for number, step in enumerate(steps, start=1)))
 
 
-def test_the_outcome_stands_out_and_clauses_recede() -> None:
-    """Colours carry the eye to what the client does."""
+def test_the_outcome_is_highlighted() -> None:
+    """On a terminal, the outcome is in colour and the clauses are dim."""
     output = StringIO()
     case = CouchbaseCase(service=Service.KV, operation="upsert", happened=KvAnswer(0x86), timeout=2.5)
     console = Console(file=output, force_terminal=True, width=200, color_system="standard", highlight=False)
@@ -155,8 +155,8 @@ def test_the_outcome_stands_out_and_clauses_recede() -> None:
     assert "\x1b[2mRFC 0049 Response Code Retry List: KV: Temporary Failure 0x86\x1b[0m" in output.getvalue()
 
 
-def test_a_changed_table_changes_the_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command holds no rule of its own."""
+def test_explain_follows_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A changed table changes the explanation: the command has no rules itself."""
     monkeypatch.delitem(RETRYABLE_STATUSES, Status.TEMPORARY_FAILURE)
     monkeypatch.delitem(IDEMPOTENCY, (Service.KV, "get"))
 
@@ -244,8 +244,8 @@ def test_a_changed_table_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
         ("--json smithy", "triclinium explain smithy --help"),
     ],
 )
-def test_wrong_input_is_told_in_one_line(arguments: str, words: str) -> None:
-    """Exit status 2, nothing on standard output, and on the other one what is wrong and what to write instead."""
+def test_wrong_input_is_one_line(arguments: str, words: str) -> None:
+    """Wrong input exits with status 2, an empty stdout, and one line with the mistake and its correction on stderr."""
     result = explain(*arguments.split())
 
     assert (2, "") == (result.exit_code, result.stdout)
@@ -254,12 +254,12 @@ def test_wrong_input_is_told_in_one_line(arguments: str, words: str) -> None:
     assert words in line
 
 
-# -- The other traditions.
+# -- Other retry traditions.
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, "Cassandra"])
 def test_the_first_word_may_name_a_tradition(family: str) -> None:
-    """Then what follows is its own, and so is the help."""
+    """If the first argument names a retry tradition, the options and the help of that tradition apply."""
     result = explain(family, "--help")
 
     assert 0 == result.exit_code
@@ -270,7 +270,7 @@ def test_the_first_word_may_name_a_tradition(family: str) -> None:
 
 
 def test_a_batch_answers_every_decision_as_expected() -> None:
-    """Given the couchbase family of the decisions, it gives all the answers in order."""
+    """A batch of all decisions in the shared data file prints the expected answers in order."""
     result = explain("--batch", "-", stdin=b"".join(QUESTIONS))
 
     answers = [json.loads(line) for line in result.stdout.splitlines()]
@@ -281,8 +281,8 @@ def test_a_batch_answers_every_decision_as_expected() -> None:
     assert (0, "") == (result.exit_code, result.stderr)
 
 
-def test_a_batch_goes_on_after_a_line_that_it_cannot_understand(tmp_path: Path) -> None:
-    """That line gets an error, the others their answers, and the exit status tells."""
+def test_a_batch_continues_after_an_invalid_line(tmp_path: Path) -> None:
+    """An invalid line gets an error, the other lines get their answers, and the exit status is 2."""
     file = tmp_path / "questions.jsonl"
     file.write_bytes(QUESTIONS[0] + b'{"id": 7, "family": "couchbase", "ask": "nothing"}\n\nnonsense\n' + QUESTIONS[1])
 
@@ -297,7 +297,7 @@ def test_a_batch_goes_on_after_a_line_that_it_cannot_understand(tmp_path: Path) 
 
 
 def test_the_question_that_the_help_shows() -> None:
-    """Whoever copies the line has an answer."""
+    """The example question in the help can be copied and is answered."""
     (line,) = [line for line in explain("--help").output.splitlines() if line.lstrip().startswith("{")]
     result = explain("--batch", "-", stdin=line.encode())
 
@@ -305,14 +305,14 @@ def test_the_question_that_the_help_shows() -> None:
 
 
 def test_an_empty_batch() -> None:
-    """Nothing was asked, so nothing is answered."""
+    """An empty batch prints nothing and exits with status 0."""
     result = explain("--batch", "-", "--json", stdin=b"")
 
     assert (0, "") == (result.exit_code, result.output)
 
 
-def test_a_batch_answers_before_it_is_asked_on() -> None:
-    """Whoever waits for each answer before the next question does not wait for ever."""
+def test_a_batch_answers_each_line_immediately() -> None:
+    """Each answer is printed before the next question is read."""
     pipe = subprocess.PIPE
     with subprocess.Popen([*COMMAND, "--batch", "-"], stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
@@ -328,8 +328,8 @@ def test_a_batch_answers_before_it_is_asked_on() -> None:
 
 
 @pytest.mark.long
-def test_a_large_batch_takes_no_more_memory_than_a_line() -> None:
-    """Neither questions nor answers pile up."""
+def test_batch_memory_does_not_grow() -> None:
+    """A large batch accumulates neither questions nor answers in memory."""
     program = """
 import resource, sys
 import triclinium._cli.explain.explain_command

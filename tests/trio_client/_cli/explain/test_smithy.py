@@ -1,4 +1,4 @@
-"""``triclinium explain smithy``: operations in words and as data, and what it says to nonsense."""
+"""``triclinium explain smithy``: operations in words and as data, and errors for wrong input."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def explain(arguments: str) -> Result:
 def test_operations_as_data(
     arguments: str, available: int | None, operations: list[tuple[str, str, list[float]]]
 ) -> None:
-    """What the options say is what is explained."""
+    """``--json`` prints the outcome of each operation that the options describe."""
     result = explain(f"{arguments} --json")
 
     assert (0, "") == (result.exit_code, result.stderr)
@@ -53,7 +53,7 @@ def test_operations_as_data(
 
 
 def test_operations_in_words() -> None:
-    """Where nobody sees colours, the sentences stand one to a line: responses, settings, each attempt, the end."""
+    """Without colours, responses, settings, each attempt and the end are one line each."""
     responses, settings, first, second, end = explain("--responses E,ok").output.splitlines()
 
     assert "E,ok" in responses
@@ -64,8 +64,8 @@ def test_operations_in_words() -> None:
     assert "no quota; every draw gives 1." in explain("--responses ok --strategy simple --random 1").output
 
 
-def test_a_changed_quota_changes_the_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command holds no rule of its own."""
+def test_explain_follows_the_quota(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A changed quota changes the explanation: the command has no rules itself."""
     monkeypatch.setattr(RetryQuota, "acquire", lambda *_: False)
 
     actual = json.loads(explain("--responses E,ok --json").output)
@@ -92,8 +92,8 @@ def test_a_changed_quota_changes_the_explanation(monkeypatch: pytest.MonkeyPatch
         ("E,T,ok", "unexpected extra argument (E,T,ok)"),
     ],
 )
-def test_nonsense(arguments: str, words: str) -> None:
-    """One line says what is wrong, and what there is instead; the status is 2."""
+def test_wrong_input_is_refused(arguments: str, words: str) -> None:
+    """Wrong input exits with status 2 and one line with the mistake and the valid values."""
     result = explain(arguments)
 
     assert (2, 1) == (result.exit_code, len(result.stderr.splitlines()))

@@ -1,4 +1,4 @@
-"""``triclinium ping`` tells of all nodes of a cluster, whichever of them it was given."""
+"""``triclinium ping`` reports all nodes of a cluster from any seed node."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ CREDENTIALS = ("--username", OPTIONS.username, "--password", OPTIONS.password)
 
 
 async def ping(*arguments: str) -> Result:
-    """Run the command in a thread, beside the servers of the test."""
+    """Run the command in a thread, next to the servers of the test."""
     return await trio.to_thread.run_sync(lambda: CliRunner().invoke(main, ["ping", *arguments, *CREDENTIALS, "--json"]))
 
 
 def nodes_of(result: Result) -> list[dict[str, Any]]:
-    """Return what is said of each node."""
+    """Return the report on each node."""
     nodes: list[dict[str, Any]] = json.loads(result.stdout)["nodes"]
     return nodes
 
 
 def seeds(fake: FakeCluster) -> list[str]:
-    """Return where the nodes listen."""
+    """Return the addresses of the nodes."""
     return fake.connection_string.removeprefix("couchbase://").split(",")
 
 
-async def test_the_nodes_that_a_seed_knows() -> None:
-    """They follow it in the order of the map, each with the connections that were asked for."""
+async def test_ping_reports_the_other_nodes() -> None:
+    """The nodes of the cluster map follow the seed node in the map's order, each with the requested connections."""
     async with open_tcp_cluster(nodes=3) as fake:
         first, second, third = seeds(fake)
         result = await ping(f"couchbase://{second}", "--bucket", "default")
@@ -49,7 +49,7 @@ async def test_the_nodes_that_a_seed_knows() -> None:
 
 
 async def test_each_node_once() -> None:
-    """Also one that was given under another name than its own, or was given beside one that knows it."""
+    """A seed node under a second name, or next to another seed node of its cluster, is reported once."""
     async with open_tcp_cluster(nodes=3) as fake:
         first, second, third = seeds(fake)
         renamed = second.replace("127.0.0.1", "localhost")
@@ -59,8 +59,8 @@ async def test_each_node_once() -> None:
 
 
 @rows("host", ["a b", "x@y", "h/?kv_timeout=1ns&network=evil", "h,127.0.0.1", "h?", "[red]"])
-async def test_a_host_of_the_map_that_is_not_asked(host: str) -> None:
-    """A host that means something else in a connection string is reported and not contacted."""
+async def test_an_ambiguous_host_is_not_contacted(host: str) -> None:
+    """A host of the map with another meaning in a connection string is reported and not contacted."""
     target = parse_connection_string("couchbase://127.0.0.1?kv_timeout=3s")
     strange = replace(target, addresses=(Address(host, 11210),))
     found = await ping_node(strange, Plan(None, None, None, 1.0))
@@ -70,8 +70,8 @@ async def test_a_host_of_the_map_that_is_not_asked(host: str) -> None:
 
 
 @rows("host", ["10.0.0.1", "node-1.example.com", "::1", "cb_1"])
-async def test_a_host_of_the_map_that_can_be_asked(host: str) -> None:
-    """Names and addresses mean the same in a connection string, with the options of the target."""
+async def test_a_host_can_be_written_and_parsed(host: str) -> None:
+    """Names and addresses of the map keep their meaning in a connection string with the options of the target."""
     target = parse_connection_string("couchbases://127.0.0.1?kv_timeout=3s")
     other = replace(target, addresses=(Address(host, 11207),))
 
@@ -79,7 +79,7 @@ async def test_a_host_of_the_map_that_can_be_asked(host: str) -> None:
 
 
 async def test_a_node_of_the_map_that_is_dead() -> None:
-    """It is told with what is wrong; the others answer all the same."""
+    """A dead node is reported with its error; the other nodes are reported as usual."""
     async with open_tcp_cluster(nodes=3) as fake:
         fake.nodes.kill(2)
         first, second, third = seeds(fake)

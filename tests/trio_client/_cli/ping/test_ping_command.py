@@ -1,4 +1,4 @@
-"""``triclinium ping``: what is told of a node, and of everything else."""
+"""``triclinium ping``: the report on a node, and the errors for other servers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FEATURES = [
 
 
 async def ping(*arguments: str, env: Mapping[str, str] | None = None) -> Result:
-    """Run the command in a thread, beside the servers of the test."""
+    """Run the command in a thread, next to the servers of the test."""
     return await trio.to_thread.run_sync(lambda: CliRunner().invoke(main, ["ping", *arguments], env=env))
 
 
@@ -65,7 +65,7 @@ async def fake() -> AsyncIterator[FakeCluster]:
 
 @asynccontextmanager
 async def secure_cluster(certificate: trustme.LeafCert) -> AsyncIterator[FakeCluster]:
-    """Serve a node with TLS too."""
+    """Serve a node with TLS and plain ports."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     certificate.configure_cert(context)
     async with open_tcp_cluster(FakeNode(OPTIONS), ssl_context=context) as fake:
@@ -74,13 +74,13 @@ async def secure_cluster(certificate: trustme.LeafCert) -> AsyncIterator[FakeClu
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
-    """Return an authority that no system knows."""
+    """Return an authority that no system trusts."""
     return trustme.CA()
 
 
 @pytest.fixture
 def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
-    """Return where its certificate lies."""
+    """Return the path of its certificate."""
     path = tmp_path / "authority.pem"
     authority.cert_pem.write_to_path(path)
     return str(path)
@@ -89,8 +89,8 @@ def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
 # -- A node.
 
 
-async def test_what_is_negotiated(fake: FakeCluster) -> None:
-    """Each connection with all of it, in JSON."""
+async def test_ping_reports_negotiated_features(fake: FakeCluster) -> None:
+    """The JSON document lists each connection with everything that was negotiated."""
     result = await ping(fake.connection_string, *CREDENTIALS, "--bucket", "default", "--service", "kv", "--json")
 
     assert (0, "") == (result.exit_code, result.stderr)
@@ -116,13 +116,13 @@ async def test_what_is_negotiated(fake: FakeCluster) -> None:
     } == node
     assert 4 == len(measured)
     assert all(milliseconds > 0 for milliseconds in measured)
-    # One makes a connection ready; of the others the median counts.
+    # The first NOOP makes a connection ready; the reported time is the median of the others.
     noops = [command.bucket for command in fake.node.command_log if command.opcode == Opcode.NOOP]
     assert [None] * (NOOPS + 1) + ["default"] * (NOOPS + 1) == noops
 
 
-async def test_every_service_is_asked(fake: FakeCluster) -> None:
-    """Unless some are named; where one does not answer well, a line says so and the exit status is 1."""
+async def test_every_service_is_pinged(fake: FakeCluster) -> None:
+    """The client pings all services by default. A service that fails gets a line on stderr, and the status is 1."""
     everything = await ping(fake.connection_string, *CREDENTIALS, "--json")
     fake.node.faults.always(Service.SEARCH, http_status(503))
     some = await ping(fake.connection_string, *CREDENTIALS, "--service", "query", "--service", "search")
@@ -138,8 +138,8 @@ async def test_every_service_is_asked(fake: FakeCluster) -> None:
     assert "503" in line
 
 
-async def test_every_node_is_asked_on_its_own(fake: FakeCluster) -> None:
-    """One that answers is told of, although the one before it does not."""
+async def test_a_failed_node_does_not_hide_others(fake: FakeCluster) -> None:
+    """A healthy node is reported although the node before it closed the connection."""
     async with listeners.listening(listeners.hang_up) as port:
         result = await ping(f"couchbase://127.0.0.1:{port},{fake.connection_string[12:]}", *CREDENTIALS, "--json")
 
@@ -151,7 +151,7 @@ async def test_every_node_is_asked_on_its_own(fake: FakeCluster) -> None:
 
 
 async def test_options_of_the_connection_string_hold(fake: FakeCluster) -> None:
-    """A timeout in it is that of each NOOP."""
+    """A timeout in the connection string applies to each NOOP."""
     fake.node.faults.always(Opcode.NOOP, drop_response())
 
     result = await ping(f"{fake.connection_string}?kv_timeout=500ms", *CREDENTIALS)
@@ -161,7 +161,7 @@ async def test_options_of_the_connection_string_hold(fake: FakeCluster) -> None:
 
 
 async def test_credentials_may_come_from_the_environment(fake: FakeCluster) -> None:
-    """So that the password need not stand in the list of processes; without a bucket there is one connection."""
+    """User name and password are read from the environment; without a bucket there is one connection."""
     env = {"TRICLINIUM_USERNAME": OPTIONS.username, "TRICLINIUM_PASSWORD": OPTIONS.password}
 
     result = await ping(fake.connection_string, "--service", "kv", env=env)
@@ -170,8 +170,8 @@ async def test_credentials_may_come_from_the_environment(fake: FakeCluster) -> N
     assert {1} == {command.connection for command in fake.node.command_log}
 
 
-async def test_a_password_is_asked_for_on_a_terminal(fake: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not show."""
+async def test_ping_prompts_for_the_password(fake: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal, a missing password is read from a prompt without echo."""
     monkeypatch.setattr(_target, "is_interactive", lambda: True)
     answers = f"{OPTIONS.password}\n"
 
@@ -188,7 +188,7 @@ async def test_a_password_is_asked_for_on_a_terminal(fake: FakeCluster, monkeypa
 
 
 async def test_a_node_that_speaks_tls(authority: trustme.CA, ca_file: str) -> None:
-    """Its authority is named, and the version of TLS is told; PLAIN is safe there."""
+    """With ``--ca-file``, ping connects over TLS, authenticates with PLAIN and reports the TLS version."""
     async with secure_cluster(authority.issue_cert("127.0.0.1")) as fake:
         result = await ping(str(fake.tls_connection_string), *CREDENTIALS, "--ca-file", ca_file, "--json")
 
@@ -199,7 +199,7 @@ async def test_a_node_that_speaks_tls(authority: trustme.CA, ca_file: str) -> No
 
 
 async def test_an_untrusted_certificate(authority: trustme.CA) -> None:
-    """The line says how to trust it."""
+    """The error of an untrusted certificate names the option that trusts its authority."""
     async with secure_cluster(authority.issue_cert("127.0.0.1")) as fake:
         result = await ping(str(fake.tls_connection_string), *CREDENTIALS)
 
@@ -209,7 +209,7 @@ async def test_an_untrusted_certificate(authority: trustme.CA) -> None:
 
 
 async def test_a_certificate_for_another_name(authority: trustme.CA, ca_file: str) -> None:
-    """Trusting it would be no help."""
+    """The error of a certificate for another name suggests connecting under a name of the certificate."""
     async with secure_cluster(authority.issue_cert("node.example")) as fake:
         result = await ping(str(fake.tls_connection_string), *CREDENTIALS, "--ca-file", ca_file)
 
@@ -217,7 +217,7 @@ async def test_a_certificate_for_another_name(authority: trustme.CA, ca_file: st
 
 
 async def test_tls_is_needed(authority: trustme.CA) -> None:
-    """A port that speaks TLS is recognised by what it answers."""
+    """A TLS port is recognised by its response to a plain connection, and the error suggests couchbases://."""
     async with secure_cluster(authority.issue_cert("127.0.0.1")) as fake:
         result = await ping(f"couchbase://127.0.0.1:{fake.node.options.tls_port}", *CREDENTIALS)
 
@@ -225,7 +225,7 @@ async def test_tls_is_needed(authority: trustme.CA) -> None:
 
 
 async def test_tls_is_needed_by_some_other_server(authority: trustme.CA) -> None:
-    """Also one that is no Couchbase node."""
+    """A TLS server that is not a Couchbase node also leads to the suggestion of couchbases://."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     async with listeners.listening(listeners.shake_hands, context) as port:
@@ -235,17 +235,17 @@ async def test_tls_is_needed_by_some_other_server(authority: trustme.CA) -> None
 
 
 async def test_tls_is_not_spoken(fake: FakeCluster) -> None:
-    """The line says what to write instead."""
+    """The error of a TLS connection to a plain port suggests couchbase://."""
     result = await ping(fake.connection_string.replace("couchbase:", "couchbases:"), *CREDENTIALS)
 
     assert_problem(result, "TLS failed", "; if the port does not speak TLS, connect with couchbase://")
 
 
-# -- What is no node, or does not let us in.
+# -- Servers that are not nodes, and nodes that refuse the client.
 
 
 def assert_problem(result: Result, *parts: str) -> None:
-    """Assert that a ping failed with one line, which has all ``parts``."""
+    """Assert that a ping failed with one line that has all ``parts``."""
     assert (1, "") == (result.exit_code, result.stdout)
     (line,) = result.stderr.splitlines()
     assert line.startswith("Error: ")
@@ -262,8 +262,8 @@ def assert_problem(result: Result, *parts: str) -> None:
         (listeners.stay_silent, ["within 0.5 s", "HELLO", "memcached://", "couchbases://"]),
     ],
 )
-async def test_a_peer_that_is_something_else(handler: listeners.Handler, parts: list[str]) -> None:
-    """It is recognised as far as it can be, and the line says what to do."""
+async def test_a_server_that_is_not_a_node(handler: listeners.Handler, parts: list[str]) -> None:
+    """The error describes the other server as precisely as possible and gives the next step."""
     async with listeners.listening(handler) as port:
         limit = SOON if handler is listeners.stay_silent else ()
         result = await ping(f"couchbase://127.0.0.1:{port}", *CREDENTIALS, *limit)
@@ -272,8 +272,8 @@ async def test_a_peer_that_is_something_else(handler: listeners.Handler, parts: 
     assert result.stderr.startswith(f"Error: 127.0.0.1:{port}: ")
 
 
-async def test_a_peer_that_is_silent_where_tls_is_expected() -> None:
-    """It may be waiting for us to speak something else."""
+async def test_a_silent_server_behind_couchbases() -> None:
+    """If a server is silent during the TLS handshake, the error suggests couchbase://."""
     async with listeners.listening(listeners.stay_silent) as port:
         result = await ping(f"couchbases://127.0.0.1:{port}", *CREDENTIALS, *SOON)
 
@@ -285,7 +285,7 @@ async def test_a_peer_that_is_silent_where_tls_is_expected() -> None:
 
 
 async def test_the_port_of_the_web_console() -> None:
-    """Whatever listens there, or nobody: people often write it instead of the other one."""
+    """The error for port 8091 names it as a port of the web console, even if the host name does not resolve."""
     result = await ping("couchbase://a..b:8091", *CREDENTIALS)
 
     assert_problem(
@@ -296,8 +296,8 @@ async def test_the_port_of_the_web_console() -> None:
     )
 
 
-async def test_an_address_is_told_once() -> None:
-    """With the reason and the next step, though both addresses of the name refuse."""
+async def test_an_address_is_reported_once() -> None:
+    """If both addresses of a name refuse the connection, the error names it once, with the reason and the next step."""
     async with listeners.listening(listeners.hang_up) as port:
         pass
     result = await ping(f"couchbase://localhost:{port}", *CREDENTIALS)
@@ -307,14 +307,14 @@ async def test_an_address_is_told_once() -> None:
 
 
 async def test_a_wrong_password(fake: FakeCluster) -> None:
-    """The user is named, the password is not."""
+    """The error of a wrong password names the user and not the password."""
     result = await ping(fake.connection_string, "--username", "app", "--password", "nonsense")
 
     assert_problem(result, "refused the credentials of 'app'", "; check user name and password")
     assert "nonsense" not in result.output
 
 
-async def test_a_user_name_that_no_client_opens_with() -> None:
+async def test_a_user_name_with_a_colon() -> None:
     """A user name with a colon is a wrong argument, and nothing is sent."""
     result = await ping("couchbase://localhost", "--username", "app:x", "--password", "secret")
 
@@ -323,7 +323,7 @@ async def test_a_user_name_that_no_client_opens_with() -> None:
 
 
 async def test_a_bucket_that_is_not_there(fake: FakeCluster) -> None:
-    """What could be negotiated without it is told all the same."""
+    """A missing bucket is an error; the connection without a bucket is still reported."""
     result = await ping(fake.connection_string, *CREDENTIALS, "--bucket", "travel")
 
     assert 1 == result.exit_code
@@ -331,8 +331,8 @@ async def test_a_bucket_that_is_not_there(fake: FakeCluster) -> None:
     assert result.stderr.endswith(f": bucket 'travel' does not exist, or user '{OPTIONS.username}' may not open it\n")
 
 
-async def test_a_couchbase_node_is_no_plain_memcached(fake: FakeCluster) -> None:
-    """It hangs up on whoever did not introduce himself."""
+async def test_a_couchbase_node_behind_memcached_scheme(fake: FakeCluster) -> None:
+    """A Couchbase node closes a memcached:// connection without HELLO, and the error suggests couchbase://."""
     result = await ping(fake.connection_string.replace("couchbase:", "memcached:"))
 
     assert_problem(result, "closed by the server", "; if it is not a plain memcached, connect with couchbase://")
@@ -366,7 +366,7 @@ async def test_a_couchbase_node_is_no_plain_memcached(fake: FakeCluster) -> None
     ],
 )
 def test_wrong_arguments(arguments: list[str], words: str) -> None:
-    """One line, exit status 2, and nothing is sent."""
+    """A wrong argument exits with status 2 and one line, and nothing is sent."""
     result = CliRunner().invoke(main, ["ping", *arguments])
 
     assert (2, "") == (result.exit_code, result.stdout)

@@ -1,4 +1,4 @@
-"""One node, asked what it is: how long that may take, and what is told when it took longer."""
+"""Ping of one node: its time limit, and the report when the limit expires."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium_core.testing import FakeNode, FakeNodeOptions, drop_response
 
 
 async def test_a_limit_ends_the_wait() -> None:
-    """A node that stops answering is told of, with what it did say before."""
+    """A node that stops responding is reported with the connections that were ready before."""
     options = FakeNodeOptions(vbuckets=128)
     plan = Plan(PasswordAuthenticator(options.username, options.password), "default", None, 1.0)
     async with open_tcp_cluster(FakeNode(options)) as fake:
@@ -27,7 +27,7 @@ async def test_a_limit_ends_the_wait() -> None:
 
 
 def refused(node: str, more: str = "") -> errors.CouchbaseException:
-    """Return what an operation fails with where nobody listens."""
+    """Return the error of an operation whose node refuses connections."""
     context = ErrorContext(operation="noop", last_dispatch_error=f"{node}: connection refused{more}")
     return errors.CouchbaseException("noop: the node could not be reached", context)
 
@@ -41,8 +41,8 @@ def refused(node: str, more: str = "") -> errors.CouchbaseException:
         ("READY", "a NOOP"),
     ],
 )
-def test_every_silence_has_its_words(state: str, expected: str) -> None:
-    """By where the newest connection stands."""
+def test_each_silent_state_is_described(state: str, expected: str) -> None:
+    """The description of a timeout follows the state of the newest connection."""
     ready = ConnectionStatistics(node="n:1", bucket=None, state="READY")
     newest = ConnectionStatistics(node="n:1", bucket="default", state=state)
     silence = describe_silence((ready, newest), 2.0, tls=False)
@@ -55,8 +55,8 @@ def test_every_silence_has_its_words(state: str, expected: str) -> None:
     ("last_error", "expected"),
     [("n:1: closed\nby the server", "closed by the server"), (None, "the connection was lost")],
 )
-def test_a_connection_that_is_lost_when_time_is_up(last_error: str | None, expected: str) -> None:
-    """It says why itself, on one line, where it knows."""
+def test_a_connection_lost_at_the_time_limit(last_error: str | None, expected: str) -> None:
+    """A connection that was lost at the time limit is described on one line, with its last error if there is one."""
     lost = ConnectionStatistics(node="n:1", bucket=None, state="LOST", last_error=last_error)
 
     assert f"n:1: {expected}; not done within 2 s" == describe_silence((lost,), 2.0, tls=True)
@@ -90,8 +90,6 @@ NODE = "127.0.0.1:11210"
         ),
     ],
 )
-def test_errors_are_told_once_and_without_the_operation(
-    connection_string: str, error: errors.CouchbaseException, expected: str
-) -> None:
-    """Who pings does not know of NOOPs; the address stands at the beginning, and the next step at the end."""
+def test_an_error_omits_the_operation(connection_string: str, error: errors.CouchbaseException, expected: str) -> None:
+    """The description of an error omits the NOOP, names the address first and ends with the next step."""
     assert expected == describe_error(error, parse_connection_string(connection_string))

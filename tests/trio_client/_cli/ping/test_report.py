@@ -1,4 +1,4 @@
-"""What a ping found, for people."""
+"""Ping's report for people."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ POOR = ConnectionStatistics(node="127.0.0.1:11210", bucket=None, state="READY", 
     ],
 )
 def test_facts_of_a_connection(found: ConnectionStatistics, tls: str | None, expected: dict[str, str]) -> None:
-    """What there is none of is told too."""
+    """The facts of a connection include those that are missing or unknown."""
     assert expected == dict(report.facts(PingedConnection(found, tls, 0.004, 0.0002)))
 
 
-def test_elsewhere_than_on_a_terminal_a_fact_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """However long it is."""
+def test_a_fact_is_one_line_without_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal, each fact is one line, however long it is."""
     report.show(PingedCluster([PingedNode("127.0.0.1:11210", (PingedConnection(FOUND, None, 0.004, 0.0002),), None)]))
 
     title, *facts = capsys.readouterr().out.splitlines()
@@ -72,7 +72,7 @@ def test_elsewhere_than_on_a_terminal_a_fact_is_a_line(capsys: pytest.CaptureFix
 
 @rows("width", [60, 120])
 def test_on_a_terminal_facts_are_a_table(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    """No fact is wider than the screen, and none is cut."""
+    """On a terminal, the table of facts fits the screen and shows each fact in full."""
     output = StringIO()
     console = Console(file=output, force_terminal=True, width=width, color_system=None, highlight=False)
     monkeypatch.setattr(report, "Console", lambda **_: console)

@@ -1,4 +1,4 @@
-"""``triclinium query``: rows on standard output, and one line where something is wrong."""
+"""``triclinium query``: rows on stdout, and one line on stderr for an error."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ async def fake() -> AsyncIterator[FakeCluster]:
 
 
 async def query(fake: FakeCluster, statement: str, *options: str, env: Mapping[str, str] | None = None) -> Result:
-    """Run the command in a thread, beside the node."""
+    """Run the command in a thread, next to the node."""
     arguments = ["query", fake.connection_string, statement, *options]
     known = {"TRICLINIUM_USERNAME": fake.node.options.username, "TRICLINIUM_PASSWORD": fake.node.options.password}
     return await trio.to_thread.run_sync(lambda: CliRunner().invoke(main, arguments, env=known if env is None else env))
 
 
 def asked(fake: FakeCluster) -> list[Mapping[str, object]]:
-    """Return what was sent."""
+    """Return the requests that the node received."""
     return [json.loads(request.body) for request in fake.node.request_log]
 
 
 async def test_rows(fake: FakeCluster) -> None:
-    """Each as indented JSON, or on one line; parameters are JSON, or else texts."""
+    """Rows are printed as indented JSON, or one per line with ``--json``; a parameter is JSON or else text."""
     for options, expected in (
         ((), '{\n  "a": [\n    30\n  ],\n  "b": "ada"\n}\n'),
         (("--json",), '{"a":[30],"b":"ada"}\n'),
@@ -49,7 +49,7 @@ async def test_rows(fake: FakeCluster) -> None:
         assert (0, expected, "") == (done.exit_code, done.stdout, done.stderr)
 
 
-async def test_rows_that_command_a_terminal(fake: FakeCluster) -> None:
+async def test_terminal_controls_in_rows_are_escaped(fake: FakeCluster) -> None:
     """Control characters and bidirectional marks in rows become equivalent JSON escapes, and other letters stay."""
     row = "\x9b31mred \u202e\u2066\x7f\x1b\u2028 träge 日本"
     fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[{row: row}]))
@@ -61,7 +61,7 @@ async def test_rows_that_command_a_terminal(fake: FakeCluster) -> None:
         assert {row: row} == json.loads(done.stdout)
 
 
-async def test_errors_that_command_a_terminal(fake: FakeCluster) -> None:
+async def test_terminal_controls_in_errors_are_escaped(fake: FakeCluster) -> None:
     """A hostile error of the service, or a hostile argument, is printed as one printable line."""
     evil = "\x9b31m\u202e\x1b[2J\n"
     fake.nodes.script.answer(STATEMENT, FakeAnswer(errors=[{"code": 5000, "msg": evil}]))
@@ -72,7 +72,7 @@ async def test_errors_that_command_a_terminal(fake: FakeCluster) -> None:
 
 
 async def test_positional_parameters(fake: FakeCluster) -> None:
-    """What follows the statement stands for its places, in order; after ``--`` it may begin with a dash."""
+    """Arguments after the statement are positional parameters in order; after ``--`` they may begin with a dash."""
     done = await query(fake, "SELECT $1 AS a, $2 AS b, $c AS c", "[30]", "ada", "--param", "c=1", "--json")
     dashed = await query(fake, "SELECT ? AS a", "--json", "--", "-5")
 
@@ -80,8 +80,8 @@ async def test_positional_parameters(fake: FakeCluster) -> None:
     assert (0, '{"a":-5}\n', "") == (dashed.exit_code, dashed.stdout, dashed.stderr)
 
 
-async def test_options(fake: FakeCluster) -> None:
-    """The time limit and the promise to change nothing reach the service."""
+async def test_options_reach_the_service(fake: FakeCluster) -> None:
+    """The timeout and the readonly flag are sent to the service."""
     done = await query(fake, "SELECT 1 AS one", "--readonly", "--timeout", "5")
     (sent,) = asked(fake)
 
@@ -89,8 +89,8 @@ async def test_options(fake: FakeCluster) -> None:
     assert 0 < int(str(sent["timeout"]).removesuffix("ms")) <= 5000
 
 
-async def test_failure_half_way(fake: FakeCluster) -> None:
-    """The rows before it are printed; the exit status says that they are not all."""
+async def test_a_failure_after_some_rows(fake: FakeCluster) -> None:
+    """If the query fails after some rows, those are printed and the exit status is 1."""
     error = {"code": 5000, "msg": "out of\nmemory"}
     fake.nodes.script.answer(STATEMENT, FakeAnswer(rows=[1, 2], errors=[error]))
     done = await query(fake, STATEMENT, "--json")
@@ -100,8 +100,8 @@ async def test_failure_half_way(fake: FakeCluster) -> None:
     assert 1 == len(fake.node.request_log)
 
 
-async def test_statement_that_cannot_be_parsed(fake: FakeCluster) -> None:
-    """What the service says stands in one line, and nothing is tried again."""
+async def test_a_statement_with_a_syntax_error(fake: FakeCluster) -> None:
+    """A syntax error is printed on one line and is not retried."""
     done = await query(fake, "SELEC 1")
 
     assert (1, "", 1) == (done.exit_code, done.stdout, done.stderr.count("\n"))
@@ -109,24 +109,24 @@ async def test_statement_that_cannot_be_parsed(fake: FakeCluster) -> None:
     assert 1 == len(fake.node.request_log)
 
 
-async def test_silence(fake: FakeCluster) -> None:
-    """A service that does not answer in time is an error."""
+async def test_a_silent_service_is_an_error(fake: FakeCluster) -> None:
+    """A service that does not respond within the timeout is an error."""
     fake.node.faults.always(Service.QUERY, drop_response())
     done = await query(fake, "SELECT 1", "--timeout", "0.3")
 
     assert (1, "", 1) == (done.exit_code, done.stdout, done.stderr.count("\n"))
 
 
-async def test_wrong_password(fake: FakeCluster) -> None:
-    """It is told at once."""
+async def test_a_wrong_password_fails_immediately(fake: FakeCluster) -> None:
+    """A wrong password fails immediately, and the error names the user."""
     done = await query(fake, "SELECT 1", "--username", "nobody", "--password", "wrong")
 
     assert (1, "", 1) == (done.exit_code, done.stdout, done.stderr.count("\n"))
     assert "nobody" in done.stderr
 
 
-async def test_nobody_to_ask(fake: FakeCluster) -> None:
-    """Without a terminal a name has to be given."""
+async def test_missing_user_name_without_a_terminal(fake: FakeCluster) -> None:
+    """Without a terminal, a missing user name is an error with exit status 2, and nothing is sent."""
     done = await query(fake, "SELECT 1", env={"TRICLINIUM_USERNAME": "", "TRICLINIUM_PASSWORD": ""})
 
     assert 2 == done.exit_code
@@ -151,7 +151,7 @@ async def test_nobody_to_ask(fake: FakeCluster) -> None:
     ],
 )
 def test_wrong_arguments(arguments: tuple[str, ...], named: str) -> None:
-    """One line that names the argument, and exit status 2; nothing is connected to."""
+    """A wrong argument exits with status 2 and one line that names it, and no connection is opened."""
     credentials = {"TRICLINIUM_USERNAME": "ada", "TRICLINIUM_PASSWORD": "secret"}
     done = CliRunner().invoke(main, ["query", *arguments], env=credentials)
 
@@ -170,13 +170,13 @@ def test_wrong_arguments(arguments: tuple[str, ...], named: str) -> None:
     ],
 )
 def test_parameters(params: tuple[str, ...], expected: Mapping[str, object]) -> None:
-    """A value that is no JSON is a text; only the first equals sign divides."""
+    """A value that is not JSON is text; only the first equals sign separates name and value."""
     statement = " ".join(f"${name}" for name in expected)
 
     assert expected == read_parameters(params, statement)
 
 
 def test_parameters_without_names() -> None:
-    """They are refused."""
+    """A parameter without a name is refused."""
     with pytest.raises(WrongInput):
         read_parameters(("$=1",), "SELECT $1")

@@ -1,4 +1,4 @@
-"""What ``triclinium serve`` says of how to connect."""
+"""Connection instructions of ``triclinium serve``."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from triclinium.testing import FakeNodeOptions, open_fake_cluster
 @pytest.mark.parametrize(
     ("nodes", "listens"), [(1, "A fake Couchbase node listens"), (2, "2 fake Couchbase nodes listen")]
 )
-async def test_programs_and_people_are_told_the_same(
+async def test_json_and_text_have_the_same_facts(
     nodes: int, listens: str, autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where the nodes are, whose bucket it is, and every endpoint of a service, for one node and for several."""
+    """JSON and text both give the addresses, the user, the bucket and every endpoint, for one node and for several."""
     async with open_fake_cluster(options=FakeNodeOptions(username="ada", buckets=("travel",)), nodes=nodes) as fake:
         told = json.loads(describe_as_json(fake))
         describe(fake)

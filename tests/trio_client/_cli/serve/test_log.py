@@ -1,4 +1,4 @@
-"""What ``triclinium serve --log`` prints of each command and each request."""
+"""Log lines of ``triclinium serve --log`` for commands and requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def command(
     applied: bool = False,
     collection_id: int = 0,
 ) -> LoggedCommand:
-    """Return a command as a node logs it."""
+    """Return a command as in a node's log."""
     return LoggedCommand(
         connection=4,
         opcode=opcode,
@@ -43,7 +43,7 @@ def command(
 
 
 def request(*, status: int | None = 200, fault: ServiceFault | None = None) -> LoggedRequest:
-    """Return a query as a node logs it."""
+    """Return a query as in a node's log."""
     return LoggedRequest(
         connection=5,
         service=Service.QUERY,
@@ -59,7 +59,7 @@ def request(*, status: int | None = 200, fault: ServiceFault | None = None) -> L
 
 
 def test_a_line_for_people() -> None:
-    """When, where, what and the answer; and the fault, where one struck."""
+    """A line gives time, node, connection, command and response, and the fault if there was one."""
     late, lost = delay(0.5), drop_response()
     assert isinstance(late, CommandFault)
     assert isinstance(lost, CommandFault)
@@ -75,15 +75,15 @@ def test_a_line_for_people() -> None:
     assert "1.000 node 0 connection 5: query POST /query/service 'SELECT 1' -> 200" == line(0, request())
 
 
-def test_one_line_whatever_a_client_sends() -> None:
-    """A line break in a key forges no line, and a long key is cut."""
+def test_a_key_cannot_forge_a_line() -> None:
+    """A key with a line break stays on one line, and a long key is cut."""
     assert 1 == len(line(0, command(key=b"a\nb\r\x85\xff")).splitlines())
     assert 1 == len(json_line(0, command(key=b"a\nb\r\xe2\x80\xa8")).splitlines())
     assert len(line(0, command(key=b"k" * 250))) < 160
 
 
 def test_a_line_of_json() -> None:
-    """The same as fields; a fault has the name and the arguments that it is asked for by."""
+    """JSON has the same facts as fields, and a fault with the name and arguments of its option."""
     late, refused = delay(0.5), http_status(503)
     assert isinstance(late, CommandFault)
     assert isinstance(refused, ServiceFault)
@@ -120,10 +120,10 @@ def test_a_line_of_json() -> None:
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-async def test_lines_come_in_the_order_of_the_answers(
+async def test_lines_are_in_order_of_responses(
     as_json: bool, autojump_clock: MockClock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each command once; after the end nothing more is heard."""
+    """Each command is logged once, in the order of the responses; after the end nothing is logged."""
     async with open_fake_cluster() as fake:
         log = ServeLog(fake.nodes, as_json=as_json)
         async with open_cluster(fake.connection_string, fake.authenticator, connector=fake.connector) as cluster:
@@ -142,14 +142,14 @@ async def test_lines_come_in_the_order_of_the_answers(
 
 
 @pytest.mark.parametrize(("limit", "value"), [("LINES_WAITING_MAX", 1), ("LINES_WAITING_SIZE_MAX", 300)])
-async def test_what_nobody_reads_is_counted(
+async def test_lost_lines_are_counted(
     autojump_clock: MockClock,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     limit: str,
     value: int,
 ) -> None:
-    """Beyond the limit in lines or in characters, the log keeps the first line and the number of lost lines."""
+    """Above the limit of lines or of characters, the log keeps the first line and the number of lost lines."""
     monkeypatch.setattr(f"triclinium._cli.serve.log.{limit}", value)
     async with open_fake_cluster() as fake:
         log = ServeLog(fake.nodes, as_json=True)

@@ -1,4 +1,4 @@
-"""``triclinium serve`` as a process: what it says, who can use it, and how it ends."""
+"""``triclinium serve`` as a process: its output, its clients, and its end."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ async def safety_net() -> AsyncIterator[None]:
 
 
 class Process:
-    """A server that runs."""
+    """Server process."""
 
     def __init__(self, process: trio.Process) -> None:
         self._process = process
         self._said = b""
 
     async def read_until(self, end: bytes) -> str:
-        """Return what it says up to, and with, ``end``."""
+        """Return the output up to and including ``end``."""
         assert self._process.stdout is not None
         while end not in self._said:
             data = await self._process.stdout.receive_some()
@@ -59,13 +59,13 @@ class Process:
 
     @property
     def memory_at_most(self) -> int:
-        """Bytes of memory that it has had at its largest."""
+        """Peak memory of the process in bytes."""
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
         (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
         return int(line.split()[1]) * 1024
 
     async def end(self, how: signal.Signals) -> tuple[int, str]:
-        """Send a signal, and return its status and what else it said."""
+        """Send a signal, and return the exit status and the rest of the output."""
         assert self._process.stdout is not None
         self._process.send_signal(how)
         while data := await self._process.stdout.receive_some():
@@ -73,14 +73,14 @@ class Process:
         return await self._process.wait(), self._said.decode()
 
     async def end_unread(self, how: signal.Signals) -> int:
-        """Send a signal, and return its status; what it says stays unread."""
+        """Send a signal, and return the exit status without reading the output."""
         self._process.send_signal(how)
         return await self._process.wait()
 
 
 @asynccontextmanager
 async def running(*arguments: str) -> AsyncIterator[Process]:
-    """Give the block a server, and end it whatever happens."""
+    """Yield a server process, and kill it at the end of the block."""
     process = await trio.lowlevel.open_process([*COMMAND, *arguments], stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
@@ -92,8 +92,8 @@ async def running(*arguments: str) -> AsyncIterator[Process]:
             await process.wait()
 
 
-async def test_a_client_can_use_it_until_it_is_stopped(safety_net: None) -> None:
-    """One line of JSON says how to connect, as the options want it; Control-C ends it cleanly, with clients connected."""
+async def test_a_client_uses_the_served_node(safety_net: None) -> None:
+    """One JSON line has the connection data from the options; Ctrl-C stops the server with clients connected."""
     async with running("--json", "--username", "app", "--password", 'se"cret', "--bucket", "travel") as server:
         served = json.loads(await server.read_until(b"\n"))
         async with triclinium.open_cluster(
@@ -112,7 +112,7 @@ async def test_a_client_can_use_it_until_it_is_stopped(safety_net: None) -> None
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
 async def test_a_client_that_never_reads_fills_no_memory(safety_net: None) -> None:
-    """Its gets of a large document wait, for others' are answered; it has all of them once it reads, and no signal waits."""
+    """Unread responses of one client stay in bounded memory, other clients are served, and signals still work."""
     document, gets = bytes(2**20), 64
     async with running("--json") as server:
         served = json.loads(await server.read_until(b"\n"))
@@ -140,7 +140,7 @@ async def test_a_client_that_never_reads_fills_no_memory(safety_net: None) -> No
 
 
 async def test_several_nodes_are_served(safety_net: None) -> None:
-    """One line tells of all of them, in the same words as of one."""
+    """With several nodes, one JSON line of the same form lists all of them."""
     async with running("--json", "--nodes", "3", "--replicas", "1") as server:
         served = json.loads(await server.read_until(b"\n"))
         ports = [int(address.rpartition(":")[2]) for address in served["connection_string"].split(",")]
@@ -155,8 +155,8 @@ async def test_several_nodes_are_served(safety_net: None) -> None:
     assert (0, "") == ending
 
 
-async def test_services_answer_what_a_script_says(safety_net: None, tmp_path: Path) -> None:
-    """On the ports that are told, and no others; the script is a file."""
+async def test_services_respond_as_scripted(safety_net: None, tmp_path: Path) -> None:
+    """Only the listed services listen, and they respond with the rows of the script file."""
     script = tmp_path / "answers.json"
     script.write_text(json.dumps([{"statement": "SELECT t.* FROM t", "rows": [{"a": 1}]}]), encoding="utf-8")
     async with running("--json", "--services", "kv,query", "--script", str(script)) as server:
@@ -175,8 +175,8 @@ async def test_services_answer_what_a_script_says(safety_net: None, tmp_path: Pa
     assert (0, "") == ending
 
 
-async def test_faults_strike_and_the_log_tells(safety_net: None) -> None:
-    """A client of HTTP meets the fault that was asked for, ours gets over another, and each line of the log is JSON."""
+async def test_faults_strike_and_are_logged(safety_net: None) -> None:
+    """An HTTP client meets the injected fault, the triclinium client retries, and each line of the log is JSON."""
     faults = ["query: http_status(503, body='later')", "upsert: temporary_failure x2", "get: delay(0.01)"]
     async with running("--json", "--log", *(part for fault in faults for part in ("--fault", fault))) as server:
         served = json.loads(await server.read_until(b"\n"))
@@ -210,8 +210,8 @@ async def test_faults_strike_and_the_log_tells(safety_net: None) -> None:
     ]
 
 
-async def test_a_node_learns_late(safety_net: None) -> None:
-    """Whoever makes a collection waits for it."""
+async def test_a_node_learns_of_collections_late(safety_net: None) -> None:
+    """With ``learn_late``, creating a collection takes until every node knows it."""
     async with running("--json", "--nodes", "2", "--fault", "@1: learn_late(0.6)") as server:
         served = json.loads(await server.read_until(b"\n"))
         authenticator = triclinium.PasswordAuthenticator(served["username"], served["password"])
@@ -224,8 +224,8 @@ async def test_a_node_learns_late(safety_net: None) -> None:
     assert 0.6 <= took < 30
 
 
-async def test_a_log_that_nobody_reads(safety_net: None) -> None:
-    """Holds up no client, and not the end either."""
+async def test_an_unread_log_blocks_nothing(safety_net: None) -> None:
+    """A log that is not read delays neither clients nor the end of the server."""
     question = encode_request(Opcode.SASL_LIST_MECHS, opaque=1)
     async with running("--json", "--log") as server:
         served = json.loads(await server.read_until(b"\n"))
@@ -245,7 +245,7 @@ async def test_a_log_that_nobody_reads(safety_net: None) -> None:
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
-    """Return who has signed all certificates."""
+    """Return the authority that signed all certificates."""
     return trustme.CA()
 
 
@@ -257,7 +257,7 @@ def pem(path: Path, *blobs: trustme.Blob) -> str:
 
 @pytest.mark.parametrize("demands", [False, True], ids=["token", "certificate"])
 async def test_tls_is_served(safety_net: None, tmp_path: Path, authority: trustme.CA, demands: bool) -> None:
-    """By all nodes, beside the plain ports; a client signs in with a token, or with the certificate that is demanded."""
+    """All nodes serve TLS next to their plain ports; a client authenticates with a token or a required certificate."""
     of_the_nodes, of_ada = authority.issue_cert("127.0.0.1"), authority.issue_cert("ada@example.org")
     arguments = ["--tls-cert", pem(tmp_path / "cert.pem", *of_the_nodes.cert_chain_pems)]
     arguments += ["--tls-key", pem(tmp_path / "key.pem", of_the_nodes.private_key_pem), "--token", "a.b.c"]
@@ -282,8 +282,8 @@ async def test_tls_is_served(safety_net: None, tmp_path: Path, authority: trustm
     assert 6 == len({*addresses[0], *addresses[1]})
 
 
-async def test_people_are_told_how_to_connect(safety_net: None, tmp_path: Path, authority: trustme.CA) -> None:
-    """With either client, by a program to be copied, on lines that are not cut, and over TLS."""
+async def test_connection_instructions_for_people(safety_net: None, tmp_path: Path, authority: trustme.CA) -> None:
+    """The instructions have a program for either client, use TLS, and do not cut lines."""
     cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
     async with running("--password", "x" * 200, "--nodes", "2", "--tls-cert", cert) as server:
         said = await server.read_until(b"Control-C.\n")
@@ -297,8 +297,8 @@ async def test_people_are_told_how_to_connect(safety_net: None, tmp_path: Path, 
     assert "from couchbase.cluster import" in said
 
 
-async def test_the_program_that_it_prints(safety_net: None) -> None:
-    """Whoever copies it from the terminal has a document written and read."""
+async def test_the_printed_program_runs(safety_net: None) -> None:
+    """The printed program can be copied, and writes and reads a document."""
     async with open_tcp_cluster(FakeNode(FakeNodeOptions(password="it's \"\\{0}"))) as fake:
         program = await trio.run_process([sys.executable, "-c", triclinium_program(fake)], capture_stdout=True)
 
@@ -306,7 +306,7 @@ async def test_the_program_that_it_prints(safety_net: None) -> None:
 
 
 def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
-    """One line names it, and what to do."""
+    """A port that is in use is an error of one line with the port and the next step."""
     cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1])
@@ -349,15 +349,15 @@ def test_a_port_that_is_taken(tmp_path: Path, authority: trustme.CA) -> None:
     ],
 )
 def test_wrong_options_are_refused(arguments: list[str], words: str) -> None:
-    """Before anything is served."""
+    """Invalid options are refused before anything is served."""
     result = CliRunner().invoke(main, ["serve", *arguments])
 
     assert 2 == result.exit_code
     assert words in result.output
 
 
-def test_an_authority_that_cannot_be_read(tmp_path: Path, authority: trustme.CA) -> None:
-    """A file that holds none."""
+def test_a_client_ca_file_without_certificates(tmp_path: Path, authority: trustme.CA) -> None:
+    """A ``--client-ca`` file without a certificate is refused."""
     cert = pem(tmp_path / "cert.pem", authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem)
     result = CliRunner().invoke(main, ["serve", "--tls-cert", cert, "--client-ca", __file__])
 

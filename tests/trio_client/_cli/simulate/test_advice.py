@@ -1,4 +1,4 @@
-"""Which strategy to take: the rule over figures, on figures that are made up."""
+"""Choice of a strategy from figures; the figures here are invented."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STORMY = Scenario(fleet=Fleet(), service=SimulatedService(capacity=100.0), outag
 def found(
     strategy: str, succeeded: int, peak: float, recovered_after: float | None = 0.0, begun: int = 1000
 ) -> FleetFigures:
-    """Return the figures of a strategy, of whose thousand operations so many succeeded."""
+    """Return figures of a strategy of which ``succeeded`` of ``begun`` operations succeeded."""
     totals = Totals(begun=begun, sent=begun, succeeded=succeeded, failed=begun - succeeded, throttled=0, wasted=0)
     return FleetFigures(
         strategy=strategy,
@@ -28,7 +28,7 @@ def found(
 
 
 def advised(scenario: Scenario, *figures: FleetFigures) -> Advice:
-    """Return the advice that there must be."""
+    """Return the advice, which must not be None."""
     advice = advise(scenario, figures)
     assert advice is not None
     return advice
@@ -39,35 +39,35 @@ def advised(scenario: Scenario, *figures: FleetFigures) -> Advice:
     [
         # More operations succeed.
         ((found("simple", 900, 50.0), found("standard", 990, 80.0)), "standard"),
-        # As good as the best, for less load.
+        # Nearly as many succeed, with less load.
         ((found("best_effort", 855, 654.0), found("standard", 833, 145.0)), "standard"),
-        # A third more failures are too many, whatever the load is.
+        # A third more failures are too many, however low the load is.
         ((found("best_effort", 850, 654.0), found("standard", 800, 145.0)), "best_effort"),
-        # One that does not recover is out, however many succeeded.
+        # A strategy that does not recover is excluded, however many operations succeed.
         ((found("best_effort", 950, 654.0, None), found("standard", 600, 145.0)), "standard"),
-        # A single failure wants a retry, where it costs nothing.
+        # To avoid a single failure, a retry is worth it if it costs nothing.
         ((found("none", 833, 50.0), found("standard", 833, 145.0)), "standard"),
-        # Where it costs operations, nothing is retried.
+        # If retries cost operations, the advice is not to retry.
         ((found("none", 833, 50.0), found("simple", 352, 316.0)), "none"),
-        # None recovers: the least bad.
+        # If no strategy recovers, the least bad one is advised.
         ((found("simple", 352, 316.0, None), found("best_effort", 500, 940.0, None)), "best_effort"),
-        # A thousandth is not told from nothing.
+        # A difference of a thousandth does not count.
         ((found("simple", 1000, 316.0), found("standard", 999, 145.0)), "standard"),
     ],
 )
-def test_what_to_take(figures: tuple[FleetFigures, ...], expected: str) -> None:
-    """In any order of the strategies."""
+def test_advised_strategy(figures: tuple[FleetFigures, ...], expected: str) -> None:
+    """The advice does not depend on the order of the strategies."""
     assert expected == advised(STORMY, *figures).strategy
     assert expected == advised(STORMY, *reversed(figures)).strategy
 
 
 def test_without_an_outage_all_of_them_count() -> None:
-    """There is nothing to recover from."""
+    """Without an outage, recovery does not count."""
     assert "adaptive" == advised(CALM, found("adaptive", 796, 56.0, None), found("simple", 496, 217.0, None)).strategy
 
 
 def test_the_reason_has_the_figures() -> None:
-    """Those of the strategy, those of a better one that costs more, and who stays down."""
+    """The reason gives the figures of the choice, of a better strategy with more load, and of one without recovery."""
     reason = advised(
         STORMY,
         found("best_effort", 855, 654.0),
@@ -79,7 +79,7 @@ def test_the_reason_has_the_figures() -> None:
         assert figure in reason
 
 
-def test_nothing_to_choose_from() -> None:
-    """One strategy alone, or a fleet that asked for nothing, gets no advice."""
+def test_no_advice_without_a_choice() -> None:
+    """A single strategy, or a fleet that sent no request, gets no advice."""
     assert advise(CALM, [found("simple", 900, 50.0)]) is None
     assert advise(CALM, [found("simple", 900, 50.0), found("none", 0, 0.0, begun=0)]) is None

@@ -1,4 +1,4 @@
-"""The picture of ``triclinium simulate``: what stands in it, and what is said where there can be none."""
+"""Plot of ``triclinium simulate``: its contents, and the errors if it cannot be drawn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CALM = Scenario(fleet=Fleet(clients=1, period=3.0), service=SimulatedService(cap
 
 
 def simulate(*arguments: str) -> Result:
-    """Run the command with a tiny fleet."""
+    """Run the command with a small fleet."""
     few = ("--clients", "20", "--period", "1", "--duration", "8", "--outage", "2-4", "--jobs", "1")
     return CliRunner().invoke(
         main, ["simulate", *few, "--strategy", "none", "--strategy", "standard", *arguments], env={"COLUMNS": None}
@@ -32,13 +32,13 @@ def simulate(*arguments: str) -> Result:
 
 
 def texts_of(path: Path) -> list[str]:
-    """Return the words in a picture."""
-    root = ET.fromstring(path.read_bytes())  # noqa: S314  # our own
+    """Return the texts in a plot."""
+    root = ET.fromstring(path.read_bytes())  # noqa: S314  # trusted input
     return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
 
 
 def test_a_column_for_each_strategy(tmp_path: Path) -> None:
-    """With its name and what came of it; the rows are named once, and so is everything in the legend."""
+    """Each strategy is a column with its name and result; rows and legend are labelled once."""
     path = tmp_path / "outage.svg"
     result = simulate("--plot", str(path))
     texts = texts_of(path)
@@ -51,13 +51,13 @@ def test_a_column_for_each_strategy(tmp_path: Path) -> None:
     assert 2 == texts.count("seconds")
     assert 2 == sum(text.endswith(" succeeded") for text in texts)
     assert 2 == sum(text.startswith("recovered after ") for text in texts)
-    # What is simulated, and what to take.
+    # The scenario and the advice.
     for line in result.output.splitlines():
         assert not line.startswith(("20 clients", "Take ")) or line in words
 
 
 def test_light_and_dark(tmp_path: Path) -> None:
-    """The same picture in other colours; every colour of words and lines stands out from its paper."""
+    """The light and the dark plot have the same texts, with enough contrast for every colour."""
     result = simulate("--plot", str(tmp_path / "outage.svg"), "--theme", "both")
     light, dark = tmp_path / "outage.svg", tmp_path / "outage-dark.svg"
 
@@ -69,28 +69,28 @@ def test_light_and_dark(tmp_path: Path) -> None:
         for colour in (theme.paper, theme.ink, theme.grey, theme.load, theme.goodput, theme.amplification):
             assert colour.casefold() in drawn
         for colour in (theme.ink, theme.grey, theme.goodput):
-            # WCAG 2.2, 1.4.3: small words.
+            # WCAG 2.2, 1.4.3: small text.
             assert 4.5 <= contrast(colour, theme.paper), colour
         for colour in (theme.load, theme.amplification):
-            # And 1.4.11: what is drawn.
+            # WCAG 2.2, 1.4.11: graphics.
             assert 3.0 <= contrast(colour, theme.paper), colour
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast of two colours, as WCAG has it."""
+    """Return the contrast ratio of two colours, as defined by WCAG."""
     darker, lighter = sorted(luminance(colour) for colour in (one, other))
     return (lighter + 0.05) / (darker + 0.05)
 
 
 def luminance(colour: str) -> float:
-    """Return the relative luminance of a colour, as WCAG has it."""
+    """Return the relative luminance of a colour, as defined by WCAG."""
     shares = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
     red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def test_panels_side_by_side_have_the_same_scales() -> None:
-    """So that strategies can be compared by eye: a row has one scale, and all have the same time."""
+    """The panels of a row share one scale, and all panels share the time axis."""
     scenario = Scenario(
         fleet=Fleet(clients=20, period=1.0), service=SimulatedService(capacity=30.0), outage=Outage(20.0, 30.0)
     )
@@ -106,7 +106,7 @@ def test_panels_side_by_side_have_the_same_scales() -> None:
 
 @rows("strategies", [1, 5])
 def test_the_caption_fits(strategies: int) -> None:
-    """No line of text ends beyond the edge, also where few columns make a narrow picture."""
+    """Every line of text ends within the figure, even in a narrow one with few columns."""
     scenario = Scenario(
         fleet=Fleet(clients=100_000, period=10.0),
         service=SimulatedService(capacity=15_000.0),
@@ -122,8 +122,8 @@ def test_the_caption_fits(strategies: int) -> None:
     assert not [text for text in texts if text.get_window_extent().x1 > figure.bbox.x1]
 
 
-def test_the_same_figures_are_the_same_picture(tmp_path: Path) -> None:
-    """To the byte, so that nothing changes in a repository that holds one; it may be one of pixels, without a display."""
+def test_the_same_figures_give_identical_files(tmp_path: Path) -> None:
+    """Two plots of equal figures are byte-identical SVG files; a PNG is drawn without a display."""
     paths = [tmp_path / name for name in ("first.svg", "second.svg", "outage.PNG")]
     figures = [play(CALM, "none", rng=random.Random(1))]
     for path in paths:
@@ -134,7 +134,7 @@ def test_the_same_figures_are_the_same_picture(tmp_path: Path) -> None:
 
 
 def test_one_strategy_without_an_outage(tmp_path: Path) -> None:
-    """Has nothing shaded, nothing to recover from, and gaps where nobody asked."""
+    """With one strategy and no outage, the plot has neither shading nor recovery."""
     draw(CALM, [play(CALM, "none", rng=random.Random(1))], tmp_path / "calm.svg")
     texts = texts_of(tmp_path / "calm.svg")
 
@@ -143,8 +143,8 @@ def test_one_strategy_without_an_outage(tmp_path: Path) -> None:
     assert not any("recover" in text for text in texts)
 
 
-def test_a_step_that_is_cut_short() -> None:
-    """Is as high as those before it, where as much happens in a second."""
+def test_a_short_last_step_is_scaled() -> None:
+    """A last bucket that is cut short has the same height if the rate is the same."""
     scenario = Scenario(
         fleet=Fleet(clients=8, period=1.0), service=SimulatedService(capacity=99.0), duration=9.0, bucket=2.0
     )
@@ -154,8 +154,8 @@ def test_a_step_that_is_cut_short() -> None:
     assert (8.0,) == load
 
 
-def test_a_storm_that_does_not_end(tmp_path: Path) -> None:
-    """Is told as one, and a long name has its place."""
+def test_a_storm_without_recovery(tmp_path: Path) -> None:
+    """A storm that does not end is labelled "does not recover", and a long strategy name fits."""
     scenario = Scenario(
         fleet=Fleet(clients=20, period=1.0),
         service=SimulatedService(capacity=9.0),
@@ -167,8 +167,8 @@ def test_a_storm_that_does_not_end(tmp_path: Path) -> None:
     assert {"fast_fail_on_terminal_error", "does not recover"} <= set(texts_of(tmp_path / "storm.svg"))
 
 
-def test_what_a_picture_needs_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without matplotlib the extra is named, and nothing is simulated."""
+def test_a_missing_matplotlib_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without matplotlib, the error names the extra, and nothing is simulated."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "triclinium._cli.simulate.plot", raising=False)
     result = simulate("--plot", str(tmp_path / "outage.svg"))
@@ -185,8 +185,8 @@ def test_what_a_picture_needs_is_missing(tmp_path: Path, monkeypatch: pytest.Mon
         ("missing/outage.svg", "make it first"),
     ],
 )
-def test_where_no_picture_can_be(tmp_path: Path, name: str, words: str) -> None:
-    """It is said before anything is simulated, in one line."""
+def test_an_invalid_plot_path(tmp_path: Path, name: str, words: str) -> None:
+    """An invalid path is refused in one line before anything is simulated."""
     result = simulate("--plot", str(tmp_path / name))
 
     assert (2, "") == (result.exit_code, result.stdout)
@@ -194,8 +194,8 @@ def test_where_no_picture_can_be(tmp_path: Path, name: str, words: str) -> None:
     assert 1 == len(result.stderr.splitlines())
 
 
-def test_a_disk_that_takes_nothing(tmp_path: Path) -> None:
-    """A file that cannot be written is named, with the reason, and the figures are shown all the same."""
+def test_a_plot_that_cannot_be_written(tmp_path: Path) -> None:
+    """If the plot cannot be written, the figures are printed and the error gives the path and the reason."""
     path = tmp_path / "gone" / "outage.svg"
     path.parent.mkdir()
     path.symlink_to(tmp_path / "nowhere" / "outage.svg")

@@ -1,4 +1,4 @@
-"""Several strategies, in one process or in several."""
+"""Simulation of several strategies in one process or in several."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = ("standard", "none", "best_effort")
 
 
 class Pool(ThreadPoolExecutor):
-    """Stands in for a pool of processes, and remembers how large it was."""
+    """Thread pool in place of a process pool, with a record of its sizes."""
 
     sizes: list[int]
 
@@ -32,13 +32,13 @@ class Pool(ThreadPoolExecutor):
         initializer: Callable[..., None],
         initargs: tuple[MutableSequence[float]],
     ) -> None:
-        # Only a main thread may set what a signal does.
+        # Only the main thread may set signal handlers.
         super().__init__(size, initializer=partial(running.share, *initargs))
         self.sizes.append(size)
 
 
 class DyingPool(Pool):
-    """One whose processes die."""
+    """Pool whose processes die."""
 
     def submit(self, *work: object, **options: object) -> Future[Any]:
         raise BrokenProcessPool("one of them is gone")
@@ -46,15 +46,15 @@ class DyingPool(Pool):
 
 @pytest.fixture
 def pool(monkeypatch: pytest.MonkeyPatch) -> type[Pool]:
-    """Return the pool that is used instead."""
+    """Return the pool that replaces the process pool."""
     Pool.sizes = []
     monkeypatch.setattr(running, "ProcessPoolExecutor", Pool)
     return Pool
 
 
 @pytest.mark.parametrize(("jobs", "expected"), [(1, []), (2, [2]), (8, [3])])
-def test_no_more_processes_than_there_is_work_for(pool: type[Pool], jobs: int, expected: list[int]) -> None:
-    """And none at all for one job or one strategy; strategies keep their order."""
+def test_processes_are_limited_by_strategies(pool: type[Pool], jobs: int, expected: list[int]) -> None:
+    """One job or one strategy needs no pool, a pool has one process per strategy at most, and results stay in order."""
     found = running.simulate_all(SCENARIO, NAMES, seed=1, jobs=jobs)
     running.simulate_all(SCENARIO, ["none"], seed=1, jobs=jobs)
 
@@ -63,8 +63,8 @@ def test_no_more_processes_than_there_is_work_for(pool: type[Pool], jobs: int, e
     assert running.simulate_all(SCENARIO, NAMES, seed=1, jobs=1) == found
 
 
-def test_a_process_that_dies_is_told(pool: type[Pool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what may help: nobody waits for it."""
+def test_a_process_that_dies_is_an_error(pool: type[Pool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that dies raises an error with suggestions instead of a hang."""
     monkeypatch.setattr(running, "ProcessPoolExecutor", DyingPool)
 
     with pytest.raises(click.ClickException, match="a process of the simulation died; try fewer clients, or --jobs 1"):
@@ -73,7 +73,7 @@ def test_a_process_that_dies_is_told(pool: type[Pool], monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_progress_counts_all_strategies(pool: type[Pool], jobs: int) -> None:
-    """It never goes back, and ends where the virtual seconds of all of them are over."""
+    """Progress never decreases and ends at the total virtual seconds of all strategies."""
     heard: list[float] = []
     running.simulate_all(SCENARIO, NAMES, seed=1, jobs=jobs, on_progress=heard.append)
 

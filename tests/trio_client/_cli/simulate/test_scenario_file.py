@@ -1,4 +1,4 @@
-"""Scenario files: what they may say, and what is said of those that are wrong."""
+"""Scenario files: their keys, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ AS_VALUES = fleet.Scenario(
 
 
 def written(folder: Path, text: str) -> Path:
-    """Return a file with this text."""
+    """Write ``text`` to a file in ``folder`` and return its path."""
     path = folder / "mine.toml"
     path.write_text(text, encoding="utf-8")
     return path
@@ -68,12 +68,12 @@ def simulate(path: Path, *arguments: str) -> Result:
 
 
 def test_every_key_reaches_the_scenario(tmp_path: Path) -> None:
-    """Each table is the value of its name."""
+    """Each table of the file becomes the value with the same name."""
     assert AS_VALUES == read_scenario(written(tmp_path, EVERYTHING))
 
 
-def test_keys_have_the_defaults_of_their_values(tmp_path: Path) -> None:
-    """Only the capacity of the service has none."""
+def test_missing_keys_have_defaults(tmp_path: Path) -> None:
+    """Missing keys have the defaults of their classes; only the capacity of the service is required."""
     expected = fleet.Scenario(fleet=fleet.Fleet(), service=fleet.SimulatedService(capacity=150.0))
 
     assert expected == read_scenario(written(tmp_path, 'service = { type = "queue", capacity = 150 }'))
@@ -113,7 +113,7 @@ delays = { type = "decorrelated", base = 0.01, most = 1 }
 
 
 def test_other_kinds_are_named_by_their_type(tmp_path: Path) -> None:
-    """Of arrivals, trends, services and delays; strategies of the file are played beside the shipped ones."""
+    """``type`` selects other arrivals, trends, services and delays; the file's strategies join the built-in ones."""
     path = written(tmp_path, OTHER_KINDS)
     scenario = read_scenario(path)
     result = CliRunner().invoke(
@@ -140,24 +140,26 @@ def test_other_kinds_are_named_by_their_type(tmp_path: Path) -> None:
         ('"thrifty"', '"thrice"', "two have the same name"),
     ],
 )
-def test_what_is_wrong_with_kinds(old: str, new: str, words: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """It is named with the table that it stands in, however deep."""
+def test_an_error_names_the_nested_key(
+    old: str, new: str, words: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """An error in a nested table names the key with the full path of its table."""
     with pytest.raises(WrongInput) as caught:
         read_scenario(written(tmp_path_factory.mktemp("wrong"), OTHER_KINDS.replace(old, new)))
 
     assert words in str(caught.value)
 
 
-def test_an_option_that_the_service_does_not_know(tmp_path: Path) -> None:
-    """A parallel service has no capacity, so none can be given."""
+def test_an_option_the_service_lacks(tmp_path: Path) -> None:
+    """``--capacity`` is refused for a parallel service, which has no capacity."""
     result = simulate(written(tmp_path, OTHER_KINDS), "--capacity", "99")
 
     assert 2 == result.exit_code
     assert "capacity" in result.stderr
 
 
-def test_options_change_the_file(tmp_path: Path) -> None:
-    """What was typed, and nothing that has a default on the command line."""
+def test_options_override_the_file(tmp_path: Path) -> None:
+    """Options on the command line override the file; defaults of options do not."""
     path = written(tmp_path, EVERYTHING)
     plain = json.loads(simulate(path, "--json").output)["scenario"]
     changed = json.loads(
@@ -191,8 +193,10 @@ def test_options_change_the_file(tmp_path: Path) -> None:
         ("duration = 12", f"duration = {'[' * 5000}", "is not TOML"),
     ],
 )
-def test_what_is_wrong_is_named(old: str, new: str, words: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """In one line, with file, key and value, and nothing is simulated."""
+def test_an_error_names_file_key_and_value(
+    old: str, new: str, words: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """An invalid file exits with status 2 and one line with file, key and value, and nothing is simulated."""
     path = written(tmp_path_factory.mktemp("wrong"), EVERYTHING.replace(old, new))
     result = simulate(path)
 
@@ -203,8 +207,8 @@ def test_what_is_wrong_is_named(old: str, new: str, words: str, tmp_path_factory
 
 
 @rows("data", [b"\xff\xfe", b"\x00"])
-def test_what_is_no_text_is_refused(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """By the name of the file."""
+def test_a_binary_file_is_refused(data: bytes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A file that is not text is refused, and the error gives its name."""
     path = tmp_path_factory.mktemp("binary") / "mine.toml"
     path.write_bytes(data)
 

@@ -1,4 +1,4 @@
-"""``triclinium simulate``: the figures of a fleet in words and as data, and what it says to nonsense."""
+"""``triclinium simulate``: the figures of a fleet in words and as data, and errors for wrong input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = ("--clients", "50", "--period", "1", "--duration", "12", "--outage", "3-
 
 
 def simulate(*arguments: str) -> Result:
-    """Run the command in this process, with a small fleet, on lines as long as those of a pipe."""
+    """Run the command in this process, with a small fleet and the line length of a pipe."""
     return CliRunner().invoke(main, ["simulate", *SMALL, *arguments], env={"COLUMNS": None})
 
 
@@ -34,8 +34,8 @@ def simulate_as_json(*arguments: str) -> dict[str, object]:
     return answer
 
 
-def test_strategies_stand_side_by_side() -> None:
-    """One line each, with what it came to, and then each over time."""
+def test_strategies_are_compared() -> None:
+    """Each strategy has one line with its result, followed by its figures over time."""
     lines = simulate("--strategy", "none", "--strategy", "best_effort").output.splitlines()
     summary = [line.split()[:4] for line in lines if line.startswith(("none  ", "best_effort  "))]
 
@@ -50,8 +50,8 @@ def test_strategies_stand_side_by_side() -> None:
     ]
 
 
-def test_a_dozen_lines_over_time_at_most() -> None:
-    """Each for the seconds that it covers, also the last, which the duration cuts short: the demand is even."""
+def test_at_most_twelve_lines_over_time() -> None:
+    """The figures over time have at most twelve lines, and the last, shorter interval has a correct rate."""
     lines = simulate("--duration", "13", "--step", "0.5", "--strategy", "none").output.splitlines()
     rows = [line.split() for line in lines if line.startswith("  ") and " s " in line]
 
@@ -60,7 +60,7 @@ def test_a_dozen_lines_over_time_at_most() -> None:
 
 
 def test_figures_as_json() -> None:
-    """The scenario as it was understood, and each strategy with its figures."""
+    """JSON has the parsed scenario and the figures of each strategy."""
     answer = simulate_as_json("--strategy", "fail-fast", "--strategy", "NONE", "--outage-kind", "closes", "--seed", "5")
 
     assert {"scenario", "seed", "strategies", "advice"} == set(answer)
@@ -74,7 +74,7 @@ def test_figures_as_json() -> None:
 
 
 def test_options_reach_the_scenario() -> None:
-    """Each in its place."""
+    """Each option sets its field of the scenario."""
     answer = simulate_as_json(
         *("--capacity", "80", "--latency", "0.02", "--queue", "0.5", "--overload", "silent", "--timeout", "2"),
         *("--rejection-cost", "0", "--attempt-timeout", "0.3", "--per-process", "7", "--writes", "--step", "2"),
@@ -109,8 +109,8 @@ def test_options_reach_the_scenario() -> None:
     } == answer["scenario"]
 
 
-def test_the_same_seed_is_the_same_outage() -> None:
-    """In one process or in two, and another seed is another one."""
+def test_the_same_seed_gives_the_same_figures() -> None:
+    """Runs with the same seed have the same figures, in one process and in two; another seed gives different ones."""
     arguments = ("--strategy", "best_effort_jittered", "--strategy", "none")
     answer = simulate_as_json(*arguments)
 
@@ -118,8 +118,8 @@ def test_the_same_seed_is_the_same_outage() -> None:
     assert answer["strategies"] != simulate_as_json(*arguments, "--seed", "2")["strategies"]
 
 
-def test_without_an_outage_nothing_recovers() -> None:
-    """And who never recovers is said to do so."""
+def test_recovery_is_reported() -> None:
+    """Without an outage, no recovery is reported; a strategy that never recovers is reported as such."""
     calm = simulate("--strategy", "none", "--outage", "none").output
     stormy = simulate("--strategy", "best_effort_jittered", "--timeout", "3", "--rejection-cost", "0.2").output
 
@@ -148,8 +148,8 @@ def test_without_an_outage_nothing_recovers() -> None:
         ("--seed x", "Invalid value for '--seed'"),
     ],
 )
-def test_nonsense_is_told_in_one_line(arguments: str, words: str) -> None:
-    """With the value, and what there is instead."""
+def test_wrong_input_is_one_line(arguments: str, words: str) -> None:
+    """Wrong input exits with status 2 and one line with the value and the valid values."""
     result = simulate(*arguments.split())
 
     assert 2 == result.exit_code
@@ -157,8 +157,8 @@ def test_nonsense_is_told_in_one_line(arguments: str, words: str) -> None:
     assert 1 == len(result.stderr.splitlines())
 
 
-def test_bars_are_as_high_as_the_values() -> None:
-    """Nothing at all has none."""
+def test_bars_are_proportional_to_the_values() -> None:
+    """Bars are proportional to the values, and a zero has an empty bar."""
     assert " ▄█" == sparkline([0, 5, 10])
     assert " =@" == sparkline([0, 5, 10], BARS_OF_ASCII)
     assert "   " == sparkline([0, 0, 0])
@@ -168,7 +168,7 @@ def test_bars_are_as_high_as_the_values() -> None:
 
 @rows(("columns", "heading"), [(120, "goodput over time"), (90, "goodput"), (81, "p99")])
 def test_the_summary_fits_a_terminal(columns: int, heading: str) -> None:
-    """Bars are as many as there is room for, and none where that is too few to tell anything."""
+    """The summary fits the width of the terminal: with fewer columns it has narrower bars, or none."""
     scenario = Scenario(fleet=Fleet(clients=9), service=SimulatedService(capacity=9.0), outage=Outage(2.0, 4.0))
     table = summary(scenario, [play(scenario, "best_effort_jittered", rng=random.Random(1))], columns)
     console = Console(width=columns, file=StringIO(), record=True)
@@ -180,7 +180,7 @@ def test_the_summary_fits_a_terminal(columns: int, heading: str) -> None:
 
 
 def test_figures_fit_sixty_columns() -> None:
-    """Also with the longest name: no line is longer, and no figure is cut or missing."""
+    """At 60 columns, even the longest strategy name leaves every figure complete."""
     names = ("none", "fast_fail_on_terminal_error", "best_effort_jittered")
     arguments = [argument for name in names for argument in ("--strategy", name)]
     result = CliRunner().invoke(main, ["simulate", *SMALL, "--clients", "120", *arguments], env={"COLUMNS": "60"})
@@ -196,14 +196,14 @@ def test_figures_fit_sixty_columns() -> None:
 
 
 class Screen(StringIO):
-    """What a terminal shows."""
+    """Output stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 def test_progress_has_a_total(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal it counts what is done of all there is to do, and then it is gone; elsewhere there is none."""
+    """On a terminal, progress counts up to the total and is erased at the end; otherwise there is no progress."""
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")

@@ -1,4 +1,4 @@
-"""``triclinium simulate --validate``: what it prints, and when it fails."""
+"""``triclinium simulate --validate``: its output and its exit status."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _few(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Non
 
 
 def halve_backoffs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plant a bug."""
+    """Halve every backoff delay, as a bug would."""
     compute = ExponentialRetryBackoffStrategy.compute_next_backoff_delay
     monkeypatch.setattr(
         ExponentialRetryBackoffStrategy,
@@ -45,7 +45,7 @@ def halve_backoffs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_line_for_each_figure() -> None:
-    """Under its reference, on lines that fit; and in the end how many agree."""
+    """Each figure has one line of limited width below its reference; the last line counts the figures that agree."""
     result = validate()
     lines = result.output.splitlines()
 
@@ -57,7 +57,7 @@ def test_a_line_for_each_figure() -> None:
 
 
 def test_lines_of_json() -> None:
-    """One object a line, with the same keys in each."""
+    """``--json`` prints one object per line, all with the same keys."""
     result = validate("--json")
     rows = [json.loads(line) for line in result.output.splitlines()]
 
@@ -68,7 +68,7 @@ def test_lines_of_json() -> None:
 
 
 def test_a_sabotaged_machine_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 1, and what differs is named; the other figures are shown as well."""
+    """A bug makes the command exit with status 1 and name the figure that differs; the other figures still appear."""
     halve_backoffs(monkeypatch)
     result = validate()
     lines = result.output.splitlines()
@@ -79,8 +79,8 @@ def test_a_sabotaged_machine_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "closed forms" in lines[-1]
 
 
-def test_a_seed_is_a_history() -> None:
-    """The same one gives the same figures, and another one others, which agree as well."""
+def test_a_seed_makes_runs_reproducible() -> None:
+    """Runs with the same seed have the same output; another seed gives other figures, which agree as well."""
     first, second = validate("--json", "--seed", "7"), validate("--json", "--seed", "8")
 
     assert first.output == validate("--json", "--seed", "7").output
@@ -89,15 +89,15 @@ def test_a_seed_is_a_history() -> None:
 
 
 def test_options_of_a_scenario_are_refused() -> None:
-    """A validation has scenarios of its own."""
+    """A validation has fixed scenarios and refuses the options of a scenario."""
     result = validate("--clients", "5")
 
     assert 2 == result.exit_code
     assert "--clients" in result.output
 
 
-def test_the_picture_has_both_themes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is drawn whether figures agree or not, and says which."""
+def test_the_plot_has_both_themes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plot is drawn whether or not figures agree, and states how many do."""
     agree, differ = tmp_path / "agree.svg", tmp_path / "differ.svg"
     first = validate("--plot", str(agree), "--theme", "both")
     halve_backoffs(monkeypatch)
@@ -111,7 +111,7 @@ def test_the_picture_has_both_themes(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.long
 def test_all_references_agree() -> None:
-    """On as many processors as there are, with the seed that the command has by default."""
+    """With the default seed and all processors, every figure agrees with its reference."""
     result = CliRunner().invoke(main, ["simulate", "--validate", "--json"])
 
     assert 0 == result.exit_code, result.output

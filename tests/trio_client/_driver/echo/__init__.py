@@ -1,1 +1,1 @@
-"""A toy protocol, to run the neutral half of the driver without Couchbase: lines that come back, and a deadline for each."""
+"""Toy protocol for the protocol-neutral half of the driver: lines that the server sends back, each with a deadline."""

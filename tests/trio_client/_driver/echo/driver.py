@@ -1,4 +1,4 @@
-"""The echo half of a driver: one method for users, and two handlers."""
+"""Echo half of a driver: one method for users, and two handlers."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class EchoLog:
         self.lines: list[str] = []
 
     def connection(self, report: neutral.ReportConnection) -> None:
-        """Write an event of the connection."""
+        """Record an event of the connection."""
         self.lines.append(f"{report.node} {report.text}")
 
     def decoder_fault(self, report: neutral.ReportDecoderFault) -> None:
-        """Write a defect of a decoder."""
+        """Record a defect of a decoder."""
         self.lines.append(str(report.fault))
 
     def strategy_error(self, report: neutral.ReportStrategyError) -> None:
-        """Write the exception of a strategy."""
+        """Record the exception of a strategy."""
         self.lines.append(repr(report.error))
 
 
 class EchoDriver(MachineDriver[EchoEvent, EchoAction | neutral.NeutralAction, str, str]):
-    """One echo client at work."""
+    """Running echo client."""
 
     def __init__(
         self,
@@ -49,11 +49,11 @@ class EchoDriver(MachineDriver[EchoEvent, EchoAction | neutral.NeutralAction, st
         self._handlers |= {Echoed: self._echoed, EchoFailed: self._failed}
 
     async def echo(self, text: str, *, seconds: float = 10.0) -> str:
-        """Return the text when it has come back.
+        """Return the text when the server has sent it back.
 
         Raises:
-            EchoError: it has not come back in time, or the connection was lost.
-            ArgumentError: the text is no line.
+            EchoError: the deadline has passed or the connection was lost.
+            ArgumentError: the text is not a single line.
             trio.ClosedResourceError: the client is closed.
 
         Cancellation: abandons the text, which may have been sent.

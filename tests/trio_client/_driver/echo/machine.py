@@ -1,7 +1,7 @@
-"""The machine of the echo protocol.
+"""Machine of the echo protocol.
 
-A client sends a line with the token and a text, and the server sends the line back. Each text has a deadline. A line that
-may have been sent is never sent again; a text that waits for a connection is sent on the next one.
+A client sends a line with the token and a text, and the server sends the line back. Each text has a deadline. A line
+that may have been sent is never sent again; a text that waits for a connection is sent on the next one.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from triclinium_core.argument_error import ArgumentError
 from triclinium_core.contract import neutral
 
 LINE_SIZE_MAX = 1000
-"""Bytes of the longest line."""
+"""Maximum size of a line in bytes."""
 RECONNECT_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
 class EchoSubmitted:
-    """A user wants a text back."""
+    """A user submits a text."""
 
     token: neutral.Token
     text: str
     seconds: float
-    """Time until the deadline."""
+    """Seconds until the deadline."""
 
 
 @dataclass(frozen=True)
 class EchoAbandoned:
-    """The user has left."""
+    """The user cancelled the call."""
 
     token: neutral.Token
 
 
 @dataclass(frozen=True)
 class Echoed:
-    """Resume the user with the text."""
+    """Resume the user's task with the text."""
 
     token: neutral.Token
     text: str
@@ -53,7 +53,7 @@ class EchoFailed:
 
 
 class EchoError(Exception):
-    """No echo came."""
+    """Failure to echo a text."""
 
 
 EchoEvent = EchoSubmitted | EchoAbandoned
@@ -70,7 +70,7 @@ class EchoTimer(Enum):
 
 @dataclass
 class _Open:
-    """A text that has not come back."""
+    """Text without a response."""
 
     line: bytes
     deadline: neutral.TimerId
@@ -92,10 +92,10 @@ class EchoMachine:
         self._open: dict[neutral.Token, _Open] = {}
         self._streams = 0
         self._stream: neutral.StreamId | None = None
-        """The stream that is open, or is being opened."""
+        """Stream that is open or being opened."""
         self._is_ready = False
         self._received = b""
-        """Part of a line."""
+        """Incomplete line."""
         self._has_started = False
         self.work: int = 0
 
