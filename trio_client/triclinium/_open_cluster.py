@@ -31,8 +31,6 @@ from triclinium_core.telemetry.defaults import LoggingMeter, OrphanReporter, Thr
 from triclinium_core.telemetry.metrics import Meter
 from triclinium_core.telemetry.tracing import RequestTracer
 
-_THRESHOLDS, _METER, _ORPHANS = ThresholdLoggingTracer(), LoggingMeter(), OrphanReporter()
-
 
 def open_cluster(
     connection_string: str,
@@ -52,9 +50,9 @@ def open_cluster(
     dns_srv_domains: Sequence[str] = (),
     max_http_connections: int = 64,
     redact_logs: bool = False,
-    tracer: RequestTracer | ThresholdLoggingTracer | None = _THRESHOLDS,
-    meter: Meter | LoggingMeter | None = _METER,
-    orphans: OrphanReporter | None = _ORPHANS,
+    tracer: RequestTracer | ThresholdLoggingTracer | None = ThresholdLoggingTracer(),
+    meter: Meter | LoggingMeter | None = LoggingMeter(),
+    orphans: OrphanReporter | None = OrphanReporter(),
 ) -> AbstractAsyncContextManager[Cluster]:
     """Open a cluster for the block; leaving the block closes all its connections immediately.
 

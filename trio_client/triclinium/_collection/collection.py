@@ -45,8 +45,7 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
     A durable write is not visible to readers before enough copies have it. It has ``TimeoutOptions.kv_durable`` instead
     of ``TimeoutOptions.kv``, and may also raise:
 
-        DurabilityAmbiguousException: the server could not complete it in time; it may have been or may still be
-            applied.
+        DurabilityAmbiguousException: the server could not complete it in time; it may be applied, also later.
         DurabilityImpossibleException: the level needs more copies than are available; it was not applied.
         DurabilityLevelNotAvailableException: the bucket does not support the level; it was not applied.
         FeatureNotAvailableException: the server does not support durable writes; nothing was sent.
