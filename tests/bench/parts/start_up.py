@@ -23,7 +23,7 @@ KEY = "ada"
 MS, WALL_MS = "ms of processor time", "ms of wall clock"
 
 IMPORTS: Mapping[str, str] = {
-    "triclinium": "import triclinium",
+    "triclinium": "from triclinium import open_cluster",
     "no import": "",
     "trio": "import trio",
     "couchbase": "import couchbase.cluster, couchbase.options, couchbase.auth",
