@@ -132,7 +132,7 @@ class Checks:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise self._refused(value, parameter, "Unicode that UTF-8 can store") from error
+            raise self._refused(value, parameter, "valid Unicode, which UTF-8 can encode") from error
         return value
 
     def check_type(self, value: object, parameter: str, *kinds: type) -> None:

@@ -36,8 +36,8 @@ class Decoder(Enum):
     ROWS = "list of rows"
     ROW = "row"
     CONTEXT_ID = "client context id"
-    SERVICE_VERDICT = "status of a service's answer"
-    SERVICE_ANSWER = "answer of a service"
+    SERVICE_VERDICT = "status of a service response"
+    SERVICE_ANSWER = "service response"
     QUERY_PLAN = "query plan"
 
 

@@ -75,12 +75,12 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
-def _told_by(default: Callable[[], object]) -> Callable[[str], object]:
+def _reporter_or_none(default: Callable[[], object]) -> Callable[[str], object]:
     """Return a reader of a flag: true for the default reporter, false for None."""
     return lambda text: default() if read_flag(text) else None
 
 
-A_TELLER = f"{A_FLAG}: told in the log as by default, or not at all"
+A_REPORTER = f"{A_FLAG}: report to the log with the default settings, or not at all"
 
 READERS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "bool": (read_flag, A_FLAG),
@@ -88,10 +88,10 @@ READERS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "float": (_number, "a number"),
     "str": (_text, "text"),
     "str | None": (_text, "text"),
-    "tuple[str, ...] | None": (_names, "one or more names, with commas between them"),
-    "ThresholdLoggingTracer | None": (_told_by(ThresholdLoggingTracer), A_TELLER),
-    "LoggingMeter | None": (_told_by(LoggingMeter), A_TELLER),
-    "OrphanReporter | None": (_told_by(OrphanReporter), A_TELLER),
+    "tuple[str, ...] | None": (_names, "one or more names, separated by commas"),
+    "ThresholdLoggingTracer | None": (_reporter_or_none(ThresholdLoggingTracer), A_REPORTER),
+    "LoggingMeter | None": (_reporter_or_none(LoggingMeter), A_REPORTER),
+    "OrphanReporter | None": (_reporter_or_none(OrphanReporter), A_REPORTER),
 }
 """Reader of an option and description of its text, by the annotation of its type. Durations have their own reader."""
 
@@ -189,8 +189,8 @@ def read_environment(environ: Mapping[str, str]) -> EnvironmentOptions:
             try:
                 options.setdefault(variable.group, {})[variable.field] = variable.read(text)
             except ValueError as error:
-                told = name if variable.is_secret else f"{name}={text[:TEXT_SHOWN_MAX]}"
-                raise _wrong(name, f"{told} {error}") from error
+                setting = name if variable.is_secret else f"{name}={text[:TEXT_SHOWN_MAX]}"
+                raise _wrong(name, f"{setting} {error}") from error
     connection_string = options.get(ClientOptions, {}).pop("connection_string", None)
     if not connection_string:
         raise _wrong(CONNECTION_STRING, f"{CONNECTION_STRING} is missing; set it to couchbase://host, for example")
@@ -204,7 +204,7 @@ def _known(name: str) -> EnvironmentVariable:
     known = VARIABLES.get(name)
     if known is None:
         meant = get_close_matches(name, [*VARIABLES, PROFILE], n=1)
-        hint = f"did you mean {meant[0]}?" if meant else f"known are {', '.join([*VARIABLES, PROFILE])}"
+        hint = f"did you mean {meant[0]}?" if meant else f"known variables: {', '.join([*VARIABLES, PROFILE])}"
         # The name may be misspelt, and the value a secret.
         raise _wrong(name, f"the variable {name[:80]} is not known; {hint}")
     return known
@@ -225,14 +225,14 @@ def _authenticator(options: Mapping[Group, Mapping[str, Any]]) -> Authenticator 
     ]
     if len(groups) > 1:
         raise _wrong(
-            names[1][0], f"{' and '.join(found[0] for found in names)} are two ways to sign in; set one of them"
+            names[1][0], f"{' and '.join(found[0] for found in names)} are two kinds of credentials; set only one"
         )
     (group,) = groups
     for each in fields(group):
         is_needed = each.default is MISSING and each.default_factory is MISSING
         if is_needed and each.name not in options[group]:
             missing = _variable_of(group, each.name)
-            raise _wrong(missing, f"{missing} is missing beside {names[0][0]}")
+            raise _wrong(missing, f"{missing} is missing; {names[0][0]} needs it")
     try:
         return group(**options[group])
     except errors.InvalidArgumentException as error:

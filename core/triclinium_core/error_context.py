@@ -20,9 +20,9 @@ CONNECTIONS_SHOWN = 4
 STANDINGS: Mapping[str, str] = {
     "pending": "waiting to be sent",
     "in_flight": "in flight",
-    "consulting": "asking its retry strategy",
+    "consulting": "waiting for its retry strategy",
     "waiting": "waiting to be retried",
-    "expiring": "not to be sent again in time",
+    "expiring": "without time for another attempt",
 }
 """Description of the state in which a request was abandoned, by ``ErrorContext.state``."""
 
@@ -153,7 +153,7 @@ def http_answer(context: ErrorContext) -> str:
     code, text = context.error_code, context.error_message
     what = f"HTTP status {context.http_status}" if code is None else f"error {code}"
     if context.body_start is not None:
-        return f"{what} with a body that is not the service's: {context.body_start!r}"
+        return f"{what} with a body in an unexpected format: {context.body_start!r}"
     more = ", ".join(map(str, context.more_error_codes))
     texts = [*([text] if text else []), *([f"and the errors {more}"] if more else [])]
     return what + (f" ({'; '.join(texts)})" if texts else "")
@@ -172,8 +172,8 @@ def last_answer(context: ErrorContext) -> str | None:
     Do not name the node: the newest attempt may have gone to another one.
     """
     if context.http_status is not None:
-        return f"last answer: {http_answer(context)}"
-    return f"last answer: {kv_answer(context)}" if context.status is not None else None
+        return f"last response: {http_answer(context)}"
+    return f"last response: {kv_answer(context)}" if context.status is not None else None
 
 
 def story(context: ErrorContext) -> str:

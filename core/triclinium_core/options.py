@@ -51,12 +51,12 @@ class PasswordAuthenticator:
     def __post_init__(self) -> None:
         if not _can_travel(self.username) or not self.username:
             raise errors.InvalidArgumentException(
-                f"username={shown(self.username)} must be a string of Unicode without NUL, and not empty",
+                f"username={shown(self.username)} must be a non-empty string of valid Unicode without NUL",
                 parameter="username",
             )
         if not _can_travel(self.password):
             raise errors.InvalidArgumentException(
-                "password must be a string of Unicode without NUL", parameter="password"
+                "password must be a string of valid Unicode without NUL", parameter="password"
             )
         allowed = self.allowed_sasl_mechanisms
         # A single string is not a tuple of mechanisms.
@@ -107,7 +107,7 @@ class JwtAuthenticator:
         # The argument may be a secret, so the error does not quote it.
         if not isinstance(self.token, str) or not _TOKEN.fullmatch(self.token):
             raise errors.InvalidArgumentException(
-                "token must be a string of one or more characters out of A-Z a-z 0-9 - . _ ~ + / and = at its end",
+                "token must be one or more of the characters A-Z a-z 0-9 - . _ ~ + /, with = only at its end",
                 parameter="token",
             )
         check_flag(self.allow_unencrypted, "allow_unencrypted")
@@ -342,12 +342,13 @@ class ClientOptions:
                 # A password that is passed as the authenticator must not appear in a log.
                 is_secret = name in ("authenticator", "connection_string")
                 given = f", not {type(value).__name__}" if is_secret else ""
-                told = name if is_secret else f"{name}={shown(value)}"
-                raise errors.InvalidArgumentException(f"{told} must be {meaning}{given}", parameter=name)
+                argument = name if is_secret else f"{name}={shown(value)}"
+                raise errors.InvalidArgumentException(f"{argument} must be {meaning}{given}", parameter=name)
         object.__setattr__(self, "dns_srv_domains", require_domains("dns_srv_domains", self.dns_srv_domains))
         check_integer(self.max_http_connections, "max_http_connections", 0, HTTP_CONNECTIONS_MAX)
         require_strategy(self.retry_strategy)
         if not self.network:
             raise errors.InvalidArgumentException(
-                "network='' must be auto, or the name of a network such as default or external", parameter="network"
+                "network='' must be 'auto' or the name of a network, such as 'default' or 'external'",
+                parameter="network",
             )

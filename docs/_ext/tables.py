@@ -19,7 +19,7 @@ from triclinium_core.kv.operation.catalogue import OPERATIONS
 from triclinium_core.kv.operation.document_operations import DocumentOperation
 from triclinium_core.retry.backoff import CONTROLLED_DELAY_MAX, CONTROLLED_DELAYS, controlled, exponential
 from triclinium_core.retry.calls import http_rules
-from triclinium_core.retry.combined.reason_infos import REASON_INFOS, AskedDelay
+from triclinium_core.retry.combined.reason_infos import REASON_INFOS, DelaySource
 from triclinium_core.retry.couchbase import strategy
 from triclinium_core.retry.couchbase.failures import HINTS
 from triclinium_core.retry.couchbase.tables import (
@@ -82,7 +82,7 @@ def reason_infos() -> str:
                 YES if row.is_retry_safe else NO,
                 YES if row.is_throttling_error else NO,
                 YES if row.is_timeout_error else NO,
-                NO if row.retry_after is AskedDelay.NOBODY else row.retry_after.value,
+                NO if row.retry_after is DelaySource.NONE else row.retry_after.value,
                 row.because,
             )
             for reason, row in REASON_INFOS.items()

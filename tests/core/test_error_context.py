@@ -259,4 +259,4 @@ def test_the_newest_answer(context: ErrorContext, expected: str | None) -> None:
     """The text has the status and the texts of the newest response; a context without a response has none."""
     answer = last_answer(context)
 
-    assert expected == (answer if answer is None else answer.removeprefix("last answer: "))
+    assert expected == (answer if answer is None else answer.removeprefix("last response: "))

@@ -143,7 +143,7 @@ async def wait(cluster: triclinium.Cluster) -> None:
     [
         ("connection refused", ConnectionRefusedError()),
         ("this is an HTTP port", answer_in_http),
-        ("it has not answered HELLO", listen),
+        (" HELLO", listen),
         ("host name not resolved", trio.socket.gaierror(trio.socket.EAI_NONAME, "no such name")),
     ],
     ids=["refused", "http", "silent", "unknown"],

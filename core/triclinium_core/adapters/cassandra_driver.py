@@ -181,7 +181,7 @@ class DriverRetryPolicy(_DriverBase):
         )
         judgement = judge(request, failure, node="a node", retry_count=retry_num, preparing=False)
         if isinstance(judgement.error, errors.PolicyFailed):
-            judgement.error.add_note(printable(f"what the node answered: {failure}"))
+            judgement.error.add_note(printable(f"response of the node: {failure}"))
             raise judgement.error
         level = judgement.verdict.consistency if judgement.verdict and not request.is_prepare else None
         return DECISIONS[judgement.step], None if level is None else _VALUES[level]

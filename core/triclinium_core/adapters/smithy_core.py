@@ -47,12 +47,12 @@ class SmithyCoreRetryStrategy:
         for name in ("max_attempts", "backoff_strategy"):
             if not hasattr(strategy, name):
                 raise ArgumentError(
-                    f"strategy={shown(strategy)} lacks {name}, which smithy-core looks for; give it that attribute",
+                    f"strategy={shown(strategy)} lacks {name}, which smithy-core requires; add that attribute",
                     parameter="strategy",
                 )
         if protocols.is_async(strategy):
             raise ArgumentError(
-                f"strategy={shown(strategy)} has to be awaited; pass the strategy that answers at once",
+                f"strategy={shown(strategy)} is asynchronous; pass a synchronous strategy",
                 parameter="strategy",
             )
         self._strategy = strategy

@@ -32,20 +32,20 @@ DURABILITY_NAMES: Mapping[DurabilityLevel, str | None] = {
 """Names of the durability levels in RFC 0067 "Attribute: Durability Level"."""
 
 
-def name_of(asked: Asked) -> str:
+def name_of(submission: Asked) -> str:
     """Return the name of the outer span."""
-    return SPAN_NAMES[asked.name]
+    return SPAN_NAMES[submission.name]
 
 
-def attributes_of(asked: Asked) -> Mapping[str, AttributeValue]:
+def attributes_of(submission: Asked) -> Mapping[str, AttributeValue]:
     """Return the attributes of the outer span that are known when the call begins, without its name."""
-    if isinstance(asked, Operation):
-        known = _of_operation(asked)
-    elif isinstance(asked, ServiceRequest):
-        known = _of_request(asked)
+    if isinstance(submission, Operation):
+        known = _of_operation(submission)
+    elif isinstance(submission, ServiceRequest):
+        known = _of_request(submission)
     else:
         # An inquiry concerns several services.
-        known = {NAMESPACE: asked.bucket}
+        known = {NAMESPACE: submission.bucket}
     return {key: value for key, value in known.items() if value is not None}
 
 

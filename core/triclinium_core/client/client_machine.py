@@ -107,7 +107,9 @@ class ClientMachine:
     def __init__(self, options: ClientOptions, *, rng: Random) -> None:
         check_type(options, "options", ClientOptions)
         if not callable(getattr(rng, "random", None)):
-            raise InvalidArgumentException(f"rng={shown(rng)} has no method random", parameter="rng")
+            raise InvalidArgumentException(
+                f"rng={shown(rng)} must be an object with a method random()", parameter="rng"
+            )
         connection_string = parse_connection_string(options.connection_string)
         options = connection_string.over(options)
         check_authenticator(options.authenticator, connection_string, tls_is_verified=options.tls_is_verified)
@@ -160,14 +162,12 @@ class ClientMachine:
         """
         handler = _HANDLERS.get(type(event))
         if handler is None:
-            raise InvalidArgumentException(
-                f"event={shown(event)} is not an event that the machine knows", parameter="event"
-            )
+            raise InvalidArgumentException(f"event={shown(event)} is not an event of the machine", parameter="event")
         # The first test accepts a plain float; ``is_number`` accepts other numbers. Here and below, testing the type
         # before the full check saves 3300 of the 103500 instructions of a get (``python -m tests.bench --only core``).
         if (type(now) is not float and not is_number(now)) or not self._now <= now < TIME_MAX:
             raise InvalidArgumentException(
-                f"now={shown(now)} must be monotonic seconds, and after {self._now!r} they cannot go back",
+                f"now={shown(now)} must be a number of monotonic seconds, at least the last time, {self._now!r}",
                 parameter="now",
             )
         handler(self, event, now)
@@ -180,7 +180,7 @@ class ClientMachine:
         if self._pool.sending or self._requests.own_answers or self._requests.unplaced:
             self._requests.place(now)
             while self._requests.own_answers:
-                for outcome in self._service_pings.heard(now):
+                for outcome in self._service_pings.take_outcomes(now):
                     self._inquiries.service_answered(outcome, now)
             self._actions += self._pool.take_sending()
         if self._connections.sending:
@@ -300,7 +300,7 @@ class ClientMachine:
             if (request.keyspace.bucket is None) is not self._bare:
                 self._check_bucket(request)
         if len(tokens) != len(submissions):
-            raise InvalidEvent("a token stands twice among the submissions; every operation needs a token of its own")
+            raise InvalidEvent("the submissions contain a token twice; every operation needs its own token")
         if any(self._inquiries.tables) or not self._lifecycle.open.keys().isdisjoint(tokens):
             for each in tokens:
                 self._check_token(each)
@@ -339,11 +339,11 @@ class ClientMachine:
         if type(token) is not int:
             check_type(token, "token", int)
         if token in self._lifecycle.open or token in self._inquiries:
-            raise InvalidEvent(f"token {token} names an open operation; every operation needs a token of its own")
+            raise InvalidEvent(f"token {token} names an open operation; every operation needs its own token")
 
-    def _check_bucket(self, asked: Operation | Inquiry) -> None:
-        bucket = asked.keyspace.bucket if isinstance(asked, Operation) else asked.bucket
-        if bucket is not None or (isinstance(asked, Operation) and not isinstance(asked, Noop)):
+    def _check_bucket(self, request: Operation | Inquiry) -> None:
+        bucket = request.keyspace.bucket if isinstance(request, Operation) else request.bucket
+        if bucket is not None or (isinstance(request, Operation) and not isinstance(request, Noop)):
             check_bucket(self._scheme, bucket)
 
     def _on_operation_abandoned(self, event: OperationAbandoned, now: float) -> None:

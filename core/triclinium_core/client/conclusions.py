@@ -72,7 +72,7 @@ class Conclusions:
         failure = self._follower.take(connection, connection.negotiated.config, now)
         has_map = connection.bucket is None or connection.bucket in self._configs
         if failure is None and not has_map:
-            failure = BootstrapFailure(FailureKind.PROTOCOL, "gave no cluster config")
+            failure = BootstrapFailure(FailureKind.PROTOCOL, "sent no cluster config")
         # A config without vbuckets does not replace an earlier one.
         if failure is not None and not (has_map and failure.kind is FailureKind.NO_VBUCKETS):
             self._connections.close(connection, failure.text, now, failure=failure)

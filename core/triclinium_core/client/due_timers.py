@@ -40,8 +40,8 @@ class DueTimers:
     def _on_decoding(self, kind: couchbase.TimerKind, live: Any, event: TimePassed, now: float) -> None:
         self._parts.requests.decode_on(live, now)
 
-    def _on_collection_question(self, kind: couchbase.TimerKind, asked: Any, event: TimePassed, now: float) -> None:
-        connection, question = asked
+    def _on_collection_question(self, kind: couchbase.TimerKind, subject: Any, event: TimePassed, now: float) -> None:
+        connection, question = subject
         self._parts.collections.question_overdue(connection, question, now)
 
     def _on_service_lookup(self, kind: couchbase.TimerKind, seeds: object, event: TimePassed, now: float) -> None:

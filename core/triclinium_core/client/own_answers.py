@@ -75,7 +75,7 @@ class OwnAnswers:
     def _on_node_manifest(
         self, connection: Connection, question: in_flight.ManifestQuestion, frame: Frame, now: float
     ) -> None:
-        self.orphans += not self._inquiries.manifest_told(connection, question, frame, now)
+        self.orphans += not self._inquiries.manifest_received(connection, question, frame, now)
 
     def _on_collection_id(
         self, connection: Connection, question: in_flight.CollectionQuestion, frame: Frame, now: float

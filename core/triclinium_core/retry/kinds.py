@@ -16,15 +16,15 @@ class DeciderKind(Enum):
 
     COUCHBASE = (
         "retry_after",
-        "it is a strategy for operations of a cluster, which retry_strategy= and retrying(...) take, as retry and its kin do",
+        "it is a strategy for cluster operations: pass it as retry_strategy=, or to retrying, retry, retried or attempts",
     )
     SMITHY = (
         "refresh_retry_token_for_retry",
-        "it is a token strategy, which retry, retried and attempts take, as retry_strategy= and retrying(...) do",
+        "it is a token strategy: pass it to retry, retried, attempts or retrying, or as retry_strategy=",
     )
     CASSANDRA = (
         "on_read_timeout",
-        "it is a retry policy for requests to Cassandra, which execution profiles take",
+        "it is a retry policy for Cassandra requests: pass it in an execution profile",
     )
 
     def __init__(self, method: str, words: str) -> None:

@@ -58,12 +58,12 @@ def encode_json(value: object, parameter: str) -> bytes:
         encoded = msgspec.json.encode(value)
         found = find_non_finite(value, encoded)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise errors.EncodingFailureException(f"{parameter} is {kind}, which cannot travel as JSON: {error}") from error
+        raise errors.EncodingFailureException(f"{parameter} is {kind}, which JSON cannot represent: {error}") from error
     if found is not None:
         path, number = found
         where = f" at {path}" if path else ""
         raise errors.EncodingFailureException(
-            f"{parameter} holds {number}{where}, for which JSON has no form; pass None"
+            f"{parameter} holds {number}{where}, which JSON cannot represent; pass None"
         )
     return encoded
 
@@ -83,7 +83,7 @@ def decode_json(encoded: bytes, as_type: type[T], what: str) -> T:
         check_decodable(encoded)
         return msgspec.json.decode(encoded, type=as_type)
     except TooManyParts as error:
-        raise errors.DecodingFailureException(f"{what} too large: {error}; take the encoded text instead") from error
+        raise errors.DecodingFailureException(f"{what} too large: {error}; use the encoded text instead") from error
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
         # TypeError: msgspec does not support the type.
         name = getattr(as_type, "__name__", repr(as_type))

@@ -59,7 +59,7 @@ class MutationState:
             return cls(*tokens)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise errors.InvalidArgumentException(
-                f"this is not a mutation state in JSON: {error}", parameter="text"
+                f"text is not a mutation state in JSON: {error}", parameter="text"
             ) from error
 
     @property
@@ -119,7 +119,11 @@ def _token_of(mutation: Mutation) -> MutationToken:
     token = mutation if isinstance(mutation, MutationToken) else getattr(mutation, "mutation_token", None)
     if isinstance(token, MutationToken):
         return check_mutation_token(token, "mutations")
-    why = "has no token" if isinstance(mutation, MutationResult | CounterResult | MutateInResult) else "is not one"
+    why = (
+        "has no token"
+        if isinstance(mutation, MutationResult | CounterResult | MutateInResult)
+        else "is not a result of a mutation"
+    )
     raise errors.InvalidArgumentException(
-        f"{shown(mutation)} {why}; a mutation state is made of results of mutations", parameter="mutations"
+        f"{shown(mutation)} {why}; a mutation state needs results of mutations with tokens", parameter="mutations"
     )

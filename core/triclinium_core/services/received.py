@@ -155,7 +155,7 @@ def readable(rows: Iterable[msgspec.Raw], read: Callable[[msgspec.Raw], Steps[T]
     """
     rows = list(rows)
     if len(rows) > ROWS_MAX:
-        raise MalformedAnswer(f"a list of {len(rows)} rows; at most {ROWS_MAX} are read")
+        raise MalformedAnswer(f"a list of {len(rows)} rows; the maximum is {ROWS_MAX}")
     found, refused = yield from separated(rows, read)
     if refused and not found:
         raise refused[0][1]

@@ -73,7 +73,7 @@ class HttpResponse(msgspec.Struct, frozen=True):
         try:
             return msgspec.json.decode(self.body, type=kind)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            text = f"status {self.status} with a body of another form: {one_line(str(error))}"
+            text = f"status {self.status} with a body in an unexpected format: {one_line(str(error))}"
             raise MalformedAnswer(text) from error
 
 

@@ -85,11 +85,11 @@ ATTRIBUTES: Mapping[str, AttributeRow] = table_of(
         (NETWORK_TRANSPORT, AttributeRow(_DISPATCH, (str,), "")),
         (SERVER_ADDRESS, AttributeRow(_DISPATCH, (str,), "")),
         (SERVER_PORT, AttributeRow(_DISPATCH, (int,), "")),
-        (PEER_ADDRESS, AttributeRow(_DISPATCH, (str,), "where the driver knows the address")),
-        (PEER_PORT, AttributeRow(_DISPATCH, (int,), "where the driver knows the address")),
+        (PEER_ADDRESS, AttributeRow(_DISPATCH, (str,), "if the driver knows the address")),
+        (PEER_PORT, AttributeRow(_DISPATCH, (int,), "if the driver knows the address")),
         (LOCAL_ID, AttributeRow(_DISPATCH, (str,), "data service")),
         (OPERATION_ID, AttributeRow(_DISPATCH, (int, str), "data service (the opaque, a number), query and analytics")),
-        (SERVER_DURATION, AttributeRow(_DISPATCH, (int,), "when it is reported by the server, in microseconds")),
+        (SERVER_DURATION, AttributeRow(_DISPATCH, (int,), "if the server reports it, in microseconds")),
     )
 )
 """All attributes by key."""
@@ -137,21 +137,21 @@ def dispatch_attributes(
         local_id: id of the connection, for key-value.
         operation_id: opaque, or client context id of a statement.
     """
-    told: dict[str, AttributeValue] = {
+    attributes: dict[str, AttributeValue] = {
         NETWORK_TRANSPORT: TCP,
         SERVER_ADDRESS: server[0],
         SERVER_PORT: server[1],
     }
     if peer is not None:
         host, _, port = peer.rpartition(":")
-        told[PEER_ADDRESS] = host.removeprefix("[").removesuffix("]")
+        attributes[PEER_ADDRESS] = host.removeprefix("[").removesuffix("]")
         if port.isdecimal():
-            told[PEER_PORT] = int(port)
+            attributes[PEER_PORT] = int(port)
     if local_id is not None:
-        told[LOCAL_ID] = local_id
+        attributes[LOCAL_ID] = local_id
     if operation_id is not None:
-        told[OPERATION_ID] = operation_id
-    return told
+        attributes[OPERATION_ID] = operation_id
+    return attributes
 
 
 def answer_attributes(server_seconds: float | None) -> Mapping[str, AttributeValue]:

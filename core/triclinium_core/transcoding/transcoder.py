@@ -84,8 +84,8 @@ class JsonTranscoder:
             path, number = found
             where = f" at {path[:_SHOWN_CHARACTERS_MAX]}" if path else ""
             raise errors.EncodingFailureException(
-                f"JsonTranscoder cannot store {number}{where}, for which JSON has no form; store None, or let "
-                "JsonTranscoder(non_finite_as_null=True) do so"
+                f"JsonTranscoder cannot store {number}{where}, which JSON cannot represent; store None, or use "
+                "JsonTranscoder(non_finite_as_null=True)"
             )
         return EncodedValue(encoded, JSON_FLAGS)
 
@@ -151,7 +151,9 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise errors.EncodingFailureException(f"the text is not Unicode that UTF-8 can store: {error}") from error
+        raise errors.EncodingFailureException(
+            f"the text is not valid Unicode, which UTF-8 can encode: {error}"
+        ) from error
 
 
 def _bytes(value: object, transcoder: str, stored: str) -> bytes:

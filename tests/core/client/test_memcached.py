@@ -77,5 +77,5 @@ def test_a_text_protocol() -> None:
     (closed,) = (action for action in bare.actions if isinstance(action, neutral.CloseStream))
     (failed,) = (action for action in bare.actions if isinstance(action, couchbase.FailOperation))
 
-    assert "text only" in closed.reason
+    assert "text protocol" in closed.reason
     assert errors.RequestCanceledException is type(failed.error)

@@ -12,6 +12,8 @@ from triclinium_core import errors
 from triclinium_core.kv.operation import document_operations
 from triclinium_core.kv.wire.constants import Opcode
 from triclinium_core.options import PasswordAuthenticator
+from triclinium_core.retry.couchbase import RetryReason
+from triclinium_core.retry.couchbase.failures import HINTS
 from triclinium_core.retry.couchbase.strategy import BestEffortRetryStrategy
 from triclinium_core.retry.couchbase.tables.kv_status import Status
 from triclinium_core.testing.fakes import faults
@@ -25,7 +27,7 @@ def test_wrong_password() -> None:
 
     assert 0.0 == simulation.now
     assert ("AUTHENTICATION_ERROR", 0) == (error.context.refused_reason, error.context.retry_attempts)
-    assert "check user name and password, or the token" in str(error)
+    assert HINTS[RetryReason.AUTHENTICATION_ERROR] in str(error)
     assert "wrong" not in str(error)
 
 

@@ -13,7 +13,7 @@ from hypothesis import Phase, given, settings, strategies as st
 from tests.core.testing.asked import HOTELS, TRAVEL
 from tests.core.testing.callers import two_versions
 from triclinium_core.kv.operation.document_operations import Concatenate, Count, Store
-from triclinium_core.retry.combined.strategies import TokenLender, decider_of
+from triclinium_core.retry.combined.strategies import PermitIssuer, decider_of
 from triclinium_core.retry.couchbase import AnyRetryStrategy, RetryReason, RetryRequest, Service, is_async
 from triclinium_core.testing import hypothesis_strategies
 from triclinium_core.testing.fakes.commands.index import DATA_OPCODES
@@ -110,7 +110,7 @@ def test_every_retry_strategy_is_drawn() -> None:
     assert len(hypothesis_strategies.RETRY_STRATEGIES) + len(lenders) == len(
         {*hypothesis_strategies.RETRY_STRATEGIES, *lenders}
     )
-    assert all(isinstance(decider_of(strategy), TokenLender) for strategy in lenders.values())
+    assert all(isinstance(decider_of(strategy), PermitIssuer) for strategy in lenders.values())
     assert hypothesis_strategies.RETRY_STRATEGIES["default"] is None
     assert len(strategies) == len({type(strategy) for strategy in strategies})
 

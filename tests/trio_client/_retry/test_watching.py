@@ -117,11 +117,11 @@ async def test_the_log(caplog: pytest.LogCaptureFixture, autojump_clock: MockClo
         await retry(Flaky(OSError("2")).fetch, strategy=strategy, on=OSError, name="get")
 
     assert [
-        (logging.DEBUG, "get is tried again in 0.250 s (attempt 1: OSError: 1)"),
+        (logging.DEBUG, "get is retried in 0.250 s (attempt 1: OSError: 1)"),
         (logging.DEBUG, "get succeeded at attempt 2"),
         (
             logging.INFO,
-            "get is not tried again: the strategy refused, without a reason that is known here (attempt 1: OSError: 2)",
+            f"get is not retried: {RetryEnding.REFUSED} (attempt 1: OSError: 2)",
         ),
     ] == [(record.levelno, record.getMessage()) for record in caplog.records]
     assert ("get", 1, "eu", 0.25) == tuple(

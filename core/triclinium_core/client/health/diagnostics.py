@@ -90,7 +90,7 @@ def diagnose(connection: Connection, now: float) -> EndpointDiagnostics:
 def diagnose_endpoint(endpoint: Endpoint, now: float) -> Iterator[EndpointDiagnostics]:
     """Yield a report on each connection of an HTTP endpoint: first the open ones, then those being opened."""
     for stream, http in endpoint.connections.items():
-        last_activity = now - http.last_heard if http.last_heard > -math.inf else None
+        last_activity = now - http.last_received_at if http.last_received_at > -math.inf else None
         yield _of_stream(endpoint, stream, EndpointState.CONNECTED, http.local_address, last_activity)
     for stream in endpoint.opening:
         yield _of_stream(endpoint, stream, EndpointState.CONNECTING, None, None)

@@ -124,7 +124,7 @@ class Inquiries:
         """Record the response to a ping's NOOP. Return whether the ping still waits for it."""
         return self._pings.answered(connection, probe, frame, now)
 
-    def manifest_told(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> bool:
+    def manifest_received(self, connection: Connection, question: ManifestQuestion, frame: Frame, now: float) -> bool:
         """Record the manifest of a node. Return whether its wait is still open."""
         return self._node_waits.answered(connection, question, frame, now)
 
@@ -141,13 +141,13 @@ class Inquiries:
             case TimerKind.PING:
                 self._pings.deadline_passed(cast(int, subject), now)
             case TimerKind.READINESS:
-                self._readiness.ask_again(*cast(tuple[OpenWait, Endpoint], subject), now)
+                self._readiness.ping_again(*cast(tuple[OpenWait, Endpoint], subject), now)
             case TimerKind.NODES_DEADLINE:
                 self._node_waits.deadline_passed(cast(int, subject), now)
             case TimerKind.MANIFEST_QUESTION:
-                self._node_waits.ask_again(*cast(tuple[OpenNodeWait, Connection], subject), now)
+                self._node_waits.request_again(*cast(tuple[OpenNodeWait, Connection], subject), now)
             case _:
-                raise AssertionError(f"{kind} is no timer of an inquiry")
+                raise AssertionError(f"{kind} is not a timer of an inquiry")
 
     def unsupported(self, connection: Connection, detail: str, now: float) -> None:
         """Record that a server does not speak the client's protocol."""

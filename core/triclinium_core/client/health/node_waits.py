@@ -40,7 +40,7 @@ from triclinium_core.telemetry.attributes import answer_attributes
 from triclinium_core.telemetry.tracing import AttributeValue
 
 _NEXT_STEP = (
-    "what was made stays: bring the node back or fail it over, or give it longer with TimeoutOptions(management=...)"
+    "the change remains in effect: bring the node back, fail it over, or use a longer TimeoutOptions(management=...)"
 )
 
 
@@ -48,9 +48,9 @@ _NEXT_STEP = (
 class _LateNode:
     """Node whose manifest was requested and has not arrived in a new enough version."""
 
-    asked_on: int | None = None
+    requested_on: int | None = None
     """Stream of the pending request; None if the request is to be repeated."""
-    told_on: int | None = None
+    reported_on: int | None = None
     """Stream of the request that was reported for a tracer and whose end was not; None otherwise."""
     answers: int = 0
     """Number of responses."""
@@ -148,14 +148,14 @@ class NodeWaits:
             wait.serving.add(connection)
             self._end_if_over(wait)
         else:
-            self._ask_later(wait, connection, node, now + controlled(node.answers))
+            self._schedule_request(wait, connection, node, now + controlled(node.answers))
             node.answers += 1
         return True
 
-    def ask_again(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
+    def request_again(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
         """Repeat the request to a node that was behind, or has not responded in time."""
         node = wait.late[connection]
-        node.asked_on = None
+        node.requested_on = None
         self._end_question(wait, node, {})
         self._look_at(wait, connection, now)
         self._end_if_over(wait)
@@ -189,10 +189,10 @@ class NodeWaits:
     def _look_at(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
         if connection.is_leaving:
             wait.serving.discard(connection)
-            gone = wait.late.pop(connection, None)
-            if gone is not None:
-                self._timers.cancel(gone.timer)
-                self._end_question(wait, gone, {})
+            removed = wait.late.pop(connection, None)
+            if removed is not None:
+                self._timers.cancel(removed.timer)
+                self._end_question(wait, removed, {})
         elif connection.state is ConnectionState.LOST:
             if connection in wait.late:
                 self._end_question(wait, wait.late[connection], {})
@@ -201,40 +201,40 @@ class NodeWaits:
             if wait.request.manifest_uid is None:
                 wait.serving.add(connection)
             elif HelloFeature.COLLECTIONS not in connection.dialect.features:
-                text = f"{wait.request.name}: {connection.node} offers no collections; they need server 7.0"
+                text = f"{wait.request.name}: {connection.node} does not support collections, which need server 7.0"
                 wait.failure = errors.FeatureNotAvailableException(text, _context(wait.request, connection))
             else:
-                self._ask(wait, connection, now)
+                self._request_manifest(wait, connection, now)
 
-    def _ask(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
+    def _request_manifest(self, wait: OpenNodeWait, connection: Connection, now: float) -> None:
         """Request the manifest of a node, unless a request is pending or scheduled."""
         node = wait.late.setdefault(connection, _LateNode())
-        if node.asked_on == connection.stream_number:
+        if node.requested_on == connection.stream_number:
             return
         self._timers.cancel(node.timer)
         self._end_question(wait, node, {})
-        node.asked_on, opaque = connection.stream_number, connection.in_flight.next_opaque
+        node.requested_on, opaque = connection.stream_number, connection.in_flight.next_opaque
         frame = encode_request(Opcode.GET_COLLECTIONS_MANIFEST, opaque=opaque)
         connection.in_flight.send(ManifestQuestion(wait.token), frame)
         if wait.is_traced:
-            node.told_on = connection.stream_number
+            node.reported_on = connection.stream_number
             self._emit(dispatch_report(wait.token, connection, opaque, self._own_addresses))
         # A lost response must not delay the wait.
-        self._ask_later(wait, connection, node, now + self._timeouts.kv)
+        self._schedule_request(wait, connection, node, now + self._timeouts.kv)
 
     def _end_question(self, wait: OpenNodeWait, node: _LateNode, attributes: Mapping[str, AttributeValue]) -> None:
         """Report the end of a request for a tracer, if its start was reported."""
-        if node.told_on is not None:
-            self._emit(ReportAnswer(Token(wait.token), attributes, StreamId(node.told_on)))
-            node.told_on = None
+        if node.reported_on is not None:
+            self._emit(ReportAnswer(Token(wait.token), attributes, StreamId(node.reported_on)))
+            node.reported_on = None
 
-    def _ask_later(self, wait: OpenNodeWait, connection: Connection, node: _LateNode, when: float) -> None:
+    def _schedule_request(self, wait: OpenNodeWait, connection: Connection, node: _LateNode, when: float) -> None:
         node.timer = self._timers.schedule(when, TimerKind.MANIFEST_QUESTION, (wait, connection))
 
     def _problem(self, wait: WaitForNodes, connection: Connection, frame: Frame, now: float) -> str | None:
         """Return the problem of a node's manifest, in words; None if the manifest is new enough."""
         if frame.status != Status.SUCCESS:
-            return f"{connection.node}: asked for its manifest, it answered status 0x{frame.status:02x}"
+            return f"{connection.node}: the request for its manifest failed with status 0x{frame.status:02x}"
         try:
             manifest = decode_manifest(frame.value)
         except MalformedResponse as error:
@@ -244,7 +244,7 @@ class NodeWaits:
             self._connections.close_after_fault(connection, fault, now)
             return f"{connection.node}: {fault}"
         if wait.manifest_uid is not None and manifest.uid < wait.manifest_uid:
-            return f"{connection.node}: has manifest {manifest.uid}, and {wait.manifest_uid} is waited for"
+            return f"{connection.node}: has manifest {manifest.uid}, but the wait is for {wait.manifest_uid}"
         self._collections.take_manifest(wait.bucket, manifest)
         return None
 
@@ -279,7 +279,7 @@ class NodeWaits:
 def _standing(connection: Connection, node: _LateNode | None) -> str:
     if connection.state is not ConnectionState.READY or node is None:
         return status_text(connection)
-    return node.text or f"{connection.node}: has not told which manifest it has"
+    return node.text or f"{connection.node}: has not sent its manifest"
 
 
 def _context(wait: WaitForNodes, connection: Connection) -> ErrorContext:

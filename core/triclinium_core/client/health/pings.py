@@ -53,7 +53,7 @@ class _Target:
     """Time at which the NOOP was ordered, or before that, at which the connection joined the ping."""
     stream_number: int | None = None
     """Stream of the NOOP; None before it is sent."""
-    is_told: bool = False
+    is_reported: bool = False
     """Whether that NOOP was reported for a tracer, and its end not yet."""
     report: EndpointPingReport | None = None
 
@@ -100,7 +100,7 @@ class OpenPing:
             error=error,
         )
 
-    def hear(self, outcome: PingOutcome, now: float) -> None:
+    def record(self, outcome: PingOutcome, now: float) -> None:
         """Record the outcome for an HTTP endpoint."""
         endpoint, error, link = outcome.endpoint, outcome.error, outcome.link
         stream = link.stream if link is not None else endpoint.newest_stream
@@ -174,7 +174,7 @@ class Pings:
                 self._find_target(ping, connection, now)
             for connection in list(ping.awaited) if is_terminal else fresh:
                 self._look_at(ping, connection, now)
-            self._ask_services(ping, now)
+            self._ping_services(ping, now)
             self._complete_if_whole(ping, now)
 
     def answered(self, connection: Connection, probe: Probe, frame: Frame, now: float) -> bool:
@@ -198,10 +198,10 @@ class Pings:
 
     def service_answered(self, ping: OpenPing, outcome: PingOutcome, now: float) -> None:
         """Record the outcome for an HTTP endpoint, and complete the ping if it has all reports."""
-        ping.hear(outcome, now)
+        ping.record(outcome, now)
         self._complete_if_whole(ping, now)
 
-    def _ask_services(self, ping: OpenPing, now: float) -> None:
+    def _ping_services(self, ping: OpenPing, now: float) -> None:
         """Ping the HTTP endpoints in the newest config, each once."""
         for endpoint in endpoints_of(ping.request, self._pool):
             if endpoint not in ping.endpoints:
@@ -263,13 +263,13 @@ class Pings:
         opaque = connection.in_flight.next_opaque
         connection.in_flight.send(Probe(ping.token), encode_request(Opcode.NOOP, opaque=opaque))
         if ping.is_traced:
-            target.is_told = True
+            target.is_reported = True
             self._emit(dispatch_report(ping.token, connection, opaque, self._own_addresses))
 
     def _end_probe(self, ping: OpenPing, target: _Target, attributes: Mapping[str, AttributeValue]) -> None:
         """Report the end of a NOOP for a tracer, if its start was reported."""
-        if target.is_told and target.stream_number is not None:
-            target.is_told = False
+        if target.is_reported and target.stream_number is not None:
+            target.is_reported = False
             self._emit(ReportAnswer(Token(ping.token), attributes, StreamId(target.stream_number)))
 
     def _terminal(self, connection: Connection) -> RetryReason | None:
@@ -277,7 +277,7 @@ class Pings:
 
     def _silence(self, connection: Connection, target: _Target) -> str:
         if target.stream_number == connection.stream_number and connection.state is ConnectionState.READY:
-            return f"{connection.node}: did not answer a NOOP within {self._timeouts.kv:g} s"
+            return f"{connection.node}: did not respond to a NOOP within {self._timeouts.kv:g} s"
         return f"{status_text(connection)}, {self._timeouts.kv:g} s after the ping began"
 
     def _complete_if_whole(self, ping: OpenPing, now: float) -> None:

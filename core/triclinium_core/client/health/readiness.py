@@ -45,7 +45,7 @@ WORST_FIRST = (ClusterState.OFFLINE, ClusterState.DEGRADED, ClusterState.ONLINE)
 class EndpointLife(Enum):
     """State of one HTTP endpoint in a wait."""
 
-    ASKED = auto()
+    PINGED = auto()
     ANSWERED = auto()
     FAILED = auto()
     """The wait pings it again."""
@@ -55,7 +55,7 @@ class EndpointLife(Enum):
 class _Answering:
     """HTTP endpoint of a wait."""
 
-    life: EndpointLife = EndpointLife.ASKED
+    life: EndpointLife = EndpointLife.PINGED
     text: str | None = None
     """Reason why the last ping failed."""
     timer: TimerId | None = None
@@ -146,7 +146,7 @@ class Readiness:
             known.timer = self._timers.schedule(now + PAUSE_SECONDS, TimerKind.READINESS, subject)
         self._look_at(wait, now)
 
-    def ask_again(self, wait: OpenWait, endpoint: Endpoint, now: float) -> None:
+    def ping_again(self, wait: OpenWait, endpoint: Endpoint, now: float) -> None:
         """Ping an endpoint again after a failed ping, if the cluster still has it."""
         del wait.endpoints[endpoint]
         self._look_at(wait, now)

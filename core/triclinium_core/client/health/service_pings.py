@@ -45,4 +45,4 @@ def error_text(endpoint: Endpoint, error: errors.CouchbaseException) -> str:
 
 def unanswered_text(endpoint: Endpoint) -> str:
     """Return the text for an endpoint that has not answered a ping yet."""
-    return f"{endpoint.node}: the {endpoint.service} service has not answered a ping"
+    return f"{endpoint.node}: the {endpoint.service} service has not responded to a ping"

@@ -93,7 +93,7 @@ class ClientStatistics:
 def describe_connection(connection: Connection, config_revision: tuple[int, int] | None) -> ConnectionStatistics:
     """Return the snapshot of one connection."""
     error_map = connection.negotiated.error_map
-    told = connection.received.server_time
+    server_time = connection.received.server_time
     return ConnectionStatistics(
         node=connection.node,
         bucket=connection.bucket,
@@ -108,8 +108,10 @@ def describe_connection(connection: Connection, config_revision: tuple[int, int]
         waiting=len(connection.waiting),
         last_error=connection.history.last_end.error,
         circuit_breaker=connection.breaker.statistics(),
-        server_time=ServerTimeStatistics(answers=told.answers, total=told.total, longest=told.longest)
-        if told.answers
+        server_time=ServerTimeStatistics(
+            answers=server_time.answers, total=server_time.total, longest=server_time.longest
+        )
+        if server_time.answers
         else None,
     )
 

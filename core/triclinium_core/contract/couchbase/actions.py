@@ -125,8 +125,8 @@ class TelemetryKind(Enum):
     """Kind of collected telemetry."""
 
     SLOW_OPERATIONS = "operations that took their threshold or longer"
-    DURATIONS = "how long the operations of each kind took"
-    ORPHANS = "answers for which no caller waited any more"
+    DURATIONS = "durations of the operations of each kind"
+    ORPHANS = "responses that arrived after their operation had ended"
 
 
 class ReportTelemetry(msgspec.Struct, frozen=True, gc=False):

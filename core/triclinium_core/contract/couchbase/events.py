@@ -141,7 +141,7 @@ class ServiceLookedUp(msgspec.Struct, frozen=True, gc=False):
         for target in self.targets:
             if not isinstance(target, tuple) or list(map(type, target)) != [str, int]:
                 raise errors.InvalidArgumentException(
-                    f"targets has {target!r}, no pair of host and port", parameter="targets"
+                    f"targets contains {target!r}, which is not a pair of host and port", parameter="targets"
                 )
 
 

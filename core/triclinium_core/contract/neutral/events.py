@@ -79,7 +79,7 @@ class LossCause(Enum):
     UNREACHABLE = "address unreachable"
     NAME_NOT_RESOLVED = "host name not resolved"
     TLS = "TLS failed"
-    UNSOLICITED = "bytes received that answer no request"
+    UNSOLICITED = "bytes received without a request"
     CLOSED_BY_US = "closed by the client"
 
 

@@ -25,7 +25,7 @@ from triclinium_core.retry import couchbase
 from triclinium_core.retry.backoff import Random
 from triclinium_core.retry.combined import strategies
 from triclinium_core.retry.combined.permits import AsyncPermit, permit_of
-from triclinium_core.retry.combined.strategies import TokenLender, TokenScope, decider_of, require_strategy
+from triclinium_core.retry.combined.strategies import PermitIssuer, TokenScope, decider_of, require_strategy
 from triclinium_core.retry.couchbase import (
     OF_A_LOOKUP,
     CloseConnection,
@@ -274,7 +274,7 @@ def _tokens(case: CouchbaseCase, lender: RecordedTokens, *, idempotent: bool) ->
 def _lender(case: CouchbaseCase) -> RecordedTokens | None:
     """Return the token strategy of a case, if it has a synchronous one."""
     decider = decider_of(case.strategy)
-    if not isinstance(decider, TokenLender) or _awaited(case.strategy) is not None:
+    if not isinstance(decider, PermitIssuer) or _awaited(case.strategy) is not None:
         return None
     return RecordedTokens(decider)
 
@@ -282,7 +282,7 @@ def _lender(case: CouchbaseCase) -> RecordedTokens | None:
 def _awaited(strategy: strategies.AnyRetryStrategy) -> couchbase.AsyncRetryStrategy | None:
     """Return the object that the machine asks for an asynchronous strategy; None for any other strategy."""
     decider = decider_of(strategy)
-    if not isinstance(decider, TokenLender):
+    if not isinstance(decider, PermitIssuer):
         return decider if couchbase.is_async(decider) else None
     permit = permit_of(decider)
     return permit if isinstance(permit, AsyncPermit) else None

@@ -6,7 +6,7 @@ from typing import cast
 
 from triclinium_core.retry.combined.permits import Permit
 from triclinium_core.retry.combined.reason_infos import FailedAttemptError
-from triclinium_core.retry.combined.strategies import TokenLender
+from triclinium_core.retry.combined.strategies import PermitIssuer
 from triclinium_core.retry.smithy import MinimalRetryStrategy, RetryToken, StandardRetryStrategy
 
 SHOWN_CLAUSE = "decision T2"
@@ -19,9 +19,9 @@ class RecordedTokens:
         lender: strategy, with its scope if it has one.
     """
 
-    def __init__(self, lender: TokenLender) -> None:
-        self.scope: str | None = lender.token_scope
-        self._strategy = cast(MinimalRetryStrategy, lender.strategy)
+    def __init__(self, issuer: PermitIssuer) -> None:
+        self.scope: str | None = issuer.token_scope
+        self._strategy = cast(MinimalRetryStrategy, issuer.strategy)
         self.shown: FailedAttemptError | None = None
         """Last error that the strategy received; None if it received none."""
         self.before: int | None = None

@@ -98,7 +98,7 @@ class WaitUntilReady(Inquiry, frozen=True):
         # RFC 0061 "The waitUntilReady Command": "It is a hard error if OFFLINE is passed in".
         if self.desired_state is ClusterState.OFFLINE:
             raise errors.InvalidArgumentException(
-                "desired_state=ClusterState.OFFLINE is nothing to wait for; give ONLINE or DEGRADED",
+                "desired_state=ClusterState.OFFLINE must be ONLINE or DEGRADED; OFFLINE cannot be awaited",
                 parameter="desired_state",
             )
 
@@ -124,7 +124,7 @@ class WaitForNodes(Inquiry, frozen=True):
     def __post_init__(self) -> None:
         Inquiry.__post_init__(self)
         if self.bucket is None:
-            raise errors.InvalidArgumentException("bucket=None: nodes serve a bucket; name one", parameter="bucket")
+            raise errors.InvalidArgumentException("bucket=None must be the name of a bucket", parameter="bucket")
         if self.manifest_uid is not None:
             check_integer(self.manifest_uid, "manifest_uid", 0, MANIFEST_UID_MAX)
 

@@ -134,8 +134,8 @@ def encode_operation(
         )
     body, datatype = codec.encode(operation), 0
     framing_extras = _framing_extras(operation, dialect, time_left)
-    for feature, asked in body.needs:
-        _require(dialect, feature, asked)
+    for feature, option in body.needs:
+        _require(dialect, feature, option)
     value = body.value
     if body.document is not None:
         datatype, value = encode_document(body.document, prefix)
@@ -165,7 +165,7 @@ def decode_response(operation: Operation, frame: Frame, *, vbucket: int) -> Resu
         return CODECS[type(operation)].decode(operation, frame, vbucket)
     except (struct.error, MalformedOutcomes) as error:
         raise MalformedResponse(
-            f"{len(frame.extras)} bytes of extras and {len(frame.value)} of value cannot be: {error}"
+            f"invalid body, with {len(frame.extras)} bytes of extras and {len(frame.value)} of value: {error}"
         ) from error
 
 
@@ -181,7 +181,7 @@ def check_bare(operation: Operation) -> None:
 
 
 def _beyond_memcached(operation: Operation) -> FeatureNotAvailableException:
-    return FeatureNotAvailableException(f"a plain memcached cannot {operation.name}; use a Couchbase server")
+    return FeatureNotAvailableException(f"a plain memcached does not support {operation.name}; use a Couchbase server")
 
 
 def _framing_extras(operation: Operation, dialect: Dialect, time_left: float) -> bytes:
@@ -200,12 +200,14 @@ def _framing_extras(operation: Operation, dialect: Dialect, time_left: float) ->
     return encode_framing_extras(pieces)
 
 
-def _require(dialect: Dialect, feature: HelloFeature, asked: str) -> None:
+def _require(dialect: Dialect, feature: HelloFeature, option: str) -> None:
     if feature not in dialect.features:
         if dialect.bare:
-            raise FeatureNotAvailableException(f"{asked} is more than a plain memcached can do; use a Couchbase server")
+            raise FeatureNotAvailableException(
+                f"{option} is not supported by a plain memcached; use a Couchbase server"
+            )
         raise FeatureNotAvailableException(
-            f"{asked} needs the feature {feature.name}, which this server does not offer"
+            f"{option} needs the feature {feature.name}, which this server does not support"
         )
 
 

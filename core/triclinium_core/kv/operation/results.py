@@ -190,7 +190,7 @@ class MutateInResult(msgspec.Struct, frozen=True):
         data = self.values[check_integer(index, "index", 0, len(self.values) - 1)]
         if data is None:
             raise errors.InvalidArgumentException(
-                f"index={index} is that of a spec that returns nothing; only increment and decrement do",
+                f"index={index} is a spec without a result; only increment and decrement return one",
                 parameter="index",
             )
         return self.transcoder.decode(data, JSON_FLAGS, as_type)
@@ -231,7 +231,7 @@ class ScanResult(msgspec.Struct, frozen=True):
             return inflate(self.stored)
         except MalformedCompression as error:
             raise errors.DecodingFailureException(
-                f"the document {shown(self.id)} cannot be inflated: {error}"
+                f"the document {shown(self.id)} cannot be decompressed: {error}"
             ) from error
 
     @property
@@ -259,7 +259,7 @@ class ScanResult(msgspec.Struct, frozen=True):
         data = self.data
         if data is None:
             raise errors.InvalidArgumentException(
-                "ids_only=True scans without the documents; leave it out to have them too", parameter="ids_only"
+                "ids_only=True scans without documents; omit it to receive them too", parameter="ids_only"
             )
         return self.transcoder.decode(data, self.flags, as_type)
 

@@ -71,7 +71,7 @@ def check_key(value: object, *, in_default_collection: bool) -> bytes:
         key = value.encode()
     except UnicodeEncodeError as error:
         raise errors.InvalidArgumentException(
-            f"key={_cut(value)} is not Unicode that UTF-8 can store", parameter="key"
+            f"key={_cut(value)} is not valid Unicode, which UTF-8 can encode", parameter="key"
         ) from error
     size_max = KEY_SIZE_MAX if in_default_collection else KEY_SIZE_MAX_IN_COLLECTION
     if not 1 <= len(key) <= size_max:
@@ -151,17 +151,18 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
             )
         moment = math.ceil(expiry.timestamp())
         if expiry.timestamp() <= wall_seconds:
-            raise errors.InvalidArgumentException(f"expiry={expiry!r} lies in the past", parameter="expiry")
+            raise errors.InvalidArgumentException(f"expiry={expiry!r} is in the past", parameter="expiry")
     elif isinstance(expiry, timedelta) or is_number(expiry):
         lifetime = in_seconds(expiry)
         if lifetime <= 0:
             # The server interprets 0 as "never", the opposite of an expired document.
             raise errors.InvalidArgumentException(
-                f"expiry={expiry!r} lies in the past; pass None for a document that lives for ever", parameter="expiry"
+                f"expiry={expiry!r} is in the past; pass None for a document that never expires", parameter="expiry"
             )
         if not isinstance(expiry, timedelta) and not lifetime <= EXPIRY_SECONDS_MAX:
             raise errors.InvalidArgumentException(
-                f"expiry={shown(expiry)} is more than fifty years; pass a datetime for a moment", parameter="expiry"
+                f"expiry={shown(expiry)} is more than fifty years; pass a datetime for a point in time",
+                parameter="expiry",
             )
         seconds = math.ceil(lifetime)
         if seconds <= RELATIVE_EXPIRY_MAX:
@@ -173,7 +174,7 @@ def encode_expiry(expiry: Duration | datetime | None, *, wall_seconds: float) ->
         )
     if not RELATIVE_EXPIRY_MAX < moment <= UINT32_MAX:
         raise errors.InvalidArgumentException(
-            f"expiry={expiry!r} is beyond what the server can store, which ends on 2106-02-07", parameter="expiry"
+            f"expiry={expiry!r} is after 2106-02-07, the last date that the server can store", parameter="expiry"
         )
     return moment
 

@@ -15,7 +15,7 @@ from triclinium_core.kv.topology.networks import DEFAULT, address_in, networks_o
 
 _PORT = re.compile(r"[1-9][0-9]{0,4}")
 """Port in digits. ``int`` alone raises ValueError for more than 4,300 digits."""
-NOBODY = -1
+NO_NODE = -1
 """Index in a map for a missing copy of a vbucket."""
 
 
@@ -61,15 +61,15 @@ class BucketMap:
 
         False outside the default network: a node without an address in the network may still offer the service.
         """
-        holder = self.holders[vbucket][0] if vbucket < len(self.holders) else NOBODY
-        return holder != NOBODY and self.nodes[holder] is None and self.network == DEFAULT
+        holder = self.holders[vbucket][0] if vbucket < len(self.holders) else NO_NODE
+        return holder != NO_NODE and self.nodes[holder] is None and self.network == DEFAULT
 
     def obstacle(self, vbucket: int) -> str:
         """Return the reason why the active copy of a vbucket cannot be reached."""
         if vbucket >= len(self.holders):
-            return f"there is no vbucket {vbucket}, but {len(self.holders)} from 0 on"
+            return f"there is no vbucket {vbucket}; the bucket has {len(self.holders)}"
         holder = self.holders[vbucket][0]
-        if holder == NOBODY:
+        if holder == NO_NODE:
             return f"vbucket {vbucket} has no active node now"
         if self.network not in self.networks:
             return not_in_network(self.network, self.networks)
@@ -77,8 +77,8 @@ class BucketMap:
         return f"vbucket {vbucket} is on node {holder} of the map, which has no {missing}"
 
     def _reached(self, holders: Sequence[int], copy: int) -> Address | None:
-        holder = holders[copy] if copy < len(holders) else NOBODY
-        return self.nodes[holder] if holder != NOBODY else None
+        holder = holders[copy] if copy < len(holders) else NO_NODE
+        return self.nodes[holder] if holder != NO_NODE else None
 
 
 def map_of(config: ClusterConfig, *, source: Address, tls: bool, network: str = DEFAULT) -> BucketMap:
@@ -90,7 +90,7 @@ def map_of(config: ClusterConfig, *, source: Address, tls: bool, network: str = 
         network: network whose addresses to use.
     """
     servers = config.v_bucket_server_map
-    assert servers is not None, "a bucket's config has a map, or it would have been refused"
+    assert servers is not None, "configs of buckets without a map are refused"
     count = len(servers.server_list)
     entries = config.nodes_ext[:count]
     nodes = nodes_of(entries, source=source, tls=tls, network=network)
@@ -110,8 +110,8 @@ def nodes_of(entries: Sequence[NodeEntry], *, source: Address, tls: bool, networ
     if network != DEFAULT:
         return addresses
     # The node that sent the map is reachable at the address from which it came.
-    told = [source if entry.this_node else None for entry in entries]
-    return [address or known for address, known in zip(addresses, told, strict=True)]
+    defaults = [source if entry.this_node else None for entry in entries]
+    return [address or default for address, default in zip(addresses, defaults, strict=True)]
 
 
 def addresses_of(
@@ -124,8 +124,8 @@ def addresses_of(
     nodes = nodes_of(config.nodes_ext, source=source, tls=tls, network=network)
     addresses = [address for address in nodes if address is not None]
     itself = source if source in addresses else None
-    told = (node for entry, node in zip(config.nodes_ext, nodes, strict=True) if entry.this_node)
-    return addresses, next(told, itself)
+    senders = (node for entry, node in zip(config.nodes_ext, nodes, strict=True) if entry.this_node)
+    return addresses, next(senders, itself)
 
 
 def parse_server(server: str) -> Address | None:

@@ -138,7 +138,7 @@ def parse_cluster_config(document: bytes, *, host: str) -> ClusterConfig:
     grown = len(document) + document.count(HOST_PLACEHOLDER) * len(name)
     excess = CONFIG_LIMITS.excess(document)
     if excess is None and grown > CONFIG_LIMITS.size_bytes_max:
-        excess = f"{grown} bytes with the host in its places; at most {CONFIG_LIMITS.size_bytes_max} make sense"
+        excess = f"{grown} bytes after substituting $HOST; the maximum is {CONFIG_LIMITS.size_bytes_max}"
     if excess is not None:
         raise MalformedClusterConfig(excess)
     try:
@@ -185,7 +185,7 @@ def _check_counts(config: ClusterConfig) -> None:
         (max(map(len, config.cluster_capabilities.values()), default=0), CAPABILITIES_MAX, "capabilities"),
     ):
         if count > most:
-            raise MalformedClusterConfig(f"{count} {what}; at most {most} make sense")
+            raise MalformedClusterConfig(f"{count} {what}; the maximum is {most}")
 
 
 def _check_hosts(config: ClusterConfig) -> None:
@@ -198,7 +198,7 @@ def _check_hosts(config: ClusterConfig) -> None:
     longest = max(hosts, key=len, default="")
     if len(longest) > HOST_SIZE_MAX:
         raise MalformedClusterConfig(
-            f"host {one_line(longest)!r} has {len(longest)} characters; at most {HOST_SIZE_MAX} are possible"
+            f"host {one_line(longest)!r} has {len(longest)} characters; the maximum is {HOST_SIZE_MAX}"
         )
     # Logs and errors contain the host of a node: a line break in it would forge a log line.
     unprintable = next((host for host in hosts if not host.isprintable()), None)
@@ -211,25 +211,25 @@ def _check_bucket_config(config: ClusterConfig) -> None:
     if config.node_locator is not None and config.node_locator != "vbucket":
         raise UnsupportedBucketType(
             f"{bucket} is a memcached bucket (locator {one_line(config.node_locator)!r}), which this "
-            "client does not speak to; use a couchbase or ephemeral bucket"
+            "client does not support; use a couchbase or ephemeral bucket"
         )
     count = config.vbucket_count
     if not count:
-        raise NoVBucketsYet(f"{bucket} has no vbuckets yet; the server makes them after it has created the bucket")
+        raise NoVBucketsYet(f"{bucket} has no vbuckets yet; the server creates them after the bucket")
     if count > VBUCKETS_MAX:
-        raise MalformedClusterConfig(f"{bucket} has {count} vbuckets; 1 to {VBUCKETS_MAX} are possible")
+        raise MalformedClusterConfig(f"{bucket} has {count} vbuckets; expected 1 to {VBUCKETS_MAX}")
     assert config.v_bucket_server_map is not None
     servers = len(config.v_bucket_server_map.server_list)
     forward = config.v_bucket_server_map.v_bucket_map_forward
     if len(forward) not in {0, count}:
-        raise MalformedClusterConfig(f"{bucket} has {count} vbuckets, and {len(forward)} in its forward map")
+        raise MalformedClusterConfig(f"{bucket} has {count} vbuckets, but {len(forward)} in its forward map")
     for holders_of in (config.v_bucket_server_map.v_bucket_map, forward):
         if _are_possible(holders_of, servers):
             continue
         for vbucket, holders in enumerate(holders_of):
             if not 1 <= len(holders) <= HOLDERS_MAX:
                 raise MalformedClusterConfig(
-                    f"vbucket {vbucket} is on {len(holders)} servers; 1 to {HOLDERS_MAX} copies are possible"
+                    f"vbucket {vbucket} is on {len(holders)} servers; expected 1 to {HOLDERS_MAX}"
                 )
             if min(holders) < -1 or max(holders) >= servers:
                 raise MalformedClusterConfig(f"vbucket {vbucket} is on {holders!r}, but there are {servers} servers")

@@ -122,8 +122,8 @@ def parse_connection_string(text: object) -> ConnectionString:
         raise _wrong(f"{_shown(text)!r} has no scheme; write couchbase://{_shown(text).strip()}")
     if "@" in text:
         # Check this before splitting the text: a password may contain any of the separators.
-        behind, beside = f"@{_shown(text)}", "user name and password are passed beside the connection string"
-        raise _wrong(f"nothing may come before {behind!r}; {beside}")
+        behind, beside = f"@{_shown(text)}", "pass the user name and password separately from the connection string"
+        raise _wrong(f"nothing is allowed before {behind!r}; {beside}")
     if name.lower() not in tuple(Scheme):
         raise _wrong(f"scheme {name[:40]!r} is not one of {', '.join(Scheme)}")
     scheme = Scheme(name.lower())
@@ -136,7 +136,7 @@ def parse_connection_string(text: object) -> ConnectionString:
         hint = "" if scheme is Scheme.MEMCACHED else "; cluster.bucket(name) opens a bucket"
         raise _wrong(f"remove {f'/{path.strip()}'[:40]!r} after the hosts{hint}")
     if scheme is Scheme.MEMCACHED and len(addresses) > 1:
-        raise _wrong("memcached:// takes one host; there is no cluster to find the others in")
+        raise _wrong("memcached:// takes one host; there is no cluster in which to find others")
     has_port = any(_PORT.search(host) for host in written)
     return ConnectionString(scheme, addresses, _parse_options(query), has_port)
 
@@ -165,9 +165,9 @@ def _no_address(text: str, scheme: Scheme) -> str:
         surplus = f"{port}={suffixed['protocol']}"[:40]
         return (
             f"remove {surplus!r} from {text[:80]!r}; each host is a key-value node, at port "
-            f"{DEFAULT_PORTS[scheme]} unless another one is written"
+            f"{DEFAULT_PORTS[scheme]} by default"
         )
-    hint = "; an IPv6 address stands in brackets" if text.count(":") > 1 else ""
+    hint = "; put an IPv6 address in brackets" if text.count(":") > 1 else ""
     return f"{text[:80]!r} is not host or host:port{hint}"
 
 
@@ -207,9 +207,9 @@ def _parse_options(query: str) -> Mapping[str, str]:
     for name, value in pairs:
         option = OPTIONS.get(name)
         if option is None:
-            raise _wrong(f"option {name[:40]!r} is not known; known are {', '.join(OPTIONS)}")
+            raise _wrong(f"option {name[:40]!r} is not known; known options: {', '.join(OPTIONS)}")
         if name in options:
-            raise _wrong(f"option {name} stands twice")
+            raise _wrong(f"option {name} is given twice")
         try:
             option.read(value)
         except ValueError as error:

@@ -28,13 +28,13 @@ class Network:
     """Network that a client uses.
 
     Args:
-        asked_for: its name, or ``auto``.
+        network: its name, or ``auto``.
         seeds: addresses of the seed nodes.
     """
 
-    def __init__(self, asked_for: str, seeds: Sequence[Address]) -> None:
-        self._is_auto = asked_for == AUTO
-        self._name = asked_for
+    def __init__(self, network: str, seeds: Sequence[Address]) -> None:
+        self._is_auto = network == AUTO
+        self._name = network
         self._seeds = seeds
 
     def name(self, entries: Sequence[NodeEntry], source: Address) -> str:

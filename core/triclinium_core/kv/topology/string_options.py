@@ -31,7 +31,7 @@ UNITS: Mapping[str, Fraction] = {
 
 A_DURATION = "a duration > 0 with its unit, such as 2.5s, 500ms or 1m30s, or inf"
 A_FLAG = "true or false"
-A_LIST_OF_DOMAINS = "one or more domain names with commas between them"
+A_LIST_OF_DOMAINS = "one or more domain names, separated by commas"
 A_NETWORK = "the name of a network"
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
@@ -50,7 +50,7 @@ def read_seconds(text: str) -> float:
     if _NUMBER.fullmatch(text):
         # Decision D8: 10000 from another client's connection string would become hours.
         raise ValueError(
-            f"has no unit, and other Couchbase clients read milliseconds; write {text[:20]}ms or {text[:20]}s"
+            f"has no unit, and other Couchbase clients assume milliseconds; write {text[:20]}ms or {text[:20]}s"
         )
     if not _DURATION.fullmatch(text):
         raise ValueError(f"is not {A_DURATION}")

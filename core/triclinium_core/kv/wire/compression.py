@@ -67,7 +67,9 @@ def _impossible_size(size: int, data: bytes) -> MalformedCompression:
     It is raised before inflation, so an announced size alone never allocates memory.
     """
     bound = (
-        f"the largest has {INFLATED_SIZE_MAX}" if size > INFLATED_SIZE_MAX else f"{len(data)} bytes cannot make so many"
+        f"the maximum is {INFLATED_SIZE_MAX}"
+        if size > INFLATED_SIZE_MAX
+        else f"too many for {len(data)} compressed bytes"
     )
     return MalformedCompression(f"a value of {size} bytes is announced, {bound}")
 

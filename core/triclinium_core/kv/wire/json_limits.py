@@ -31,6 +31,4 @@ class JsonLimits:
             (objects, self.objects_max, "objects"),
             (objects + document.count(b"[") + document.count(b","), self.parts_max, "parts"),
         )
-        return next(
-            (f"{count} {what}; at most {most} make sense" for count, most, what in counts if count > most), None
-        )
+        return next((f"{count} {what}; the maximum is {most}" for count, most, what in counts if count > most), None)

@@ -50,4 +50,4 @@ def decode_unsigned(data: bytes) -> tuple[int, int]:
         return value, position + 1
     if len(data) < SIZE_MAX:
         raise MalformedLeb128(f"the number is cut short after {len(data)} bytes")
-    raise MalformedLeb128(f"the number goes on after {SIZE_MAX} bytes, 32 bits need no more")
+    raise MalformedLeb128(f"the number has more than {SIZE_MAX} bytes, the maximum for 32 bits")

@@ -21,9 +21,9 @@ class RetryEnding(Enum):
     NOT_RETRY_SAFE = "the error is not retry-safe"
     EXHAUSTED = "no attempt is left"
     QUOTA = "the retry quota is used up"
-    REFUSED = "the strategy refused, without a reason that is known here"
-    DEADLINE = "the next attempt would begin at the deadline or after it"
-    NO_TOKEN = "the strategy had no token for the first attempt, so it was the only one"  # noqa: S105 - a sentence
+    REFUSED = "the strategy refused and gave no known reason"
+    DEADLINE = "the next attempt would start at or after the deadline"
+    NO_TOKEN = "the strategy issued no first token, so there was only one attempt"  # noqa: S105 - a sentence
 
     def __str__(self) -> str:
         return self.value
@@ -44,7 +44,7 @@ class AttemptRecord(NamedTuple):
     """Why this attempt was the last; None if another one followed."""
 
 
-_THIS = Exception("the error that carries the story")
+_THIS = Exception("the error with the history")
 """Placeholder for an error in its own records."""
 
 
@@ -154,7 +154,7 @@ def _times(delay: float, elapsed: float) -> str:
 def describe(error: BaseException | None) -> str:
     """Return the type and text of an error in one line, with the text limited to ``NOTE_LENGTH_MAX``."""
     if error is None:
-        return "a result that was to be retried"
+        return "a result that requires a retry"
     try:
         text = " ".join(str(error).split())
     except Exception:

@@ -46,18 +46,18 @@ class StatusRule(NamedTuple):
 
 # fmt: off
 RETRIED_STATUSES: Mapping[int, StatusRule] = table_of((
-    (408, StatusRule("the server gave up waiting for the request", is_timeout=True)),
-    (425, StatusRule("the server does not act on data that came before the handshake was over")),
-    (429, StatusRule("too many requests of this client", is_throttling=True)),
-    (502, StatusRule("a gateway got no valid answer from the server behind it")),
-    (503, StatusRule("the server is overloaded or in maintenance, for a while")),
-    (504, StatusRule("a gateway got no answer in time from the server behind it", is_timeout=True)),
+    (408, StatusRule("the server timed out waiting for the request", is_timeout=True)),
+    (425, StatusRule("the server does not process data sent before the TLS handshake was complete")),
+    (429, StatusRule("too many requests from this client", is_throttling=True)),
+    (502, StatusRule("a gateway received no valid response from the server behind it")),
+    (503, StatusRule("the server is temporarily overloaded or in maintenance")),
+    (504, StatusRule("a gateway received no response in time from the server behind it", is_timeout=True)),
 ))
 """Statuses of transient failures. 500 is not among them: the server does not know what went wrong, so the failure may
 well repeat, and what the request has changed is unknown."""
 # fmt: on
 
-_OTHER_STATUS = StatusRule("none of these, or chosen by the user")
+_OTHER_STATUS = StatusRule("a status that is not in the table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +114,14 @@ class HttpRetryRules:
         for method in _members("methods", methods, 'a set of methods such as {"GET", "HEAD"}'):
             if not (isinstance(method, str) and method.isupper() and _METHOD_SIGNS.issuperset(method)):
                 raise ArgumentError(
-                    f"methods holds {shown(method)}; a method is written in capitals, such as 'GET'",
+                    f"methods contains {shown(method)}; each must be a string in capitals, such as 'GET'",
                     parameter="methods",
                 )
         for status in _members("statuses", statuses, "a set of statuses such as {429, 503}"):
             if not (isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599):
                 raise ArgumentError(
-                    f"statuses holds {shown(status)}; only errors are retried, 400 to 599", parameter="statuses"
+                    f"statuses contains {shown(status)}; each must be an error status, from 400 to 599",
+                    parameter="statuses",
                 )
         most = None if retry_after_max is None else check_duration(retry_after_max, "retry_after_max")
         object.__setattr__(self, "methods", methods)

@@ -26,7 +26,7 @@ class RetryScheduled(NamedTuple):
 
     def __str__(self) -> str:
         why = self.reason or describe(self.error)
-        return f"{self.name} is tried again in {self.delay:.3f} s (attempt {self.attempt}: {why})"
+        return f"{self.name} is retried in {self.delay:.3f} s (attempt {self.attempt}: {why})"
 
 
 class RetryGivenUp(NamedTuple):
@@ -46,7 +46,7 @@ class RetryGivenUp(NamedTuple):
     """Name of the newest ``RetryReason`` of the operation; operations only."""
 
     def __str__(self) -> str:
-        return f"{self.name} is not tried again: {self.ending} (attempt {self.attempt}: {describe(self.error)})"
+        return f"{self.name} is not retried: {self.ending} (attempt {self.attempt}: {describe(self.error)})"
 
 
 class RetrySucceeded(NamedTuple):

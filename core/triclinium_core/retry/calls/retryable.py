@@ -33,15 +33,18 @@ def check_retry_on(on: object) -> None:
     for kind in on if isinstance(on, tuple) else (on,):
         if isinstance(kind, type):
             if not issubclass(kind, Exception):
-                raise _wrong_on(kind, "only subclasses of Exception are retried: a cancellation or an exit never is")
+                raise _wrong_on(kind, "only subclasses of Exception are retried, never a cancellation or an exit")
         elif get_origin(kind) is not None:
             raise _wrong_on(
-                kind, "no error tells the parameters of its type; name the type, or look into it in a function"
+                kind,
+                "an error does not carry the parameters of its type; pass the plain type or a function of the error",
             )
         elif isinstance(on, tuple) or not callable(kind) or isinstance(kind, BaseException):
-            raise _wrong_on(kind, "it must be an exception type, a tuple of such, a function of the error, or None")
+            raise _wrong_on(
+                kind, "it must be an exception type, a tuple of exception types, a function of the error, or None"
+            )
     if on == ():
-        raise _wrong_on(on, "an empty tuple names no error; leave it out to go by what errors say of themselves")
+        raise _wrong_on(on, "an empty tuple matches no error; omit it to use the retry information of each error")
     check_is_sync("on", on)
 
 
@@ -51,7 +54,8 @@ def check_is_sync(parameter: str, function: object) -> None:
     for called in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its kind counts, not whether it is there
         if getattr(getattr(called, "__code__", None), "co_flags", 0) & _CODE_IS_COROUTINE:
             raise ArgumentError(
-                f"{parameter}={shown(function)} must answer at once: make it a plain function", parameter=parameter
+                f"{parameter}={shown(function)} must return its result without awaiting: pass a plain function",
+                parameter=parameter,
             )
 
 
@@ -89,7 +93,7 @@ def info_of_error(on: RetryOn, error: Exception) -> ErrorInfo:
         return _retry_safe(error)
     if answer is False:
         return _but(classify(error), is_retry_safe=False)
-    return _told("on", on, answer)
+    return _checked_info("on", on, answer)
 
 
 def info_of_result(retry_result: Callable[[T], bool | ErrorInfo], result: T) -> ErrorInfo | None:
@@ -101,7 +105,7 @@ def info_of_result(retry_result: Callable[[T], bool | ErrorInfo], result: T) -> 
     answer = retry_result(result)
     if answer is False:
         return None
-    return RETRY_SAFE if answer is True else _told("retry_result", retry_result, answer)
+    return RETRY_SAFE if answer is True else _checked_info("retry_result", retry_result, answer)
 
 
 def _matches(error: Exception, on: type[Exception] | tuple[type[Exception], ...]) -> bool:
@@ -122,10 +126,10 @@ def _but(info: ErrorInfo, *, is_retry_safe: bool) -> ErrorInfo:
     return ErrorInfo(is_retry_safe, info.retry_after, info.is_throttling_error, info.is_timeout_error, info.fault)
 
 
-def _told(parameter: str, function: object, answer: object) -> ErrorInfo:
+def _checked_info(parameter: str, function: object, answer: object) -> ErrorInfo:
     if not isinstance(answer, ErrorInfo):
         raise ArgumentError(
-            f"{parameter}={shown(function)} answered {shown(answer)}; it must answer True, False or an ErrorInfo",
+            f"{parameter}={shown(function)} returned {shown(answer)}; it must return True, False or an ErrorInfo",
             parameter=parameter,
         )
     return check_info(parameter, answer)
@@ -157,18 +161,20 @@ def for_strategy(error: Exception | None, info: ErrorInfo) -> Exception:
         error: None if the attempt returned a result that is to be retried.
     """
     if error is None:
-        return ClassifiedError(UnwelcomeResultError("the result is to be retried"), info)
-    return error if _says_all(error, info) else ClassifiedError(error, info)
+        return ClassifiedError(UnwelcomeResultError("the result requires a retry"), info)
+    return error if _describes_itself(error, info) else ClassifiedError(error, info)
 
 
-def _says_all(error: Exception, info: ErrorInfo) -> bool:
+def _describes_itself(error: Exception, info: ErrorInfo) -> bool:
     try:
         # Most errors have no such attributes; the first one shows that.
-        said = getattr(error, "is_retry_safe", None) is not None and all(hasattr(error, name) for name in _ATTRIBUTES)
+        has_all = getattr(error, "is_retry_safe", None) is not None and all(
+            hasattr(error, name) for name in _ATTRIBUTES
+        )
     except Exception:
         # A computed attribute raised: no strategy should have to read it.
         return False
-    return said and classify(error) == info
+    return has_all and classify(error) == info
 
 
 class UnwelcomeResultError(Exception):

@@ -124,7 +124,7 @@ def check_hooks(hooks: object) -> None:
         raise ArgumentError(f"hooks={shown(hooks)} must be a list or tuple of functions", parameter="hooks")
     for hook in hooks:
         if not callable(hook):
-            raise ArgumentError(f"hooks: {shown(hook)} must be a function of the report", parameter="hooks")
+            raise ArgumentError(f"hooks: {shown(hook)} must be a function that takes the report", parameter="hooks")
         retryable.check_is_sync("hooks", hook)
 
 
@@ -146,10 +146,12 @@ def delay_of(strategy: smithy.AnyRetryStrategy, token: object, error: Exception 
     if delay is not None and is_seconds(delay):
         return delay
     what = (
-        f"retry_delay={shown(delay)} in its token" if hasattr(token, "retry_delay") else f"{shown(token)} for a token"
+        f"retry_delay={shown(delay)} in its token"
+        if hasattr(token, "retry_delay")
+        else f"{shown(token)} instead of a token"
     )
     raise ArgumentError(
-        f"strategy {type(strategy).__qualname__} answered {what}; "
+        f"strategy {type(strategy).__qualname__} returned {what}; "
         "retry_delay must be a finite number of seconds of at least 0",
         parameter="strategy",
     ) from error

@@ -109,7 +109,7 @@ class CoordinatorError(CassandraError):
     """Fields after the message, unchanged; empty if the error was not created from a response."""
 
     def __init__(self, message: str = "", *, details: str = "") -> None:
-        super().__init__(f"{details}; the node says: {message}" if details and message else details or message)
+        super().__init__(f"{details}; the node reports: {message}" if details and message else details or message)
         self.message = message
 
 
@@ -209,7 +209,8 @@ class ReplicaFailure(CoordinatorError):
         failed = len(reasons) if failures is None and reasons is not None else failures
         lost = "" if failed is None else f", {shown(failed)} replica{'' if failed == 1 else 's'} failed"
         return (
-            f"{consistency.name} needs {shown(block_for)} answers, {shown(received)} came{lost}{where and f': {where}'}"
+            f"{consistency.name} needs {shown(block_for)} responses, "
+            f"received {shown(received)}{lost}{where and f': {where}'}"
         )
 
 
@@ -435,7 +436,7 @@ class ReadTimeout(CoordinatorError):
         check_read(consistency, block_for, received, data_present)
         super().__init__(
             message,
-            details=f"{consistency.name} needs {shown(block_for)} answers, {shown(received)} came in time, "
+            details=f"{consistency.name} needs {shown(block_for)} responses, received {shown(received)} in time, "
             f"{'one' if data_present else 'none'} with the data",
         )
         self.consistency = consistency
@@ -471,7 +472,7 @@ class WriteTimeout(CoordinatorError):
         super().__init__(
             message,
             details=f"{write_type} write: {consistency.name} needs {shown(block_for)} acknowledgements, "
-            f"{shown(received)} came in time",
+            f"received {shown(received)} in time",
         )
         self.contentions = contentions
         self.consistency = consistency
@@ -552,11 +553,11 @@ class NoNodeAvailable(AllNodesFailed):
 
 def _summary(errors: Mapping[Hashable, tuple[CassandraError, ...]]) -> str:
     if not errors:
-        return "no node is left to try, and none has failed; see which nodes the load balancing leaves"
+        return "the query plan has no nodes left, and none has failed; check the load balancing policy"
     shown = list(errors.items())[:NODES_SHOWN_MAX]
     texts = ", ".join(f"{node}: [{_all_shown(met)}]" for node, met in shown)
     more = f", and {len(errors) - len(shown)} more in `errors`" if len(errors) > len(shown) else ""
-    return f"{len(errors)} node{'s' if len(errors) > 1 else ''} tried, none is left: {texts}{more}"
+    return f"{len(errors)} node{'s' if len(errors) > 1 else ''} tried, no other is left: {texts}{more}"
 
 
 def _all_shown(errors: Sequence[CassandraError]) -> str:

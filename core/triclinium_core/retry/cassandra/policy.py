@@ -94,7 +94,7 @@ def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
     """Raise ArgumentError, about ``parameter``, unless ``policy`` has all five methods, none ``async def``."""
     if isinstance(policy, type):
         raise ArgumentError(
-            f"{parameter}={shown(policy)} is a class; make one: {policy.__name__}()", parameter=parameter
+            f"{parameter}={shown(policy)} is a class; pass an instance: {policy.__name__}()", parameter=parameter
         )
     for name in METHODS:
         method = getattr(policy, name, None)
@@ -103,7 +103,7 @@ def require_policy(policy: RetryPolicy, parameter: str = "policy") -> None:
             raise ArgumentError(f"{parameter}={shown(policy)} has no method {name}; {hint}", parameter=parameter)
         if inspect.iscoroutinefunction(method):
             raise ArgumentError(
-                f"{name} of {parameter}={shown(policy)} is an `async def`; a policy answers at once",
+                f"{name} of {parameter}={shown(policy)} is an `async def`; it must be a plain function",
                 parameter=parameter,
             )
 
@@ -123,10 +123,10 @@ def verdict_on(policy: RetryPolicy, error: errors.CassandraError, *, retry_count
     check_integer(retry_count, "retry_count")
     for kind, (method, names) in QUESTIONS.items():
         if isinstance(error, kind):
-            told = {name: getattr(error, name) for name in names} or {"error": error}
-            return _checked(policy, method, getattr(policy, method)(**told, retry_count=retry_count))
+            arguments = {name: getattr(error, name) for name in names} or {"error": error}
+            return _checked(policy, method, getattr(policy, method)(**arguments, retry_count=retry_count))
     raise ArgumentError(
-        f"error={shown(error)} is not for a policy to decide; it must be a CoordinatorError or a RequestAborted",
+        f"error={shown(error)} must be a CoordinatorError or a RequestAborted, the errors that a policy decides",
         parameter="error",
     )
 
@@ -135,9 +135,9 @@ def _checked(policy: RetryPolicy, method: str, answer: object) -> RetryVerdict:
     where = f"{method} of {type(policy).__name__}"
     if inspect.iscoroutine(answer):
         answer.close()
-        raise TypeError(f"{where} answered a coroutine; a policy answers at once, without `async`")
+        raise TypeError(f"{where} returned a coroutine; it must be a plain function, not an `async def`")
     if not isinstance(answer, RetryVerdict):
         raise TypeError(
-            f"{where} answered {shown(answer)}; it must answer a RetryVerdict, such as RETRY_NEXT or RETHROW"
+            f"{where} returned {shown(answer)}; it must return a RetryVerdict, such as RETRY_NEXT or RETHROW"
         )
     return answer

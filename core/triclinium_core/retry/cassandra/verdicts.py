@@ -53,7 +53,7 @@ class RetryVerdict:
             check_choice(self.consistency, "consistency", ConsistencyLevel)
         if self.consistency is not None and not self.decision.retries:
             raise ArgumentError(
-                f"consistency={self.consistency.name} goes with a retry, not with {self.decision}; leave it out",
+                f"consistency={self.consistency.name} applies only to a retry, not to {self.decision}; omit it",
                 parameter="consistency",
             )
 

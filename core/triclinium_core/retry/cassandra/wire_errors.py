@@ -147,7 +147,7 @@ def _known(code: int, message: str, given: Mapping[str, object]) -> CoordinatorE
     missing = [field.name for field in row if field.name not in given and not field.is_optional]
     if missing:
         raise ArgumentError(
-            f"fields={shown(given)} lack {', '.join(missing)}, which every {kind.__name__} (code {code:#06x}) has",
+            f"fields={shown(given)} lacks {', '.join(missing)}, which every {kind.__name__} (code {code:#06x}) has",
             parameter="fields",
         )
     try:

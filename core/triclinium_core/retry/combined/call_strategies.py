@@ -75,7 +75,7 @@ class _Calls:
     def _question(
         self, token: RetryToken, error: Exception
     ) -> tuple[couchbase.RetryRequest, couchbase.RetryReason, CallToken]:
-        assert isinstance(token, CallToken), "a call gives back what it got"
+        assert isinstance(token, CallToken), "a call returns the token that it received"
         info, now = classify(error), self._clock()
         first = now if token.first_failure_at is None else token.first_failure_at
         reason = reason_of(error, info)

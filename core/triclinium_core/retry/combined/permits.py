@@ -20,7 +20,7 @@ from triclinium_core import errors
 from triclinium_core.retry.backoff import cap
 from triclinium_core.retry.calls import RetryEnding, abandon, delay_of, is_refusal, refuse_first
 from triclinium_core.retry.combined.reason_infos import FailedAttempt, FailedAttemptError, describe
-from triclinium_core.retry.combined.strategies import TokenLender, TokenStrategy
+from triclinium_core.retry.combined.strategies import PermitIssuer, TokenStrategy
 from triclinium_core.retry.couchbase import TERMINAL_ERRORS, RetryAction, RetryReason, RetryRequest
 from triclinium_core.retry.smithy import AsyncMinimalRetryStrategy, MinimalRetryStrategy, RetryToken, is_async
 from triclinium_core.shown import total_repr
@@ -40,7 +40,7 @@ ERRORS_OF_UNWELL_SERVICES: tuple[type[errors.CouchbaseException], ...] = (
 """Errors of final responses in which a service reports that it could not do its work (decision T4)."""
 
 
-def says_well(error: errors.CouchbaseException) -> bool:
+def is_healthy_response(error: errors.CouchbaseException) -> bool:
     """Return whether a final response with ``error`` shows a healthy service.
 
     A missing document or an invalid statement does not count against the service.
@@ -57,7 +57,7 @@ class _Question(NamedTuple):
     attempt: FailedAttempt
 
 
-class _Lent:
+class _PermitBase:
     """Common part of both permits: the current token, and whether its attempt was made."""
 
     __slots__ = ("_is_made", "_is_over", "_scope", "_strategy", "_token", "obstacle")
@@ -92,9 +92,9 @@ class _Lent:
         if not delay:
             self.obstacle = None
             return 0.0
-        self.obstacle = f"its retry strategy holds it back for {delay:g} s"
+        self.obstacle = f"its retry strategy delays it by {delay:g} s"
         if not cap(delay, time_left)[1]:
-            self.give_back()
+            self.release_unused()
             return None
         return delay
 
@@ -107,7 +107,7 @@ class _Lent:
         """Record that the attempt of the current token is made."""
         self._is_made = True
 
-    def give_back(self) -> None:
+    def release_unused(self) -> None:
         """Release the current token, if there is one and its attempt was not made."""
         token, self._token = self._token, None
         if not self._is_made:
@@ -117,7 +117,7 @@ class _Lent:
         """End the permit, and return the token to record after a success, if any. Later tokens are released."""
         self._is_over = True
         if not succeeded:
-            self.give_back()
+            self.release_unused()
         token, self._token = self._token, None
         return token
 
@@ -125,7 +125,7 @@ class _Lent:
         """Return the seconds to wait before the first attempt. A token with an invalid delay is kept for release."""
         self._token = token
         if self._is_over:
-            self.give_back()
+            self.release_unused()
             return 0.0
         return delay_of(self._strategy, token)
 
@@ -158,12 +158,12 @@ class _Lent:
         self._token, self._is_made = token, False
         # A strategy may permit a retry of an error that is not retry-safe. Smithy forbids that, and so do we.
         if self._is_over or not question.attempt.info.is_retry_safe:
-            self.give_back()
+            self.release_unused()
             return RetryAction.no_retry()
         return RetryAction.after(delay_of(self._strategy, token, question.error), within=question.attempt.within)
 
 
-class Permit(_Lent):
+class Permit(_PermitBase):
     """Permit of one request under a synchronous strategy."""
 
     __slots__ = ()
@@ -212,7 +212,7 @@ class Permit(_Lent):
             cast(MinimalRetryStrategy, self._strategy).record_success(token=token)
 
 
-class AsyncPermit(_Lent):
+class AsyncPermit(_PermitBase):
     """Permit of one request under an asynchronous strategy, whose caller may be cancelled at any time."""
 
     __slots__ = ("_recorded", "is_acquiring")
@@ -222,7 +222,7 @@ class AsyncPermit(_Lent):
         self._recorded: RetryToken | None = None
         self.is_acquiring: bool = True
         """Whether the token of the first attempt is still pending."""
-        self.obstacle: str | None = "its retry strategy has not answered yet whether it may begin"
+        self.obstacle: str | None = "its retry strategy has not decided yet whether it may start"
 
     async def acquire(self) -> RetryAction:
         """Return an action with the delay of the first attempt. Raises the same exceptions as ``Permit.acquire``.
@@ -272,7 +272,7 @@ class AsyncPermit(_Lent):
 AnyPermit = Permit | AsyncPermit
 
 
-def permit_of(lender: TokenLender) -> AnyPermit:
+def permit_of(issuer: PermitIssuer) -> AnyPermit:
     """Return the permit of a new request under a token strategy."""
-    kind = AsyncPermit if is_async(lender.strategy) else Permit
-    return kind(lender.strategy, lender.token_scope)
+    kind = AsyncPermit if is_async(issuer.strategy) else Permit
+    return kind(issuer.strategy, issuer.token_scope)

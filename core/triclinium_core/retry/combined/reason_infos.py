@@ -15,11 +15,11 @@ from triclinium_core.retry.tables import table_of
 
 
 @unique
-class AskedDelay(Enum):
+class DelaySource(Enum):
     """Source of the delay before a retry."""
 
-    NOBODY = "nobody"
-    ERROR_MAP = "the schedule of the node's error map, where its entry has one"
+    NONE = "none"
+    ERROR_MAP = "the schedule of the node's error map, if its entry has one"
 
 
 class ReasonInfo(NamedTuple):
@@ -32,7 +32,7 @@ class ReasonInfo(NamedTuple):
     """Whether the service requests a lower rate."""
     is_timeout_error: bool
     """Whether the reason is a timeout."""
-    retry_after: AskedDelay
+    retry_after: DelaySource
     """Source of the delay."""
     because: str
 
@@ -46,36 +46,36 @@ def _complete(rows: Iterable[tuple[RetryReason, ReasonInfo]]) -> Mapping[RetryRe
 
 
 _R = RetryReason
-_NOBODY, _ERROR_MAP = AskedDelay.NOBODY, AskedDelay.ERROR_MAP
+_NOTHING, _ERROR_MAP = DelaySource.NONE, DelaySource.ERROR_MAP
 
 # fmt: off
 REASON_INFOS: Mapping[RetryReason, ReasonInfo] = _complete((
     # reason                                      safe   throttles  time out  retry_after  because
-    (_R.UNKNOWN, ReasonInfo(                      True,  False, False, _NOBODY, "an idempotent request may be sent again whatever happened (decision C4)")),
-    (_R.SOCKET_NOT_AVAILABLE, ReasonInfo(         True,  False, False, _NOBODY, "nothing was sent, and connections are opened again")),
-    (_R.SERVICE_NOT_AVAILABLE, ReasonInfo(        True,  False, False, _NOBODY, "nothing was sent, and a node may get the service")),
-    (_R.NODE_NOT_AVAILABLE, ReasonInfo(           True,  False, False, _NOBODY, "nothing was sent, and the node may come back")),
-    (_R.KV_NOT_MY_VBUCKET, ReasonInfo(            True,  False, False, _NOBODY, "always retried, so that no strategy is asked")),
-    (_R.KV_COLLECTION_OUTDATED, ReasonInfo(       True,  False, False, _NOBODY, "always retried, so that no strategy is asked")),
-    (_R.KV_ERROR_MAP_RETRY_INDICATED, ReasonInfo( True,  False, False, _ERROR_MAP, "the node says so, and may say when")),
-    (_R.KV_LOCKED, ReasonInfo(                    True,  False, False, _NOBODY, "the document is locked, and its node is well")),
-    (_R.KV_TEMPORARY_FAILURE, ReasonInfo(         True,  True,  False, _NOBODY, "the node sheds load until it has memory again")),
-    (_R.KV_SYNC_WRITE_IN_PROGRESS, ReasonInfo(    True,  False, False, _NOBODY, "another write is pending, and the node is well")),
-    (_R.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS, ReasonInfo(True, False, False, _NOBODY, "another write is pending, and the node is well")),
-    (_R.SERVICE_RESPONSE_CODE_INDICATED, ReasonInfo(True, False, False, _NOBODY, "the service permits it")),
-    (_R.SOCKET_CLOSED_WHILE_IN_FLIGHT, ReasonInfo(True,  False, False, _NOBODY, "an idempotent request may be sent again (decision C24)")),
-    (_R.CIRCUIT_BREAKER_OPEN, ReasonInfo(         True,  False, True,  _NOBODY, "time ran out for those before, which is what opens it (decision C33)")),
-    (_R.QUERY_PREPARED_STATEMENT_FAILURE, ReasonInfo(True, False, False, _NOBODY, "the statement is prepared again")),
-    (_R.QUERY_INDEX_NOT_FOUND, ReasonInfo(        True,  False, False, _NOBODY, "the statement is prepared again")),
-    (_R.ANALYTICS_TEMPORARY_FAILURE, ReasonInfo(  True,  True,  False, _NOBODY, "the service is busy: its job queue is full, or it rebalances")),
-    (_R.SEARCH_TOO_MANY_REQUESTS, ReasonInfo(     True,  True,  False, _NOBODY, "the service says that they are too many")),
-    (_R.VIEWS_TEMPORARY_FAILURE, ReasonInfo(      True,  False, False, _NOBODY, "its codes ask for another attempt, not for fewer")),
-    (_R.VIEWS_NO_ACTIVE_PARTITION, ReasonInfo(    True,  False, False, _NOBODY, "always retried, so that no strategy is asked")),
-    (_R.AUTHENTICATION_ERROR, ReasonInfo(         False, False, False, _NOBODY, "terminal: somebody has to act")),
-    (_R.TLS_ERROR, ReasonInfo(                    False, False, False, _NOBODY, "terminal: somebody has to act")),
-    (_R.BUCKET_ACCESS_ERROR, ReasonInfo(          False, False, False, _NOBODY, "terminal: somebody has to act")),
-    (_R.SCOPE_NOT_FOUND, ReasonInfo(              False, False, False, _NOBODY, "terminal: somebody has to act")),
-    (_R.COLLECTION_NOT_FOUND, ReasonInfo(         False, False, False, _NOBODY, "terminal: somebody has to act")),
+    (_R.UNKNOWN, ReasonInfo(                      True,  False, False, _NOTHING, "an idempotent request may always be sent again (decision C4)")),
+    (_R.SOCKET_NOT_AVAILABLE, ReasonInfo(         True,  False, False, _NOTHING, "nothing was sent, and connections are opened again")),
+    (_R.SERVICE_NOT_AVAILABLE, ReasonInfo(        True,  False, False, _NOTHING, "nothing was sent, and a node may get the service")),
+    (_R.NODE_NOT_AVAILABLE, ReasonInfo(           True,  False, False, _NOTHING, "nothing was sent, and the node may come back")),
+    (_R.KV_NOT_MY_VBUCKET, ReasonInfo(            True,  False, False, _NOTHING, "always retried, so no strategy is consulted")),
+    (_R.KV_COLLECTION_OUTDATED, ReasonInfo(       True,  False, False, _NOTHING, "always retried, so no strategy is consulted")),
+    (_R.KV_ERROR_MAP_RETRY_INDICATED, ReasonInfo( True,  False, False, _ERROR_MAP, "the node permits it, and may specify the delay")),
+    (_R.KV_LOCKED, ReasonInfo(                    True,  False, False, _NOTHING, "the document is locked, and its node is healthy")),
+    (_R.KV_TEMPORARY_FAILURE, ReasonInfo(         True,  True,  False, _NOTHING, "the node sheds load until it has memory again")),
+    (_R.KV_SYNC_WRITE_IN_PROGRESS, ReasonInfo(    True,  False, False, _NOTHING, "another write is pending, and the node is healthy")),
+    (_R.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS, ReasonInfo(True, False, False, _NOTHING, "another write is pending, and the node is healthy")),
+    (_R.SERVICE_RESPONSE_CODE_INDICATED, ReasonInfo(True, False, False, _NOTHING, "the service permits it")),
+    (_R.SOCKET_CLOSED_WHILE_IN_FLIGHT, ReasonInfo(True,  False, False, _NOTHING, "an idempotent request may be sent again (decision C24)")),
+    (_R.CIRCUIT_BREAKER_OPEN, ReasonInfo(         True,  False, True,  _NOTHING, "earlier requests timed out, which opened it (decision C33)")),
+    (_R.QUERY_PREPARED_STATEMENT_FAILURE, ReasonInfo(True, False, False, _NOTHING, "the statement is prepared again")),
+    (_R.QUERY_INDEX_NOT_FOUND, ReasonInfo(        True,  False, False, _NOTHING, "the statement is prepared again")),
+    (_R.ANALYTICS_TEMPORARY_FAILURE, ReasonInfo(  True,  True,  False, _NOTHING, "the service is busy: its job queue is full, or it rebalances")),
+    (_R.SEARCH_TOO_MANY_REQUESTS, ReasonInfo(     True,  True,  False, _NOTHING, "the service reports too many requests")),
+    (_R.VIEWS_TEMPORARY_FAILURE, ReasonInfo(      True,  False, False, _NOTHING, "its codes request another attempt, not a lower rate")),
+    (_R.VIEWS_NO_ACTIVE_PARTITION, ReasonInfo(    True,  False, False, _NOTHING, "always retried, so no strategy is consulted")),
+    (_R.AUTHENTICATION_ERROR, ReasonInfo(         False, False, False, _NOTHING, "terminal: only an administrator can fix it")),
+    (_R.TLS_ERROR, ReasonInfo(                    False, False, False, _NOTHING, "terminal: only an administrator can fix it")),
+    (_R.BUCKET_ACCESS_ERROR, ReasonInfo(          False, False, False, _NOTHING, "terminal: only an administrator can fix it")),
+    (_R.SCOPE_NOT_FOUND, ReasonInfo(              False, False, False, _NOTHING, "terminal: only an administrator can fix it")),
+    (_R.COLLECTION_NOT_FOUND, ReasonInfo(         False, False, False, _NOTHING, "terminal: only an administrator can fix it")),
 ))
 """Retry information for each reason. A missing or duplicate reason fails at import."""
 # fmt: on
@@ -97,10 +97,10 @@ def describe(request: RetryRequest, reason: RetryReason) -> FailedAttempt:
     """Return the information for a token strategy on a ``request`` that failed for ``reason``."""
     row, entry = REASON_INFOS[reason], request.error_map_entry
     is_safe, delay, within = row.is_retry_safe, None, None
-    if row.retry_after is AskedDelay.ERROR_MAP and entry is not None and entry.retry is not None:
-        asked = _SCHEDULE.retry_after(request, reason)
+    if row.retry_after is DelaySource.ERROR_MAP and entry is not None and entry.retry is not None:
+        action = _SCHEDULE.retry_after(request, reason)
         # None: the schedule has ended, and the retries with it (decision C15).
-        is_safe, delay, within = asked.delay is not None, asked.delay, asked.within
+        is_safe, delay, within = action.delay is not None, action.delay, action.within
     # RFC 0049 §Network Time: a request that may have been applied is sent again only if that is harmless.
     is_safe = is_safe and (request.idempotent or reason.allows_non_idempotent_retry)
     return FailedAttempt(ErrorInfo(is_safe, delay, row.is_throttling_error, row.is_timeout_error), within)

@@ -42,14 +42,14 @@ AnyRetryStrategy = couchbase.AnyRetryStrategy | TokenStrategy | TokenScope
 
 
 @dataclass(frozen=True, slots=True)
-class TokenLender:
+class PermitIssuer:
     """Checked token strategy with the scope that requests use."""
 
     strategy: TokenStrategy
     token_scope: str | None
 
 
-Decider = couchbase.AnyRetryStrategy | TokenLender
+Decider = couchbase.AnyRetryStrategy | PermitIssuer
 """Object that decides about a request. Its type distinguishes a token strategy from a Couchbase strategy."""
 
 
@@ -62,8 +62,8 @@ def decider_of(strategy: AnyRetryStrategy) -> Decider:
     if kind_of(strategy) is DeciderKind.COUCHBASE:
         return cast(couchbase.AnyRetryStrategy, strategy)
     if isinstance(strategy, TokenScope):
-        return TokenLender(strategy.strategy, strategy.token_scope)
-    return TokenLender(cast(TokenStrategy, strategy), None)
+        return PermitIssuer(strategy.strategy, strategy.token_scope)
+    return PermitIssuer(cast(TokenStrategy, strategy), None)
 
 
 def require_strategy(strategy: object, parameter: str = "retry_strategy") -> None:
@@ -75,7 +75,7 @@ def require_strategy(strategy: object, parameter: str = "retry_strategy") -> Non
     except Exception as error:
         # This also runs during an operation, and a proxy for a strategy may have no target then.
         raise errors.InvalidArgumentException(
-            f"{parameter}={shown(strategy)} raised {type(error).__name__} when it was asked for its methods",
+            f"{parameter}={shown(strategy)} raised {type(error).__name__} when its methods were looked up",
             parameter=parameter,
         ) from error
 

@@ -17,80 +17,80 @@ from triclinium_core.retry.couchbase.tables.service import Service
 from triclinium_core.retry.couchbase.tables.service_responses import ServiceVerdict
 
 HINTS: dict[RetryReason, str] = {
-    RetryReason.AUTHENTICATION_ERROR: "check user name and password, or the token, and that the node is yours",
-    RetryReason.NODE_NOT_AVAILABLE: "check the address, and whether the node runs",
-    RetryReason.SERVICE_NOT_AVAILABLE: "see which services the nodes of the cluster have",
+    RetryReason.AUTHENTICATION_ERROR: "check the user name and password, or the token, and that the node belongs to your cluster",
+    RetryReason.NODE_NOT_AVAILABLE: "check the address, and that the node is running",
+    RetryReason.SERVICE_NOT_AVAILABLE: "check which services the nodes of the cluster run",
     RetryReason.TLS_ERROR: "check that the server's certificate is trusted and that this port speaks TLS",
     RetryReason.BUCKET_ACCESS_ERROR: "check that the bucket exists and that the user may open it",
     RetryReason.SCOPE_NOT_FOUND: "check the scope's name, or create it",
     RetryReason.COLLECTION_NOT_FOUND: "check the collection's name, or create it",
-    RetryReason.KV_LOCKED: "retry when the lock has been released, or has expired",
+    RetryReason.KV_LOCKED: "retry after the lock is released or expires",
     RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT: "it may have been applied; read the document before writing again",
 }
 """Next step for each reason, if known."""
 
-LOOK_AT_THE_SERVICE = "it may have been applied; see what has changed before sending it again"
+LOOK_AT_THE_SERVICE = "it may have been applied; check the data before sending it again"
 """Next step after a request to an HTTP service without a response."""
 
-ASK_AGAIN = "it changed nothing, so it may be sent again"
+SAFE_TO_REPEAT = "it changed nothing, so it may be sent again"
 """Next step after a read-only request without a response."""
 
 HINTS_OF_ANSWERS: dict[type[errors.CouchbaseException], str] = {
-    errors.DecodingFailureException: "this operation has no such answer; a write may have been applied, so read the document "
+    errors.DecodingFailureException: "the status is not valid for this operation; a write may have been applied, so read the document "
     "before writing again",
-    errors.DurabilityAmbiguousException: "it may have been applied, or may still be; read the document before writing again",
-    errors.DurabilityImpossibleException: "nothing was written; too few nodes have a copy of the document, so bring them back "
-    "or ask for less",
-    errors.DurabilityLevelNotAvailableException: "nothing was written; ask for another durability level",
+    errors.DurabilityAmbiguousException: "it may have been applied, or may be applied later; read the document before writing again",
+    errors.DurabilityImpossibleException: "nothing was written; too few nodes have a copy of the document, so bring nodes back "
+    "or use a lower durability level",
+    errors.DurabilityLevelNotAvailableException: "nothing was written; use another durability level",
 }
 """Next step after a final KV response, unless it is obvious."""
 
-NO_REASON_GIVEN = "rows may be missing; see the log of the service on that node"
+NO_REASON_GIVEN = "rows may be missing; check the log of the service on that node"
 """Next step after a statement that ended early without listing an error."""
 
-NOT_FOLLOWED = "redirects are not followed: credentials go to no other host; connect to the cluster's own nodes"
-SOMEBODY_ELSE = "see what answers at this address"
+NOT_FOLLOWED = "redirects are not followed, to send credentials to no other host; connect to nodes of the cluster"
+FOREIGN_SERVER = "check which server listens at this address"
 """Next step after a response that is in no table and that the service did not write."""
 
 HINTS_OF_SERVICES: dict[type[errors.CouchbaseException], str] = {
-    errors.ParsingFailureException: "look at the statement where the server points to",
-    errors.PlanningFailureException: "check the names in the statement; where no index fits, create one, such as a primary one",
-    errors.PreparedStatementFailureException: "the plan of the statement is stale; send the statement itself, ad hoc",
-    errors.IndexNotFoundException: "check the name of the index and of what it is on, or create it",
-    errors.IndexNotReadyException: "ask again when the service has placed the index on its nodes",
-    errors.DmlFailureException: "some documents may have been changed, and others not",
-    errors.JobQueueFullException: "send fewer statements at once",
-    errors.RateLimitedException: "send less at once",
-    errors.QuotaLimitedException: "drop what is not needed, or have the limit raised",
-    errors.AuthenticationFailureException: "check user name and password, and the roles of the user",
+    errors.ParsingFailureException: "check the statement at the position that the server reports",
+    errors.PlanningFailureException: "check the names in the statement; if no index fits, create one, such as a primary index",
+    errors.PreparedStatementFailureException: "the plan of the statement is stale; run the statement ad hoc",
+    errors.IndexNotFoundException: "check the names of the index and its keyspace, or create it",
+    errors.IndexNotReadyException: "retry after the service has assigned the index to nodes",
+    errors.DmlFailureException: "some documents may have been changed, others not",
+    errors.JobQueueFullException: "send fewer statements at the same time",
+    errors.RateLimitedException: "send fewer or smaller requests",
+    errors.QuotaLimitedException: "drop unused items, or ask the administrator for a higher limit",
+    errors.AuthenticationFailureException: "check the user name, the password and the roles of the user",
     errors.BucketNotFoundException: "check the bucket's name, or create it",
     errors.ScopeNotFoundException: "check the scope's name, or create it",
     errors.CollectionNotFoundException: "check the collection's name, or create it",
-    errors.BucketNotFlushableException: "permit it in the settings of the bucket",
-    errors.FeatureNotAvailableException: "this version of the server does not have it",
-    errors.InvalidArgumentException: "correct what the server names",
-    errors.TemporaryFailureException: "ask again later; the service is starting, moving, or has too much to do",
-    errors.InternalServerFailureException: "look for it in the log of the service on that node",
-    errors.IndexExistsException: "take another name, drop the index first, or pass ignore_if_exists",
-    errors.IndexFailureException: "see whether the index service runs and the index is online",
+    errors.BucketNotFlushableException: "enable flush in the settings of the bucket",
+    errors.FeatureNotAvailableException: "this server version does not have the feature",
+    errors.InvalidArgumentException: "correct the argument that the server names",
+    errors.TemporaryFailureException: "retry later; the service is starting, rebalancing or overloaded",
+    errors.InternalServerFailureException: "check the log of the service on that node",
+    errors.IndexExistsException: "use another name, drop the index first, or pass ignore_if_exists",
+    errors.IndexFailureException: "check that the index service runs and the index is online",
     errors.CasMismatchException: "another client changed the document; read it again",
     errors.DocumentNotFoundException: "check the key; the documents before it may have been changed",
-    errors.DocumentExistsException: "take another key, or UPSERT; the documents before it may have been changed",
+    errors.DocumentExistsException: "use another key, or UPSERT; the documents before it may have been changed",
     errors.CompilationFailureException: "check the names in the statement",
     errors.DatasetNotFoundException: "check the collection's name, or create it for analytics",
-    errors.DatasetExistsException: "take another name, or drop it first",
+    errors.DatasetExistsException: "use another name, or drop it first",
     errors.DataverseNotFoundException: "check the scope's name, or create it for analytics",
-    errors.DataverseExistsException: "take another name, or drop it first",
+    errors.DataverseExistsException: "use another name, or drop it first",
     errors.LinkNotFoundException: "check the link's name, or create it",
-    errors.LinkExistsException: "take another name, or drop the link first",
+    errors.LinkExistsException: "use another name, or drop the link first",
     errors.ViewNotFoundException: "check the names of the design document and of its view, and whether it is published",
-    errors.BucketExistsException: "take another name, change its settings with update_bucket, or drop it first",
-    errors.ScopeExistsException: "take another name, or use the scope that is there",
-    errors.CollectionExistsException: "take another name, or use the collection that is there",
+    errors.BucketExistsException: "use another name, change its settings with update_bucket, or drop it first",
+    errors.ScopeExistsException: "use another name, or use the existing scope",
+    errors.CollectionExistsException: "use another name, or use the existing collection",
     errors.UserNotFoundException: "check the user's name and domain",
     errors.GroupNotFoundException: "check the group's name, or create it",
-    errors.UnambiguousTimeoutException: "give it more time, or ask for less",
-    errors.DecodingFailureException: SOMEBODY_ELSE,
+    errors.UnambiguousTimeoutException: "use a longer timeout, or request less",
+    errors.DecodingFailureException: FOREIGN_SERVER,
     errors.AmbiguousTimeoutException: LOOK_AT_THE_SERVICE,
 }
 """Next step after a final response of an HTTP service."""
@@ -112,7 +112,7 @@ def subject(context: ErrorContext) -> str:
     return context.operation if about is None else f"{context.operation} {about!r}"
 
 
-def told_by_node(response: KvResponse, entry: ErrorMapEntry | None) -> dict[str, object]:
+def kv_response_fields(response: KvResponse, entry: ErrorMapEntry | None) -> dict[str, object]:
     """Return the context fields of a KV response, and those of its status in the node's error map."""
     path = response.failed_path
     return {
@@ -126,7 +126,7 @@ def told_by_node(response: KvResponse, entry: ErrorMapEntry | None) -> dict[str,
     }
 
 
-def told_by_service(http_status: int, verdict: ServiceVerdict) -> dict[str, object]:
+def service_response_fields(http_status: int, verdict: ServiceVerdict) -> dict[str, object]:
     """Return the context fields of a response of an HTTP service."""
     return {
         "http_status": http_status,
@@ -148,16 +148,16 @@ def timeout(context: ErrorContext, *, ambiguous: bool, last_reason: RetryReason 
     after = f"{context.timeout:g} s" if context.timeout is not None else "its deadline"
     newest = last_answer(context)
     node = f", last sent to {context.last_dispatched_to}" if context.last_dispatched_to is not None else ""
-    said = f"; {newest}{node}" if newest is not None else ""
+    newest_text = f"; {newest}{node}" if newest is not None else ""
     if ambiguous:
         hint = _hint(RetryReason.SOCKET_CLOSED_WHILE_IN_FLIGHT, context)
         return errors.AmbiguousTimeoutException(
-            f"{subject(context)}: no answer within {after}{said}{hint}{story(context)}", context
+            f"{subject(context)}: no response within {after}{newest_text}{hint}{story(context)}", context
         )
     why = f"; {last_reason.meaning}" if last_reason is not None else ""
     hint = _hint(last_reason, context) or _hint_of_status(context)
     return errors.UnambiguousTimeoutException(
-        f"{subject(context)}: not done within {after} and certainly not applied{why}{said}{hint}{story(context)}",
+        f"{subject(context)}: not done within {after} and certainly not applied{why}{newest_text}{hint}{story(context)}",
         context,
     )
 
@@ -179,13 +179,15 @@ def refused(
     context = replace(context, refused_reason=str(reason))
     hint = _hint(reason, context)
     if cause is not None:
-        text = f"{subject(context)}: the retry strategy failed with {type(cause).__name__} when asked about {reason}"
+        text = (
+            f"{subject(context)}: the retry strategy failed with {type(cause).__name__} when it decided about {reason}"
+        )
     else:
         text = f"{subject(context)}: {reason.meaning} ({reason}) and is not retried"
         if because is not None:
-            text += f"; the retry strategy says: {because}"
+            text += f"; the retry strategy reports: {because}"
         if context.http_status is not None:
-            text += f"; {_said(context)}"
+            text += f"; {_response_text(context)}"
             hint = hint or _hint_of_service(error, context)
         text += hint
     # Decision C32: the strategy may have given an exception; otherwise only a reason from a response has one.
@@ -197,7 +199,7 @@ def refused(
 def rows_lost(context: ErrorContext, reason: RetryReason) -> errors.CouchbaseException:
     """Return the exception for a request whose connection was lost after some of its rows were delivered."""
     context = replace(context, refused_reason=str(reason))
-    text = f"{subject(context)}: the connection was lost while rows were read, and a part is missing: ask again"
+    text = f"{subject(context)}: the connection was lost while rows were read, so rows are missing: send it again"
     return errors.RequestCanceledException(text + story(context), context)
 
 
@@ -208,7 +210,7 @@ def not_begun(context: ErrorContext, cause: BaseException | None) -> errors.Couc
         cause: exception that the strategy raised (decision C28); None if it refused.
     """
     why = "refused" if cause is None else f"failed with {type(cause).__name__}"
-    text = f"{subject(context)}: it was not sent, because the retry strategy {why} when asked for a token"
+    text = f"{subject(context)}: it was not sent, because the retry strategy {why} when it was to issue a token"
     exception = errors.RequestCanceledException(text + story(context), context)
     exception.__cause__ = cause
     return exception
@@ -222,12 +224,12 @@ def surfaced(
         if error is errors.TimeoutException:
             # RFC 0058, 13 and 14: an abandoned request may have changed something unless it is read-only.
             error = errors.UnambiguousTimeoutException if context.idempotent else errors.AmbiguousTimeoutException
-        text = f"{subject(context)}: {_said(context)}{_hint_of_service(error, context)}"
+        text = f"{subject(context)}: {_response_text(context)}{_hint_of_service(error, context)}"
         return error(text + story(context), context)
     # The failed path is more precise than the general texts of its status.
     answer = kv_answer(context, None if failed_path is None else str(failed_path))
     hint = f": {HINTS_OF_ANSWERS[error]}" if error in HINTS_OF_ANSWERS else ""
-    return error(f"{subject(context)}: the server answered {answer}{hint}{story(context)}", context)
+    return error(f"{subject(context)}: the server responded with {answer}{hint}{story(context)}", context)
 
 
 def at_path(context: ErrorContext, failed: FailedPath) -> errors.CouchbaseException:
@@ -236,9 +238,9 @@ def at_path(context: ErrorContext, failed: FailedPath) -> errors.CouchbaseExcept
     return failed.error(f"{subject(context)}: {failed}", context)
 
 
-def _said(context: ErrorContext) -> str:
+def _response_text(context: ErrorContext) -> str:
     """Return the response of an HTTP service in words, as a part of a sentence."""
-    return f"{context.last_dispatched_to or 'the server'} answered {http_answer(context)}"
+    return f"{context.last_dispatched_to or 'the server'} responded with {http_answer(context)}"
 
 
 def _hint_of_service(error: type[errors.CouchbaseException] | None, context: ErrorContext) -> str:
@@ -251,7 +253,7 @@ def _hint_of_service(error: type[errors.CouchbaseException] | None, context: Err
     if error is errors.DecodingFailureException and not context.idempotent:
         steps.append(LOOK_AT_THE_SERVICE)
     if context.server_permits_retry:
-        steps.append("the server says that it may be sent again")
+        steps.append("the server permits another attempt")
     return f": {'; '.join(steps)}" if steps else ""
 
 
@@ -260,7 +262,7 @@ def _hint_of_unknown(context: ErrorContext) -> str | None:
     status = context.http_status or 0
     if status // 100 == 3:
         return NOT_FOLLOWED
-    return SOMEBODY_ELSE if context.body_start is not None or status in _OF_PROXIES else None
+    return FOREIGN_SERVER if context.body_start is not None or status in _OF_PROXIES else None
 
 
 _OF_PROXIES = frozenset({502, 504})
@@ -279,5 +281,5 @@ def _hint(reason: RetryReason | None, context: ErrorContext) -> str:
         return f": {HINTS[reason]}"
     # An idempotent request changes nothing, so there is nothing to check.
     if context.idempotent:
-        return f": {ASK_AGAIN}"
+        return f": {SAFE_TO_REPEAT}"
     return f": {HINTS[reason] if context.service == Service.KV else LOOK_AT_THE_SERVICE}"

@@ -67,8 +67,8 @@ def judge(request: RetryRequest, reason: RetryReason, answer: object) -> Verdict
     if not isinstance(answer, RetryAction):
         if inspect.iscoroutine(answer):
             answer.close()
-            raise TypeError("the retry strategy answered a coroutine; make retry_after itself an `async def`")
-        raise TypeError(f"the retry strategy answered {shown(answer)}; it must answer a RetryAction")
+            raise TypeError("the retry strategy returned a coroutine; make retry_after itself an `async def`")
+        raise TypeError(f"the retry strategy returned {shown(answer)}; it must return a RetryAction")
     if request.remaining <= RESOLUTION:
         # Decision C23: an asynchronous strategy may return its answer after the deadline.
         return TimeOut()

@@ -149,10 +149,10 @@ class RetryMachine:
         Raises:
             InvalidEvent: the event is impossible in this state; nothing has changed.
         """
-        heard = _HEARD[self.state].get(type(event))
-        if heard is None:
+        row = _HANDLERS[self.state].get(type(event))
+        if row is None:
             raise InvalidEvent(f"{type(event).__name__} cannot happen to a request that is {self.state.value}")
-        handler, following = heard
+        handler, following = row
         ruling, actions = handler(self, event, now)
         self.state = following[ruling]
         return actions
@@ -345,11 +345,11 @@ class RetryMachine:
         self,
         reason: RetryReason,
         now: float,
-        asked: ErrorClass | None,
+        given: ErrorClass | None,
         cause: BaseException | None = None,
         because: str | None = None,
     ) -> _Ruled:
-        error = (asked or self._error) if cause is None else None
+        error = (given or self._error) if cause is None else None
         context = self.error_context(now)
         try:
             exception = failures.refused(error, reason, context, cause, because)
@@ -413,9 +413,9 @@ class RetryMachine:
         if load is not None:
             known |= {"in_flight": load.in_flight, "waiting": load.waiting}
         if self._kv_answer is not None:
-            known |= failures.told_by_node(*self._kv_answer)
+            known |= failures.kv_response_fields(*self._kv_answer)
         if self._service_answer is not None:
-            known |= failures.told_by_service(*self._service_answer)
+            known |= failures.service_response_fields(*self._service_answer)
         return replace(annotation.error_context, **known)
 
 
@@ -431,7 +431,7 @@ _ON: Mapping[type[events.RequestEvent], Callable[..., _Ruled]] = {
 }
 
 # Bound methods in the machine would form a reference cycle, and each failed request would wait for the collector.
-_HEARD: Mapping[
+_HANDLERS: Mapping[
     RetryState, Mapping[type[events.RequestEvent], tuple[Callable[..., _Ruled], Mapping[Ruling, RetryState]]]
 ] = {
     state: {

@@ -120,7 +120,7 @@ REQUEST_TRANSITIONS: Mapping[RetryState, Mapping[RequestInput, RetryState]] = tr
 
 def events_heard(state: RetryState) -> Mapping[type[events.RequestEvent], Mapping[Ruling, RetryState]]:
     """Return the events that are possible in ``state``, each with the next state for each ruling."""
-    heard: dict[type[events.RequestEvent], dict[Ruling, RetryState]] = {}
+    rows: dict[type[events.RequestEvent], dict[Ruling, RetryState]] = {}
     for (kind, ruling), following in REQUEST_TRANSITIONS[state].items():
-        heard.setdefault(kind, {})[ruling] = following
-    return heard
+        rows.setdefault(kind, {})[ruling] = following
+    return rows

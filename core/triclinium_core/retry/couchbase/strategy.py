@@ -142,7 +142,7 @@ def require_strategy(strategy: object, parameter: str = "retry_strategy") -> Non
     if not callable(getattr(strategy, "retry_after", None)):
         hint = other_kind(strategy, DeciderKind.COUCHBASE) or "it has no such method"
     elif isinstance(strategy, type):
-        hint = f"it is a class; make one: {strategy.__name__}()"
+        hint = f"it is a class; pass an instance: {strategy.__name__}()"
     else:
         return
     raise errors.InvalidArgumentException(
@@ -231,7 +231,7 @@ class ErrorMapRetryStrategy:
             require_strategy(otherwise, "otherwise")
             if is_async(otherwise):
                 raise errors.InvalidArgumentException(
-                    f"otherwise={shown(otherwise)} must be a strategy that answers at once", parameter="otherwise"
+                    f"otherwise={shown(otherwise)} must be a synchronous strategy", parameter="otherwise"
                 )
         self.otherwise: RetryStrategy = otherwise if otherwise is not None else FastFailOnTerminalErrorRetryStrategy()
 
@@ -249,7 +249,7 @@ class ErrorMapRetryStrategy:
             return self.otherwise.retry_after(request, reason)
         if entry.unknown_algorithm is not None:
             # RFC 0013 §Questions: an error whose retry strategy the client cannot handle goes back to the user.
-            words = f"the error map requests the retry strategy {entry.unknown_algorithm!r}, which this client does not know"
+            words = f"the error map requests the retry strategy {entry.unknown_algorithm!r}, which this client does not support"
             return RetryAction.no_retry(because=words)
         if entry.retry is None:
             return self.otherwise.retry_after(request, reason)

@@ -49,7 +49,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
     ) -> None:
         if not callable(clock):
             raise ArgumentError(
-                f"clock={shown(clock)} must return the present in seconds when it is called, as trio.current_time does",
+                f"clock={shown(clock)} must be a function that returns the time in seconds, such as trio.current_time",
                 parameter="clock",
             )
         super().__init__(
@@ -91,9 +91,9 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         try:
             token = super().refresh_retry_token_for_retry(token_to_renew=token_to_renew, error=error)
         except RetryError:
-            self._hear(error, now)
+            self._update_rate(error, now)
             raise
-        self._hear(error, now)
+        self._update_rate(error, now)
         self._reserve(token, now)
         return token
 
@@ -119,7 +119,7 @@ class AdaptiveRetryStrategy(StandardRetryStrategy):
         if holds_slot:
             self._limiter.give_back()
 
-    def _hear(self, error: Exception, now: float) -> None:
+    def _update_rate(self, error: Exception, now: float) -> None:
         if classify(error).is_throttling_error:
             self._limiter.on_throttle(now)
         else:

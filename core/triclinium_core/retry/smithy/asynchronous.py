@@ -28,7 +28,7 @@ class AsyncShape:
         require_strategy(strategy)
         if protocols.is_async(strategy):
             raise ArgumentError(
-                f"strategy={shown(strategy)} has to be awaited already; use it as it is", parameter="strategy"
+                f"strategy={shown(strategy)} is asynchronous already; use it without a wrapper", parameter="strategy"
             )
         self.strategy: protocols.MinimalRetryStrategy = strategy
         """The synchronous strategy."""
@@ -107,7 +107,7 @@ def require_strategy(strategy: object, parameter: str = "strategy") -> None:
     awaited = [name for name in METHODS if inspect.iscoroutinefunction(getattr(strategy, name))]
     if 0 < len(awaited) < len(METHODS):
         raise ArgumentError(
-            f"{parameter}={shown(strategy)} has {', '.join(awaited)} to be awaited, and other methods that answer at once; "
-            "make them all of one kind",
+            f"{parameter}={shown(strategy)} has the async methods {', '.join(awaited)} and other methods that are not; "
+            "make all of them async, or none",
             parameter=parameter,
         )

@@ -74,7 +74,7 @@ class ExponentialRetryBackoffStrategy:
             check_random(rng)
         elif jitter is not Jitter.NONE:
             raise ArgumentError(
-                f"rng is missing, and jitter={jitter.value!r} draws; pass random.Random()", parameter="rng"
+                f"rng is missing, and jitter={jitter.value!r} needs one; pass random.Random()", parameter="rng"
             )
         object.__setattr__(self, "rng", rng)
         object.__setattr__(self, "base", check_duration(base, "base"))
@@ -176,7 +176,7 @@ def draw_share(rng: Random) -> float:
     share = rng.random()
     # 1 itself is harmless, and a test draws it to get the longest delays.
     if not (is_seconds(share) and share <= 1.0):
-        raise ArgumentError(f"rng drew {shown(share)}; it must draw from [0, 1)", parameter="rng")
+        raise ArgumentError(f"rng returned {shown(share)}; random() must return a number in [0, 1)", parameter="rng")
     return share
 
 

@@ -97,7 +97,7 @@ class BaseRetryStrategy:
     def _refusal(self, info: ErrorInfo, count: int, scope: str | None) -> str | None:
         """Return why there is no retry after attempt ``count``, apart from the quota; None if a retry is permitted."""
         if info.is_retry_safe is not True:
-            return f"its is_retry_safe is {info.is_retry_safe}, and only True permits it"
+            return f"its is_retry_safe is {info.is_retry_safe}; only True permits a retry"
         if count >= self._max_attempts:
             return f"attempt {count} was the last of max_attempts={self._max_attempts}"
         return None

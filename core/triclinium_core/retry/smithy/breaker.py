@@ -79,9 +79,7 @@ class BreakerRetryStrategy(BaseRetryStrategy):
         self._counts[scope][1] += 1
         share = self.failure_share(scope)
         if share > self._failure_share_max:
-            return (
-                f"{share:.3g} attempts failed for each request, and above {self._failure_share_max:g} none is retried"
-            )
+            return f"{share:.3g} attempts failed per request, and the limit for retries is {self._failure_share_max:g}"
         return super()._refusal(info, count, scope)
 
     def _count_anew(self, scope: str | None) -> None:

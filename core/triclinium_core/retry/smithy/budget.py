@@ -69,7 +69,7 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         """
         token = super().acquire_initial_retry_token(token_scope=token_scope)
         if self._missing:
-            token.deposit = self._give_back(self._deposit, token_scope)
+            token.deposit = self._refund(self._deposit, token_scope)
         return token
 
     def abandon(self, *, token: RetryToken) -> None:
@@ -81,7 +81,7 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         mine = require_token(token, self, "token")
         super().abandon(token=token)
         if mine.quota_acquired:
-            self._give_back(float(mine.quota_acquired), mine.token_scope)
+            self._refund(float(mine.quota_acquired), mine.token_scope)
         elif mine.deposit:
             self._take(mine.deposit, mine.token_scope)
 
@@ -89,9 +89,9 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         available = self.available_budget(scope)
         if available <= 1.0:
             raise RetryError(
-                f"{type(error).__name__} is not retried: that takes 1 from the budget of "
-                f"{'all requests without a scope' if scope is None else f'scope {scope!r}'}, of which more than 1 must be "
-                f"left, and {available:g} of {self._capacity:g} is; each first attempt adds {self._deposit:g}",
+                f"{type(error).__name__} is not retried: a retry takes 1 from the budget of "
+                f"{'all requests without a scope' if scope is None else f'scope {scope!r}'} and needs more "
+                f"than 1, but {available:g} of {self._capacity:g} is left; each first attempt adds {self._deposit:g}",
                 retry_after=delay,
             ) from error
         self._take(1.0, scope)
@@ -103,7 +103,7 @@ class BudgetRetryStrategy(BaseRetryStrategy):
         if len(self._missing) > SCOPES_MAX:
             del self._missing[next(iter(self._missing))]
 
-    def _give_back(self, amount: float, scope: str | None) -> float:
+    def _refund(self, amount: float, scope: str | None) -> float:
         """Add ``amount`` to the budget, up to its capacity. Return how much was added."""
         missing = self._missing.get(scope, 0.0)
         if missing > amount:

@@ -103,8 +103,7 @@ class RateLimiter:
             self._window = _window_of(now)
         if now < self._now:
             raise ArgumentError(
-                f"now={now!r} lies before {self._now!r}, which was told earlier; a rate limiter follows one clock, "
-                "which does not go back",
+                f"now={now!r} is before the last time, {self._now!r}; a rate limiter needs one monotonic clock",
                 parameter="now",
             )
         self.level = min(self._capacity, self.level + (now - self._now) * self.rate)

@@ -112,10 +112,10 @@ class StandardRetryStrategy(BaseRetryStrategy):
             cost = numbers.timeout_cost
         if not quota.acquire(cost, scope):
             raise RetryError(
-                f"{type(error).__name__} is not retried: that costs {cost}, and the quota of "
+                f"{type(error).__name__} is not retried: a retry costs {cost}, and the quota of "
                 f"{'all requests without a scope' if scope is None else f'scope {scope!r}'} has "
                 f"{quota.available(scope)} of {quota.capacity} left; "
-                f"{'successes refill it' if cost <= quota.capacity else 'a greater quota_capacity permits it'}",
+                f"{'successes refill it' if cost <= quota.capacity else 'only a greater quota_capacity permits it'}",
                 retry_after=delay,
             ) from error
         return cost

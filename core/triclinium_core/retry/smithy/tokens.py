@@ -54,10 +54,11 @@ def require_token(token: RetryToken, owner: object, parameter: str) -> SingleUse
     if type(token) is SingleUseToken:
         if token.owner is owner:
             return token
-        if token.is_used:
-            reason = "has been used; a token serves one attempt, for one refresh or one success"
-        else:
-            reason = "comes from another strategy; give it back to the one that made it"
+        used, foreign = (
+            "has been used; it permits one refresh or one success",
+            "comes from another strategy; pass it there",
+        )
+        reason = used if token.is_used else foreign
         raise ArgumentError(f"{parameter}={shown(token)} {reason}", parameter=parameter)
     raise ArgumentError(
         f"{parameter} is a {type(token).__name__}; it must be the token that acquire_initial_retry_token or "

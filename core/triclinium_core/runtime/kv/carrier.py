@@ -30,7 +30,7 @@ from triclinium_core.kv.operation.scan.scan_requests import SCAN_ID_SIZE, RangeS
 from triclinium_core.kv.wire.frame import Frame
 from triclinium_core.kv.wire.framing_extras import server_duration
 from triclinium_core.retry.combined.permits import permit_of
-from triclinium_core.retry.combined.strategies import TokenLender, decider_of
+from triclinium_core.retry.combined.strategies import PermitIssuer, decider_of
 from triclinium_core.retry.couchbase import (
     BreakerEvent,
     FailFastRetryStrategy,
@@ -97,7 +97,7 @@ class KeyValueCarrier:
         """All open operations and requests. Connections and collection lookups keep only tokens."""
         self._timeouts = tools.options.timeouts
         self._strategy = decider_of(strategy)
-        self._lends_permits = isinstance(self._strategy, TokenLender)
+        self._issues_permits = isinstance(self._strategy, PermitIssuer)
         """Whether the strategy of the client is a token strategy."""
         self._dispatcher = dispatcher
         self._connections = connections
@@ -118,10 +118,10 @@ class KeyValueCarrier:
         for submission in submissions:
             token, request, given = submission.token, submission.operation, submission.retry_strategy
             if given is None:
-                strategy, lends_permits = self._strategy, self._lends_permits
+                strategy, issues_permits = self._strategy, self._issues_permits
             else:
                 strategy = decider_of(given)
-                lends_permits = isinstance(strategy, TokenLender)
+                issues_permits = isinstance(strategy, PermitIssuer)
             deadline = now + timeout_of(request, timeouts)
             operation = LiveOperation(token, request, strategy, submission.client_context, now, deadline)
             if submission.is_traced:
@@ -133,9 +133,9 @@ class KeyValueCarrier:
                 operation.deadline_timer = self._timers.schedule(deadline, TimerKind.DEADLINE, operation)
             elif deadline < lifecycle.next_deadline:
                 lifecycle.next_deadline = deadline
-            if lends_permits:
+            if issues_permits:
                 if request.is_awaited:
-                    operation.strategy = operation.permit = permit_of(cast(TokenLender, strategy))
+                    operation.strategy = operation.permit = permit_of(cast(PermitIssuer, strategy))
                     lifecycle.begin(operation, now)
                     continue
                 # An operation that is abandoned as soon as it is sent needs no permit: nothing could release it.
@@ -315,7 +315,7 @@ class KeyValueCarrier:
         context = replace(context, status=frame.status, status_name=status_name(frame.status))
         self._end_attempt(operation, now, server_duration(frame.framing_extras))
         applied = "it was applied, but " if is_success and not operation.request.idempotent else ""
-        text = f"{subject(context)}: {applied}the answer of {context.last_dispatched_to} cannot be read: {problem}"
+        text = f"{subject(context)}: {applied}the response of {context.last_dispatched_to} cannot be decoded: {problem}"
         self._lifecycle.fail(operation, DecodingFailureException(text, context), now)
 
     def _fail_undecoded(

@@ -35,7 +35,7 @@ DEFAULT_COLLECTION_PREFIX = b"\x00"
 class _Question:
     """Pending request for the id of one collection."""
 
-    asked_at: float = -math.inf
+    requested_at: float = -math.inf
     source: object = None
     """Connection that carried the last request."""
     waiting: dict[int, None] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class _Question:
     @property
     def overdue_at(self) -> float:
         """Time at which the request is overdue: the exact sum that the timer uses, so that both compare equal."""
-        return self.asked_at + QUESTION_SECONDS
+        return self.requested_at + QUESTION_SECONDS
 
 
 class CollectionIds:
@@ -59,15 +59,15 @@ class CollectionIds:
         """Key prefixes on a connection without collections: only the default collection exists."""
         self._review_at = REVIEW_MIN
         """Number of known ids at which a manifest is fetched."""
-        self._asked: dict[Keyspace, _Question] = {}
+        self._pending: dict[Keyspace, _Question] = {}
 
     def __len__(self) -> int:
         """Return the number of ids that are known or requested."""
-        return self._known_count + len(self._asked)
+        return self._known_count + len(self._pending)
 
     def waiting(self, keyspace: Keyspace) -> int:
         """Return the number of waiters for an id."""
-        question = self._asked.get(keyspace)
+        question = self._pending.get(keyspace)
         return len(question.waiting) if question is not None else 0
 
     def wait(self, keyspace: Keyspace, waiter: int, now: float, source: object = None) -> bool:
@@ -77,25 +77,25 @@ class CollectionIds:
             source: recipient of that request, such as a connection.
         """
         self._drop(keyspace)
-        question = self._asked.setdefault(keyspace, _Question())
+        question = self._pending.setdefault(keyspace, _Question())
         question.waiting[waiter] = None
         if now < question.overdue_at:
             return False
-        question.asked_at, question.source = now, source
+        question.requested_at, question.source = now, source
         return True
 
-    def ask_again(self, keyspace: Keyspace, now: float, source: object = None) -> bool:
+    def request_again(self, keyspace: Keyspace, now: float, source: object = None) -> bool:
         """Return whether to request an id from ``source``, because the last request is overdue and has waiters.
 
         Drop an overdue request without waiters.
         """
-        question = self._asked.get(keyspace)
+        question = self._pending.get(keyspace)
         if question is None or now < question.overdue_at:
             return False
         if not question.waiting:
-            del self._asked[keyspace]
+            del self._pending[keyspace]
             return False
-        question.asked_at, question.source = now, source
+        question.requested_at, question.source = now, source
         return True
 
     def found(self, keyspace: Keyspace, collection_id: int) -> list[int]:
@@ -137,14 +137,14 @@ class CollectionIds:
 
     def stop_waiting(self, keyspace: Keyspace, waiter: int) -> None:
         """Remove ``waiter`` from the waiters for an id."""
-        question = self._asked.get(keyspace)
+        question = self._pending.get(keyspace)
         if question is not None:
             question.waiting.pop(waiter, None)
 
     def connection_lost(self, source: object = None) -> list[int]:
         """Drop the requests that ``source`` has not answered, and return their waiters."""
         waiting: list[int] = []
-        for keyspace in [keyspace for keyspace, question in self._asked.items() if question.source is source]:
+        for keyspace in [keyspace for keyspace, question in self._pending.items() if question.source is source]:
             waiting += self.missing(keyspace)
         return waiting
 
@@ -159,5 +159,5 @@ class CollectionIds:
         return len(self._known) - 1
 
     def _release(self, keyspace: Keyspace) -> list[int]:
-        question = self._asked.pop(keyspace, None)
+        question = self._pending.pop(keyspace, None)
         return list(question.waiting) if question is not None else []

@@ -79,8 +79,8 @@ class CollectionLookups:
         keyspace = operation.keyspace
         if not keyspace.is_default_collection and not _has_collections(connection):
             raise errors.FeatureNotAvailableException(
-                f"{keyspace.scope}.{keyspace.collection} is a collection, which this server does "
-                "not offer; use the default collection"
+                f"{keyspace.scope}.{keyspace.collection} is a collection, and this server "
+                "does not support collections; use the default collection"
             )
         if not isinstance(operation, DocumentOperation | RangeScanCreate):
             return b""
@@ -96,7 +96,7 @@ class CollectionLookups:
         if ids.waiting(keyspace) >= WAITING_MAX:
             return False
         if ids.wait(keyspace, token, now, connection):
-            self._ask(connection, CollectionQuestion(keyspace), now)
+            self._request_id(connection, CollectionQuestion(keyspace), now)
         return True
 
     def question_overdue(self, connection: Connection, question: CollectionQuestion, now: float) -> None:
@@ -107,12 +107,12 @@ class CollectionLookups:
         if source is None and connection.state is ConnectionState.AUTHENTICATING and connection.is_in_use:
             self._timers.schedule(now + QUESTION_SECONDS, TimerKind.COLLECTION_QUESTION, (connection, question))
             return
-        if ids is None or source is None or not ids.ask_again(question.keyspace, now, source):
+        if ids is None or source is None or not ids.request_again(question.keyspace, now, source):
             return
-        if self._keep_alive.may_ask_again(source, now):
-            self._ask(source, question, now)
+        if self._keep_alive.may_request_again(source, now):
+            self._request_id(source, question, now)
 
-    def _ask(self, connection: Connection, question: CollectionQuestion, now: float) -> None:
+    def _request_id(self, connection: Connection, question: CollectionQuestion, now: float) -> None:
         path = _path(question.keyspace)
         frame = encode_request(Opcode.GET_COLLECTION_ID, opaque=connection.in_flight.next_opaque, value=path.encode())
         connection.in_flight.send(question, frame)
@@ -132,7 +132,7 @@ class CollectionLookups:
         entry = self._error_maps.entry(connection.node, frame.status)
         verdict = kv_responses.classify("get_collection_id", frame.status, entry)
         if verdict.error is errors.DecodingFailureException:
-            raise MalformedResponse(f"answered get_collection_id with status 0x{frame.status:02x}, which cannot be")
+            raise MalformedResponse(f"sent a get_collection_id response with the invalid status 0x{frame.status:02x}")
         if verdict.is_success:
             collection_id = _collection_id(frame)
             self._terminal_states.collection_found(bucket, scope, collection)
@@ -151,7 +151,7 @@ class CollectionLookups:
             detail = f"{connection.node}: bucket {bucket!r} has no scope {scope}"
             self._terminal_states.scope_missing(bucket, scope)
             return CollectionAnswer(waiters, RetryReason.SCOPE_NOT_FOUND, detail=detail)
-        detail = f"{connection.node}: asked for the id of {path}, it answered status 0x{frame.status:02x}"
+        detail = f"{connection.node}: the request for the id of {path} failed with status 0x{frame.status:02x}"
         # A lookup concerns no document, so reasons that only documents have do not cause a retry.
         reason = verdict.reason if verdict.reason in OF_A_LOOKUP else None
         return CollectionAnswer(waiters, reason, verdict.error, detail, verdict.close_connection)
@@ -223,8 +223,8 @@ def _collection_id(frame: Frame) -> int:
 def _decode_collection_id(frame: Frame) -> int:
     if frame.status != Status.SUCCESS or len(frame.extras) != _MANIFEST_AND_COLLECTION.size:
         raise MalformedResponse(
-            f"answered get_collection_id with status 0x{frame.status:02x} and {len(frame.extras)} bytes of extras, "
-            "which cannot be"
+            f"sent an invalid get_collection_id response (status 0x{frame.status:02x}, {len(frame.extras)} bytes of "
+            "extras)"
         )
     _, collection_id = _MANIFEST_AND_COLLECTION.unpack(frame.extras)
     return int(collection_id)

@@ -80,7 +80,7 @@ class ConfigFollower:
             return BootstrapFailure.of_fault(fault)
         if connection.bucket is not None and config.name != connection.bucket:
             # The vbuckets of another bucket do not apply to this one's documents.
-            return self._refuse_config(connection, f"it is not the one of bucket {connection.bucket!r}")
+            return self._refuse_config(connection, f"it is not for bucket {connection.bucket!r}")
         if self._connections.seeds.names(connection.address):
             self._configs.compare(connection.bucket, config, now, spacing=self._keep_alive.config_spacing)
         if self._configs.is_lost(connection.bucket):

@@ -207,12 +207,12 @@ class KeyValueDispatcher:
         request, known, vbucket = operation.request, operation.map, operation.vbucket
         if request.copy:
             # RFC 0053 §GetReplica Strategies: a copy that the map lacks fails immediately. Other copies are as good.
-            text = f"vbucket {vbucket} has no replica {request.copy} on any node now; read another copy"
+            text = f"vbucket {vbucket} has no replica {request.copy} on any node; read another copy"
             kept = self._configs.replica_count(request.keyspace.bucket) or 0
             if request.copy > kept:
                 text = f"there is no replica {request.copy}: the bucket keeps {kept} of each document"
             return Refused(DocumentUnretrievableException, text)
-        assert known is not None, "without a map any node of the bucket is a destination"
+        assert known is not None, "without a map, an operation may go to any node of the bucket"
         reason = RetryReason.SERVICE_NOT_AVAILABLE if known.lacks_service(vbucket) else RetryReason.NODE_NOT_AVAILABLE
         return DispatchFailed(reason, known.obstacle(vbucket))
 
@@ -278,7 +278,7 @@ class KeyValueDispatcher:
         keyspace = operation.request.keyspace
         if not self._collections.wait(connection, keyspace, operation.token, now):
             path = f"{keyspace.scope}.{keyspace.collection}"
-            detail = f"{connection.node}: {WAITING_MAX} operations wait for the id of collection {path} already"
+            detail = f"{connection.node}: {WAITING_MAX} operations already wait for the id of collection {path}"
             return self.lost(operation, connection, detail)
         self._waits_for[operation.token] = connection
         return None

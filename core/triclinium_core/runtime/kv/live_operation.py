@@ -113,5 +113,5 @@ class LiveOperation(Live[Operation], eq=False):
         if limit and before_last > PAGE_SIZE_BYTES_FREE + PAGE_SIZE_FACTOR_MAX * limit:
             raise MalformedResponse(f"{before_last} bytes precede the last item; requested: {limit}")
         if len(self.found) > self.request.item_limit:
-            raise MalformedResponse(f"{len(self.found)} items came, and {self.request.item_limit} were asked for")
+            raise MalformedResponse(f"{len(self.found)} items received; requested: {self.request.item_limit}")
         return self.found

@@ -21,7 +21,7 @@ from triclinium_core.contract import neutral
 from triclinium_core.contract.couchbase import AbandonReason, ReportRefusal, ReportRetry, TimerKind
 from triclinium_core.error_context import ErrorContext
 from triclinium_core.retry import couchbase
-from triclinium_core.retry.combined.permits import AsyncPermit, says_well
+from triclinium_core.retry.combined.permits import AsyncPermit, is_healthy_response
 from triclinium_core.retry.couchbase import actions, events
 from triclinium_core.runtime.lifecycle.carrier import Carrier, Departure, Refused, Undispatched
 from triclinium_core.runtime.lifecycle.live import Live
@@ -79,7 +79,7 @@ class Lifecycle:
 
     def _begin_after(self, live: Live[Any], delay: float, now: float) -> None:
         """Dispatch an operation after the delay of its permit. A delay beyond the deadline ends at the deadline."""
-        assert live.permit is not None, "a token strategy asks for the delay"
+        assert live.permit is not None, "only a token strategy requests a delay"
         delay_left = live.permit.postpone(delay, live.deadline - now)
         if delay_left == 0.0:
             live.stage = Stage.WAITING
@@ -180,7 +180,7 @@ class Lifecycle:
                     self.dispatch(live, now)
                 case actions.RetryAfter(delay, dispatches):
                     if live.permit is not None and not dispatches:
-                        live.permit.give_back()
+                        live.permit.release_unused()
                     carrier.attempt_failed(live)
                     live.stage = Stage.BACKING_OFF
                     live.retry_timer = self._timers.schedule(now + delay, TimerKind.RETRY, live)
@@ -218,7 +218,9 @@ class Lifecycle:
         """Fail an operation at any stage."""
         if not live.is_own:
             self.measure(live, now)
-        self.end_permit(live, succeeded=live.retry is not None and live.retry.is_answered and says_well(error))
+        self.end_permit(
+            live, succeeded=live.retry is not None and live.retry.is_answered and is_healthy_response(error)
+        )
         carrier = self.carriers[type(live)]
         carrier.leave(live, Departure.FAILED, now)
         carrier.fail(live, error, now)

@@ -22,7 +22,7 @@ from triclinium_core.error_context import ErrorContext
 from triclinium_core.options import Authenticator
 from triclinium_core.retry import couchbase
 from triclinium_core.retry.combined.permits import permit_of
-from triclinium_core.retry.combined.strategies import Decider, TokenLender, decider_of
+from triclinium_core.retry.combined.strategies import Decider, PermitIssuer, decider_of
 from triclinium_core.retry.couchbase import events
 from triclinium_core.retry.couchbase.circuit_breaker import BreakerEvent
 from triclinium_core.retry.couchbase.tables import service_responses
@@ -109,7 +109,7 @@ class HttpCarrier:
         live.traced_as, live.encoding = event.token if event.is_traced else None, event.encoding
         self._lifecycle.begin(live, now)
 
-    def ask(
+    def submit_own(
         self,
         token: neutral.Token,
         request: service_request.ServiceRequest,
@@ -141,7 +141,7 @@ class HttpCarrier:
         timeout: float,
         client_context: Mapping[str, object],
     ) -> LiveRequest:
-        permit = permit_of(strategy) if isinstance(strategy, TokenLender) else None
+        permit = permit_of(strategy) if isinstance(strategy, PermitIssuer) else None
         context_id = None
         if isinstance(request, service_request.IdentifiedRequest):
             context_id = request.client_context_id or self._context_ids.new()
@@ -190,7 +190,7 @@ class HttpCarrier:
         connection = self._pool.connection(stream)
         if connection is None:
             return
-        connection.last_heard = now
+        connection.last_received_at = now
         received = connection.receive(bytes(event.data))
         self.work += connection.chunk_count * CHUNK_WORK + len(event.data) // HTTP_BYTES_PER_UNIT
         for news in received:
@@ -201,7 +201,7 @@ class HttpCarrier:
             if isinstance(news, AnswerBroken):
                 self._break(stream, live, news.text, now, fault=connection.fault)
                 continue
-            assert live is not None, "nothing but nonsense comes where nobody has asked"
+            assert live is not None, "without a request, only invalid responses are received"
             match news:
                 case AnswerBegan(status):
                     live.answer.begin(status, rows_of=live.message.rows_of)
@@ -275,7 +275,7 @@ class HttpCarrier:
         if is_reusable:
             self._pool.release(stream, now)
         else:
-            self._pool.close(stream, "the node takes no further request on it")
+            self._pool.close(stream, "the node accepts no further requests on it")
         live.answered_on = stream
         self._judge(live, now)
         # The decoders run first: a connection with an undecodable response must not carry another request.
@@ -288,7 +288,7 @@ class HttpCarrier:
             verdict = _classified(live, body)
         except MalformedRows as error:
             node = live.endpoint.node if live.endpoint is not None else "the node"
-            self._unreadable.fail(live, f"the answer of {node} cannot be read: {error}", now)
+            self._unreadable.fail(live, f"the response of {node} cannot be decoded: {error}", now)
             return
         except decoder_faults.DecoderFault as fault:
             self._unreadable.fail_undecoded(live, fault, now)
@@ -312,7 +312,7 @@ class HttpCarrier:
         try:
             self._statements.learn(live.message, answer)
         except service_request.MalformedAnswer as error:
-            self._unreadable.fail(live, f"the plan cannot be read: {error}", now)
+            self._unreadable.fail(live, f"the plan cannot be decoded: {error}", now)
         except decoder_faults.DecoderFault as fault:
             self._unreadable.fail_undecoded(live, fault, now)
         else:
@@ -419,7 +419,7 @@ class HttpCarrier:
 
     def succeeded(self, live: LiveRequest, response: events.Response, now: float) -> None:
         """Decode a successful response and deliver the result."""
-        assert isinstance(response, events.ServiceResponse), "a service has answered"
+        assert isinstance(response, events.ServiceResponse), "only a service responds to a service request"
         body = response.body.encode() if isinstance(response.body, str) else response.body
         answer = service_request.HttpResponse(response.http_status, body)
         # The response arrived in time, so the duration of its decoding does not count.
@@ -429,7 +429,7 @@ class HttpCarrier:
 
     def decode_on(self, live: LiveRequest, now: float) -> None:
         """Decode a response as far as one event permits, and schedule the rest. Complete the request at the end."""
-        assert live.decoding is not None, "an answer is being decoded"
+        assert live.decoding is not None, "a response is being decoded"
         steps, answer = live.decoding
         try:
             result, work = _decoded(steps)
@@ -439,7 +439,7 @@ class HttpCarrier:
                 return
             self._statements.learn(live.message, answer)
         except service_request.MalformedAnswer as error:
-            self._unreadable.fail(live, f"the answer cannot be read: {error}", now)
+            self._unreadable.fail(live, f"the response cannot be decoded: {error}", now)
             return
         except decoder_faults.DecoderFault as fault:
             self._unreadable.fail_undecoded(live, fault, now)
@@ -499,13 +499,13 @@ class HttpCarrier:
 
     def carry_out(self, live: LiveRequest, order: OrderOfKeyValue, origin: object, now: float) -> None:
         """Raise AssertionError: no response over HTTP causes such an order."""
-        raise AssertionError(f"{order} is for the key-value service")
+        raise AssertionError(f"{order} is an action of the key-value service")
 
     def leave(self, live: LiveRequest, departure: Departure, now: float) -> None:
         """End a wait for dispatch. Close the connection of an attempt whose response is incomplete."""
         if departure is Departure.FAILED:
             self._end_attempt(live, now)
-        reason = "its request has failed" if departure is Departure.FAILED else "the caller has left"
+        reason = "its request failed" if departure is Departure.FAILED else "its request was abandoned"
         self._dispatcher.leave(live, reason, now)
 
     def context(self, live: LiveRequest, context: ErrorContext) -> ErrorContext:

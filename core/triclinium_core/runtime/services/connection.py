@@ -117,7 +117,7 @@ class HttpConnection:
         self.remote_address: str | None = remote_address
         self.secrets: Secrets = secrets_of(headers)
         """Credentials in the headers."""
-        self.last_heard: float = -math.inf
+        self.last_received_at: float = -math.inf
         """Time of the last received bytes."""
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEADERS_SIZE_BYTES_MAX)
         self._headers = (
@@ -185,7 +185,7 @@ class HttpConnection:
         ending: AnswerEnded | AnswerBroken | None = None
         self.chunk_count, is_end = 0, not data
         if not self.is_busy and data:
-            return [AnswerBroken("sent an answer without a request")]
+            return [AnswerBroken("sent a response without a request")]
         try:
             if is_end:
                 ending = self._parse(data, news, body)
@@ -201,7 +201,7 @@ class HttpConnection:
             ending = AnswerBroken(str(error))
         except h11.RemoteProtocolError as error:
             self.is_busy = False
-            what = "ended its answer early" if is_end else "sent an invalid HTTP response"
+            what = "ended its response early" if is_end else "sent an invalid HTTP response"
             ending = AnswerBroken(f"{what}: {one_line(str(error))}")
             # h11 raises the error from a frame that refers to it, which would form a reference cycle.
             error.__traceback__ = None
@@ -270,12 +270,12 @@ class HttpConnection:
         if isinstance(event, h11.InformationalResponse):
             self._interim_answers += 1
             if self._interim_answers > INTERIM_ANSWERS_MAX:
-                raise _UnwantedAnswer(f"sent more than {INTERIM_ANSWERS_MAX} interim answers")
+                raise _UnwantedAnswer(f"sent more than {INTERIM_ANSWERS_MAX} interim responses")
             return []
         for name, value in event.headers:
             if name == b"content-encoding" and value.lower() != b"identity":
                 encoding = one_line(value.decode("latin-1"))
-                raise _UnwantedAnswer(f"encoded its answer with {encoding!r}, and nothing but identity was accepted")
+                raise _UnwantedAnswer(f"encoded its response with {encoding!r}, and the request accepted only identity")
         self._status, self._head_end = event.status_code, None
         is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
         if is_chunked and event.status_code not in _BODILESS_STATUSES and self._method != "HEAD":
@@ -369,13 +369,13 @@ class ChunkDecoder:
         self._left -= inner - position
         behind = data[inner:end]
         if behind and not _END_OF_LINE[2 - self._left :].startswith(behind):
-            raise _Malformed(f"{behind!r} follows a chunk instead of a line break")
+            raise _Malformed(f"{behind!r} follows a chunk; expected a line break")
         self._left -= len(behind)
         return end
 
     def _keep_size(self, data: bytes) -> None:
         if len(data) > LINE_SIZE_BYTES_MAX or _begins_size(data) is None:
-            raise _Malformed(f"{data[:40]!r} is not the size of a chunk")
+            raise _Malformed(f"{data[:40]!r} is not a chunk size")
         self._partial = data
 
     def _take_trailers(self, data: bytes) -> None:
@@ -385,6 +385,6 @@ class ChunkDecoder:
         if trailers is not None:
             self.rest = data[trailers.end() :]
         elif b"\r\n\r\n" in data or b"\n\n" in data:
-            raise _Malformed(f"{data[:40]!r} follows the last chunk instead of fields")
+            raise _Malformed(f"{data[:40]!r} follows the last chunk; expected fields")
         else:
             self._partial = data

@@ -67,7 +67,7 @@ class HttpDispatcher:
         endpoint = live.pinned or choose(endpoints, avoided=live.failed_at)
         required = request.required_capabilities
         if required and (missing := required - self._configs.capabilities_of(service)):
-            text = f"the cluster cannot do it: it lacks {', '.join(sorted(missing))}"
+            text = f"the cluster does not support it: it lacks {', '.join(sorted(missing))}"
             return Refused(errors.FeatureNotAvailableException, text)
         if not endpoints and endpoint is None:
             return self.give_up(live, *self._pool.obstacle_to(service, bucket))
@@ -75,7 +75,7 @@ class HttpDispatcher:
             detail = f"the circuit breakers of {', '.join(each.node for each in endpoints[:NODES_NAMED_MAX])} are open"
             return self.give_up(live, couchbase.RetryReason.CIRCUIT_BREAKER_OPEN, detail)
         if len(endpoint.waiting) >= WAITING_MAX:
-            detail = f"{WAITING_MAX} requests wait for a connection to {endpoint.node} already"
+            detail = f"{WAITING_MAX} requests already wait for a connection to {endpoint.node}"
             return self.give_up(live, couchbase.RetryReason.SOCKET_NOT_AVAILABLE, detail)
         live.endpoint = endpoint
         self._waiting[live.token] = live

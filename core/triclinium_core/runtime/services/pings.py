@@ -55,7 +55,7 @@ class ServicePings:
     def begin(
         self, owner: object, endpoint: Endpoint, seconds: float, now: float, *, traced_as: Token | None = None
     ) -> None:
-        """Ping an endpoint. ``heard`` returns the outcome, after ``seconds`` at the latest.
+        """Ping an endpoint. ``take_outcomes`` returns the outcome, after ``seconds`` at the latest.
 
         Args:
             traced_as: token under which the ping is reported for a tracer; None to report none.
@@ -64,7 +64,9 @@ class ServicePings:
         token = Token(-self._last)
         self._open[token] = _Ping(owner, endpoint)
         request = PINGS[endpoint.service]()
-        self._requests.ask(token, request, endpoint, strategy=NoRetry(), timeout=seconds, traced_as=traced_as, now=now)
+        self._requests.submit_own(
+            token, request, endpoint, strategy=NoRetry(), timeout=seconds, traced_as=traced_as, now=now
+        )
 
     def stop(self, owner: object, now: float) -> None:
         """Abandon the pings of one owner, and close the streams that were being opened for them alone."""
@@ -80,7 +82,7 @@ class ServicePings:
         if self._pool.has(endpoint) and self._pool.feed_breaker(endpoint, BreakerEvent.TIME_PASSED, now):
             self.begin(endpoint, endpoint, endpoint.breaker.canary_timeout, now)
 
-    def heard(self, now: float) -> list[PingOutcome]:
+    def take_outcomes(self, now: float) -> list[PingOutcome]:
         """Pass the outcomes of canaries to their breakers, and return those of all other pings."""
         outcomes = list[PingOutcome]()
         for token, outcome, link, seconds in self._requests.take_own_answers():
@@ -90,7 +92,7 @@ class ServicePings:
                 continue
             owner, endpoint = ping
             error = outcome if isinstance(outcome, errors.CouchbaseException) else None
-            if error is not None and _asks_for_credentials(error):
+            if error is not None and _requires_credentials(error):
                 error = None
             if owner is not endpoint:
                 outcomes.append(PingOutcome(owner, endpoint, error, link, seconds))
@@ -102,7 +104,7 @@ class ServicePings:
         return outcomes
 
 
-def _asks_for_credentials(error: errors.CouchbaseException) -> bool:
+def _requires_credentials(error: errors.CouchbaseException) -> bool:
     """Return whether a service requested credentials, by its status or by an error code in the body."""
     status = error.context.http_status
     return status in ANSWERED_STATUSES or (

@@ -236,7 +236,7 @@ class Pool:
         """Make a connection available for the next request, or close it if its credentials have been replaced."""
         endpoint = self.endpoint_of[stream]
         if endpoint.connections[stream].is_last:
-            self.close(stream, "the authenticator has changed")
+            self.close(stream, "the authenticator changed")
         else:
             when = now + self._options.timeouts.idle_http_connection
             endpoint.idle[stream] = self._timers.schedule(when, TimerKind.HTTP_IDLE, stream)
@@ -284,7 +284,7 @@ class Pool:
             if stream in endpoint.connections and stream not in endpoint.idle:
                 endpoint.connections[stream].is_last = True
             else:
-                self.close(stream, "the authenticator has changed")
+                self.close(stream, "the authenticator changed")
 
     def feed_breaker(self, endpoint: Endpoint, event: BreakerEvent, now: float) -> bool:
         """Pass an event to an endpoint's breaker, and return whether to send its canary now."""

@@ -50,7 +50,7 @@ class UnreadableAnswers:
             # Keep a connection that carries another request.
             if stream in live.endpoint.idle:
                 self._pool.close(stream, str(fault))
-        self.fail(live, f"the answer cannot be read: {fault}", now)
+        self.fail(live, f"the response cannot be decoded: {fault}", now)
 
     def rows_undecoded(self, token: int, fault: decoder_faults.DecoderFault) -> None:
         """Report that the reader could not decode a row. Close the connection that sent it if it is idle."""
@@ -71,5 +71,5 @@ class UnreadableAnswers:
     def report_incomplete(self, live: LiveRequest, count: int) -> None:
         """Report that ``count`` rows of a list were left out because they cannot be read."""
         node = live.endpoint.node if live.endpoint is not None else "a node"
-        text = f"{live.request.name}: unreadable rows left out of the list: {count}"
+        text = f"{live.request.name}: invalid rows omitted from the list: {count}"
         self._emit(neutral.ReportConnection(neutral.StreamId(0), node, text, neutral.ReportLevel.WARNING))

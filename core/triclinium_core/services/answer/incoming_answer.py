@@ -52,9 +52,9 @@ class ForeignAnswer(ValueError):
 class ReaderState(Enum):
     """State of the reader of the rows."""
 
-    NEW = "waits, and has had none"
-    READING = "has some to read"
-    WAITING = "has read them, and waits for more"
+    NEW = "waiting for the first rows"
+    READING = "reading the current rows"
+    WAITING = "waiting for more rows"
 
 
 @unique
@@ -132,14 +132,14 @@ class IncomingAnswer:
         if self._splitter is None:
             self._body += data
             if len(self._body) > BODY_SIZE_BYTES_MAX:
-                raise UnreadableAnswer(f"answered more than {BODY_SIZE_BYTES_MAX} bytes")
+                raise UnreadableAnswer(f"sent more than {BODY_SIZE_BYTES_MAX} bytes")
             return
         before = self._splitter.work
         try:
             rows = self._splitter.feed(data)
         except MalformedRows as error:
             self._check_noted(self._splitter)
-            raise UnreadableAnswer(f"did not answer a list of rows: {error}") from None
+            raise UnreadableAnswer(f"did not send a list of rows: {error}") from None
         except Exception as error:
             raise decoder_faults.unexpected(decoder_faults.Decoder.ROWS, error) from None
         finally:
@@ -220,7 +220,7 @@ class IncomingAnswer:
 
     def want(self) -> bool:
         """Record that the reader waits for rows. Return False if it waited already."""
-        return self._hear(ReaderEvent.ROWS_WANTED)
+        return self._move_reader(ReaderEvent.ROWS_WANTED)
 
     def take(self) -> list[bytes] | Outcome | None:
         """Return rows that were not returned before, or else the outcome. None without a waiting reader or either."""
@@ -233,10 +233,10 @@ class IncomingAnswer:
         else:
             rows, self._rows = self._rows[:ROWS_AT_ONCE_MAX], self._rows[ROWS_AT_ONCE_MAX:]
             self._rows_size -= sum(map(len, rows))
-        self._hear(ReaderEvent.ROWS_GIVEN)
+        self._move_reader(ReaderEvent.ROWS_GIVEN)
         return rows
 
-    def _hear(self, event: ReaderEvent) -> bool:
+    def _move_reader(self, event: ReaderEvent) -> bool:
         state = READER_TRANSITIONS[self._reader].get(event)
         if state is None:
             return False
@@ -257,4 +257,4 @@ def _compared(find: Callable[[str, bytes], str | None], ours: str, theirs: bytes
 
 
 def _foreign(context_id: str) -> ForeignAnswer:
-    return ForeignAnswer(f"sent the answer to another request, with client context id {context_id!r}")
+    return ForeignAnswer(f"sent the response to another request, with client context id {context_id!r}")

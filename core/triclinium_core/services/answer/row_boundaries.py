@@ -39,7 +39,7 @@ def boundaries_between(encoded: bytearray, start: int, first: memoryview, second
         second: row after it.
     """
     separator = _match_separator(encoded, start + len(first))
-    assert separator is not None, "a separator is between two rows"
+    assert separator is not None, "there is a separator between two rows"
     # Rows may be large: copying whole rows would take longer than everything else.
     end, begin = bytes(first[-ROW_END_SIZE_BYTES:]), bytes(second[:ROW_END_SIZE_BYTES])
     brackets_at = len(end.rstrip(b"}]"))

@@ -334,7 +334,7 @@ class RowSplitter:
         if self._place in (_START, _TEXT):
             return rest
         if self._place is not _END:
-            raise self._refuse(f"the body ends {self._place.text}: it was cut short", self._received)
+            raise self._refuse(f"the body ends {self._place.text}: it is incomplete", self._received)
         try:
             _check_json(rest)
             if not rest.isascii():

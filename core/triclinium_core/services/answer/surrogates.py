@@ -35,7 +35,7 @@ class LoneSurrogate(NamedTuple):
     escape: str
 
     def __str__(self) -> str:
-        return f"the escape {self.escape} is half of a surrogate pair and stands for no character"
+        return f"the escape {self.escape} is half of a surrogate pair, which is not a character"
 
 
 def first_lone_surrogate(text: bytes | bytearray) -> LoneSurrogate | None:

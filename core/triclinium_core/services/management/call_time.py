@@ -12,7 +12,7 @@ from dataclasses import replace
 from triclinium_core import errors
 from triclinium_core.error_context import ErrorContext, story
 
-_LONGER = "see to what is named, or give it longer with TimeoutOptions(management=...)"
+_LONGER = "fix the named problem, or use a longer TimeoutOptions(management=...)"
 
 
 class TimeIsUp(Exception):
@@ -28,7 +28,7 @@ class TimeIsUp(Exception):
     def __init__(
         self, elapsed: float, timeout: float | None, given_up: ErrorContext | None = None, *, is_ambiguous: bool = False
     ) -> None:
-        super().__init__("time is up")
+        super().__init__("the management timeout has passed")
         self.elapsed = elapsed
         self.timeout = timeout
         self.given_up = given_up
@@ -76,10 +76,10 @@ def _too_late(call: ErrorContext, progress: Progress, up: TimeIsUp) -> errors.Ti
     )
     name, after = call.operation, f"after {up.elapsed:g} s"
     if progress.is_applied:
-        text = f"{name}: done, but not yet everywhere {after}{story(context)}; what was done stays: {_LONGER}"
+        text = f"{name}: done, but not yet everywhere {after}{story(context)}; the change remains in effect: {_LONGER}"
         return errors.AmbiguousTimeoutException(text, context)
     if up.is_ambiguous:
-        text = f"{name}: not done {after}{story(context)}; it may have been applied: look before you call it again"
+        text = f"{name}: not done {after}{story(context)}; it may have been applied: check before you call it again"
         return errors.AmbiguousTimeoutException(text, context)
     return errors.UnambiguousTimeoutException(f"{name}: not done {after}{story(context)}; nothing was applied", context)
 

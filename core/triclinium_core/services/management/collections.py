@@ -64,7 +64,7 @@ class UpdateCollectionSettings(CreateCollectionSettings):
         CreateCollectionSettings.__post_init__(self)
         if self.max_expiry is None and self.history is None:
             raise errors.InvalidArgumentException(
-                "UpdateCollectionSettings() changes nothing; give max_expiry or history", parameter="settings"
+                "UpdateCollectionSettings() changes nothing; pass max_expiry or history", parameter="settings"
             )
 
 
@@ -122,7 +122,7 @@ class ManifestChange(_ScopesRequest, frozen=True):
         try:
             return ManifestChanged(parse_uid(digits))
         except ValueError as error:
-            raise MalformedAnswer(f"the number of a manifest that cannot be: {one_line(str(error))}") from error
+            raise MalformedAnswer(f"an invalid manifest uid: {one_line(str(error))}") from error
 
     def error_context(self) -> ErrorContext:
         """Return the error context of the request, with its scope."""

@@ -75,7 +75,7 @@ def reading(what: str) -> Iterator[None]:
     try:
         yield
     except errors.InvalidArgumentException as error:
-        raise service_request.MalformedAnswer(f"an impossible {what}: {error.message}") from error
+        raise service_request.MalformedAnswer(f"an invalid {what}: {error.message}") from error
 
 
 def check_bucket_name(value: object, parameter: str = "bucket_name") -> str:
@@ -97,7 +97,7 @@ def check_password(value: object, parameter: str) -> str:
     # An error of the codec would contain the password.
     if not isinstance(value, str) or not value or any("\ud800" <= character <= "\udfff" for character in value):
         raise errors.InvalidArgumentException(
-            f"{parameter}, which is not shown, must be a string that is not empty, of Unicode that UTF-8 can store",
+            f"{parameter}, whose value is not shown, must be a non-empty string of valid Unicode, which UTF-8 can encode",
             parameter=parameter,
         )
     return value

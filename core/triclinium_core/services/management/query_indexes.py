@@ -87,7 +87,7 @@ class IndexKeyspace(msgspec.Struct, frozen=True):
             if value is None:
                 raise errors.InvalidArgumentException(
                     f"{parameter} is missing: scope_name={shown(self.scope)} and "
-                    f"collection_name={shown(self.collection)} go together",
+                    f"collection_name={shown(self.collection)} must be given together",
                     parameter=parameter,
                 )
             check_name(value, parameter)

@@ -66,7 +66,7 @@ def last_words(call: Steps[R], up: TimeIsUp) -> errors.TimeoutException | None:
         return None
     except errors.TimeoutException as error:
         return error
-    raise AssertionError("a call went on after its time")
+    raise AssertionError("a call continued after its deadline")
 
 
 def create_bucket(settings: buckets.BucketSettings) -> Steps[None]:
@@ -89,13 +89,13 @@ def _wait_for_health(bucket: str, progress: Progress, *, seconds_max: float = ma
     paused = 0.0
     for pause in _pauses():
         try:
-            found = yield from _asked(buckets.GetBucket(bucket), buckets.BucketResult)
+            found = yield from _result_of(buckets.GetBucket(bucket), buckets.BucketResult)
             if found.is_healthy:
                 return True
             progress.awaited = found.unhealthy or (f"bucket {bucket!r} has no nodes yet",)
         except errors.BucketNotFoundException:
             # The node that responded does not know the bucket yet.
-            progress.awaited = (f"bucket {bucket!r} is not known to the node that was asked",)
+            progress.awaited = (f"bucket {bucket!r} is not known to the node",)
         if paused >= seconds_max:
             break
         yield pause
@@ -140,7 +140,7 @@ def change_manifest(change: collections.ManifestChange) -> Steps[None]:
     with progress_of(change.error_context()) as progress:
         if settings is not None and settings.history is not None:
             yield from _check_history(change)
-        changed = yield from _asked(change, collections.ManifestChanged)
+        changed = yield from _result_of(change, collections.ManifestChanged)
         progress.is_applied = True
         try:
             yield from _wait_for_nodes(WaitForNodes(change.bucket_name, changed.uid), change)
@@ -164,9 +164,9 @@ def _wait_for_nodes(wait: WaitForNodes, change: ManagementRequest) -> Steps[None
 
 def _check_history(change: collections.ManifestChange) -> Steps[None]:
     # RFC 0054 "CreateCollectionSettings": history requires a capability of the bucket.
-    found = yield from _asked(buckets.GetBucket(change.bucket_name), buckets.BucketResult)
+    found = yield from _result_of(buckets.GetBucket(change.bucket_name), buckets.BucketResult)
     if BucketCapability.NON_DEDUPED_HISTORY not in found.capabilities:
-        text = f"{change.name}: bucket {change.bucket_name} keeps no history; it needs server 7.2 and storage MAGMA"
+        text = f"{change.name}: bucket {change.bucket_name} keeps no history, which needs server 7.2 and storage MAGMA"
         raise errors.FeatureNotAvailableException(text, change.error_context())
 
 
@@ -225,11 +225,13 @@ def watch_indexes(
     watched = {check_text(name, "index_names") for name in index_names}
     check_flag(watch_primary, "watch_primary")
     if not watched and not watch_primary:
-        raise errors.InvalidArgumentException("index_names is empty; name what to wait for", parameter="index_names")
+        raise errors.InvalidArgumentException(
+            "index_names is empty; name the indexes to wait for", parameter="index_names"
+        )
     request = query_indexes.all_indexes(keyspace)
     with progress_of(replace(request.error_context(), operation=_WATCH, statement=None, parameters=())) as progress:
         for pause in _pauses():
-            found = (yield from _asked(request, query_indexes.QueryIndexesResult)).indexes
+            found = (yield from _result_of(request, query_indexes.QueryIndexesResult)).indexes
             awaited = [
                 index
                 for index in found
@@ -242,7 +244,7 @@ def watch_indexes(
                 text = f"{_WATCH}: {keyspace.path} has no {', '.join(missing)}; create it first"
                 raise errors.IndexNotFoundException(text, replace(request.error_context(), index=missing[0]))
             progress.awaited = tuple(
-                f"index {shown(index.name)} is {index.state or 'in no known state'}"
+                f"index {shown(index.name)} is {index.state or 'in an unknown state'}"
                 for index in awaited
                 if index.state != query_indexes.ONLINE
             )
@@ -270,13 +272,13 @@ def build_deferred_indexes(keyspace: query_indexes.IndexKeyspace) -> Steps[tuple
         deferred.error_context(), operation="build_deferred_indexes", idempotent=False, statement=None, parameters=()
     )
     with progress_of(call):
-        names = (yield from _asked(deferred, query_indexes.IndexNamesResult)).names
+        names = (yield from _result_of(deferred, query_indexes.IndexNamesResult)).names
         if names:
             yield query_indexes.build_indexes(keyspace, names)
         return names
 
 
-def _asked(request: ServiceRequest | Operation, kind: type[R]) -> Steps[R]:
+def _result_of(request: ServiceRequest | Operation, kind: type[R]) -> Steps[R]:
     result = yield request
     assert isinstance(result, kind), f"{request.name} returned {result!r}"
     return result

@@ -191,7 +191,9 @@ def check_group_name(value: object, parameter: str = "groups") -> str:
     """
     name = check_segment(value, parameter)
     if "," in name:
-        raise errors.InvalidArgumentException(f"{parameter}={shown(name)} must not have a comma", parameter=parameter)
+        raise errors.InvalidArgumentException(
+            f"{parameter}={shown(name)} must not contain a comma", parameter=parameter
+        )
     return name
 
 
@@ -291,7 +293,7 @@ def _group_name(raw: msgspec.Raw) -> str:
         return check_group_name(received.decoded(raw, str))
 
 
-def _user(found: received.Members, asked: AuthDomain) -> service_request.Steps[UserAndMetadata]:
+def _user(found: received.Members, domain: AuthDomain) -> service_request.Steps[UserAndMetadata]:
     effective, unknown_roles = yield from received.separated(
         found.array("roles"), received.in_one_step(_role_and_origins)
     )
@@ -307,7 +309,7 @@ def _user(found: received.Members, asked: AuthDomain) -> service_request.Steps[U
             unknown=received.unknown_parts(unknown),
         )
     return UserAndMetadata(
-        domain=found.word("domain", AuthDomain) or asked,
+        domain=found.word("domain", AuthDomain) or domain,
         user=user,
         effective_roles=effective,
         password_changed=found.get("password_change_date", datetime),
@@ -340,7 +342,7 @@ def _role_and_description(raw: msgspec.Raw) -> RoleAndDescription:
 def _check_written_back(value: User | Group, parameter: str) -> None:
     if value.unknown:
         raise errors.InvalidArgumentException(
-            f"{parameter}={shown(value)} would lose parts that this version cannot read: {shown(value.unknown)}; "
+            f"{parameter}={shown(value)} would lose parts that this version does not know: {shown(value.unknown)}; "
             "pass unknown=() to drop them",
             parameter=parameter,
         )
@@ -427,7 +429,7 @@ class UpsertUser(ManagementRequest, frozen=True):
         check_choice(self.domain, "domain", AuthDomain)
         if self.domain is AuthDomain.EXTERNAL and self.user.password is not None:
             raise errors.InvalidArgumentException(
-                f"user={shown(self.user.username)} is external, and has no password in the cluster",
+                f"user={shown(self.user.username)} is an external user, who has no password in the cluster",
                 parameter="user",
             )
 

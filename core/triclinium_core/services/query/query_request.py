@@ -137,7 +137,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
             if self.consistent_with:
                 # SDK-RFC 0004 "Errors": each excludes the other.
                 raise errors.InvalidArgumentException(
-                    "consistent_with says how new the indexes have to be; leave scan_consistency out",
+                    "consistent_with and scan_consistency exclude each other; omit scan_consistency",
                     parameter="scan_consistency",
                 )
         if self.use_replica is not None:
@@ -186,7 +186,7 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
         name = answer.body_as(_Prepared).prepared
         return PreparedPlan(name) if isinstance(name, str) and name else None
 
-    def said(self) -> dict[str, object]:
+    def statement_members(self) -> dict[str, object]:
         """Return the members of the request for the statement or the plan."""
         if self.plan is not None:
             executed: dict[str, object] = {"prepared": self.plan.name}
@@ -252,9 +252,7 @@ class PrepareRequest(service_request.IdentifiedRequest, frozen=True, kw_only=Tru
         """
         plans = answer.body_as(_Plans).results
         if len(plans) != 1 or not plans[0].name:
-            raise service_request.MalformedAnswer(
-                f"PREPARE was answered with {len(plans)} plans that have a name, not with one"
-            )
+            raise service_request.MalformedAnswer(f"PREPARE returned {len(plans)} plans with a name; expected one")
         return PreparedPlan(plans[0].name, plans[0].encoded_plan)
 
     def error_context(self) -> ErrorContext:

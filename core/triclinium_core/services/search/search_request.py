@@ -55,7 +55,7 @@ MEMBERS: Mapping[str, str] = {
     "knn_operator": "vector_query_combination",
     "query": "the query",
     "score": "disable_scoring",
-    "showrequest": "nothing, for triclinium does not show it",
+    "showrequest": "no option: triclinium does not return the request",
     "size": "limit",
     "sort": "sort",
 }
@@ -118,7 +118,7 @@ class SearchRequest:
         """
         if self.search_query is not None:
             raise errors.InvalidArgumentException(
-                "search_query is there already; combine two by a ConjunctionQuery or a DisjunctionQuery",
+                "search_query is set already; combine queries with a ConjunctionQuery or a DisjunctionQuery",
                 parameter="search_query",
             )
         return replace(self, search_query=query)
@@ -131,7 +131,7 @@ class SearchRequest:
         """
         if self.vector_search is not None:
             raise errors.InvalidArgumentException(
-                "vector_search is there already; a VectorSearch can have several queries", parameter="vector_search"
+                "vector_search is set already; a VectorSearch can have several queries", parameter="vector_search"
             )
         return replace(self, vector_search=vector_search)
 
@@ -163,9 +163,7 @@ def _read_raw(value: object, parameter: str) -> dict[str, object]:
     read = read_json_object(value, parameter)
     for name in read:
         if name in MEMBERS:
-            raise errors.InvalidArgumentException(
-                f"raw[{name!r}] is what {MEMBERS[name]} says; pass that", parameter="raw"
-            )
+            raise errors.InvalidArgumentException(f"raw[{name!r}] is not allowed; use {MEMBERS[name]}", parameter="raw")
     return read
 
 

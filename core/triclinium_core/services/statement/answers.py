@@ -69,7 +69,7 @@ def read_parts(answer: HttpResponse, kind: type[A], rest: Callable[[Members], di
         found = body_members(answer)
     status = found.get("status", str)
     if status is None:
-        raise MalformedAnswer("the answer has no status")
+        raise MalformedAnswer("the response has no status")
     warnings = [AnsweredWarning(each.integer("code") or 0, each.text("msg")) for each in found.objects("warnings")]
     return kind(
         request_id=found.text("requestID"),
@@ -104,7 +104,7 @@ def read_status(word: str, kind: type[S], broken_off: Collection[S]) -> S:
     except ValueError:
         status = kind("unknown")
     if status in broken_off:
-        raise MalformedAnswer(f"the statement ended as {status!r}, and no error says why; rows may be missing")
+        raise MalformedAnswer(f"the statement ended with status {status!r} and without an error; rows may be missing")
     return status
 
 

@@ -89,7 +89,7 @@ def _encode_named(
         prefixed = PREFIX + name.removeprefix(PREFIX)
         if prefixed == PREFIX:
             raise errors.InvalidArgumentException(
-                "a named parameter has no name but its $; give it one, or pass the value as a positional one",
+                "a named parameter has no name after its $; name it, or pass the value as a positional parameter",
                 parameter="named_parameters",
             )
         if prefixed in encoded:
@@ -132,9 +132,7 @@ class RawOptions:
         for name, _ in self.options:
             option = "named_parameters" if name.startswith(PREFIX) else members.get(name)
             if option is not None:
-                raise errors.InvalidArgumentException(
-                    f"raw[{name!r}] is what {option} says; pass that", parameter="raw"
-                )
+                raise errors.InvalidArgumentException(f"raw[{name!r}] is not allowed; use {option}", parameter="raw")
 
     def members(self) -> dict[str, object]:
         """Return their members of the request."""

@@ -28,7 +28,7 @@ MEMBERS: Mapping[str, str] = {
     "readonly": "readonly",
     "scan_consistency": "scan_consistency",
     "statement": "the statement",
-    "timeout": "the timeout of the service, less what has passed,",
+    "timeout": "the timeout of the service",
 }
 """Members of the requests of both services, each with the option that sets it."""
 
@@ -101,7 +101,7 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
         """Return the headers of the request besides those of all requests."""
         return ()
 
-    def said(self) -> dict[str, object]:
+    def statement_members(self) -> dict[str, object]:
         """Return the members of the request that contain the statement."""
         return {"statement": self.statement}
 
@@ -112,7 +112,7 @@ class StatementRequest(IdentifiedRequest, frozen=True, kw_only=True):
 
     def encode(self, remaining: float, context_id: str = "") -> HttpRequest:
         """Return the request as one JSON object. Its timeout is ``remaining``, so the service stops with the client."""
-        members, options = self.said(), self.options()
+        members, options = self.statement_members(), self.options()
         context_id = context_id or self.client_context_id
         if context_id:
             members["client_context_id"] = context_id

@@ -305,7 +305,7 @@ class CouchbaseTokenCall(CouchbaseCall):
         if resume_at is None:
             self._permit.end(succeeded=False)
         elif resume_at >= self.deadline:
-            self._permit.give_back()
+            self._permit.release_unused()
         return resume_at
 
     def resume(self, now: float) -> bool:

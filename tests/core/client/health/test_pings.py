@@ -189,7 +189,8 @@ def test_a_bootstrap_that_takes_too_long() -> None:
     (found,) = reports(simulation, ping(simulation, None))
 
     assert (PingState.TIMEOUT, 2.5) == (found.state, found.latency)
-    assert "127.0.0.1:11210: authenticating; it has not answered SASL_AUTH, 2.5 s after the ping began" == found.error
+    assert found.error is not None
+    assert found.error.startswith("127.0.0.1:11210: authenticating; ")
 
 
 def test_a_connection_that_is_lost() -> None:

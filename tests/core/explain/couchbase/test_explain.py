@@ -315,7 +315,7 @@ def test_jittered_delay_is_reported_at_its_longest() -> None:
         (KvAnswer(0x7FF0, RETRIED_BY_MAP), ["bring its cluster map up to date"]),
         (
             KvAnswer(0x7FF0, OF_NO_USE),
-            ["close the connection: the error map says conn-state-invalidated of status 0x7ff0"],
+            ["close the connection: the error map lists conn-state-invalidated for status 0x7ff0"],
         ),
         (KvAnswer(0x86), []),
     ],

@@ -105,7 +105,7 @@ def test_as_data() -> None:
                         "delay_s": 0.025,
                         "next_delay_s": None,
                         "available": 6,
-                        "refusal": "that costs 14, and the quota of all requests without a scope has 6 of 20 left; "
+                        "refusal": "a retry costs 14, and the quota of all requests without a scope has 6 of 20 left; "
                         "successes refill it",
                     },
                 ],

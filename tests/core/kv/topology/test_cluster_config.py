@@ -270,7 +270,7 @@ def test_bucket_config_without_vbuckets(document: bytes) -> None:
         (changed_map(serverList=[]), "there are 0 servers"),
         (changed_map(numReplicas=-1), "numReplicas"),
         (changed(nodeLocator="ketama"), "memcached bucket"),
-        (changed_map(vBucketMapForward=[[0]]), "2 vbuckets, and 1 in its forward map"),
+        (changed_map(vBucketMapForward=[[0]]), "1 in its forward map"),
         (changed_map(vBucketMapForward=[[0], [2]]), "vbucket 1 is on [2], but there are 2 servers"),
         (changed_map(vBucketMapForward=[[0], []]), "vbucket 1 is on 0 servers"),
     ],
@@ -362,8 +362,8 @@ def test_size_is_bounded() -> None:
     padding = b'"' + b"x" * cluster_config.CONFIG_LIMITS.size_bytes_max + b'"'
     growing = b'{"rev":1,"x":"' + b"$HOST" * 100_000 + b'"}'
 
-    assert "at most" in refused(b'{"rev":1,"x":' + padding + b"}")
-    assert "at most" in refused(growing, host="h" * 250)
+    assert f"{cluster_config.CONFIG_LIMITS.size_bytes_max}" in refused(b'{"rev":1,"x":' + padding + b"}")
+    assert f"{cluster_config.CONFIG_LIMITS.size_bytes_max}" in refused(growing, host="h" * 250)
     assert 1 == cluster_config.parse_cluster_config(growing, host="h").rev
 
 

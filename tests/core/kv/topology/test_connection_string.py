@@ -197,7 +197,7 @@ def test_tls_goes_by_the_scheme() -> None:
             (f"couchbase://{text}", "is not an IPv4 address")
             for text in ("256.0.0.1", "10.0.0.256", "1.2.3.4.5", "a,1.2.65536", "4294967296", "9" * 5000)
         ),
-        ("couchbase://user:secret@a", "beside the connection string"),
+        ("couchbase://user:secret@a", "'@a'"),
         ("couchbase://a#b", "host:port"),
         ("couchbase://a\0b", "host:port"),
         ("couchbase://a\nb", "host:port"),

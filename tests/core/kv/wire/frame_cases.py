@@ -92,7 +92,7 @@ MALFORMED_CASES = [
     MalformedCase(
         "magic: the answer of an HTTP server",
         b"H",
-        "0x48 is no magic; the peer does not speak the memcached binary protocol",
+        "0x48 is not a magic byte; the other side does not speak the memcached binary protocol",
     ),
     MalformedCase(
         "size: one byte more than the largest frame",

@@ -189,7 +189,7 @@ def test_an_invalid_delay(delay: object) -> None:
     error = ConnectionError()
     machine = machine_of(Answering(Token(delay)))
 
-    with pytest.raises(ArgumentError, match="strategy Answering answered retry_delay=") as caught:
+    with pytest.raises(ArgumentError, match="strategy Answering .* retry_delay=") as caught:
         machine.fail(error, now=10.0, deadline=math.inf)
 
     assert ("strategy", error) == (caught.value.parameter, caught.value.__cause__)
@@ -199,7 +199,7 @@ def test_an_object_that_is_not_a_token() -> None:
     """A strategy that returns an object without a delay causes an error that shows the object."""
     machine = machine_of(Answering("later"))
 
-    with pytest.raises(ArgumentError, match="answered 'later' for a token"):
+    with pytest.raises(ArgumentError, match="strategy Answering .* 'later'"):
         machine.fail(ConnectionError(), now=10.0, deadline=math.inf)
 
 
@@ -217,7 +217,7 @@ def test_an_invalid_result_of_on() -> None:
     """An invalid result of ``on`` raises an error whose cause is the attempt's error."""
     error = ConnectionError()
 
-    with pytest.raises(ArgumentError, match="answered None; it must answer True, False") as caught:
+    with pytest.raises(ArgumentError, match="^on=.* None") as caught:
         machine_of(Answering(), on=lambda _: None).fail(error, now=10.0, deadline=math.inf)  # type: ignore[arg-type,return-value]
 
     assert error is caught.value.__cause__

@@ -145,7 +145,7 @@ def test_copies_keep_the_notes(copied: object) -> None:
 @rows(
     ("error", "text"),
     [
-        (None, "a result that was to be retried"),
+        (None, "a result that requires a retry"),
         (ValueError(), "ValueError"),
         (Mute(), "Mute"),
         (ValueError("two\n lines"), "ValueError: two lines"),

@@ -96,9 +96,9 @@ def test_results() -> None:
 @rows("answer", [None, 1, "yes", 0.5, RuntimeError()])
 def test_invalid_results_of_functions(answer: object) -> None:
     """A function that returns anything but True, False or an ErrorInfo causes an error."""
-    with pytest.raises(ArgumentError, match="it must answer True, False or an ErrorInfo") as caught:
+    with pytest.raises(ArgumentError) as caught:
         retryable.info_of_error(lambda _: answer, OSError())  # type: ignore[arg-type,return-value]
-    with pytest.raises(ArgumentError, match="it must answer True, False or an ErrorInfo"):
+    with pytest.raises(ArgumentError, match="^retry_result="):
         retryable.info_of_result(lambda _: answer, 1)  # type: ignore[arg-type,return-value]
 
     assert "on" == caught.value.parameter
@@ -136,20 +136,20 @@ def test_valid_values_of_on(on: object) -> None:
 @rows(
     ("on", "hint"),
     [
-        (BaseException, "only subclasses of Exception"),
-        (KeyboardInterrupt, "only subclasses of Exception"),
-        (BaseExceptionGroup, "only subclasses of Exception"),
-        (int, "only subclasses of Exception"),
-        ((OSError, GeneratorExit), "GeneratorExit.*only subclasses of Exception"),
+        (BaseException, "Exception"),
+        (KeyboardInterrupt, "Exception"),
+        (BaseExceptionGroup, "Exception"),
+        (int, "Exception"),
+        ((OSError, GeneratorExit), "GeneratorExit"),
         ((OSError, yes), "must be an exception type"),
         ((OSError, (ValueError,)), "must be an exception type"),
-        ([OSError], "must be an exception type, a tuple of such"),
+        ([OSError], "must be an exception type"),
         (OSError(), "must be an exception type"),
-        ((), "an empty tuple names no error"),
-        (slow, "make it a plain function"),
-        (Slow(), "make it a plain function"),
-        (ExceptionGroup[OSError], "name the type, or look into it in a function"),
-        ((ValueError, ExceptionGroup[OSError]), "name the type, or look into it in a function"),
+        ((), r"on=\(\)"),
+        (slow, "on=<function slow"),
+        (Slow(), "on=.*Slow object"),
+        (ExceptionGroup[OSError], r"ExceptionGroup\[OSError\]"),
+        ((ValueError, ExceptionGroup[OSError]), r"ExceptionGroup\[OSError\]"),
     ],
 )
 def test_invalid_values_of_on(on: object, hint: str) -> None:

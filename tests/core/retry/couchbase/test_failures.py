@@ -211,8 +211,8 @@ def test_the_server_permits_a_retry() -> None:
     """The message states that the server permits a retry, if it does."""
     error = failures.surfaced(errors.DmlFailureException, replace(QUERY, server_permits_retry=True))
 
-    assert [] == missing(["may be sent again", failures.HINTS_OF_SERVICES[errors.DmlFailureException]], error)
-    assert "may be sent again" not in str(failures.surfaced(errors.DmlFailureException, QUERY))
+    assert [] == missing(["permits another attempt", failures.HINTS_OF_SERVICES[errors.DmlFailureException]], error)
+    assert "permits another attempt" not in str(failures.surfaced(errors.DmlFailureException, QUERY))
 
 
 @rows("service", SERVICE_ERRORS)
@@ -232,9 +232,9 @@ def test_every_service_error_has_a_hint(service: Service) -> None:
     [
         (302, None, None, failures.NOT_FOLLOWED),
         (302, "<html>moved", None, failures.NOT_FOLLOWED),
-        (404, "<html>", None, failures.SOMEBODY_ELSE),
-        (502, None, None, failures.SOMEBODY_ELSE),
-        (504, None, "gateway", failures.SOMEBODY_ELSE),
+        (404, "<html>", None, failures.FOREIGN_SERVER),
+        (502, None, None, failures.FOREIGN_SERVER),
+        (504, None, "gateway", failures.FOREIGN_SERVER),
         (404, None, "nope", None),
         (410, None, None, None),
     ],
@@ -244,7 +244,7 @@ def test_hints_for_responses_without_a_row(status: int, body: str | None, text: 
     context = replace(QUERY, error_code=None, http_status=status, body_start=body, error_message=text)
     said = str(failures.surfaced(errors.CouchbaseException, context))
 
-    assert [each for each in (failures.NOT_FOLLOWED, failures.SOMEBODY_ELSE) if each in said] == (
+    assert [each for each in (failures.NOT_FOLLOWED, failures.FOREIGN_SERVER) if each in said] == (
         [] if step is None else [step]
     )
 
@@ -255,7 +255,7 @@ def test_a_statement_that_ended_early_without_an_error() -> None:
     said = str(failures.surfaced(errors.DecodingFailureException, context))
 
     assert [] == missing([failures.NO_REASON_GIVEN], said)
-    assert failures.SOMEBODY_ELSE not in said
+    assert failures.FOREIGN_SERVER not in said
 
 
 ANSWERED = [
@@ -291,7 +291,7 @@ def test_a_lost_read_may_be_sent_again() -> None:
     """A lost read has the hint to send it again, and no warning that it may have been applied."""
     for context in (QUERY, UPSERT):
         text = str(refused(None, R.SOCKET_CLOSED_WHILE_IN_FLIGHT, replace(context, idempotent=True)))
-        assert failures.ASK_AGAIN in text
+        assert failures.SAFE_TO_REPEAT in text
         assert "may have been applied" not in text
 
 

@@ -139,9 +139,9 @@ def test_no_verdict_outlives_a_limit(request: RetryRequest, reason: RetryReason,
 @rows("answer", [None, 0.1, True, "retry", (0.1, None), RetryAction, object])
 def test_results_of_the_wrong_type(answer: object) -> None:
     """A result that is not a RetryAction raises TypeError with the value and the expected type."""
-    with pytest.raises(TypeError, match="must answer a RetryAction") as asked:
+    with pytest.raises(TypeError, match="RetryAction") as asked:
         decide(retry_request(), R.KV_LOCKED, Says(answer))
-    with pytest.raises(TypeError, match="must answer a RetryAction") as judged:
+    with pytest.raises(TypeError, match="RetryAction") as judged:
         judge(retry_request(), R.KV_LOCKED, answer)
 
     assert repr(answer) in str(asked.value)
@@ -150,7 +150,7 @@ def test_results_of_the_wrong_type(answer: object) -> None:
 
 def test_a_result_without_a_repr() -> None:
     """A result whose ``repr`` raises is refused in the same way."""
-    with pytest.raises(TypeError, match="must answer a RetryAction"):
+    with pytest.raises(TypeError, match="RetryAction"):
         judge(retry_request(), R.KV_LOCKED, 10**5000)
 
 

@@ -61,7 +61,7 @@ def test_a_final_response() -> None:
     error = request_cases.error_of(request_cases.hear(machine, couchbase.ResponseReceived(response), 100.25))
 
     assert errors.DocumentNotFoundException is type(error)
-    assert "upsert 'airline_10': the server answered KEY_NOT_FOUND [0x01] (gone)" == str(error)
+    assert str(error).endswith("KEY_NOT_FOUND [0x01] (gone)")
     assert error.context == ErrorContext(
         service="kv",
         operation="upsert",
@@ -397,7 +397,6 @@ def test_the_connection_is_closed_last() -> None:
     store = request_cases.map_store(
         {UNKNOWN: request_cases.map_entry(*attributes), UNKNOWN + 1: request_cases.map_entry(*attributes[:2])}
     )
-    why = "the error map says conn-state-invalidated of status 0x7ff"
     retried = request_cases.hear(
         request_cases.machine_of(request_cases.annotation(), error_maps=store), request_cases.answer(UNKNOWN)
     )
@@ -409,7 +408,10 @@ def test_the_connection_is_closed_last() -> None:
         type(action) for action in retried
     ]
     assert [couchbase.RefreshTopology, couchbase.Fail, couchbase.CloseConnection] == [type(action) for action in failed]
-    assert [couchbase.CloseConnection(f"{why}0"), couchbase.CloseConnection(f"{why}1")] == [retried[-1], failed[-1]]
+    for status, close in ((UNKNOWN, retried[-1]), (UNKNOWN + 1, failed[-1])):
+        assert isinstance(close, couchbase.CloseConnection)
+        assert "conn-state-invalidated" in close.why
+        assert f"0x{status:04x}" in close.why
 
 
 def test_a_known_status_that_invalidates_the_connection() -> None:

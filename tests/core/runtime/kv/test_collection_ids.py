@@ -123,7 +123,7 @@ def test_a_lost_question_without_waiters_is_dropped() -> None:
     for number in range(100):
         ids.wait(named(f"job{number}"), number, 0.0)
         ids.stop_waiting(named(f"job{number}"), number)
-    asked = [ids.ask_again(named(f"job{number}"), 0.5) for number in range(100)]
+    asked = [ids.request_again(named(f"job{number}"), 0.5) for number in range(100)]
 
     assert not any(asked)
     assert 0 == len(ids)
@@ -171,14 +171,14 @@ def test_a_late_waiter_repeats_the_request() -> None:
 def test_an_overdue_request_is_repeated() -> None:
     """An overdue request is repeated once per interval, while it is pending and has waiters."""
     ids = CollectionIds(BUCKET)
-    unknown = ids.ask_again(HOTEL, 9.0)
+    unknown = ids.request_again(HOTEL, 9.0)
     ids.wait(HOTEL, 1, 0.0)
-    asked = [ids.ask_again(HOTEL, now) for now in (0.4, 0.5, 0.9, 1.0)]
+    asked = [ids.request_again(HOTEL, now) for now in (0.4, 0.5, 0.9, 1.0)]
     ids.stop_waiting(HOTEL, 1)
-    without_waiters = ids.ask_again(HOTEL, 2.0)
+    without_waiters = ids.request_again(HOTEL, 2.0)
     ids.wait(HOTEL, 2, 2.0)
     ids.connection_lost()
-    lost = ids.ask_again(HOTEL, 3.0)
+    lost = ids.request_again(HOTEL, 3.0)
 
     assert [False, True, False, True] == asked
     assert [False, False, False] == [unknown, without_waiters, lost]
@@ -202,7 +202,7 @@ def test_another_connection_is_lost() -> None:
     """A pending request belongs to the connection that it was last sent on."""
     ids = CollectionIds(BUCKET)
     ids.wait(HOTEL, 1, 0.0, "first")
-    ids.ask_again(HOTEL, 0.5, "second")
+    ids.request_again(HOTEL, 0.5, "second")
     ids.wait(AIRLINE, 2, 0.0, "first")
 
     assert [2] == ids.connection_lost("first")

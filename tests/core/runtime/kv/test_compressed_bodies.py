@@ -63,7 +63,7 @@ def test_a_refusal_that_cannot_be_inflated() -> None:
     simulation.run()
 
     assert token in simulation.results
-    assert any("a value that cannot be inflated" in line for line in simulation.log)
+    assert any("decompressed" in line for line in simulation.log)
 
 
 def test_an_error_map_that_cannot_be_inflated() -> None:
@@ -82,7 +82,7 @@ def test_a_config_that_cannot_be_inflated() -> None:
     simulation.node.faults.next(Opcode.GET_CLUSTER_CONFIG, status(Status.SUCCESS, b"\xff" * 40, COMPRESSED))
     simulation.result(upsert())
 
-    assert ["sent a value that cannot be inflated"] == [text.split(":")[0] for text in simulation.closings()]
+    assert [True] == ["decompressed" in text for text in simulation.closings()]
 
 
 def test_compressed_beside_plain() -> None:

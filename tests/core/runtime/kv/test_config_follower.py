@@ -82,7 +82,7 @@ def test_a_requested_config() -> None:
 @rows(
     ("document", "reason"),
     [
-        (b"", "gave no cluster config"),
+        (b"", "no cluster config"),
         *(
             (document, "sent an invalid cluster config")
             for document in (b"{", config(9, name="other"), config(9, name=None))

@@ -57,7 +57,7 @@ def test_close_after_settling(code: int, settles: bool) -> None:
     first = FailOperation if settles else ReportRetry
 
     assert [first, neutral.CloseStream, neutral.ReportConnection] == [type(action) for action in simulation.actions]
-    assert f"of status 0x{code:02x}" in simulation.closings()[0]
+    assert f"status 0x{code:02x}" in simulation.closings()[0]
 
 
 def test_closing_takes_others_along_after_settling() -> None:

@@ -227,9 +227,9 @@ def test_a_failure_after_some_parts() -> None:
 @pytest.mark.parametrize(
     ("parts", "reason"),
     [
-        ([b"\x01a", b"\x05b"], "reach beyond the end"),
-        ([b"\x01a", b"\x01b\x01c"], "3 items came, and 2 were asked for"),
-        ([b"\x01a", b"\x01b", b"\x01c"], "3 items came, and 2 were asked for"),
+        ([b"\x01a", b"\x05b"], "5 bytes"),
+        ([b"\x01a", b"\x01b\x01c"], "3 items "),
+        ([b"\x01a", b"\x01b", b"\x01c"], "3 items "),
     ],
 )
 def test_invalid_parts_of_a_page(parts: list[bytes], reason: str) -> None:

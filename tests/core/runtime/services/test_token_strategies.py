@@ -161,7 +161,7 @@ def test_the_first_attempt_is_held_back(delay: float, ends: list[str]) -> None:
     assert ends == book.ends
     assert simulation.settled_at[token] - began == pytest.approx(min(delay, 2.0))
     assert context is not None
-    assert "holds it back" in str(context.last_dispatch_error)
+    assert f"{delay:g} s" in str(context.last_dispatch_error)
     assert (delay > 2.0) is (token in simulation.errors)
 
 

@@ -468,7 +468,7 @@ def stopped(
             {buckets.CreateBucket: [Acknowledged()], buckets.GetBucket: [errors.BucketNotFoundException()]},
             2,
             True,
-            ("create_bucket", "travel", ("bucket 'travel' is not known to the node that was asked",)),
+            ("create_bucket", "travel", ("bucket 'travel' is not known to the node",)),
         ),
         (
             steps.create_bucket(SETTINGS),

@@ -70,7 +70,7 @@ def explain_as_json(*arguments: str) -> dict[str, object]:
         ),
         ("query --code 4040", {"reason": "QUERY_PREPARED_STATEMENT_FAILURE", "operation": "request"}),
         ("query query --code 5000 --message queryport.indexNotFound", {"reason": "QUERY_INDEX_NOT_FOUND"}),
-        ("query Request --code 5", {"operation": "request", "message": "request: the server answered error 5"}),
+        ("query Request --code 5", {"operation": "request", "message": "request: the server responded with error 5"}),
         ("management HTTP --http-status 500", {"operation": "http"}),
         ("query --code 4040 --http-status 503", {"reason": "QUERY_PREPARED_STATEMENT_FAILURE"}),
         ("query --event socket-closed", {"idempotent": False, "action": "fail"}),

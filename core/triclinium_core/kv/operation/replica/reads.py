@@ -69,12 +69,12 @@ class ReplicaReads(Generic[R]):
         """
         if self._ending is not None or self._is_found or not self.is_over:
             return self._ending
-        told = next((error for error in self.errors if not isinstance(error, _ABSENT)), None)
-        if told is not None or not self._first_only:
-            return told
+        failure = next((error for error in self.errors if not isinstance(error, _ABSENT)), None)
+        if failure is not None or not self._first_only:
+            return failure
         context = self.errors[0].context
         return DocumentUnretrievableException(
-            f"{subject(context)}: neither it nor any of its replicas is there", context
+            f"{subject(context)}: neither the active copy nor a replica has the document", context
         )
 
     def next_operations(self, now: float, *, replicas: int | None = None) -> Sequence[Operation]:

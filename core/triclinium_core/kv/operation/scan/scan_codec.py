@@ -84,7 +84,7 @@ def _decode_page(operation: scan_requests.RangeScanContinue, frame: Frame, vbuck
     if frame.value:
         read = {_KEYS: _keys, _DOCUMENTS: _documents}.get(_CONTENT.unpack(frame.extras)[0])
         if read is None:
-            raise MalformedResponse(f"the page holds {frame.extras.hex()}, which is nothing known")
+            raise MalformedResponse(f"the page has the unknown content type {frame.extras.hex()}")
         try:
             # Stop at one item above the limit, which is enough to detect an oversized page: it can have millions.
             items = tuple(islice(read(operation, frame.value), operation.item_limit + 1))
@@ -120,7 +120,7 @@ def _piece(value: bytes, position: int) -> tuple[bytes, int]:
     size, taken = decode_unsigned(value[position : position + 5])
     start = position + taken
     if start + size > len(value):
-        raise MalformedResponse(f"{size} bytes reach beyond the end of a page")
+        raise MalformedResponse(f"{size} bytes exceed the end of a page")
     return value[start : start + size], start + size
 
 

@@ -48,7 +48,7 @@ PAGE_MS_MAX = 10_000
 RESTARTS_MAX = 10
 """Maximum number of consecutive restarts of a vbucket's scan without a document."""
 
-_GONE = frozenset({Status.KEY_NOT_FOUND, Status.NOT_MY_VBUCKET, Status.RANGE_SCAN_CANCELLED})
+_LOST = frozenset({Status.KEY_NOT_FOUND, Status.NOT_MY_VBUCKET, Status.RANGE_SCAN_CANCELLED})
 """Statuses of a continue request after which the scan no longer exists and another one may be opened."""
 
 
@@ -183,8 +183,8 @@ class VBucketScan:
         return self._restart(error) if _was_on_its_way(error) else error
 
     def _not_continued(self, error: errors.CouchbaseException) -> errors.CouchbaseException | None:
-        is_gone = error.context.status in _GONE or _was_on_its_way(error)
-        if not is_gone:
+        is_lost = error.context.status in _LOST or _was_on_its_way(error)
+        if not is_lost:
             return error
         self._scan_id = None
         if isinstance(self._selection, Sample):

@@ -65,7 +65,7 @@ class ScanOperation(VBucketOperation, frozen=True, gc=False):
         VBucketOperation.__post_init__(self)
         if not isinstance(self.scan_id, bytes) or len(self.scan_id) != SCAN_ID_SIZE:
             raise errors.InvalidArgumentException(
-                f"scan_id={shown(self.scan_id)} must be {SCAN_ID_SIZE} bytes, those of the scan that was opened",
+                f"scan_id={shown(self.scan_id)} must be the {SCAN_ID_SIZE} bytes of an open scan",
                 parameter="scan_id",
             )
 

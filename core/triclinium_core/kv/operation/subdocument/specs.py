@@ -102,7 +102,7 @@ class LookupInSpec(msgspec.Struct, frozen=True):
     @classmethod
     def exists(cls, path: str, *, xattr: bool = False) -> LookupInSpec:
         """Check whether ``path``, which must not be empty, has a value."""
-        _require_path(path, "use Collection.exists to ask for a document")
+        _require_path(path, "use Collection.exists for a document")
         return cls(subdocument.PathOpcode.EXISTS, path, xattr)
 
     @classmethod
@@ -214,7 +214,7 @@ class MutateInSpec(msgspec.Struct, frozen=True):
         """Append a string, number, bool or None to the array at ``path``, unless the array contains it."""
         if isinstance(value, (*_CONTAINERS, MutationMacro)):
             raise errors.InvalidArgumentException(
-                f"value={shown(value)} must be a string, a number, a bool or None: nothing else is compared",
+                f"value={shown(value)} must be a string, a number, a bool or None",
                 parameter="value",
             )
         return _of_value(subdocument.PathOpcode.ARRAY_ADD_UNIQUE, path, value, xattr, create_parents)
@@ -257,7 +257,7 @@ def check_specs(specs: object, kind: type[S]) -> tuple[S, ...]:
         )
     if not 1 <= len(specs) <= SPECS_MAX:
         raise errors.InvalidArgumentException(
-            f"specs has {len(specs)} of them; one operation takes 1 to {SPECS_MAX}", parameter="specs"
+            f"specs has {len(specs)} entries; one operation takes 1 to {SPECS_MAX}", parameter="specs"
         )
     return tuple(specs)
 
@@ -273,13 +273,13 @@ def check_mutations(specs: object) -> None:
     on_body = [spec for spec in mutations if not spec.xattr]
     if len(on_body) > 1 and any(spec.opcode is subdocument.PathOpcode.REMOVE_DOCUMENT for spec in on_body):
         raise errors.InvalidArgumentException(
-            "specs removes the whole document and changes parts of it; leave one of the two out", parameter="specs"
+            "specs removes the whole document and changes parts of it; omit one of the two", parameter="specs"
         )
     size = sum(subdocument.MUTATION_SPEC.size + len(spec.path.encode()) + len(spec.value) for spec in mutations)
     if size > MUTATIONS_SIZE_MAX:
         # All paths together have at most 16 KiB, so the values are too large.
         raise errors.ValueTooLargeException(
-            f"specs has {size} bytes; one request carries at most {MUTATIONS_SIZE_MAX}; change fewer paths in one call"
+            f"specs has {size} bytes; one request has at most {MUTATIONS_SIZE_MAX}; change fewer paths in one call"
         )
 
 
@@ -294,11 +294,11 @@ def _of_values(
     opcode: subdocument.PathOpcode, path: str, values: tuple[object, ...], xattr: bool, create_parents: bool = False
 ) -> MutateInSpec:
     if not values:
-        raise errors.InvalidArgumentException("values must be one or more", parameter="values")
+        raise errors.InvalidArgumentException("values must contain at least one value", parameter="values")
     is_macro = any(isinstance(value, MutationMacro) for value in values)
     if is_macro and len(values) > 1:
         raise errors.InvalidArgumentException(
-            f"values={shown(values)} has a macro, which the server puts in only where it stands alone; give it its own spec",
+            f"values={shown(values)} contains a macro, which the server expands only as a single value; use its own spec",
             parameter="values",
         )
     return MutateInSpec(opcode, _flags(xattr, create_parents, is_macro=is_macro), path, values)
@@ -343,7 +343,7 @@ def _check_path(path: object, *, xattr: bool) -> None:
         size = len(path.encode())
     except UnicodeEncodeError as error:
         raise errors.InvalidArgumentException(
-            f"path={path[:40]!r} is not Unicode that UTF-8 can store", parameter="path"
+            f"path={path[:40]!r} is not valid Unicode, which UTF-8 can encode", parameter="path"
         ) from error
     if size > PATH_SIZE_MAX:
         raise errors.InvalidArgumentException(
@@ -351,5 +351,5 @@ def _check_path(path: object, *, xattr: bool) -> None:
         )
     if xattr and not path:
         raise errors.InvalidArgumentException(
-            "path='' must not be empty; it begins with an attribute's key", parameter="path"
+            "path='' must not be empty; it begins with the key of an attribute", parameter="path"
         )

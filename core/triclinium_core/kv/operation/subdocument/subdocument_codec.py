@@ -138,7 +138,7 @@ def decode_lookups(body: bytes, specs: Sequence[LookupInSpec]) -> tuple[tuple[in
     start = 0
     for place in wire_order(specs):
         if start + subdocument.LOOKUP_OUTCOME.size > len(body):
-            raise MalformedOutcomes(f"the body ends before the outcomes of {len(specs)} specs do")
+            raise MalformedOutcomes(f"the body ends before the outcomes of {len(specs)} specs end")
         status, size = subdocument.LOOKUP_OUTCOME.unpack_from(body, start)
         start += subdocument.LOOKUP_OUTCOME.size
         outcomes[place] = status, _piece(body, start, size)
@@ -164,7 +164,7 @@ def decode_mutations(body: bytes, specs: Sequence[EncodedMutation]) -> Mapping[i
         (size,) = subdocument.MUTATION_VALUE.unpack_from(body, start + MUTATION_OUTCOME.size)
         start += MUTATION_OUTCOME.size + subdocument.MUTATION_VALUE.size
         if status != Status.SUCCESS:
-            raise MalformedOutcomes(f"spec {index} of a mutation that was applied failed with status 0x{status:02x}")
+            raise MalformedOutcomes(f"spec {index} failed with status 0x{status:02x} in a mutation that was applied")
         place = _place(order, index)
         if place in values:
             raise MalformedOutcomes(f"spec {index} has two outcomes")
@@ -180,20 +180,20 @@ def decode_failed_mutation(body: bytes, specs: Sequence[EncodedMutation]) -> tup
         MalformedOutcomes: the body is not exactly one failure of one of the specs.
     """
     if len(body) != MUTATION_OUTCOME.size:
-        raise MalformedOutcomes(f"the one failure of a mutation has {MUTATION_OUTCOME.size} bytes, not {len(body)}")
+        raise MalformedOutcomes(f"the failure of a mutation has {MUTATION_OUTCOME.size} bytes, not {len(body)}")
     index, status = MUTATION_OUTCOME.unpack(body)
     if status == Status.SUCCESS:
-        raise MalformedOutcomes(f"spec {index} failed with a success")
+        raise MalformedOutcomes(f"spec {index} failed with status success")
     return _place(wire_order(specs), index), status
 
 
 def _place(order: Sequence[int], index: int) -> int:
     if index >= len(order):
-        raise MalformedOutcomes(f"spec {index} of {len(order)} has an outcome")
+        raise MalformedOutcomes(f"an outcome of spec {index}, but there are {len(order)} specs")
     return order[index]
 
 
 def _piece(body: bytes, start: int, size: int) -> bytes:
     if start + size > len(body):
-        raise MalformedOutcomes(f"a value of {size} bytes reaches beyond the body")
+        raise MalformedOutcomes(f"a value of {size} bytes exceeds the body")
     return body[start : start + size]

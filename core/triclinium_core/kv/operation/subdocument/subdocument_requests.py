@@ -73,10 +73,11 @@ class MutateIn(Mutation, frozen=True, gc=False):
         validation.check_transcoder(self.transcoder)
         if self.cas and self.store_semantics is StoreSemantics.INSERT:
             raise errors.InvalidArgumentException(
-                f"cas={self.cas} names a version, and INSERT wants that there is none; leave one out", parameter="cas"
+                f"cas={self.cas} requires an existing document, and INSERT a new one; omit one of the two",
+                parameter="cas",
             )
         if self.create_as_deleted and self.store_semantics is StoreSemantics.REPLACE:
             raise errors.InvalidArgumentException(
-                "create_as_deleted=True creates, and REPLACE does not; use UPSERT or INSERT",
+                "create_as_deleted=True creates a document, which REPLACE does not; use UPSERT or INSERT",
                 parameter="create_as_deleted",
             )

@@ -69,5 +69,5 @@ def _read_text(text: str, path: str) -> float:
 def _lacks_unit(value: object, path: str) -> Exception:
     return wrong(
         path,
-        f"={shown(value)} has no unit, and the driver reads milliseconds; write '30 seconds' or '500 milliseconds'",
+        f"={shown(value)} has no unit, and the driver assumes milliseconds; write '30 seconds' or '500 milliseconds'",
     )

@@ -71,7 +71,7 @@ class ExecutionProfile:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise ArgumentError(f"name={shown(self.name)} must be a string, and not empty", parameter="name")
+            raise ArgumentError(f"name={shown(self.name)} must be a non-empty string", parameter="name")
         require_policy(self.retry_policy, "retry_policy")
         require_speculation(self.speculative_execution_policy, "speculative_execution_policy")
         check_flag(self.default_idempotence, "default_idempotence")
@@ -151,7 +151,7 @@ class ExecutionProfiles:
                 raise ArgumentError(f"profiles: {shown(profile)} is not an ExecutionProfile", parameter="profiles")
             if profile.name in found:
                 raise ArgumentError(
-                    f"profiles: two are called {shown(profile.name)}; give one another name", parameter="profiles"
+                    f"profiles: two are named {shown(profile.name)}; rename one of them", parameter="profiles"
                 )
             found[profile.name] = profile
         if DEFAULT_PROFILE not in found:
@@ -228,7 +228,7 @@ class ExecutionProfiles:
         """
         if not isinstance(name, str) or name not in self._profiles:
             raise ArgumentError(
-                f"name={shown(name)} is not a profile; there are {', '.join(self._profiles)}", parameter="name"
+                f"name={shown(name)} is not a profile; known profiles: {', '.join(self._profiles)}", parameter="name"
             )
         return self._profiles[name]
 
@@ -243,16 +243,16 @@ def _require_own(policies: Mapping[str, PolicyFactory]) -> Mapping[str, PolicyFa
     for name, factory in policies.items():
         if not isinstance(name, str) or not name or name in POLICIES:
             raise ArgumentError(
-                f"policies: {shown(name)} must be a name of your own, none of {', '.join(POLICIES)}",
+                f"policies: {shown(name)} must be a new name, not one of {', '.join(POLICIES)}",
                 parameter="policies",
             )
         if not callable(factory):
             raise ArgumentError(
-                f"policies: {shown(name)} is {shown(factory)}; give the class, which is called with the options",
+                f"policies: {shown(name)} is {shown(factory)}; pass a class, which is called with the options",
                 parameter="policies",
             )
         if inspect.iscoroutinefunction(factory):
             raise ArgumentError(
-                f"policies: {shown(name)} is an `async def`; a policy is made at once", parameter="policies"
+                f"policies: {shown(name)} is an `async def`; pass a class or a plain function", parameter="policies"
             )
     return dict(policies)

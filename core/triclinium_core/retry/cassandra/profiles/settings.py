@@ -144,17 +144,17 @@ def read_profiles(document: object, retry: policy_settings.PolicyChoices[RetryPo
             range. ``parameter`` is the path, such as ``profiles.slow.retry_policy.class``.
     """
     if not isinstance(document, Mapping):
-        raise policy_settings.wrong("document", f"={shown(document)} must be a mapping of options, and of profiles")
+        raise policy_settings.wrong("document", f"={shown(document)} must be a mapping with options and profiles")
     top = _find_options(document, "", _TOP_NAMES)
     profiles = top.pop(_PROFILES, _Found(_PROFILES, {}))
     settings = [_read(top, DEFAULT_PROFILE, _BUILT_IN, retry)]
     for name, table in _require_table(*profiles).items():
         path = policy_settings.key_path(profiles.path, name)
         if not isinstance(name, str) or not name:
-            raise policy_settings.wrong(path, " has no name; a profile needs one, in quotes or without")
+            raise policy_settings.wrong(path, " has no name; give the profile a name, quoted or bare")
         if name == DEFAULT_PROFILE:
             raise policy_settings.wrong(
-                path, " is a name that the top level has; move its options there, or give it another name"
+                path, " is the name of the top level; move its options there, or rename the profile"
             )
         options = _find_options(_require_table(path, table), path, _PROFILE_NAMES)
         settings.append(_read(options, name, settings[0], retry))
@@ -187,7 +187,7 @@ def _known_name(name: str, names: Mapping[str, str], path: str) -> str:
             return known
     raise policy_settings.wrong(
         path,
-        f" is not known; a profile has {', '.join(OPTIONS)}, also by the driver's names, such as basic.request.timeout",
+        f" is not known; a profile has {', '.join(OPTIONS)}, or the driver's names, such as basic.request.timeout",
     )
 
 

@@ -115,7 +115,8 @@ def _check_level(level: ConsistencyLevel, parameter: str, kind: RequestKind) -> 
     check_choice(level, parameter, ConsistencyLevel)
     if kind is RequestKind.PREPARE:
         raise ArgumentError(
-            f"{parameter}={level.name} does not go with a PREPARE, which has none; leave it out", parameter=parameter
+            f"{parameter}={level.name} does not apply to a PREPARE, which has no consistency; omit it",
+            parameter=parameter,
         )
     if parameter == "serial_consistency" and not level.is_serial:
         raise ArgumentError(f"{parameter}={level.name} must be SERIAL or LOCAL_SERIAL", parameter=parameter)

@@ -57,7 +57,7 @@ class AttemptAborted:
         if not isinstance(self.error, RequestAborted | FrameTooLong | RequestThrottled):
             raise ArgumentError(
                 f"error={shown(self.error)} must be a RequestAborted, such as ClosedConnection, a FrameTooLong or a "
-                "RequestThrottled; put what you caught into its __cause__",
+                "RequestThrottled; set the original exception as its __cause__",
                 parameter="error",
             )
         if self.handed_over is not None:
@@ -94,7 +94,8 @@ class ErrorReceived:
     def __post_init__(self) -> None:
         if not isinstance(self.error, CoordinatorError):
             raise ArgumentError(
-                f"error={shown(self.error)} must be a CoordinatorError; CODES has one for each code", parameter="error"
+                f"error={shown(self.error)} must be a CoordinatorError; CODES has the class of each code",
+                parameter="error",
             )
 
 

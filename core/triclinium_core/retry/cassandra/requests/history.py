@@ -83,7 +83,9 @@ class History:
             InvalidEvent: no such attempt was ordered.
         """
         if not isinstance(attempt, int) or not 0 <= attempt < len(self._owners):
-            raise InvalidEvent(f"attempt {shown(attempt)} was never ordered; use the number that came with the order")
+            raise InvalidEvent(
+                f"attempt {shown(attempt)} was never ordered; use the number of an action that ordered an attempt"
+            )
         return self._owners[attempt]
 
     def record(self, execution: Execution, error: CassandraError) -> None:

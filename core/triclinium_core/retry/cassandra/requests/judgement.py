@@ -119,7 +119,7 @@ def aftermath(request: CassandraRequest, *, ambiguous: bool) -> str:
     if request.may_repeat:
         return ""
     if ambiguous:
-        return "; the statement may have been applied: see what has changed before sending it again"
+        return "; the statement may have been applied: check the data before sending it again"
     return "; the statement was certainly not applied"
 
 
@@ -167,9 +167,9 @@ def judge(
     """
     match route_of(request, error, preparing=preparing):
         case Route.ASK:
-            return _asked(request, error, node, retry_count)
+            return _decided_by_policy(request, error, node, retry_count)
         case Route.ASK_IF_IDEMPOTENT:
-            return _asked(request, error, node, retry_count) if request.may_repeat else _raised(error)
+            return _decided_by_policy(request, error, node, retry_count) if request.may_repeat else _raised(error)
         case Route.NEXT:
             return Judgement(Step.GO_ON, error)
         case Route.REPREPARE:
@@ -179,7 +179,7 @@ def judge(
         case Route.RAISE_AS_PROTOCOL_ERROR:
             return _raised(errors.ProtocolError(f"{type(error).__name__}: {error}"), cause=error)
         case Route.RAISE_AS_UNEXPECTED:
-            text = f"{node} answered a PREPARE with {type(error).__name__}: {error}"
+            text = f"{node} responded to a PREPARE with {type(error).__name__}: {error}"
             return _raised(errors.UnexpectedAnswer(text), cause=error)
 
 
@@ -191,7 +191,9 @@ def route_of(request: CassandraRequest, error: errors.CassandraError, *, prepari
     return routes.of_prepare if request.is_prepare else routes.of_statement
 
 
-def _asked(request: CassandraRequest, error: errors.CassandraError, node: Hashable, retry_count: int) -> Judgement:
+def _decided_by_policy(
+    request: CassandraRequest, error: errors.CassandraError, node: Hashable, retry_count: int
+) -> Judgement:
     try:
         verdict = verdict_on(request.policy, error, retry_count=retry_count)
     except Exception as raised:

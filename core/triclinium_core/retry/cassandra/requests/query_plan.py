@@ -23,7 +23,7 @@ class QueryPlan:
     def __init__(self, nodes: Iterable[Hashable]) -> None:
         if isinstance(nodes, str | bytes) or not isinstance(nodes, Iterable):
             raise ArgumentError(
-                f"plan={shown(nodes)} must be a sequence of nodes; a lone node goes into a list", parameter="plan"
+                f"plan={shown(nodes)} must be a sequence of nodes; put a single node into a list", parameter="plan"
             )
         if isinstance(nodes, Collection):
             nodes = tuple(nodes)
@@ -55,4 +55,4 @@ def _require_node(node: Hashable) -> None:
     except TypeError:
         raise ArgumentError(f"node {shown(node)} of the plan is not hashable", parameter="plan") from None
     if node is None:
-        raise ArgumentError("None is not a node; leave it out of the plan", parameter="plan")
+        raise ArgumentError("plan contains None, which is not a node; remove it", parameter="plan")

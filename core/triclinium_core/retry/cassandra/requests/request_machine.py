@@ -150,7 +150,7 @@ class RequestMachine:
     def _require_instant(self, now: float) -> None:
         if not (is_number(now) and math.isfinite(now) and now >= self._now):
             raise ArgumentError(
-                f"now={shown(now)} must be a number of monotonic seconds, and no less than the last, {self._now}",
+                f"now={shown(now)} must be a number of monotonic seconds, at least the last value, {self._now}",
                 parameter="now",
             )
 
@@ -271,8 +271,8 @@ class RequestMachine:
         if event.statement_id == execution.statement_id:
             return self._send(execution, returns=True)
         text = (
-            f"{execution.node} prepared statement {shown(execution.statement_id)} again and calls it "
-            f"{shown(event.statement_id)} now, as happens after USE; prepare it anew"
+            f"{execution.node} prepared statement {shown(execution.statement_id)} again with the new id "
+            f"{shown(event.statement_id)}, which happens after USE; prepare it again"
         )
         return self._fail(RepreparationFailed(text), execution)
 
@@ -280,8 +280,8 @@ class RequestMachine:
         self, event: events.StatementForgotten, execution: Execution
     ) -> Sequence[CassandraAction]:
         text = (
-            f"{execution.node} does not know statement {shown(execution.statement_id)}, and neither does the driver; "
-            "prepare it anew"
+            f"{execution.node} does not know statement {shown(execution.statement_id)}, nor does the driver; "
+            "prepare it again"
         )
         return self._fail(RepreparationFailed(text), execution)
 
@@ -326,7 +326,7 @@ class RequestMachine:
 
     def _time_out(self) -> Sequence[CassandraAction]:
         left = aftermath(self.request, ambiguous=self.is_ambiguous)
-        return self._fail(DriverTimeout(f"no answer within {self.request.timeout} s{left}"))
+        return self._fail(DriverTimeout(f"no response within {self.request.timeout} s{left}"))
 
     def _fail(
         self,

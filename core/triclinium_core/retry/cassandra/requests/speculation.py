@@ -74,8 +74,8 @@ def next_delay(policy: SpeculativeExecutionPolicy, *, node: Hashable, running: i
     seconds = in_seconds(answer)
     if not is_seconds(seconds):
         raise TypeError(
-            f"next_execution of {type(policy).__name__} answered {shown(answer)}; "
-            "it must answer seconds or a timedelta, 0 or more, or None for no further execution"
+            f"next_execution of {type(policy).__name__} returned {shown(answer)}; "
+            "it must return seconds or a timedelta, at least 0, or None for no further execution"
         )
     return seconds
 

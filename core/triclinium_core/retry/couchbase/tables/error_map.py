@@ -145,7 +145,7 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
     if not isinstance(document, bytes | str):
         raise errors.InvalidArgumentException(f"document={shown(document)} must be bytes or str", parameter="document")
     if len(document) > ERROR_MAP_SIZE_BYTES_MAX:
-        raise MalformedErrorMap(f"{len(document)} bytes; at most {ERROR_MAP_SIZE_BYTES_MAX} make sense")
+        raise MalformedErrorMap(f"{len(document)} bytes; the maximum is {ERROR_MAP_SIZE_BYTES_MAX}")
     try:
         root = json.loads(document, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -159,12 +159,12 @@ def parse_error_map(document: bytes | str) -> ErrorMap:
         raise MalformedErrorMap(f"revision {shown(revision)} is not from 0 to {_REVISION_MAX}")
     rows = _require(root.get("errors"), dict, "errors")
     if len(rows) > ERROR_MAP_ENTRIES_MAX:
-        raise MalformedErrorMap(f"{len(rows)} entries; at most {ERROR_MAP_ENTRIES_MAX} make sense")
+        raise MalformedErrorMap(f"{len(rows)} entries; the maximum is {ERROR_MAP_ENTRIES_MAX}")
     entries: dict[int, ErrorMapEntry] = {}
     for code, row in rows.items():
         status = _parse_status(code)
         if status in entries:
-            raise MalformedErrorMap(f"status {code} stands twice")
+            raise MalformedErrorMap(f"status {code} is listed twice")
         entries[status] = parse_entry(row, f"errors[{code}]")
     return ErrorMap(version, revision, entries)
 

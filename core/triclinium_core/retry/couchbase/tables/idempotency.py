@@ -42,7 +42,7 @@ _ALWAYS, _IF_READONLY, _IF_GET = Idempotency.ALWAYS, Idempotency.IF_READONLY, Id
 IDEMPOTENT_OPERATIONS: tuple[IdempotentOperation, ...] = (
     IdempotentOperation(Service.KV, "get_cluster_config", _ALWAYS, "KV: Carrier Config & Global Config Requests"),
     IdempotentOperation(Service.KV, "get", _ALWAYS, "KV: Get Request"),
-    IdempotentOperation(Service.KV, "get_projection", _ALWAYS, "KV: Get Request, and Subdoc Lookup, which it is made of"),
+    IdempotentOperation(Service.KV, "get_projection", _ALWAYS, "KV: Get Request, and Subdoc Lookup, of which it consists"),
     IdempotentOperation(Service.KV, "get_collection_id", _ALWAYS, "KV: Get Collection ID"),
     IdempotentOperation(Service.KV, "get_collections_manifest", _ALWAYS, "KV: Get Collection Manifest"),
     IdempotentOperation(Service.KV, "noop", _ALWAYS, "KV: Noop Request"),

@@ -55,7 +55,7 @@ def _lines() -> Iterable[RetryableStatus]:
     yield line(s.SYNC_WRITE_RE_COMMIT_IN_PROGRESS, r.KV_SYNC_WRITE_RE_COMMIT_IN_PROGRESS, frozenset(),
                "KV: SyncWriteReCommitInProgress 0xa4")
     yield line(s.NOT_STORED, r.KV_TEMPORARY_FAILURE, frozenset(),
-               "not in it is Not Stored 0x05, by which a counter says that it lost a race (decision D25)", COUNTERS)
+               "not listed is Not Stored 0x05, by which a counter reports a lost race (decision D25)", COUNTERS)
     # fmt: on
 
 
@@ -109,7 +109,7 @@ def classify(operation: str, status: int, entry: ErrorMapEntry | None) -> KvVerd
         return KvVerdict(reason, error, _LIST + line.clause, reason is _NOT_MY_VBUCKET, reason is _COLLECTION_OUTDATED)
     row = KV_STATUSES.get(status)
     if row is not None and not row.fits(operation):
-        clause = "no clause: the operation has no such answer, so nobody knows whether it was applied (decision D12)"
+        clause = "no clause: the status is not valid for the operation, which may have been applied (decision D12)"
         return KvVerdict(None, errors.DecodingFailureException, clause)
     if row is not None:
         # RFC 0049 §Response Code Retry List: a complete, known response is not retried unless it is in the list.
@@ -144,7 +144,7 @@ def _classify_unknown(status: int, entry: ErrorMapEntry | None) -> KvVerdict:
     for attribute in (Attribute.SPECIAL_HANDLING, Attribute.CONN_STATE_INVALIDATED):
         # RFC 0013 §Processing Order: a status that cannot be handled specially closes the connection.
         if attribute in attributes:
-            close = f"the error map says {attribute} of status 0x{status:02x}"
+            close = f"the error map lists {attribute} for status 0x{status:02x}"
     if entry.indicates_retry:
         reason: RetryReason | None = RetryReason.KV_ERROR_MAP_RETRY_INDICATED
         clause = "RFC 0049 KV Error Map Handling: the map indicates a retry, so the strategy decides"

@@ -18,7 +18,7 @@ from triclinium_core.shown import TEXT_READ_MAX, beginning, one_line
 CODE_MAX = 2**63 - 1
 """Maximum error code. Larger numbers are not error codes, but Python accepts integers of thousands of digits."""
 
-CODES_TOLD_MAX = 20
+CODES_REPORTED_MAX = 20
 """Maximum number of errors after the first whose codes a context keeps."""
 
 DECODED_SIZE_BYTES_MAX = 4 * 1024 * 1024
@@ -106,12 +106,12 @@ class ServiceAnswer:
         return self.service is not Service.MANAGEMENT and bool(self.body.get("error"))
 
     @property
-    def told(self) -> str:
+    def error_text(self) -> str:
         """Error in the server's words, in one line; empty if the body has none or is not the server's."""
-        return self.told_without(NO_SECRETS)
+        return self.error_text_without(NO_SECRETS)
 
-    def told_without(self, secrets: Secrets) -> str:
-        """Return ``told``, with credentials that the server repeats concealed."""
+    def error_text_without(self, secrets: Secrets) -> str:
+        """Return ``error_text``, with credentials that the server repeats concealed."""
         if self.is_foreign:
             return ""
         return _line(self.message if self.code is not None else "; ".join(_texts(self.body)) or self.raw, secrets)
@@ -141,7 +141,7 @@ def read_answer(
     if not isinstance(listed, list) or not isinstance(first, Mapping):
         return ServiceAnswer(service, operation, http_status, decoded, raw, foreign)
     message, reason, permits = first.get("msg"), first.get("reason"), first.get("retry")
-    codes = [_code(error) for error in listed[1 : CODES_TOLD_MAX + 1]]
+    codes = [_code(error) for error in listed[1 : CODES_REPORTED_MAX + 1]]
     return ServiceAnswer(
         service,
         operation,

@@ -28,14 +28,14 @@ def _query() -> Iterable[ErrorRow]:
     row = ErrorRow
     # fmt: off
     yield row(codes=code(1000), error=errors.InvalidArgumentException,
-              clause="RFC 0058, 3 InvalidArgument: a statement that writes, asked for as readonly; decision D37")
+              clause="RFC 0058, 3 InvalidArgument: a statement that writes, sent as readonly; decision D37")
     for feature in ("query_context", "preserve_expiry", "use_replica"):
         yield row(codes=code(1065), words=(feature,), error=errors.FeatureNotAvailableException,
                   clause=f"RFC 0056 {feature}: an older server does not know the parameter; decision D37")
     yield row(codes=code(1065), error=errors.InvalidArgumentException,
               clause="RFC 0058, 3 InvalidArgument: a parameter that the service does not know; decision D37")
     yield row(codes=code(1080), error=errors.TimeoutException,
-              clause="RFC 0058, 1 Timeout: the service gave up at the timeout that it was sent; decision D37")
+              clause="RFC 0058, 1 Timeout: the service stopped at the timeout in the request; decision D37")
     for limit in (1191, 1192, 1193, 1194):
         yield row(codes=code(limit), error=errors.RateLimitedException, clause=f"RFC 0058, 21 RateLimited, Query: Code {limit}")
     yield row(codes=code(2120), error=errors.AuthenticationFailureException,
@@ -200,10 +200,12 @@ SERVICE_ERRORS: Mapping[Service, Sequence[ErrorRow]] = {
 }
 """Error rows of each service; the first row that fits decides."""
 
-UNLISTED = ErrorRow(error=errors.CouchbaseException, clause="RFC 0058, 0 CouchbaseException: no line names this answer")
+UNLISTED = ErrorRow(
+    error=errors.CouchbaseException, clause="RFC 0058, 0 CouchbaseException: no line lists this response"
+)
 FOREIGN = ErrorRow(
     error=errors.DecodingFailureException,
-    clause="RFC 0058, 20 DecodingFailure: a success that the service did not write",
+    clause="RFC 0058, 20 DecodingFailure: a success in an unexpected format",
 )
 BROKEN_OFF = ErrorRow(
     error=errors.DecodingFailureException,

@@ -121,7 +121,7 @@ def classify(
         row.error,
         f"{_LIST}: {'not in the list' if line is None else line.clause}",
         row.clause,
-        answer.told_without(secrets),
+        answer.error_text_without(secrets),
         answer.code,
         answer.more_codes,
         answer.server_permits_retry,

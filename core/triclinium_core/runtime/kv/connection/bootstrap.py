@@ -64,14 +64,14 @@ class FailureKind(Enum):
 
     CREDENTIALS = "the credentials were refused"
     BUCKET = "the bucket could not be selected"
-    BUCKET_TYPE = "the bucket is of a type that the client does not speak to"
-    NO_CONFIG = "the bucket is there, and has no cluster config, or none yet"
-    NO_VBUCKETS = "the bucket is there, and its cluster config has no vbuckets yet"
-    UNPROVEN_NODE = "the client refused the node: it did not prove itself, or what it requested is not permitted"
-    NOT_COUCHBASE = "the peer does not speak Couchbase's protocol"
-    TLS = "the peer speaks TLS, and the client does not"
-    CORRUPT_ERROR_MAP = "the error map is corrupt, and renegotiation was asked for"
-    PROTOCOL = "the peer answered something else"
+    BUCKET_TYPE = "the client does not support the type of the bucket"
+    NO_CONFIG = "the bucket exists, but has no cluster config, or none yet"
+    NO_VBUCKETS = "the bucket exists, but its cluster config has no vbuckets yet"
+    UNPROVEN_NODE = "the client refused the node: it did not authenticate itself, or its request is not permitted"
+    NOT_COUCHBASE = "the server does not speak Couchbase's protocol"
+    TLS = "the server uses TLS, and the client does not"
+    CORRUPT_ERROR_MAP = "the error map is corrupt, and renegotiation is enabled"
+    PROTOCOL = "the server sent an invalid response"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def plan_of(
     salted_passwords: SaltedPasswords,
 ) -> BootstrapPlan:
     """Return the plan for a client with these options and the credentials of ``authenticator``."""
-    assert authenticator is not None, "only a plain memcached needs none, and negotiates nothing"
+    assert authenticator is not None, "only a plain memcached needs no credentials, and there is no bootstrap with it"
     return BootstrapPlan(
         authenticator=authenticator,
         bucket=bucket,
@@ -236,7 +236,7 @@ class Bootstrap:
             salted_passwords=plan.salted_passwords,
             nonces=nonces,
         )
-        self.has_heard: bool = False
+        self.has_responded: bool = False
         """Whether the server has responded, which proves that it speaks the protocol."""
         self.negotiated: Negotiated = Negotiated(plan.authenticator)
         self.failure: BootstrapFailure | None = None
@@ -269,7 +269,7 @@ class Bootstrap:
         burst = self._hello() if self._plan.begins_with_hello else b""
         if self._plan.mechanisms:
             burst += self._request(Opcode.SASL_LIST_MECHS, self._on_mechanisms)
-            burst += self._say(self._sasl.start())
+            burst += self._message_frame(self._sasl.start())
         return burst
 
     def receive(self, frame: Frame) -> bytes:
@@ -279,8 +279,10 @@ class Bootstrap:
         """
         opcode, step = self._steps.pop(frame.opaque)
         if opcode != frame.opcode:
-            return self._fail(f"answered opcode 0x{opcode:02x} with opcode 0x{frame.opcode:02x}")
-        self.has_heard = True
+            return self._fail(
+                f"sent a response with opcode 0x{frame.opcode:02x} to a request with opcode 0x{opcode:02x}"
+            )
+        self.has_responded = True
         data = step(frame)
         if self._is_joining and not self._steps and self.failure is None:
             # The config may arrive before the responses to earlier requests; the connection needs all of them.
@@ -331,7 +333,7 @@ class Bootstrap:
         if frame.status != couchbase.Status.SUCCESS:
             return self._fail(f"refused HELLO: {_named(frame.status)}", status=frame.status)
         if len(frame.value) % 2 or len(frame.value) > HELLO_SIZE_MAX:
-            return self._fail(f"granted {len(frame.value)} bytes of features, which cannot be")
+            return self._fail(f"sent an invalid list of features, of {len(frame.value)} bytes")
         self.negotiated.features = frozenset(struct.unpack(f">{len(frame.value) // 2}H", frame.value))
         if self._is_joining:
             return b""
@@ -361,7 +363,7 @@ class Bootstrap:
             self.negotiated.offered_mechanisms = self._sasl.offered = tuple(names)
         return b""
 
-    def _say(self, message: SaslMessage | None) -> bytes:
+    def _message_frame(self, message: SaslMessage | None) -> bytes:
         """Return the frame for a SASL message, or set ``failure`` if the exchange was refused."""
         self.negotiated.mechanism = self._sasl.mechanism
         refusal = self._sasl.refusal
@@ -375,7 +377,7 @@ class Bootstrap:
     def _on_sasl(self, frame: Frame) -> bytes:
         message = self._sasl.receive(frame)
         self.sasl_status = self._sasl.status
-        return self._join() if self._sasl.is_done else self._say(message)
+        return self._join() if self._sasl.is_done else self._message_frame(message)
 
     def _join(self) -> bytes:
         self._is_joining = True
@@ -396,13 +398,13 @@ class Bootstrap:
             self.negotiated.config = frame.value
         elif frame.status == couchbase.Status.KEY_NOT_FOUND and self.bucket_status == couchbase.Status.SUCCESS:
             text = (
-                f"bucket {self._plan.bucket!r} has no cluster config: either it was created a moment ago, or it is a "
-                "memcached bucket, which this client does not speak to; use a couchbase or ephemeral bucket"
+                f"bucket {self._plan.bucket!r} has no cluster config: either it was just created, or it is a "
+                "memcached bucket, which this client does not support; use a couchbase or ephemeral bucket"
             )
             return self._fail(text, FailureKind.NO_CONFIG, frame.status)
         elif self._plan.bucket is not None:
             # A client cannot locate documents without the config of the bucket; it needs no global config.
-            return self._fail(f"gives no cluster config: {_named(frame.status)}", status=frame.status)
+            return self._fail(f"sent no cluster config: {_named(frame.status)}", status=frame.status)
         return b""
 
 

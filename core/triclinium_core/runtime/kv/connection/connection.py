@@ -54,7 +54,7 @@ from triclinium_core.runtime.kv.connection.waiting_line import WaitingLine
 from triclinium_core.runtime.lifecycle.link import Link
 from triclinium_core.work import BYTES_PER_UNIT, FRAME_WORK, PIECE_WORK
 
-UNASKED_MAX = 16
+UNSOLICITED_MAX = 16
 """Unsolicited responses tolerated on one stream before it is closed."""
 
 _AUTHENTICATION = Purpose.AUTHENTICATION
@@ -79,7 +79,7 @@ class Connection:
     """Whether the current stream has received a whole frame."""
     _is_proven: bool = False
     """Whether a request was answered on the current stream once it was ready."""
-    _unasked: int = 0
+    _unsolicited: int = 0
     """Unsolicited responses on the current stream."""
 
     def __init__(
@@ -143,7 +143,7 @@ class Connection:
     @property
     def has_spoken(self) -> bool:
         """Whether the node has responded on the current stream."""
-        return self.dialect.bare or self._bootstrap is None or self._bootstrap.has_heard
+        return self.dialect.bare or self._bootstrap is None or self._bootstrap.has_responded
 
     @property
     def unanswered(self) -> Opcode | None:
@@ -155,7 +155,7 @@ class Connection:
         self._move(ConnectionEvent.BACKOFF_OVER)
         self.history.begun()
         self._frames_came = self._is_proven = False
-        self._unasked = 0
+        self._unsolicited = 0
         self.negotiated = Negotiated()
         self.dialect = self._first_dialect
         return self.choose()
@@ -184,7 +184,7 @@ class Connection:
         self.received.at = now
         self._buffer = FrameBuffer(CLIENT_ACCEPTS)
         if plan is None:
-            self._move(ConnectionEvent.NOTHING_TO_ASK)
+            self._move(ConnectionEvent.NO_BOOTSTRAP)
             return [self._become_ready(now)]
         self._nonces = ExchangeNonces(self.stream_number)
         self._bootstrap = Bootstrap(plan, self._move, self._nonces)
@@ -219,14 +219,14 @@ class Connection:
         self._move(ConnectionEvent.CREDENTIALS_CHANGED)
         self._again = Reauthentication(exchange, self.bucket)
         news: list[News] = []
-        unusable = self._ask(self._again.start(), news)
+        unusable = self._send_authentication(self._again.start(), news)
         if unusable is not None:
             news.append(unusable)
         return news
 
     def bytes_received(self, data: bytes, now: float) -> Sequence[News]:
         """Process received bytes, split at any point. Return the events; the last may report an unusable stream."""
-        assert self._buffer is not None, "bytes come on a stream that is open"
+        assert self._buffer is not None, "bytes are received on an open stream"
         news: list[News] = []
         frames = self._buffer.receive(data)
         received = self.received
@@ -291,7 +291,7 @@ class Connection:
 
     def _on_no_frame(self, data: bytes, problem: str) -> BecameUnusable:
         hint = None if self._frames_came else recognise(data)
-        text = f"sent bytes that are no frame: {problem}"
+        text = f"sent bytes that are not a valid frame: {problem}"
         if hint is None:
             return BecameUnusable(text)
         text = f"{text}; {hint}"
@@ -300,29 +300,29 @@ class Connection:
 
     def _on_server_request(self, frame: Frame, news: list[News]) -> None:
         """Record the announcement of a new config. Ignore other requests, because the client enables no others."""
-        is_news = frame.opcode == ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION
-        if is_news and len(frame.extras) == CONFIG_VERSION.size and self.is_in_use:
+        is_announcement = frame.opcode == ServerOpcode.CLUSTERMAP_CHANGE_NOTIFICATION
+        if is_announcement and len(frame.extras) == CONFIG_VERSION.size and self.is_in_use:
             self.own_requests.config_announced(*CONFIG_VERSION.unpack(frame.extras))
             news.append(ConfigAnnounced())
 
     def _on_response_to_authentication(self, frame: Frame, news: list[News]) -> BecameUnusable | None:
         assert self._again is not None
-        return self._ask(self._again.receive(frame, news), news)
+        return self._send_authentication(self._again.receive(frame, news), news)
 
     def _on_stray(self, frame: Frame, news: list[News]) -> BecameUnusable | None:
         """Ignore a response that matches no unanswered request (decision D27)."""
         news.append(Strayed())
         # A second response is superfluous, but belongs to a request that was made.
         is_second = self.in_flight.was_made(frame.opaque) and self.in_flight.get(frame.opaque) is None
-        self._unasked += not is_second
-        if self._unasked <= UNASKED_MAX:
+        self._unsolicited += not is_second
+        if self._unsolicited <= UNSOLICITED_MAX:
             return None
         return BecameUnusable(
-            f"answered {self._unasked} requests that were never made, the last of them with opcode "
+            f"sent {self._unsolicited} unsolicited responses, the last with opcode "
             f"0x{frame.opcode:02x} and opaque {frame.opaque}"
         )
 
-    def _ask(self, question: RequestParts | None, news: list[News]) -> BecameUnusable | None:
+    def _send_authentication(self, question: RequestParts | None, news: list[News]) -> BecameUnusable | None:
         """Order the next request of the reauthentication. Without a ``question``, complete it."""
         again = self._again
         assert again is not None
@@ -387,6 +387,6 @@ def _inflated(frame: Frame) -> tuple[Frame, str | None]:
     try:
         return msgspec.structs.replace(frame, value=inflate(frame.value)), None
     except MalformedCompression as error:
-        return msgspec.structs.replace(frame, value=b""), f"a value that cannot be inflated: {error}"
+        return msgspec.structs.replace(frame, value=b""), f"a value that cannot be decompressed: {error}"
     except Exception as error:
         raise decoder_faults.unexpected(Decoder.COMPRESSED_VALUE, error) from None

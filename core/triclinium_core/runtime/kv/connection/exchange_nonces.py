@@ -39,7 +39,7 @@ class ExchangeNonces:
             ScramError: the entropy is empty.
         """
         if not entropy:
-            raise ScramError("the event's nonce is empty; give StreamOpened and AuthenticatorChanged random bytes")
+            raise ScramError("the event's nonce is empty; pass random bytes to StreamOpened and AuthenticatorChanged")
         self._exchanges += 1
         place = f"{self._stream}/{self._exchanges}"
         # Without the entropy, a node that knows one nonce cannot compute another.

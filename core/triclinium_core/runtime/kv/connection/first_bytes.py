@@ -9,7 +9,7 @@ SIGNS: tuple[tuple[bytes, str], ...] = (
     (b"HTTP/", "this is an HTTP port; the KV service listens on 11210, or 11207 with TLS"),
     (b"<", "this looks like an HTTP port; the KV service listens on 11210, or 11207 with TLS"),
     (TLS_ALERT, "this port speaks TLS; connect with couchbases://"),
-    (b"ERROR", "this is a memcached that speaks text only"),
+    (b"ERROR", "this is a memcached that only speaks the text protocol"),
     (b"SSH-", "this is an SSH server"),
 )
 

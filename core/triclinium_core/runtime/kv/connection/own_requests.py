@@ -44,7 +44,7 @@ class OwnRequests:
         """Record that the node has another config."""
         self._announced = epoch, revision
 
-    def announces_news(self, known: tuple[int, int] | None) -> bool:
+    def announces_newer(self, known: tuple[int, int] | None) -> bool:
         """Return whether the node announced a newer config than the ``known`` one."""
         return self._announced is not None and (known is None or known < self._announced)
 

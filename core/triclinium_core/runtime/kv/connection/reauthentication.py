@@ -37,7 +37,7 @@ class Reauthentication:
 
     def start(self) -> RequestParts | None:
         """Return the first request, or set ``failure`` and return None."""
-        return self._say(self.exchange.start())
+        return self._message_parts(self.exchange.start())
 
     def receive(self, frame: Frame, news: list[News]) -> RequestParts | None:
         """Process a response and add its events to ``news``. Return the next request, or None."""
@@ -49,7 +49,7 @@ class Reauthentication:
         if self.exchange.status is not None:
             news.append(SaslAnswered(self.exchange.status))
         if not self.exchange.is_done:
-            return self._say(message)
+            return self._message_parts(message)
         return None if self._bucket is None else (Opcode.SELECT_BUCKET, self._bucket.encode(), b"")
 
     def _on_bucket(self, bucket: str, status: int, news: list[News]) -> RequestParts | None:
@@ -64,7 +64,7 @@ class Reauthentication:
         self.exchange, self.next_exchange = exchange, None
         return self.start()
 
-    def _say(self, message: SaslMessage | None) -> RequestParts | None:
+    def _message_parts(self, message: SaslMessage | None) -> RequestParts | None:
         refusal = self.exchange.refusal
         if refusal is not None:
             self.failure = BootstrapFailure.of_sasl(refusal)

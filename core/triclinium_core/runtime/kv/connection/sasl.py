@@ -225,7 +225,7 @@ class SaslExchange:
     def _nothing_in_common(self) -> SaslMessage | None:
         hint = advice = ""
         if isinstance(self.authenticator, JwtAuthenticator):
-            hint = "; the cluster takes no tokens here"
+            hint = "; the node accepts no tokens on this connection"
         elif not set(SCRAM_MECHANISMS).isdisjoint(self.offered):
             hint = "; permit one of the offered mechanisms with allowed_sasl_mechanisms"
         elif "PLAIN" in self.offered:
@@ -248,4 +248,4 @@ def _refusal_text(authenticator: Authenticator, status: int) -> str:
     stale = ", which have expired" if status == Status.AUTH_STALE else ""
     if isinstance(authenticator, PasswordAuthenticator):
         return f"refused the credentials of {authenticator.username!r}{stale}"
-    return f"refused the credentials of {user_of(authenticator)}{stale}; set_authenticator gives a new one"
+    return f"refused the credentials of {user_of(authenticator)}{stale}; pass new ones to set_authenticator"

@@ -62,5 +62,5 @@ def saslprep(text: str, *, stored: bool = False) -> str:
     ):
         raise ProhibitedText("mixes left-to-right and right-to-left text, which SASLprep (RFC 4013) prohibits")
     if stored and any(map(in_table_a1, prepared)):
-        raise ProhibitedText("has a character that Unicode 3.2 does not know, which SASLprep prohibits")
+        raise ProhibitedText("has a character that is not in Unicode 3.2, which SASLprep prohibits")
     return prepared

@@ -158,7 +158,9 @@ class ScramClient:
         attributes = _attributes(name, text, "r", "s", "i")
         nonce = _checked_nonce(f"{name}: r=", attributes["r"])
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
-            raise ScramError(f"{name}: the nonce {_shown(nonce)} does not extend ours; the message is not for us")
+            raise ScramError(
+                f"{name}: the nonce {_shown(nonce)} does not extend the client nonce; it belongs to another exchange"
+            )
         salt = _from_base64(f"{name}: s=", attributes["s"])
         iterations = _accepted_iterations(f"{name}: i=", attributes["i"], self._iterations_min)
 
@@ -197,7 +199,7 @@ class ScramServer:
         self, mechanism: str, *, username: str, password: str, nonce: str, salt: bytes, iterations: int
     ) -> None:
         if not salt:
-            raise ScramError("the salt is empty; give at least one byte")
+            raise ScramError("the salt is empty; it needs at least one byte")
         self._digest = _digest_of(mechanism)
         self._username = _prepare_username(username)
         self._password = _prepare_password(password)
@@ -223,7 +225,7 @@ class ScramServer:
         flag, authorization, bare = _gs2_parts(name, _text(name, client_first))
         attributes = _attributes(name, bare, "n", "r")
         if authorization not in ("", f"a={attributes['n']}"):
-            raise ScramError(f"{name}: {_shown(authorization)} asks for the rights of another user; leave it out")
+            raise ScramError(f"{name}: {_shown(authorization)} requests the rights of another user; omit it")
         self._is_known_user = _prepare_username(_unescape(name, attributes["n"])) == self._username
         self._nonce = _checked_nonce(f"{name}: r=", attributes["r"]) + self._own_nonce
         self._gs2_header = f"{flag},{authorization},"
@@ -246,9 +248,9 @@ class ScramServer:
         if list(attributes)[-1] != "p":
             raise ScramError(f"{name}: the last attribute must be the proof, p=")
         if _from_base64(f"{name}: c=", attributes["c"]) != self._gs2_header.encode():
-            raise ScramError(f"{name}: the channel binding is not the one of the first message")
+            raise ScramError(f"{name}: the channel binding differs from that of the first message")
         if attributes["r"] != self._nonce:
-            raise ScramError(f"{name}: the nonce is not the one of this exchange")
+            raise ScramError(f"{name}: the nonce belongs to another exchange")
         received_proof = _from_base64(f"{name}: p=", attributes["p"])
 
         salted_password = SALTED_BY_SERVERS.of(self._digest, self._password, self._salt, self._iterations)
@@ -269,8 +271,8 @@ class _Turns:
 
     def take(self, call: str) -> None:
         if call != self._due:
-            due = "the exchange is over, start a new one" if self._due is None else f"{self._due}() is due"
-            raise ScramError(f"{call}() called out of turn: {due}")
+            due = "the exchange is over; start a new one" if self._due is None else f"call {self._due}()"
+            raise ScramError(f"{call}() called out of order; {due}")
         self._due = None
 
     def give(self, call: str) -> None:
@@ -280,7 +282,7 @@ class _Turns:
 def _digest_of(mechanism: str) -> str:
     digest = _DIGESTS.get(mechanism)
     if digest is None:
-        raise ScramError(f"unknown mechanism {_shown(mechanism)}; known are {', '.join(MECHANISMS)}")
+        raise ScramError(f"unknown mechanism {_shown(mechanism)}; known mechanisms: {', '.join(MECHANISMS)}")
     return digest
 
 
@@ -312,7 +314,7 @@ def _proof_and_signature(digest: str, salted_password: bytes, auth_message: byte
 
 def _text(name: str, message: bytes) -> str:
     if len(message) > MESSAGE_SIZE_MAX:
-        raise ScramError(f"{name}: {len(message)} bytes are more than the {MESSAGE_SIZE_MAX} allowed")
+        raise ScramError(f"{name}: {len(message)} bytes exceed the maximum of {MESSAGE_SIZE_MAX}")
     try:
         return message.decode()
     except UnicodeDecodeError as error:
@@ -336,11 +338,11 @@ def _attributes(name: str, text: str, *leading: str) -> dict[str, str]:
         if letter == "m":
             raise ScramError(f"{name}: the mandatory extension {_shown(part)} is not supported")
         if letter in attributes:
-            raise ScramError(f"{name}: the attribute {letter}= is there twice")
+            raise ScramError(f"{name}: the attribute {letter}= occurs twice")
         attributes[letter] = value
     if tuple(attributes)[: len(leading)] != leading:
         expected, got = ("=, ".join(letters) + "=" for letters in (leading, attributes))
-        raise ScramError(f"{name}: must begin with the attributes {expected}, has {_shown(got)}")
+        raise ScramError(f"{name}: must begin with the attributes {expected}, but has {_shown(got)}")
     return attributes
 
 
@@ -352,7 +354,7 @@ def _gs2_parts(name: str, text: str) -> tuple[str, str, str]:
     flag, authorization, bare = parts
     # "y" means that the client supports channel binding and assumes that the server does not, which is true.
     if flag not in ("n", "y"):
-        raise ScramError(f"{name}: the header must begin with n or y, channel binding is not supported")
+        raise ScramError(f"{name}: the header must begin with n or y; channel binding is not supported")
     return flag, authorization, bare
 
 
@@ -404,7 +406,7 @@ def _escape(username: str) -> str:
 
 def _unescape(name: str, escaped: str) -> str:
     if _ESCAPED_NAME.fullmatch(escaped) is None:
-        raise ScramError(f"{name}: the user name {_shown(escaped)} has = where only =2C and =3D may stand")
+        raise ScramError(f"{name}: the user name {_shown(escaped)} has = outside of =2C and =3D")
     return escaped.replace("=2C", ",").replace("=3D", "=")
 
 
@@ -415,7 +417,7 @@ def _prepare_username(username: str) -> str:
     except ProhibitedText as error:
         raise ScramError(f"the user name {error}") from None
     if not prepared:
-        raise ScramError("the user name is empty, or nothing of it is left after SASLprep")
+        raise ScramError("the user name is empty, or empty after SASLprep")
     return prepared
 
 
@@ -427,7 +429,7 @@ def _prepare_password(password: str) -> bytes:
         prepared = password
     # A UnicodeEncodeError would contain the password, as the context of this error.
     if any("\ud800" <= character <= "\udfff" for character in prepared):
-        raise ScramError("the password is not Unicode that UTF-8 can store")
+        raise ScramError("the password is not valid Unicode, which UTF-8 can encode")
     return prepared.encode()
 
 

@@ -44,7 +44,7 @@ class ConnectionEvent(Enum):
     """Event that changes the state of a connection."""
 
     BACKOFF_OVER = "backoff_over"
-    NOTHING_TO_ASK = "nothing_to_ask"
+    NO_BOOTSTRAP = "no_bootstrap"
     HELLO_SENT = "hello_sent"
     SASL_SENT = "sasl_sent"
     HELLO_ANSWERED = "hello_answered"
@@ -57,7 +57,7 @@ class ConnectionEvent(Enum):
 
 CONNECTION_TRANSITIONS: Mapping[ConnectionState, Mapping[ConnectionEvent, ConnectionState]] = transition_table(
     [
-        (ConnectionState.CONNECTING, ConnectionEvent.NOTHING_TO_ASK, ConnectionState.READY),
+        (ConnectionState.CONNECTING, ConnectionEvent.NO_BOOTSTRAP, ConnectionState.READY),
         (ConnectionState.CONNECTING, ConnectionEvent.HELLO_SENT, ConnectionState.NEGOTIATING),
         (ConnectionState.CONNECTING, ConnectionEvent.SASL_SENT, ConnectionState.AUTHENTICATING),
         (ConnectionState.CONNECTING, ConnectionEvent.STREAM_LOST, ConnectionState.LOST),

@@ -48,8 +48,8 @@ def check_authenticator(
         # The text after the colon may be the password, so the error omits it.
         place = authenticator.username.index(":") + 1
         raise errors.InvalidArgumentException(
-            f"the user name of the authenticator has a colon, its character {place}, where HTTP's basic authentication would "
-            "end it; Couchbase has no such users: give the name alone, and the password apart",
+            f"the user name of the authenticator has a colon at character {place}, where HTTP basic authentication would "
+            "end it; Couchbase has no such users: pass the name alone, and the password separately",
             parameter="authenticator",
         )
     if authenticator is None and scheme is not Scheme.MEMCACHED:
@@ -60,12 +60,12 @@ def check_authenticator(
         return
     if isinstance(authenticator, options.CertificateAuthenticator) and not connection_string.tls:
         raise errors.InvalidArgumentException(
-            f"authenticator is a certificate, which {scheme}:// never shows; connect with couchbases://",
+            f"authenticator is a certificate, which {scheme}:// cannot present; connect with couchbases://",
             parameter="authenticator",
         )
     if isinstance(authenticator, options.JwtAuthenticator) and not authenticator.allow_unencrypted:
         raise errors.InvalidArgumentException(
-            f"authenticator is a token, which anyone on the network can take from {scheme}://"
+            f"authenticator is a token, which anyone on the network can read over {scheme}://"
             f"{' while the certificate is not verified' if connection_string.tls else ''}; connect with couchbases:// "
             "and verify the certificate, or set allow_unencrypted",
             parameter="authenticator",
@@ -91,14 +91,14 @@ def check_change(
         )
     if connection_string.scheme is Scheme.MEMCACHED:
         raise errors.InvalidArgumentException(
-            "authenticator cannot be set over memcached://, where nobody is asked for one", parameter="authenticator"
+            "authenticator cannot be set over memcached://, which has no authentication", parameter="authenticator"
         )
     check_authenticator(wanted, connection_string, tls_is_verified=tls_is_verified)
     kinds = [_shown_by(each) for each in (present, wanted)]
     if kinds[0] != kinds[1]:
         raise errors.InvalidArgumentException(
-            f"authenticator is shown by {kinds[1]}, and that of this cluster by {kinds[0]}: a connection has one of the "
-            "two for good; open another cluster",
+            f"authenticator is presented by {kinds[1]}, and that of this cluster by {kinds[0]}; a connection cannot change "
+            "between them: open another cluster",
             parameter="authenticator",
         )
 

@@ -12,7 +12,7 @@ from triclinium_core.shown import one_line
 LEFT_THE_MAP = "the node is not in the cluster map any more"
 """Reason for closing a connection whose node has left the map."""
 
-_CERTIFICATE_HINT = "; it demands a certificate of the client, which CertificateAuthenticator shows"
+_CERTIFICATE_HINT = "; the node requires a client certificate: use CertificateAuthenticator"
 CONSOLE_PORT = (
     "8091 and 18091 are ports of the web console: remove the port from the connection string; KV listens on 11210, or on "
     "11207 with TLS"
@@ -56,13 +56,13 @@ def overdue_text(connection: Connection, timeout: float) -> str:
 def loss_text(connection: Connection, event: StreamLost) -> str:
     """Return the text for the loss of a stream, or for the failure to open it."""
     cause = event.cause.value
-    said = f" ({one_line(event.text)})" if event.text and event.text.casefold() != cause else ""
-    text = f"{connection.node}: {cause}{said}"
+    detail = f" ({one_line(event.text)})" if event.text and event.text.casefold() != cause else ""
+    text = f"{connection.node}: {cause}{detail}"
     if event.cause is LossCause.TLS and "certificate required" in event.text.casefold():
         # With TLS 1.3, a server checks the client certificate after the client considers the stream open.
         return f"{text}{_CERTIFICATE_HINT}"
     if event.cause is not LossCause.TLS and connection.unanswered is not None:
-        return f"{text} before it answered {connection.unanswered.name}{_hint_of_protocol(connection)}"
+        return f"{text} before it responded to {connection.unanswered.name}{_hint_of_protocol(connection)}"
     if connection.address.port in HTTP_PORTS and not connection.history.was_ready:
         return f"{text}; {CONSOLE_PORT}"
     return f"{text}{connection.addresses.remark}"
@@ -71,7 +71,7 @@ def loss_text(connection: Connection, event: StreamLost) -> str:
 def _hint_of_silence(connection: Connection) -> str:
     if connection.unanswered is None:
         return ""
-    return f"; it has not answered {connection.unanswered.name}{_hint_of_protocol(connection)}"
+    return f"; it has not responded to {connection.unanswered.name}{_hint_of_protocol(connection)}"
 
 
 def _hint_of_protocol(connection: Connection) -> str:

@@ -385,7 +385,7 @@ class Connections:
             case TimerKind.DRAIN:
                 self.close(connection, LEFT_THE_MAP, now)
             case _:
-                raise AssertionError(f"{kind} is no timer of a connection's stream")
+                raise AssertionError(f"{kind} is not a timer of a connection's stream")
 
     def _connect(self, connection: Connection, now: float) -> None:
         if connection.addresses.is_seeking:

@@ -67,7 +67,7 @@ class KeepAlive:
                 self._keep_alive(connection, now)
             case TimerKind.KEEP_ALIVE_ANSWER:
                 self._connections.close(
-                    connection, f"did not answer a NOOP within {self._timeouts.keep_alive:g} s", now
+                    connection, f"did not respond to a NOOP within {self._timeouts.keep_alive:g} s", now
                 )
             case TimerKind.CONFIG_POLL:
                 self.refresh_config(connection, now)
@@ -80,7 +80,7 @@ class KeepAlive:
             case TimerKind.CANARY:
                 self.feed_breaker(connection, BreakerEvent.CANARY_TIMED_OUT, now)
             case _:
-                raise AssertionError(f"{kind} is no timer of a connection")
+                raise AssertionError(f"{kind} is not a timer of a connection")
 
     def answered(self, connection: Connection, purpose: Purpose, now: float) -> None:
         """Record the response to a NOOP or to a canary."""
@@ -107,7 +107,7 @@ class KeepAlive:
         allowed_at = connection.own_requests.config_allowed_at(self._timeouts.config_poll_floor)
         if now < allowed_at:
             self._timers.schedule(connection, TimerKind.CONFIG_POLL, allowed_at)
-        elif self.may_ask_again(connection, now):
+        elif self.may_request_again(connection, now):
             connection.own_requests.config_requested(now)
             extras = b""
             if connection.negotiated.sends_only_new_config:
@@ -116,13 +116,13 @@ class KeepAlive:
 
     def fetch_announced(self, connection: Connection, now: float) -> None:
         """Request the config that a node has announced, unless the client has it."""
-        if connection.own_requests.announces_news(self._configs.version(connection.bucket)):
+        if connection.own_requests.announces_newer(self._configs.version(connection.bucket)):
             self.refresh_config(connection, now)
 
-    def may_ask_again(self, connection: Connection, now: float) -> bool:
+    def may_request_again(self, connection: Connection, now: float) -> bool:
         """Return whether another request of the client itself is useful. Close a connection that ignores them."""
         if connection.own_requests.are_ignored(now, read_at=self.read_at):
-            self._connections.close(connection, f"has answered no question for {SECONDS_MAX:g} s", now)
+            self._connections.close(connection, f"has responded to no internal request for {SECONDS_MAX:g} s", now)
         return connection.state is ConnectionState.READY
 
     def feed_breaker(self, connection: Connection, event: BreakerEvent, now: float) -> None:

@@ -47,7 +47,7 @@ class Openings:
         if not self._waiting:
             return None
         if len(self._places) >= PLACES_MAX:
-            self._have_time_told(now)
+            self._schedule_next(now)
             return None
         connection = next(iter(self._waiting))
         del self._waiting[connection]
@@ -61,7 +61,7 @@ class Openings:
         """Record that a stream is open, and free its slot."""
         self._places.pop(stream, None)
 
-    def _have_time_told(self, now: float) -> None:
+    def _schedule_next(self, now: float) -> None:
         """Schedule a call of ``next`` for when the first slot becomes free."""
         if self._called_at <= now:
             self._called_at = next(iter(self._places.values()))

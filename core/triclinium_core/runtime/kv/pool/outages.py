@@ -43,13 +43,13 @@ class Outages:
             outage.failures += 1
             return ReportLevel.DEBUG
         outage = self._present.get(connection.node)
-        is_news = outage is None and not connection.history.losses
+        is_first = outage is None and not connection.history.losses
         if outage is None:
             outage = self._present[connection.node] = NodeOutage(connection.node)
         self._of[connection] = outage
         outage.missing += 1
         outage.failures += 1
-        return ReportLevel.WARNING if is_news else ReportLevel.DEBUG
+        return ReportLevel.WARNING if is_first else ReportLevel.DEBUG
 
     def ready(self, connection: Connection, losses: int) -> tuple[ReportLevel, int]:
         """Record that a connection is ready. Return the level at which to report it, and the number of failures before.

@@ -132,9 +132,9 @@ class Routes:
     def drop_others(self, bucket: str | None, addresses: Iterable[Address]) -> Sequence[Connection]:
         """Remove and return a bucket's connections to nodes at other addresses than these."""
         kept, found = frozenset(addresses), self._buckets.get(bucket, _NO_BUCKET)
-        gone = {address: connection for address, connection in found.connections.items() if address not in kept}
-        for address, connection in gone.items():
+        removed = {address: connection for address, connection in found.connections.items() if address not in kept}
+        for address, connection in removed.items():
             del found.connections[address]
             found.ready.pop(connection, None)
             found.hopeful.discard(connection)
-        return tuple(gone.values())
+        return tuple(removed.values())

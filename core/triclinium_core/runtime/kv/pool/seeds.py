@@ -64,7 +64,7 @@ class Seeds:
         """Time of the last search for each bucket that was cut off."""
         self._timers = timers
         self._emit = emit
-        self._asked_at = -math.inf
+        self._looked_up_at = -math.inf
         self._timer: TimerId | None = None
         self._waiting: dict[Connection, None] = {}
         self._known: Sequence[Address] = ()
@@ -114,9 +114,13 @@ class Seeds:
         Args:
             again: whether the cluster cannot be found at the known seeds.
         """
-        if self.service is None or (not again and self._asked_at > -math.inf) or now - self._asked_at < LOOKUP_INTERVAL:
+        if (
+            self.service is None
+            or (not again and self._looked_up_at > -math.inf)
+            or now - self._looked_up_at < LOOKUP_INTERVAL
+        ):
             return
-        self._asked_at = now
+        self._looked_up_at = now
         self._emit(LookUpService(self.service))
         self._timers.cancel(self._timer)
         self._timer = self._timers.schedule(now + LOOKUP_SECONDS, TimerKind.SERVICE_LOOKUP, self)
@@ -171,7 +175,7 @@ class Seeds:
         more = f" and {len(refused) - REFUSED_NAMED_MAX} more" if len(refused) > REFUSED_NAMED_MAX else ""
         return (
             f"{', '.join(map(str, refused[:REFUSED_NAMED_MAX]))}{more}, not at or below {self._accepted}; "
-            "if they belong to the cluster, name their domain in dns_srv_domains"
+            "if they belong to the cluster, add their domain to dns_srv_domains"
         )
 
     def give_up(self) -> Sequence[Connection]:

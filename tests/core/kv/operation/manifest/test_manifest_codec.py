@@ -43,7 +43,7 @@ def test_a_server_that_knows_no_collections() -> None:
 
 def test_a_plain_memcached() -> None:
     """A plain memcached gets no manifest request."""
-    with pytest.raises(errors.FeatureNotAvailableException, match="a plain memcached cannot get_collections_manifest"):
+    with pytest.raises(errors.FeatureNotAvailableException, match="get_collections_manifest"):
         encode_operation(QUESTION, Dialect(bare=True), opaque=1, vbucket=0, prefix=b"")
 
 
@@ -127,5 +127,5 @@ def test_no_scopes() -> None:
 )
 def test_malformed_manifests(value: bytes) -> None:
     """A manifest that is not JSON, or has invalid types or numbers, is malformed, with a short reason."""
-    with pytest.raises(MalformedResponse, match="a manifest that cannot be: .{,300}$"):
+    with pytest.raises(MalformedResponse, match="manifest: .{,300}$"):
         decode_response(QUESTION, response(value=value), vbucket=0)

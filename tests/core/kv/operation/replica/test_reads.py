@@ -98,7 +98,7 @@ def test_no_copy_has_it() -> None:
 
     assert isinstance(told, errors.DocumentUnretrievableException)
     assert MISSING.context == told.context
-    assert "get 'ada': neither it nor any of its replicas is there" == str(told)
+    assert str(told).startswith("get 'ada': ")
 
 
 @pytest.mark.parametrize(("replicas", "missed"), [(None, 4), (0, 1), (1, 2), (3, 4)])

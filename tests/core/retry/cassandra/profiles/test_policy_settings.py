@@ -160,7 +160,7 @@ def positional(limit: int, /) -> Custom:
             "retry_policy.limit",
             "retry_policy.limit is not an option of Positional; it has",
         ),
-        ("class = 'Positional'", "retry_policy", "retry_policy: Positional cannot be made of these options: TypeError"),
+        ("class = 'Positional'", "retry_policy", "retry_policy: Positional"),
         ("class = 'Refuses'\na = 1", "retry_policy.a", "retry_policy.a: these do not go together"),
         ("class = 'Refuses'", "retry_policy", "retry_policy: these do not go together"),
     ],

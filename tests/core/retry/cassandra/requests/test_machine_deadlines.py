@@ -29,7 +29,7 @@ def test_one_timeout_covers_all_attempts() -> None:
     assert cassandra.Cancel(1) == cancel
     assert isinstance(fail, cassandra.Fail)
     assert isinstance(fail.error, errors.DriverTimeout)
-    assert "no answer within 2.0 s" == str(fail.error)
+    assert "2.0 s" in str(fail.error)
     assert (
         cassandra.ExecutionInfo(None, (("n1", request_cases.SERVER),), -1, 0, Level.QUORUM, 1)
         == fail.error.execution_info

@@ -34,9 +34,8 @@ def test_a_new_statement_id_fails_the_request() -> None:
     error = request_cases.error_of(request_cases.hear(preparing(), cassandra.StatementPrepared(1, b"other")))
 
     assert isinstance(error, errors.RepreparationFailed)
-    assert "n1 prepared statement b'id' again and calls it b'other' now, as happens after USE; prepare it anew" == str(
-        error
-    )
+    assert "b'id'" in str(error)
+    assert "b'other'" in str(error)
     assert error.execution_info is not None
     assert ("n1", 0) == (error.execution_info.coordinator, error.execution_info.successful_execution_index)
 
@@ -46,7 +45,8 @@ def test_an_unknown_statement_fails_the_request() -> None:
     error = request_cases.error_of(request_cases.hear(preparing(), cassandra.StatementForgotten(1)))
 
     assert isinstance(error, errors.RepreparationFailed)
-    assert "n1 does not know statement b'id', and neither does the driver; prepare it anew" == str(error)
+    assert "n1" in str(error)
+    assert "b'id'" in str(error)
 
 
 @rows(

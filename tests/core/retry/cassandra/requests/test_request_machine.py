@@ -314,7 +314,7 @@ def test_an_impossible_error_of_a_prepare(error: errors.CassandraError) -> None:
     run = play(request_cases.prepare(request_cases.NEVER_ASKED), {"n1": [error], "n2": []})
 
     assert errors.UnexpectedAnswer is run.ending
-    assert f"n1 answered a PREPARE with {type(error).__name__}" in str(run.error)
+    assert f"PREPARE with {type(error).__name__}" in str(run.error)
     assert run.error.__cause__ is error
 
 

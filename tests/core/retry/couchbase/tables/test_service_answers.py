@@ -10,7 +10,7 @@ from tests.core.retry.couchbase.tables.service_cases import bodies
 from tests.rows import rows
 from triclinium_core.concealment import BEGINNING_MIN, Secrets
 from triclinium_core.retry.couchbase import Service
-from triclinium_core.retry.couchbase.tables.service_answers import CODES_TOLD_MAX, read_answer
+from triclinium_core.retry.couchbase.tables.service_answers import CODES_REPORTED_MAX, read_answer
 from triclinium_core.shown import SERVER_TEXT_MAX, TEXT_READ_MAX
 
 QUERY, ANALYTICS, SEARCH, VIEWS, MANAGEMENT = (
@@ -108,7 +108,7 @@ def test_failures(service: Service, http_status: int, body: str, is_failure: boo
 )
 def test_the_text_of_an_error(service: Service, body: str, told: str) -> None:
     """The text is the server's error, from the member that each service uses; a foreign body has no text."""
-    assert told == read_answer(service, 400, body).told
+    assert told == read_answer(service, 400, body).error_text
 
 
 @rows("service", Service)
@@ -124,7 +124,7 @@ def test_listed_codes_are_limited() -> None:
     """The number of further codes is at most ``CODES_TOLD_MAX``."""
     body = json.dumps({"errors": [{"code": number} for number in range(10_000)]})
 
-    assert tuple(range(1, CODES_TOLD_MAX + 1)) == read_answer(QUERY, 400, body).more_codes
+    assert tuple(range(1, CODES_REPORTED_MAX + 1)) == read_answer(QUERY, 400, body).more_codes
 
 
 @given(st.sampled_from(Service), st.integers(100, 599), bodies)
@@ -133,8 +133,8 @@ def test_any_body_is_parsed(service: Service, http_status: int, body: bytes | st
     answer = read_answer(service, http_status, body)
 
     assert answer.is_failure or http_status < 300
-    assert len(answer.told) <= SERVER_TEXT_MAX
-    assert answer.told.isprintable()
+    assert len(answer.error_text) <= SERVER_TEXT_MAX
+    assert answer.error_text.isprintable()
     assert all(code is None or type(code) is int for code in (answer.code, answer.cause, *answer.more_codes))
 
 
@@ -147,6 +147,6 @@ def test_a_password_at_the_read_limit(shown: int) -> None:
     secrets = Secrets(passwords=(PASSWORD,))
     text = f"{' ' * (TEXT_READ_MAX - shown - 1)} {PASSWORD} is wrong"
     page = read_answer(QUERY, 502, f"<html>{text}").body_start(secrets)
-    error = read_answer(QUERY, 400, json.dumps({"errors": [{"code": 3000, "msg": text}]})).told_without(secrets)
+    error = read_answer(QUERY, 400, json.dumps({"errors": [{"code": 3000, "msg": text}]})).error_text_without(secrets)
 
     assert [] == [line for line in (page, error) if PASSWORD[:BEGINNING_MIN] in line]

@@ -18,7 +18,7 @@ from triclinium_core.options import PasswordAuthenticator
 from triclinium_core.retry.couchbase import CircuitBreakerOptions
 from triclinium_core.runtime.kv.connection import connection_events
 from triclinium_core.runtime.kv.connection.address_cycle import AddressCycle
-from triclinium_core.runtime.kv.connection.connection import UNASKED_MAX, Connection
+from triclinium_core.runtime.kv.connection.connection import UNSOLICITED_MAX, Connection
 from triclinium_core.runtime.kv.connection.in_flight import Probe, Purpose
 from triclinium_core.runtime.kv.connection.states import ConnectionState
 
@@ -234,9 +234,9 @@ def test_answer_to_nothing(opaque_off: int, opcode: Opcode) -> None:
     connection = ready()
     request = send(connection, 7)
     stray = encode_response(opcode, opaque=request.opaque + opaque_off)
-    news = connection.bytes_received(stray * UNASKED_MAX + respond(request), 3.0)
+    news = connection.bytes_received(stray * UNSOLICITED_MAX + respond(request), 3.0)
 
-    assert [*[connection_events.Strayed] * UNASKED_MAX, connection_events.Answered] == [type(item) for item in news]
+    assert [*[connection_events.Strayed] * UNSOLICITED_MAX, connection_events.Answered] == [type(item) for item in news]
 
     stray = encode_response(opcode, opaque=send(connection, 8).opaque + opaque_off)
 
@@ -249,7 +249,7 @@ def test_the_next_stream_has_its_own_allowance() -> None:
     """Unsolicited responses on an earlier stream do not count."""
     connection = ready()
     stray = encode_response(NOOP, opaque=0)
-    connection.bytes_received(stray * UNASKED_MAX, 3.0)
+    connection.bytes_received(stray * UNSOLICITED_MAX, 3.0)
     connection.lost("gone")
     connection.connect()
     connection.stream_opened(plan(), 4.0)
@@ -262,9 +262,9 @@ def test_answered_twice() -> None:
     """The first response to a request counts; any number of later ones is ignored."""
     connection = ready()
     request = send(connection, 7)
-    news = connection.bytes_received(respond(request) * (2 + UNASKED_MAX), 3.0)
+    news = connection.bytes_received(respond(request) * (2 + UNSOLICITED_MAX), 3.0)
 
-    assert [connection_events.Answered, *[connection_events.Strayed] * (1 + UNASKED_MAX)] == [
+    assert [connection_events.Answered, *[connection_events.Strayed] * (1 + UNSOLICITED_MAX)] == [
         type(item) for item in news
     ]
 
@@ -277,9 +277,9 @@ def test_a_bootstrap_that_is_answered_twice() -> None:
     news = [*connection.bytes_received(answers[0] * 2, 2.0)]
     play(connection, pending[1:], peer)
     noop = send(connection, 7)
-    news += connection.bytes_received(b"".join(answers) * UNASKED_MAX + respond(noop), 3.0)
+    news += connection.bytes_received(b"".join(answers) * UNSOLICITED_MAX + respond(noop), 3.0)
 
-    assert [*[connection_events.Strayed] * (1 + UNASKED_MAX * len(answers)), connection_events.Answered] == [
+    assert [*[connection_events.Strayed] * (1 + UNSOLICITED_MAX * len(answers)), connection_events.Answered] == [
         type(item) for item in news
     ]
 
@@ -312,10 +312,10 @@ def test_server_requests_during_bootstrap() -> None:
 @rows(
     ("data", "words"),
     [
-        (b"\x80" + bytes(23), "no frame"),
-        (b"\x08" + bytes(23), "no frame"),
-        (b"\x83" + bytes(23), "no frame"),
-        (b"\x00", "no frame"),
+        (b"\x80" + bytes(23), "not a valid frame"),
+        (b"\x08" + bytes(23), "not a valid frame"),
+        (b"\x83" + bytes(23), "not a valid frame"),
+        (b"\x00", "not a valid frame"),
         (b"\x81\x00\xff\xff\x00\x00\x00\x00\x00\x00\x00\x00" + bytes(12), "do not fit"),
         (b"\x81\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff" + bytes(12), "largest possible"),
         (b"\x18\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00" + bytes(12), "do not fit"),

@@ -35,13 +35,13 @@ def test_floor() -> None:
 def test_announced() -> None:
     """An announced config is new if the known one is older or missing, until it is dropped, also on the next stream."""
     own = OwnRequests()
-    nothing = own.announces_news(None)
+    nothing = own.announces_newer(None)
     own.config_announced(1, 7)
     own.stream_lost()
-    news = [own.announces_news(known) for known in (None, (1, 6), (1, 7), (2, 1))]
+    news = [own.announces_newer(known) for known in (None, (1, 6), (1, 7), (2, 1))]
     own.forget_announced()
 
-    assert (False, [True, True, False, False], False) == (nothing, news, own.announces_news(None))
+    assert (False, [True, True, False, False], False) == (nothing, news, own.announces_newer(None))
 
 
 def test_ignored() -> None:

@@ -259,7 +259,7 @@ class TestCredentials:
     @pytest.mark.parametrize("escaped", ["=", "a=", "=2", "=2c", "=3d", "==2C", "=2B", "a=b"])
     def test_malformed_escapes(self, escaped: str) -> None:
         """An equals sign that starts no known escape is rejected."""
-        with pytest.raises(scram.ScramError, match="only =2C and =3D"):
+        with pytest.raises(scram.ScramError, match="=2C and =3D"):
             make_server().first(f"n,,n={escaped},r=x".encode())
 
     def test_password_is_in_no_error(self) -> None:
@@ -348,5 +348,5 @@ class TestNonces:
         """The client rejects a server nonce that does not extend its own, because it is a replay or a response to
         another client.
         """
-        with pytest.raises(scram.ScramError, match="does not extend ours"):
+        with pytest.raises(scram.ScramError, match="does not extend"):
             client_after_first().final(f"r={nonce},s={SALT_TEXT},i={ITERATIONS}".encode())

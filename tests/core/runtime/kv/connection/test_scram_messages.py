@@ -57,27 +57,27 @@ MALFORMED = {
         (",,n=user,r=x", "the header must begin with n or y"),
         ("N,,n=user,r=x", "the header must begin with n or y"),
         ("p=tls-unique,,n=user,r=x", "channel binding is not supported"),
-        ("n,a=admin,n=user,r=x", "'a=admin' asks for the rights of another user"),
-        ("n,user,n=user,r=x", "asks for the rights of another user"),
-        ("n,,r=x,n=user", "must begin with the attributes n=, r=, has 'r=, n='"),
-        ("n,,n=user", "must begin with the attributes n=, r=, has 'n='"),
-        ("n,,r=x", "must begin with the attributes n=, r=, has 'r='"),
-        ("n,,n=user,r=x,r=y", "the attribute r= is there twice"),
+        ("n,a=admin,n=user,r=x", "'a=admin'"),
+        ("n,user,n=user,r=x", "rights of another user"),
+        ("n,,r=x,n=user", "must begin with the attributes n=, r=, .*has 'r=, n='"),
+        ("n,,n=user", "must begin with the attributes n=, r=, .*has 'n='"),
+        ("n,,r=x", "must begin with the attributes n=, r=, .*has 'r='"),
+        ("n,,n=user,r=x,r=y", "the attribute r= .*twice"),
         ("n,,n=user,r=a\tb", r"r= 'a b' must be printable ASCII"),
         ("n,,n=user,r=\u00e9", r"r= '\\xe9' must be printable ASCII"),
         ("n,,m=1,n=user,r=x", "mandatory extension 'm=1'"),
     ],
     "server-first-message": [
         ("", "'' is not an attribute"),
-        (f"r={NONCE}", "must begin with the attributes r=, s=, i=, has 'r='"),
-        (f"r={NONCE},i={ITERATIONS}", "must begin with the attributes r=, s=, i=, has 'r=, i='"),
-        (f"r={NONCE},s={SALT_TEXT}", "must begin with the attributes r=, s=, i=, has 'r=, s='"),
+        (f"r={NONCE}", "must begin with the attributes r=, s=, i=, .*has 'r='"),
+        (f"r={NONCE},i={ITERATIONS}", "must begin with the attributes r=, s=, i=, .*has 'r=, i='"),
+        (f"r={NONCE},s={SALT_TEXT}", "must begin with the attributes r=, s=, i=, .*has 'r=, s='"),
         (f"s={SALT_TEXT},i={ITERATIONS}", "has 's=, i='"),
         (f"s={SALT_TEXT},r={NONCE},i={ITERATIONS}", "has 's=, r=, i='"),
         (f"R={NONCE},S={SALT_TEXT},I={ITERATIONS}", "has 'R=, S=, I='"),
         (f"x=1,{SERVER_FIRST}", "has 'x=, r=, s=, i='"),
-        (f"{SERVER_FIRST},i={ITERATIONS}", "the attribute i= is there twice"),
-        (f"{SERVER_FIRST},x=1,x=2", "the attribute x= is there twice"),
+        (f"{SERVER_FIRST},i={ITERATIONS}", "the attribute i= .*twice"),
+        (f"{SERVER_FIRST},x=1,x=2", "the attribute x= .*twice"),
         (f"r={NONCE},s=,i={ITERATIONS}", "'s=' is not an attribute"),
         (f"r={NONCE}\u00e9,s={SALT_TEXT},i={ITERATIONS}", "must be printable ASCII"),
         (f"{SERVER_FIRST},", "'' is not an attribute"),
@@ -96,12 +96,12 @@ MALFORMED = {
         ("", "'' is not an attribute"),
         (f"c=biws,r={NONCE}", "the last attribute must be the proof"),
         (f"c=biws,r={NONCE},p=QQ==,x=1", "the last attribute must be the proof"),
-        (f"c=biws,r={NONCE},p=QQ==,p=QQ==", "the attribute p= is there twice"),
+        (f"c=biws,r={NONCE},p=QQ==,p=QQ==", "the attribute p= .*twice"),
         (f"r={NONCE},p=QQ==", "must begin with the attributes c=, r="),
         ("c=biws,p=QQ==", "must begin with the attributes c=, r="),
-        (f"c=eSws,r={NONCE},p=QQ==", "the channel binding is not the one"),
+        (f"c=eSws,r={NONCE},p=QQ==", "the channel binding "),
         (f"c=biw,r={NONCE},p=QQ==", "c= is not base64"),
-        (f"c=biws,r={CLIENT_NONCE},p=QQ==", "the nonce is not the one of this exchange"),
+        (f"c=biws,r={CLIENT_NONCE},p=QQ==", "the nonce "),
         (f"c=biws,r={NONCE},p=Q", "p= is not base64"),
         (f"c=biws,r={NONCE},p=QQ==", "unknown user or wrong password"),
         (f"c=biws,r={NONCE},m=1,p=QQ==", "mandatory extension 'm=1'"),
@@ -111,7 +111,7 @@ MALFORMED = {
         ("v=", "'v=' is not an attribute"),
         ("v=Q", "v= is not base64"),
         ("v=QQ==", "wrong server signature"),
-        ("x=1", "must begin with the attributes v=, has 'x='"),
+        ("x=1", "must begin with the attributes v=, .*has 'x='"),
         ("e=invalid-proof", "refused with 'invalid-proof'"),
         ("e=invalid-proof,x=1", "refused with 'invalid-proof'"),
         ("e=invalid-proof,m=1,,\0", "refused with 'invalid-proof'"),
@@ -139,7 +139,7 @@ class TestMalformed:
     @pytest.mark.parametrize("name", RECEIVE)
     def test_too_large(self, name: str) -> None:
         """A message above the maximum size is rejected unread."""
-        with pytest.raises(scram.ScramError, match=f"^{name}: 4097 bytes are more than the 4096 allowed$"):
+        with pytest.raises(scram.ScramError, match=f"^{name}: 4097 bytes .*4096"):
             RECEIVE[name](bytes(scram.MESSAGE_SIZE_MAX + 1))
 
     def test_largest(self) -> None:
@@ -198,7 +198,7 @@ class TestTurns:
         client, server = make_client(), make_server()
         calls: list[Callable[[bytes], object]] = [client.final, client.verify, server.final]
         for call in calls:
-            with pytest.raises(scram.ScramError, match=r"^(final|verify)\(\) called out of turn: first\(\) is due$"):
+            with pytest.raises(scram.ScramError, match=r"^(final|verify)\(\) .*first\(\)$"):
                 call(b"v=QQ==")
 
         assert 4 == len(exchange(client, server))
@@ -212,7 +212,7 @@ class TestTurns:
             lambda: server.first(b"n,,n=user,r=x"),
         ]
         for call in calls:
-            with pytest.raises(scram.ScramError, match=r"called out of turn: final\(\) is due$"):
+            with pytest.raises(scram.ScramError, match=r"final\(\)$"):
                 call()
 
         client.verify(server.final(client.final(SERVER_FIRST.encode())))
@@ -228,9 +228,9 @@ class TestTurns:
             lambda: server.first(client_first),
         ]
         for call in calls:
-            with pytest.raises(scram.ScramError, match=r"called out of turn: the exchange is over, start a new one$"):
+            with pytest.raises(scram.ScramError, match="the exchange is over"):
                 call()
-        with pytest.raises(scram.ScramError, match="called out of turn"):
+        with pytest.raises(scram.ScramError, match="the exchange is over"):
             server.final(client_final)
 
     def test_failure_is_the_end(self) -> None:
@@ -245,7 +245,7 @@ class TestTurns:
         for receive, message in zip(receivers, messages, strict=True):
             with pytest.raises(scram.ScramError, match="-message: "):
                 receive(b"x")
-            with pytest.raises(scram.ScramError, match="the exchange is over, start a new one"):
+            with pytest.raises(scram.ScramError, match="the exchange is over"):
                 receive(message)
 
 

@@ -16,7 +16,7 @@ def test_is_underway() -> None:
 @rows("state", ConnectionState)
 def test_permitted_events(state: ConnectionState) -> None:
     """A stream opens once, can be lost in any state except LOST, and changes credentials only if READY."""
-    opens = {ConnectionEvent.NOTHING_TO_ASK, ConnectionEvent.HELLO_SENT, ConnectionEvent.SASL_SENT}
+    opens = {ConnectionEvent.NO_BOOTSTRAP, ConnectionEvent.HELLO_SENT, ConnectionEvent.SASL_SENT}
     row = CONNECTION_TRANSITIONS[state]
 
     assert (state is ConnectionState.LOST) == (ConnectionEvent.BACKOFF_OVER in row)

@@ -147,7 +147,7 @@ def test_a_mechanism_that_the_node_lacks() -> None:
     simulation.flow()
 
     assert 2 == len(simulation.closings())
-    assert all("offers SCRAM-SHA512" in reason and "takes no tokens" in reason for reason in simulation.closings())
+    assert all("offers SCRAM-SHA512" in reason and "OAUTHBEARER" in reason for reason in simulation.closings())
 
 
 @pytest.mark.parametrize("code", [couchbase.Status.AUTH_ERROR, couchbase.Status.AUTH_STALE])

