@@ -277,3 +277,8 @@ def test_packages_have_no_code() -> None:
 def test_tests_have_docstrings() -> None:
     """Every test has a docstring of one sentence."""
     assert [] == shape_rules.wordless_tests(sources_of_tests())
+
+
+def test_tests_have_short_names() -> None:
+    """The name of a test has at most eight words."""
+    assert [] == shape_rules.long_test_names(sources_of_tests(), policy.TEST_NAME_WORDS_MAX)

@@ -394,6 +394,9 @@ NOT_IMPORTED: Mapping[tuple[str, str], str] = {
 FILE_LINES_MAX = 600
 """Maximum number of lines of a source or test file."""
 
+TEST_NAME_WORDS_MAX = 8
+"""Maximum number of words in the name of a test, after ``test``."""
+
 FUNCTION_LINES_MAX = 70
 TOO_LONG: Mapping[str, str] = {
     "trio_client/triclinium/_open_cluster.py:open_cluster": "each option has a line in three lists, and no step is hidden",

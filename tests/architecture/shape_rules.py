@@ -184,6 +184,16 @@ def wordless_tests(sources: Sequence[SourceFile]) -> list[str]:
     ]
 
 
+def long_test_names(sources: Sequence[SourceFile], words_max: int) -> list[str]:
+    """Find tests whose names have too many words; the docstring has the details."""
+    return [
+        f"{source.path}:{node.lineno}: {node.name} has more than {words_max} words"
+        for source in sources
+        for _, node in definitions(source.tree)
+        if node.name.startswith("test_") and len(node.name.split("_")) - 1 > words_max
+    ]
+
+
 def words_in(sources: Sequence[SourceFile], words: Sequence[str]) -> list[str]:
     """Find lines that have one of ``words`` as a word or as part of a name, in any case."""
     pattern = re.compile(rf"(?<![a-z])(?:{'|'.join(map(re.escape, words))})s?(?![a-z])", re.IGNORECASE)

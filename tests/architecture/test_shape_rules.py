@@ -185,6 +185,13 @@ def test_wordless_tests_ignores_helpers() -> None:
     assert [] == shape_rules.wordless_tests([parse("a", text)])
 
 
+def test_long_test_names() -> None:
+    """Only tests over the limit are found, not other functions."""
+    text = "def test_a_b_c(): ...\ndef test_a_b_c_d(): ...\ndef a_long_name_of_a_helper(): ..."
+
+    assert ["a.py:2: test_a_b_c_d has more than 3 words"] == shape_rules.long_test_names([parse("a", text)], 3)
+
+
 @pytest.mark.parametrize("line", ["x = bucket_of(y)", "# two Buckets", "'SDK-RFC 0049'", "_kv = 1"])
 def test_words_in(line: str) -> None:
     """A word is found in names, comments and texts, in any case."""

@@ -27,7 +27,7 @@ def test_decisions_are_numbered_in_order(letter: str) -> None:
     assert [f"{letter}{number}" for number in range(1, COUNTS[letter] + 1)] == found
 
 
-def test_every_heading_of_a_decision_has_a_number_and_a_title() -> None:
+def test_headings_have_a_number_and_a_title() -> None:
     """No heading of the third level lacks its number or its title."""
     headings = re.findall(r"^### (.*)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
@@ -42,7 +42,7 @@ def test_titles_differ() -> None:
 
 
 @rows("decision", DECISIONS)
-def test_a_decision_has_a_title_a_decision_and_a_reason(decision: Decision) -> None:
+def test_a_decision_has_a_title_and_a_reason(decision: Decision) -> None:
     """Two paragraphs follow the title: first the decision, then the reason. Neither is empty."""
     assert 2 == len(decision.paragraphs)
     for paragraph, label in zip(decision.paragraphs, ("Decision", "Why"), strict=True):

@@ -192,7 +192,7 @@ def test_a_failover_leaves_too_few_copies() -> None:
     assert [Status.SUCCESS] == statuses(cluster.write(cluster.connect(owner)))
 
 
-def test_a_node_with_an_old_map_has_no_replicas() -> None:
+def test_an_old_map_has_no_replicas() -> None:
     """A node with an old map refuses durable writes, because the replicas follow the vbucket's current node."""
     cluster = DurableCluster(replicas=1)
     cluster.nodes.hold_config(0)
