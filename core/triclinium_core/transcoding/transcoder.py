@@ -152,7 +152,7 @@ def _utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise errors.EncodingFailureException(
-            f"the text is not valid Unicode, which UTF-8 can encode: {error}"
+            f"the text has a lone surrogate, which UTF-8 cannot encode: {error}"
         ) from error
 
 

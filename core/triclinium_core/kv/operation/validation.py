@@ -71,7 +71,7 @@ def check_key(value: object, *, in_default_collection: bool) -> bytes:
         key = value.encode()
     except UnicodeEncodeError as error:
         raise errors.InvalidArgumentException(
-            f"key={_cut(value)} is not valid Unicode, which UTF-8 can encode", parameter="key"
+            f"key={_cut(value)} has a lone surrogate, which UTF-8 cannot encode", parameter="key"
         ) from error
     size_max = KEY_SIZE_MAX if in_default_collection else KEY_SIZE_MAX_IN_COLLECTION
     if not 1 <= len(key) <= size_max:

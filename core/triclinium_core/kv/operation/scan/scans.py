@@ -152,7 +152,7 @@ def _check_text(value: object, parameter: str) -> None:
         size = len(value.encode())
     except UnicodeEncodeError as error:
         raise errors.InvalidArgumentException(
-            f"{parameter}={value[:40]!r} is not valid Unicode, which UTF-8 can encode", parameter=parameter
+            f"{parameter}={value[:40]!r} has a lone surrogate, which UTF-8 cannot encode", parameter=parameter
         ) from error
     if size > KEY_SIZE_MAX:
         raise errors.InvalidArgumentException(

@@ -343,7 +343,7 @@ def _check_path(path: object, *, xattr: bool) -> None:
         size = len(path.encode())
     except UnicodeEncodeError as error:
         raise errors.InvalidArgumentException(
-            f"path={path[:40]!r} is not valid Unicode, which UTF-8 can encode", parameter="path"
+            f"path={path[:40]!r} has a lone surrogate, which UTF-8 cannot encode", parameter="path"
         ) from error
     if size > PATH_SIZE_MAX:
         raise errors.InvalidArgumentException(

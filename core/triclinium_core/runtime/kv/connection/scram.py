@@ -429,7 +429,7 @@ def _prepare_password(password: str) -> bytes:
         prepared = password
     # A UnicodeEncodeError would contain the password, as the context of this error.
     if any("\ud800" <= character <= "\udfff" for character in prepared):
-        raise ScramError("the password is not valid Unicode, which UTF-8 can encode")
+        raise ScramError("the password has a lone surrogate, which UTF-8 cannot encode")
     return prepared.encode()
 
 
