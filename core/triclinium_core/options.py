@@ -37,7 +37,8 @@ class PasswordAuthenticator:
             Naming PLAIN also permits it without TLS and over unverified TLS, where anyone on the network can read the
             password. LDAP users need PLAIN.
         scram_iterations_min: minimum number of SCRAM iterations to accept from a node, 1 to ``SCRAM_ITERATIONS_MAX``.
-            With fewer iterations, a node without the password can try passwords faster after one exchange.
+            Default: 4,000. With fewer iterations, a node without the password can try passwords faster after one
+            exchange.
 
     Raises:
         InvalidArgumentException: the user name is empty, a mechanism is not implemented, or the count is out of range.
@@ -121,9 +122,10 @@ class CertificateAuthenticator:
     uses the certificate of your own ``ssl_context`` or ``connector``.
 
     Args:
-        cert_path: path of a PEM file with the certificate, followed by those of its authorities.
+        cert_path: path of a PEM file with the certificate, followed by those of its authorities. None, the default, if
+            the ``ssl_context`` has a certificate.
         key_path: path of a PEM file with the private key. Default: the key is in the first file.
-        key_password: password of an encrypted key. ``repr`` does not show it.
+        key_password: password of an encrypted key. None, the default, for a key without one. ``repr`` does not show it.
 
     Raises:
         InvalidArgumentException: an argument is invalid, or has no effect without another one.

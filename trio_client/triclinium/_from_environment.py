@@ -24,7 +24,7 @@ def open_cluster_from_environment(
 
     Args:
         environ: ``os.environ``, or any mapping; variables that do not begin with ``TRICLINIUM_`` are ignored.
-        authenticator: credentials to use unless a variable sets them.
+        authenticator: credentials to use unless a variable sets them. None, the default, if variables set them.
         arguments: the keyword arguments of ``open_cluster``.
 
     Raises:

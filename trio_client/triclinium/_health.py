@@ -68,8 +68,8 @@ class Watched:
         ``cluster.bucket(name).wait_until_ready()``.
 
         Args:
-            desired_state: ONLINE for all nodes; DEGRADED for at least one node of each service, and for a bucket at
-                least one of its connections.
+            desired_state: ONLINE, the default, for all nodes; DEGRADED for at least one node of each service, and for a
+                bucket at least one of its connections.
             service_types: services to wait for; None for all services of the cluster (views for a bucket only).
                 Services that the cluster does not have are skipped.
 

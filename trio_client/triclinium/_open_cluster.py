@@ -67,31 +67,34 @@ def open_cluster(
             it is not the default one.
         authenticator: a password, a token or a certificate; None only for ``memcached://``. A certificate given by its
             files is loaded into ``ssl_context``, if given.
-        timeouts: upper limits of operations and requests. Default: 2.5 s for a key-value operation.
-        retry_strategy: default: ``FastFailOnTerminalErrorRetryStrategy()``. A token strategy, such as
-            ``StandardRetryStrategy()``, is a retry budget for the whole cluster.
-        circuit_breaker: enabled with the default numbers if None.
-        ssl_context: settings of TLS. Default: the system's trust store, with verification. If it does not verify
-            certificates and host names, the client logs a WARNING, and PLAIN and tokens need permission, as without
-            TLS.
-        connector: replaces TCP and TLS. Its attribute ``tls_is_verified`` must be False if its TLS does not verify
-            certificates and host names.
-        resolver: replaces DNS for the look-up of a cluster's nodes by its name.
-        hello_after_auth: for servers that refuse HELLO before authentication.
-        renegotiate_on_corrupt_error_map: reconnect without extended errors if a node's error map is corrupt.
+        timeouts: upper limits of operations and requests. None, the default, for ``TimeoutOptions()``: 2.5 s for a
+            key-value operation.
+        retry_strategy: decides about retries. None, the default, for ``FastFailOnTerminalErrorRetryStrategy()``. A
+            token strategy, such as ``StandardRetryStrategy()``, is a retry budget for the cluster.
+        circuit_breaker: settings of the circuit breakers. None, the default, for ``CircuitBreakerOptions()``.
+        ssl_context: settings of TLS. None, the default, verifies against the system's trust store. If it does not
+            verify certificates and host names, the client logs a WARNING, and PLAIN and tokens need permission, as
+            without TLS.
+        connector: opens connections. None, the default, uses TCP and TLS. Its attribute ``tls_is_verified`` must be
+            False if its TLS does not verify certificates and host names.
+        resolver: looks up the nodes of a cluster by its name. None, the default, uses DNS.
+        hello_after_auth: send HELLO after authentication, for servers that refuse it before. Default: False.
+        renegotiate_on_corrupt_error_map: reconnect without extended errors if a node's error map is corrupt. Default:
+            False.
         compression: allow compressed values on the wire. Default: True.
         network: which addresses of the nodes to use: ``"default"``, ``"external"`` or another network's name.
             ``"auto"``, the default, uses the network of the seed address.
         enable_dns_srv: allow a single host without a port to be the DNS name of a cluster. Default: True.
         dns_srv_domains: domains at or below which targets of SRV records are accepted, in addition to those at or below
             the host of the connection string. A host of four labels or more also accepts targets at or below its
-            parent.
+            parent. Default: no further domains.
         max_http_connections: maximum number of connections to each service of each node; 0 for no limit. Default: 64.
         redact_logs: mark user data as ``<ud>…</ud>`` in the log. Default: False.
         tracer: a ``RequestTracer`` gets a span for each operation. The default logs slow operations instead. None
             disables both.
         meter: receives the durations of operations. The default logs a summary every ten minutes. None disables it.
-        orphans: logs responses that arrive after their operation ended. None disables it.
+        orphans: logs responses that arrive after their operation ended. The default logs samples every ten seconds.
+            None disables it.
 
     Raises:
         InvalidArgumentException: an argument is wrong.

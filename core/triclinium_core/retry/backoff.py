@@ -61,10 +61,10 @@ class ExponentialBackoff:
     """``min(first * factor ** retry_attempts, most)``, with the exponent limited so that no count overflows.
 
     Args:
-        first: delay before the first retry, at most ``most``; stored in seconds.
-        most: maximum delay; stored in seconds.
-        factor: growth from one retry to the next, at least 1.
-        jitter: random share of each delay: the delay is uniform in ``[delay * (1 - jitter), delay]``.
+        first: delay before the first retry, at most ``most``; stored in seconds. Default: 1 ms.
+        most: maximum delay; stored in seconds. Default: 500 ms.
+        factor: growth from one retry to the next, at least 1. Default: 2.
+        jitter: random share of each delay: the delay is uniform in ``[delay * (1 - jitter), delay]``. Default: 0.
 
     Raises:
         InvalidArgumentException: a value is not a number, or is out of range.
@@ -105,6 +105,12 @@ def exponential(
     *, first: Duration = 0.001, most: Duration = 0.5, factor: float = 2.0, jitter: float = 0.0
 ) -> ExponentialBackoff:
     """Return the best-effort backoff; the default delays are 1, 2, 4 … 256, 500, 500 ms.
+
+    Args:
+        first: delay before the first retry. Default: 1 ms.
+        most: maximum delay. Default: 500 ms.
+        factor: growth from one retry to the next, at least 1. Default: 2.
+        jitter: random share of each delay, from 0 to 1. Default: 0.
 
     Raises:
         InvalidArgumentException: a value is not a number, or is out of range.

@@ -1,6 +1,6 @@
-"""The core in asyncio: one class carries out what the machine orders.
+"""The core in asyncio: one class performs the actions of the machine.
 
-Start a node first with ``triclinium serve --port 11210``, and pass how to reach it: ``couchbase://127.0.0.1:11210``.
+Start a node first with ``triclinium serve --port 11210``, and pass its address: ``couchbase://127.0.0.1:11210``.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ LEVELS = {
 }
 
 WRITE_SIZE_MAX = 256 * 1024
-"""Bytes that are joined for one write. They count as handed over from then on, so this bounds what is left in doubt."""
+"""Maximum bytes joined for one write. They count as handed over from then on, so this bounds the ambiguous bytes."""
 
 READ_SIZE_MIN = 32 * 1024
-"""Bytes that asyncio reads at once where there are as many, or more; where it read fewer, it has read them all."""
+"""Bytes in one read of asyncio if at least as many have arrived; after a shorter read, nothing is left."""
 
 CHECKING_PASSES = 2
-"""Passes of the loop that asyncio needs to read what has arrived: one to resume reading, one to read."""
+"""Passes of the loop in which asyncio reads what has arrived: one to resume reading, one to read."""
 
 CAUSES = (
     (socket.gaierror, neutral.LossCause.NAME_NOT_RESOLVED),
@@ -63,18 +63,18 @@ CAUSES = (
     (ConnectionRefusedError, neutral.LossCause.REFUSED),
     (ConnectionError, neutral.LossCause.RESET),
     (OSError, neutral.LossCause.UNREACHABLE),
-    # What is not a host name at all fails before any resolver is asked.
+    # An invalid host name fails before a lookup.
     (ValueError, neutral.LossCause.NAME_NOT_RESOLVED),
 )
-"""What an exception of a stream means; the first row that fits wins."""
+"""Causes by the exception of a stream; the first matching row applies."""
 
 
 class ClosedError(Exception):
-    """The client was closed, before the operation was submitted or while it waited."""
+    """The client was closed before or during the operation."""
 
 
 Outcome = Result | ServiceResult | couchbase.RowsReceived | Exception
-"""What a task may wait for."""
+"""Results that a task waits for."""
 
 
 class Caller(NamedTuple):
@@ -85,15 +85,15 @@ class Caller(NamedTuple):
 
 
 class Rows:
-    """The rows of one request, piece by piece, as its reader asks for them."""
+    """Rows of one request, in pieces, on demand."""
 
     def __init__(
         self, client: AsyncioClient, name: str, token: neutral.Token, first: ServiceResult | couchbase.RowsReceived
     ) -> None:
         self.result: ServiceResult | None = None
-        """What came after all rows; None before."""
+        """Data after all rows; None before."""
         self.is_over = False
-        """Whether the machine has settled the request, or was told that its reader left."""
+        """Whether the request has ended, or was abandoned."""
         self._client = client
         self._name = name
         self._token = token
@@ -101,7 +101,7 @@ class Rows:
         self._take(first)
 
     async def pieces(self) -> AsyncIterator[Sequence[bytes]]:
-        """Yield the rows as they come, each the JSON text of one. More are read only when they are asked for.
+        """Yield the rows as they arrive, each as JSON text. Read more only on demand.
 
         Raises what ``AsyncioClient.perform`` raises.
         """
@@ -119,18 +119,18 @@ class Rows:
 
 
 class AsyncioClient:
-    """A driver: it tells the machine what happens, carries out what the machine orders, and decides nothing.
+    """A driver: it feeds events to the machine, performs its actions, and decides nothing.
 
     Args:
-        machine: decides; nobody else may call it.
-        tls: how to speak TLS; the system's trust store, verifying, unless given. For a context that does not verify
-            certificates and host names, make the machine with ``ClientOptions(tls_is_verified=False)``.
+        machine: takes the decisions; only this driver may call it.
+        tls: context for TLS. None, the default, verifies against the system's trust store. For a context that does
+            not verify certificates and host names, create the machine with ``ClientOptions(tls_is_verified=False)``.
     """
 
     def __init__(self, machine: ClusterMachine, tls: ssl.SSLContext | None = None) -> None:
         self.tls = tls or ssl.create_default_context()
         self.loop = asyncio.get_running_loop()
-        # What serves everybody runs in the context of nobody.
+        # Shared tasks do not run in the context of a caller.
         self.context = contextvars.copy_context()
         self.unread: set[neutral.StreamId] = set()
         self._machine = machine
@@ -170,16 +170,16 @@ class AsyncioClient:
         self.feed(neutral.TimePassed())
 
     async def perform(self, operation: Operation | Inquiry, strategy: AnyRetryStrategy | None = None) -> Result:
-        """Return what ``operation`` returns.
+        """Perform ``operation`` and return its result.
 
-        Whoever is cancelled meanwhile has left the machine too; a write may have been applied.
+        Cancellation abandons the operation; a write may have been applied.
 
         Args:
-            strategy: decides about the retries of this operation; None for the client's own. No matter for an inquiry.
+            strategy: retry strategy of this operation. None, the default, uses the client's. Ignored for an inquiry.
 
         Raises:
-            ClosedError: the client is closed, or was closed meanwhile.
-            CouchbaseException: what the machine decided.
+            ClosedError: the client is closed, or was closed during the operation.
+            CouchbaseException: the operation failed.
         """
         token = next(self._tokens)
         if isinstance(operation, Inquiry):
@@ -191,12 +191,12 @@ class AsyncioClient:
 
     @contextlib.asynccontextmanager
     async def ask(self, request: ServiceRequest, strategy: AnyRetryStrategy | None = None) -> AsyncIterator[Rows]:
-        """Give a block the rows of ``request``, once the first have come, or the end.
+        """Give a block the rows of ``request``, after the first have arrived, or the end.
 
-        Who leaves the block before the end, or is cancelled, has left the machine too, and the service notices.
+        Leaving the block early, or cancellation, abandons the request, and the service stops.
 
         Args:
-            strategy: as that of ``perform``, and what is raised is the same.
+            strategy: as that of ``perform``. The exceptions are the same too.
         """
         token = next(self._tokens)
         first = await self.wait(request.name, token, couchbase.RequestSubmitted(token, request, strategy))
@@ -209,7 +209,7 @@ class AsyncioClient:
                 self.feed(couchbase.OperationAbandoned(token))
 
     async def wait(self, name: str, token: neutral.Token, event: couchbase.Event) -> Outcome:
-        """Tell the machine what a caller wants, and return what it has for them, or raise it."""
+        """Feed the event of a caller, and return or raise the outcome."""
         if self._is_closed:
             raise ClosedError(f"the client is closed, and the machine was not told of {name}")
         caller = Caller(self.loop.create_future(), contextvars.copy_context())
@@ -218,7 +218,7 @@ class AsyncioClient:
         try:
             outcome = await caller.outcome
         finally:
-            # Nobody has settled it: the task is being cancelled.
+            # It has no outcome: the task is being cancelled.
             if self._callers.pop(token, None) is not None:
                 self._call_off_consultation(token)
                 self.feed(couchbase.OperationAbandoned(token))
@@ -227,10 +227,10 @@ class AsyncioClient:
         return outcome
 
     def set_authenticator(self, authenticator: Authenticator) -> None:
-        """Have connections speak for ``authenticator`` from now on.
+        """Use ``authenticator`` for all connections from now on.
 
         Raises:
-            InvalidArgumentException: it cannot follow the present one; nothing has changed.
+            InvalidArgumentException: it cannot replace the current one; nothing has changed.
             ClosedError: the client is closed.
             OSError: the files of its certificate cannot be read.
         """
@@ -243,7 +243,7 @@ class AsyncioClient:
         self.feed(couchbase.AuthenticatorChanged(authenticator, new_nonce()))
 
     def close(self) -> None:
-        """Close all connections at once; whoever still waits gets ``ClosedError``."""
+        """Close all connections immediately; waiting callers get ``ClosedError``."""
         for token in tuple(self._callers):
             self.feed(couchbase.OperationAbandoned(token))
         self._end(ClosedError("the client was closed meanwhile"))
@@ -251,7 +251,7 @@ class AsyncioClient:
     # -- Events in, actions out.
 
     def feed(self, event: couchbase.Event) -> None:
-        """Tell the machine what happened, and do what it orders, in order. What happens meanwhile waits for its turn."""
+        """Feed an event to the machine, and perform its actions in order. Queue events that occur meanwhile."""
         if self._is_closed:
             return
         self._happened.append(event)
@@ -271,7 +271,7 @@ class AsyncioClient:
         try:
             ordered = self._machine.handle(event, now=self.loop.time())
         except ArgumentError as mistake:
-            # The machine lets nothing but a caller's mistake out like this, and has changed nothing.
+            # Only a mistake of the caller raises this, and the machine is unchanged.
             if not isinstance(
                 event, couchbase.OperationSubmitted | couchbase.RequestSubmitted | couchbase.InquirySubmitted
             ):
@@ -287,7 +287,7 @@ class AsyncioClient:
             self._execute[type(order)](order)
 
     def _set_alarm(self) -> None:
-        """Have the alarm ring at ``wakeup``. Where that moves away, an alarm that rings too early is harmless."""
+        """Set the alarm to ``wakeup``. If that becomes later, an early alarm is harmless."""
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_time = self._machine.wakeup
@@ -299,8 +299,8 @@ class AsyncioClient:
             self._alarm_task = self.loop.create_task(self._pass_time(), context=self.context)
 
     async def _pass_time(self) -> None:
-        # A busy program is late with its alarms and with its reading. What can be read comes first: it may be the answer
-        # that a deadline waits for. Between two yields of a task asyncio has read once from every stream.
+        # In a busy program both alarms and reads are late. Read first: the response to an operation whose deadline
+        # is due may have arrived. Between two yields of a task asyncio reads once from every stream.
         work_max = self._machine.work + WORK_BEFORE_TIME_MAX
         had_no_turn = set(self._streams)
         while had_no_turn:
@@ -308,7 +308,7 @@ class AsyncioClient:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             if self._machine.work >= work_max:
-                # A node that never stops sending must not delay the time limits.
+                # A node that never stops sending must not delay deadlines.
                 self.unread |= had_no_turn
                 break
             had_no_turn = set(self.unread)
@@ -317,10 +317,10 @@ class AsyncioClient:
         unsent = {name: stream.handed_over for name, stream in self._streams.items() if stream.is_behind}
         self.feed(neutral.TimePassed(unsent, frozenset(self.unread)))
 
-    # -- What each action means.
+    # -- Actions.
 
     def _look_up(self, order: couchbase.LookUpService) -> None:
-        # The standard library asks for no SRV records. An answer without any has the host used as it stands.
+        # The standard library has no SRV lookups. Without targets, the name itself is the host.
         self.feed(couchbase.ServiceLookedUp(order.service))
 
     def _open(self, order: neutral.OpenStream) -> None:
@@ -328,7 +328,7 @@ class AsyncioClient:
 
     def _send(self, order: neutral.SendBytes) -> None:
         stream = self._streams.get(order.stream)
-        # None: it is lost, and the machine is about to hear of it.
+        # None: it is lost, and its event is queued.
         if stream is not None:
             stream.send(order.data, unless_readable=order.unless_readable)
 
@@ -378,7 +378,7 @@ class AsyncioClient:
             answer = await strategy()
         except Exception as error:
             raised = error
-        # None: it was called off, and the strategy has answered all the same.
+        # None: it was cancelled after the strategy had returned.
         if self._consultations.pop(token, None) is not None:
             self.feed(neutral.StrategyDecided(token, answer, raised))
 
@@ -400,7 +400,7 @@ class AsyncioClient:
             consultation.cancel()
 
     def _end(self, why: Exception) -> None:
-        """Settle whoever waits, and let go of everything; the machine hears nothing more."""
+        """Settle all callers and close everything; the machine gets no more events."""
         self._is_closed = True
         for alarm in (self._alarm, self._alarm_task):
             if alarm is not None:
@@ -430,7 +430,7 @@ class Stream(asyncio.Protocol):
 
     @property
     def is_behind(self) -> bool:
-        """Whether bytes wait that were not handed over."""
+        """Whether there are bytes that were not handed over."""
         return bool(self._unsent)
 
     def send(self, data: bytes, *, unless_readable: bool = False) -> None:
@@ -459,7 +459,7 @@ class Stream(asyncio.Protocol):
         self._client.loop.call_soon(callback, *args, context=self._client.context)
 
     def pause_reading(self) -> None:
-        """Read nothing more, so that what the peer sends stays with the system, and then with the peer."""
+        """Stop reading, so that data stays in the system's buffer, and then with the peer."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
@@ -469,7 +469,7 @@ class Stream(asyncio.Protocol):
             self._transport.resume_reading()
 
     def end(self, cause: neutral.LossCause, text: str) -> None:
-        """Close, or stop connecting, and report the loss; nothing else is reported from now on."""
+        """Close, or stop connecting, and report the loss, once."""
         if self._is_ended:
             return
         self._is_ended = True
@@ -499,7 +499,7 @@ class Stream(asyncio.Protocol):
                     continue
                 raise
             tls, host = (self._client.tls, order.host) if order.tls else (None, None)
-            # From here on the socket is asyncio's.
+            # From here on asyncio owns the socket.
             await loop.create_connection(lambda: self, sock=tcp, ssl=tls, server_hostname=host)
             return
 
@@ -515,14 +515,14 @@ class Stream(asyncio.Protocol):
             while self._unsent and size + len(self._unsent[0]) <= WRITE_SIZE_MAX:
                 pieces.append(self._unsent.popleft())
                 size += len(pieces[-1])
-            # What asyncio was given is handed over, whether it sends that at once or keeps it for a while.
+            # Data passed to asyncio counts as handed over, even while asyncio buffers it.
             self.handed_over += size
             self._transport.write(b"".join(pieces))
 
-    # -- What asyncio calls.
+    # -- Callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Let the machine speak first."""
+        """Report that the stream is open."""
         assert isinstance(transport, asyncio.Transport)
         if self._is_ended:
             transport.abort()
@@ -533,9 +533,9 @@ class Stream(asyncio.Protocol):
         self._client.feed(neutral.StreamOpened(self.name, new_nonce(), local, remote))
 
     def data_received(self, data: bytes) -> None:
-        """Pass on what came."""
+        """Feed the data in bounded pieces."""
         for start in range(0, len(data), PIECE_SIZE_BYTES_MAX):
-            # The machine may have ordered a request behind the piece before.
+            # The machine may have ordered a request after the previous piece.
             if self._is_checking:
                 self.end(neutral.LossCause.UNSOLICITED, "")
             if self._is_ended:
@@ -545,27 +545,27 @@ class Stream(asyncio.Protocol):
             self._client.unread.add(self.name)
 
     def pause_writing(self) -> None:
-        """Keep what is unsent: the peer does not read."""
+        """Keep unsent data: the peer does not read."""
         self._is_paused = True
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Write again."""
         self._is_paused = False
         self._flush()
 
     def eof_received(self) -> None:
-        """Report the loss now: asyncio would first try to write what the peer may never read."""
+        """Report the loss now: asyncio would first write data that the peer may never read."""
         self._end_as_closed()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Pass on that nothing more will come."""
+        """Report the loss."""
         if error is None:
             self._end_as_closed()
         else:
             self._end_with(error)
 
     def _end_as_closed(self) -> None:
-        """Report that the peer has closed the stream: over TLS asyncio does not report whether with close_notify."""
+        """Report that the peer has closed the stream. Over TLS asyncio does not report a close_notify."""
         is_tls = self._transport is not None and self._transport.get_extra_info("ssl_object") is not None
         self.end(neutral.LossCause.TRUNCATED if is_tls else neutral.LossCause.END_OF_STREAM, "")
 
@@ -576,13 +576,13 @@ def new_nonce() -> str:
 
 
 def address_of(name: tuple[str, int, *tuple[int, ...]]) -> str:
-    """Return what a socket calls one of its ends as ``host:port``."""
+    """Return the address of a socket's end as ``host:port``."""
     host, port = name[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 async def main(connection_string: str) -> None:
-    """Write and read a document, ask for one that is not there, and run a query."""
+    """Write and read a document, read a missing one, and run a query."""
     authenticator = PasswordAuthenticator("Administrator", "password")
     options = ClientOptions(connection_string=connection_string, authenticator=authenticator)
     people = Keyspace("default")

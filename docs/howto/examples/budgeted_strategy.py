@@ -1,4 +1,4 @@
-"""A retry strategy of one's own: asked as a table first, then used by a client."""
+"""A custom retry strategy, tested as a table and used by a client."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from triclinium_core.retry.couchbase.tables.service import Service
 
 
 class Budgeted:
-    """Passes retries on to another strategy until its tokens are spent; many calls may share one."""
+    """A strategy that permits a fixed number of retries and leaves their delays to another strategy."""
 
     def __init__(self, inner: RetryStrategy, tokens: int) -> None:
         self._inner = inner
         self.tokens = tokens
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return what the inner strategy says, or no retry where there is no token left."""
+        """Return the action of the inner strategy, or no retry without a token."""
         if self.tokens < 1:
             return RetryAction.no_retry()
         self.tokens -= 1
@@ -37,17 +37,17 @@ class Budgeted:
 
 
 class NoRetryForRobots(BestEffortRetryStrategy):
-    """Lets people wait, and robots fail at once."""
+    """Best effort for people; no retry for robots."""
 
     def retry_after(self, request: RetryRequest, reason: RetryReason, /) -> RetryAction:
-        """Return no retry for what a robot asked, else what best effort says."""
+        """Return no retry for a request of a robot, else the action of best effort."""
         if request.client_context.get("is_robot"):
             return RetryAction.no_retry()
         return super().retry_after(request, reason)
 
 
 def ask(strategy: RetryStrategy, *, retry_attempts: int) -> float | None:
-    """Return the delay that a write gets which the node was too busy for; None for no retry."""
+    """Return the delay before a write to a busy node is retried; None for no retry."""
     request = RetryRequest(
         service=Service.KV,
         operation="upsert",
@@ -60,7 +60,7 @@ def ask(strategy: RetryStrategy, *, retry_attempts: int) -> float | None:
 
 
 def as_a_table() -> None:
-    """Two tokens buy exactly two retries: no cluster, no event loop, no clock."""
+    """Check that two tokens permit exactly two retries, without a cluster, event loop or clock."""
     budgeted = Budgeted(BestEffortRetryStrategy(), tokens=2)
     delays = [ask(budgeted, retry_attempts=attempt) for attempt in range(4)]
     print("delays:", delays)
@@ -69,7 +69,7 @@ def as_a_table() -> None:
 
 
 async def in_a_client() -> None:
-    """The same strategy, used by a block of code against a node that is always too busy."""
+    """Use the strategy in a block, against a node that is always busy."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
         fake.node.faults.always(None, temporary_failure())

@@ -1,4 +1,4 @@
-"""A Cassandra driver in small: it carries out what the request machine orders, and decides nothing."""
+"""A small Cassandra driver: it performs the actions of the request machine, and decides nothing."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ QUORUM = ConsistencyLevel.QUORUM
 
 @dataclass
 class Node:
-    """A node that answers by a script, and with rows when that is over."""
+    """A node with scripted responses, followed by rows."""
 
     answers: Iterator[str | CoordinatorError] = field(default_factory=lambda: iter(()))
     delay: float = 0.01
 
 
 class Driver:
-    """Executes requests on scripted nodes. A real one has connections in their place, and nothing else is different."""
+    """Driver of requests to scripted nodes. A real driver has connections instead; the rest is the same."""
 
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         self.nodes = nodes
 
     async def execute(self, request: CassandraRequest) -> object:
-        """Return the rows, or None where an error was ignored; raise what the request failed with."""
+        """Return the rows, or None if an error was ignored; raise the error of the request."""
         machine = RequestMachine(request, self.nodes)
         call = Call(self.nodes)
         async with trio.open_nursery() as nursery:
@@ -69,11 +69,11 @@ class Driver:
                 call.hear(RequestStarted())
                 while call.end is None:
                     event: CassandraEvent = TimerFired()
-                    with trio.move_on_at(machine.wakeup):  # a clock of trio's, so seconds as the machine counts them
+                    with trio.move_on_at(machine.wakeup):  # trio's clock, as the machine's
                         event = await call.events.receive()
                     call.carry_out(machine.handle(event, trio.current_time()), nursery)
             finally:
-                # Where the caller was cancelled: after an end it is ignored.
+                # The caller may have been cancelled; after an end the machine ignores this.
                 call.carry_out(machine.handle(RequestAbandoned(), trio.current_time()), nursery)
         if isinstance(call.end, Fail):
             raise call.end.error
@@ -81,7 +81,7 @@ class Driver:
 
 
 class Call:
-    """What one request has under way."""
+    """State of one request."""
 
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         self.nodes = nodes
@@ -90,24 +90,24 @@ class Call:
         self.end: Complete | CompleteEmpty | Fail | None = None
 
     def hear(self, event: CassandraEvent) -> None:
-        """Let the machine know, in the order in which things happen."""
+        """Feed events to the machine, in order."""
         self.inbox.send_nowait(event)
 
     def carry_out(self, actions: Sequence[CassandraAction], nursery: trio.Nursery) -> None:
-        """Do as ordered."""
+        """Perform an action."""
         for action in actions:
             match action:
                 case Send() | Reprepare():
                     self.attempts[action.attempt] = trio.CancelScope()
                     nursery.start_soon(self.attempt, action)
                 case Cancel(attempt):
-                    # A real driver lets the stream id be until the answer has come, and throws that away.
+                    # A real driver keeps the stream id until the response arrives, and then discards the response.
                     self.attempts[attempt].cancel()
                 case Complete() | CompleteEmpty() | Fail():
                     self.end = action
 
     async def attempt(self, order: Send | Reprepare) -> None:
-        """Send, wait, and tell what came of it."""
+        """Send the request, wait, and report the result."""
         node = self.nodes[str(order.node)]
         with self.attempts[order.attempt]:
             answer = next(node.answers, ROWS) if isinstance(order, Send) else PREPARED
@@ -127,19 +127,19 @@ class Call:
 
 
 def in_words(order: Send | Reprepare) -> str:
-    """Return what a node is to do."""
+    """Return the next response of a node."""
     if isinstance(order, Reprepare):
         return "prepares"
     return "executes" if order.consistency is None else f"executes at {order.consistency.name}"
 
 
 def told(line: str) -> None:
-    """Print when something happened, and what."""
+    """Print a line with the current time."""
     print(f"{trio.current_time():6.2f} s  {line}")
 
 
 def three(*answers: str | CoordinatorError, delay: float = 0.01) -> Driver:
-    """Return a driver with three nodes, the first of which answers as given."""
+    """Return a driver with three nodes; the first responds as given."""
     return Driver({"n1": Node(iter(answers), delay), "n2": Node(), "n3": Node()})
 
 
@@ -172,7 +172,7 @@ SCENES: Mapping[str, tuple[Driver, CassandraRequest]] = {
 
 
 async def main() -> None:
-    """Play each scene, and tell what the caller gets."""
+    """Play each scene, and print the caller's result."""
     for title, (driver, request) in SCENES.items():
         print(title)
         try:

@@ -1,4 +1,4 @@
-"""Cassandra retry policies: asked one by one, chosen by execution profiles, and followed over a query plan."""
+"""Cassandra retry policies: single decisions, execution profiles, and a request over a query plan."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ FAILURES = [
 
 
 def in_words(verdict: RetryVerdict) -> str:
-    """Return what a verdict says."""
+    """Return a verdict as text."""
     return f"{verdict.decision}" + (f" at {verdict.consistency.name}" if verdict.consistency is not None else "")
 
 
 def ask() -> None:
-    """What the two policies say of a first failure."""
+    """Print the decisions of both policies on a first failure."""
     for failure in FAILURES:
         print(f"{type(failure).__name__}: {failure}")
         for policy in (DefaultRetryPolicy(), ConsistencyDowngradingRetryPolicy()):
@@ -46,14 +46,14 @@ def ask() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PatientRetryPolicy(DefaultRetryPolicy):
-    """Tries more than one other node where replicas are missing."""
+    """A policy that tries several other nodes if replicas are missing."""
 
     nodes: int = 2
 
     def on_unavailable(
         self, *, consistency: ConsistencyLevel, required: int, alive: int, retry_count: int
     ) -> RetryVerdict:
-        """Return RETRY_NEXT until so many other nodes were tried."""
+        """Return RETRY_NEXT until the maximum number of other nodes is reached."""
         return RETRY_NEXT if retry_count < self.nodes else RETHROW
 
 
@@ -90,7 +90,7 @@ request.timeout = "30 seconds"
 
 
 def read_profiles() -> ExecutionProfiles:
-    """Profiles inherit what they leave out, and share a policy where they say the same."""
+    """Show that profiles inherit options, and share a policy if they are the same."""
     profiles = ExecutionProfiles.from_toml(DOCUMENT, policies={"PatientRetryPolicy": PatientRetryPolicy})
     for name in profiles.names:
         profile = profiles.find(name)
@@ -111,7 +111,7 @@ def read_driver_names() -> None:
 
 
 def mistakes(profiles: ExecutionProfiles) -> None:
-    """What is wrong is told with its place, before anything is made of it."""
+    """Show that an error names its position, before a policy is made."""
     for text in ("profiles.slow.request_timeout = nan", 'profiles.slow.retry_policy.class = "Patient"'):
         try:
             ExecutionProfiles.from_toml(text)
@@ -124,13 +124,13 @@ def mistakes(profiles: ExecutionProfiles) -> None:
 
 
 def replicas_are_missing(level: ConsistencyLevel | None) -> CoordinatorError | None:
-    """What every node answers while one replica of three is alive."""
+    """Return the response of every node while one replica of three is alive."""
     asked = level or QUORUM
     return None if asked is ConsistencyLevel.ONE else Unavailable(consistency=asked, required=2, alive=1)
 
 
 def execute(profile: ExecutionProfile, nodes: list[str]) -> None:
-    """Send a read to the nodes that the profile's policy leads it to."""
+    """Send a read to the nodes that the profile's policy selects."""
     machine = RequestMachine(profile.request(idempotent=True), nodes)
     actions: deque[CassandraAction] = deque(machine.handle(RequestStarted(), now=0.0))
     while actions:

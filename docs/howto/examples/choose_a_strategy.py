@@ -1,4 +1,4 @@
-"""Holds a strategy of one's own against an outage, beside those that are shipped."""
+"""Compare a custom strategy with the built-in ones in an outage."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SCENARIO = Scenario(
 
 
 def patient() -> BestEffortRetryStrategy:
-    """Return best effort with full jitter, and delays that grow to two seconds."""
+    """Return best effort with full jitter, and delays of up to two seconds."""
     return BestEffortRetryStrategy(exponential(first=0.05, most=2.0, jitter=1.0))
 
 
 def show(figures: FleetFigures) -> None:
-    """Print what came of one strategy."""
+    """Print the result of one strategy."""
     totals = figures.totals
     recovered = "never" if figures.recovered_after is None else f"after {figures.recovered_after:g} s"
     print(

@@ -1,4 +1,4 @@
-"""A payment that must not get lost with a node, and what a writer is told when that cannot be promised."""
+"""A payment that must survive the loss of a node, and the errors if that is not possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triclinium.testing import open_fake_cluster
 
 
 async def pay(orders: Collection, order: str, payment: str, cas: Cas) -> str:
-    """Mark an order as paid, such that the loss of a node does not take it back."""
+    """Mark an order as paid, so that it survives the loss of a node."""
     paid = {"state": "paid", "payment": payment}
     try:
         await orders.replace(order, paid, cas=cas, durability=DurabilityLevel.MAJORITY)
@@ -28,7 +28,7 @@ async def pay(orders: Collection, order: str, payment: str, cas: Cas) -> str:
 
 
 async def main() -> None:
-    """Pay while all is well, while replication stands still, and while a node is missing."""
+    """Pay under normal conditions, while replication is stopped, and while a node is down."""
     async with open_fake_cluster(nodes=3, replicas=1) as fake, fake.open_client() as cluster:
         orders = cluster.bucket("default").default_collection()
         opened = await orders.insert("order-1", {"state": "open"})

@@ -1,4 +1,4 @@
-"""Idioms of tenacity and stamina, beside ours: each pair is the same work."""
+"""Idioms of tenacity and stamina, and the same work with triclinium."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from triclinium import (
 from triclinium_core.retry.smithy.backoff import ExponentialRetryBackoffStrategy, Jitter
 
 quota = StandardRetryStrategy(rng=random.Random(0))
-"""One for a service, shared by all calls to it: neither library has that."""
+"""Quota of one service, shared by all calls to it; the other libraries have none."""
 
 
 class Service:
-    """Fails as often as it is told to."""
+    """A service that fails a given number of times."""
 
     def __init__(self, failures: int) -> None:
         self.failures, self.calls = failures, 0
 
     async def ask(self) -> str:
-        """Answer, or raise."""
+        """Return a response, or raise."""
         await trio.lowlevel.checkpoint()
         self.calls += 1
         if self.calls <= self.failures:
@@ -42,7 +42,7 @@ class Service:
 
 
 async def decorated_tenacity(service: Service) -> str:
-    """Three attempts, with delays that double."""
+    """Make three attempts, with delays that double."""
 
     @tenacity.retry(
         stop=tenacity.stop_after_attempt(3),
@@ -57,7 +57,7 @@ async def decorated_tenacity(service: Service) -> str:
 
 
 async def decorated_stamina(service: Service) -> str:
-    """The same; its delays are chosen for you."""
+    """Make three attempts, with the library's delays."""
 
     @stamina.retry(on=ConnectionError, attempts=3)
     async def ask() -> str:
@@ -67,7 +67,7 @@ async def decorated_stamina(service: Service) -> str:
 
 
 async def decorated(service: Service) -> str:
-    """The same; the strategy has the numbers."""
+    """Make three attempts, with the numbers of the strategy."""
 
     @retried(strategy=quota, on=ConnectionError)
     async def ask() -> str:
@@ -77,7 +77,7 @@ async def decorated(service: Service) -> str:
 
 
 async def block_tenacity(service: Service) -> str:
-    """A block, tried again while it raises."""
+    """Retry a block while it raises."""
     answer = "none"
     retrying = tenacity.AsyncRetrying(
         stop=tenacity.stop_after_attempt(3),
@@ -91,7 +91,7 @@ async def block_tenacity(service: Service) -> str:
 
 
 async def block_stamina(service: Service) -> str:
-    """The same, for one kind of error."""
+    """Retry a block for one kind of error."""
     answer = "none"
     retrying = stamina.retry_context(
         on=ConnectionError,
@@ -104,7 +104,7 @@ async def block_stamina(service: Service) -> str:
 
 
 async def block(service: Service) -> str:
-    """The same, with the quota."""
+    """Retry a block with the quota."""
     answer = "none"
     async for attempt in attempts(quota, on=ConnectionError):
         with attempt:
@@ -113,13 +113,13 @@ async def block(service: Service) -> str:
 
 
 async def call_stamina(service: Service) -> str:
-    """A function that nobody has decorated."""
+    """Retry one call of an undecorated function."""
     caller = stamina.AsyncRetryingCaller(attempts=3)
     return await caller.on(ConnectionError)(service.ask)
 
 
 async def call(service: Service) -> str:
-    """The same."""
+    """Retry one call of an undecorated function."""
     return await retry(
         service.ask,
         strategy=quota,
@@ -128,7 +128,7 @@ async def call(service: Service) -> str:
 
 
 async def waits_tenacity(service: Service) -> str:
-    """Delays with full jitter, up to five seconds."""
+    """Retry after delays with full jitter, up to five seconds."""
     retrying = tenacity.AsyncRetrying(
         stop=tenacity.stop_after_attempt(5),
         wait=tenacity.wait_random_exponential(0.1, max=5),
@@ -137,7 +137,7 @@ async def waits_tenacity(service: Service) -> str:
 
 
 async def waits(service: Service) -> str:
-    """The same, in a strategy that has no quota."""
+    """Retry after the same delays, with a strategy without a quota."""
     backoff = ExponentialRetryBackoffStrategy(
         base=0.1,
         max=5.0,
@@ -155,18 +155,18 @@ async def waits(service: Service) -> str:
 
 
 class Fixed:
-    """A backoff of one's own is one method."""
+    """A custom backoff: one method."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
     def compute_next_backoff_delay(self, retry_attempt: int) -> float:
-        """Return the seconds before that retry."""
+        """Return the delay before a retry, in seconds."""
         return self._seconds if retry_attempt else 0.0
 
 
 async def limit_tenacity(service: Service) -> str:
-    """Ten seconds in all, but for an attempt that hangs."""
+    """Limit all attempts to ten seconds, except one that hangs."""
     retrying = tenacity.AsyncRetrying(
         stop=tenacity.stop_after_delay(10),
         wait=tenacity.wait_fixed(1),
@@ -175,7 +175,7 @@ async def limit_tenacity(service: Service) -> str:
 
 
 async def limit(service: Service) -> str:
-    """The same with a scope, which ends whatever hangs."""
+    """Limit all attempts to ten seconds with a scope, which also ends one that hangs."""
     strategy = SimpleRetryStrategy(
         max_attempts=1000,
         backoff=Fixed(1),
@@ -189,12 +189,12 @@ async def limit(service: Service) -> str:
 
 
 def is_first(answer: str) -> bool:
-    """Whether that answer is not good enough."""
+    """Return whether a response is not good enough."""
     return answer.endswith("1")
 
 
 async def result_tenacity(service: Service) -> str:
-    """A result that is as good a reason as an error."""
+    """Retry because of a result."""
     retrying = tenacity.AsyncRetrying(
         stop=tenacity.stop_after_attempt(3),
         retry=tenacity.retry_if_result(is_first),
@@ -203,7 +203,7 @@ async def result_tenacity(service: Service) -> str:
 
 
 async def result(service: Service) -> str:
-    """The same."""
+    """Retry because of a result."""
     return await retry(
         service.ask,
         strategy=quota,
@@ -219,19 +219,19 @@ PAIRS: list[tuple[int, list[Callable[[Service], Coroutine[object, object, str]]]
     (2, [limit_tenacity, limit]),
     (0, [result_tenacity, result]),
 ]
-"""How often the service fails, and who asks it all the same."""
+"""Failures of the service, and the functions that call it."""
 
 
 @contextmanager
 def counting() -> Iterator[list[object]]:
-    """Give the block what is reported in it."""
+    """Collect the reports of a block."""
     reports: list[object] = []
     with watching_retries(reports.append):
         yield reports
 
 
 async def main() -> None:
-    """Run each pair, without stamina's log, then let the service be down for good."""
+    """Run each pair, without stamina's log, then with a service that never recovers."""
     stamina.instrumentation.set_on_retry_hooks(())
     for failures, alike in PAIRS:
         for ask in alike:

@@ -1,4 +1,4 @@
-"""What a program of the official client becomes, idiom by idiom."""
+"""Idioms of the official client, translated."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from triclinium.testing import open_fake_cluster
 
 
 class Person(msgspec.Struct):
-    """What a document holds."""
+    """Content of a document."""
 
     name: str
     born: int
 
 
 async def documents(people: Collection) -> None:
-    """Options are keywords, content is an attribute, and a type is an argument."""
+    """Use keywords as options, content as an attribute, and a type as an argument."""
     await people.upsert(
         "ada", {"name": "Ada", "born": 1815}, expiry=timedelta(hours=1), durability=DurabilityLevel.MAJORITY
     )
@@ -31,7 +31,7 @@ async def documents(people: Collection) -> None:
 
 
 async def parts(people: Collection) -> None:
-    """Specifications are static methods of two classes; the expiry is one of a document's macros."""
+    """Use static methods as specifications; the expiry is a macro."""
     found = await people.lookup_in("ada", [LookupInSpec.get("name"), LookupInSpec.exists("email")])
     print(found.content_as(str, 0), found.exists(1))
     expiry = await people.lookup_in("ada", [LookupInSpec.get(LookupInMacro.EXPIRY_TIME, xattr=True)])
@@ -40,7 +40,7 @@ async def parts(people: Collection) -> None:
 
 
 async def many(people: Collection) -> dict[str, object]:
-    """A nursery instead of ``get_multi``: who fails is up to each task."""
+    """Use a nursery instead of ``get_multi``; each task handles its errors."""
     found: dict[str, object] = {}
 
     async def one(key: str) -> None:
@@ -56,7 +56,7 @@ async def many(people: Collection) -> dict[str, object]:
 
 
 async def limits(people: Collection) -> None:
-    """A block has a time limit, not a call; its errors are those of the SDK and of trio."""
+    """Limit a block, not a call; its errors are those of the SDK and of trio."""
     try:
         with triclinium.fail_after(0.5):
             await people.get("ada")
@@ -67,7 +67,7 @@ async def limits(people: Collection) -> None:
 
 
 async def main() -> None:
-    """Run them on a cluster inside the process; a program says open_cluster("couchbase://…", authenticator)."""
+    """Run them on a cluster in memory; a program uses open_cluster("couchbase://…", authenticator)."""
     async with open_fake_cluster(nodes=2, replicas=1) as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
         await documents(people)

@@ -1,4 +1,4 @@
-"""Set a cluster up, use it, and take it down again."""
+"""Create buckets, collections, indexes and users, and remove them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRAVEL = CreateBucketSettings(name="travel", ram_quota_mb=128, flush_enabled=Tru
 
 @asynccontextmanager
 async def travel_bucket(cluster: Cluster) -> AsyncIterator[Collection]:
-    """Give the block a collection of a bucket that is there as long as the block."""
+    """Give the block a collection in a new bucket, and drop the bucket at its end."""
     await cluster.buckets().create_bucket(TRAVEL)
     try:
         collections = cluster.bucket("travel").collections()
@@ -35,13 +35,13 @@ async def travel_bucket(cluster: Cluster) -> AsyncIterator[Collection]:
         await collections.create_collection("inventory", "hotel", CreateCollectionSettings(max_expiry=86400))
         yield cluster.bucket("travel").scope("inventory").collection("hotel")
     finally:
-        # A cancelled block has a cluster to take down, too.
+        # A cancelled block must drop its bucket too.
         with trio.move_on_after(30, shield=True):
             await cluster.buckets().drop_bucket("travel")
 
 
 async def index(hotels: Collection) -> None:
-    """Make two indexes, have them built together, and wait until both can be used."""
+    """Create two indexes, build them together, and wait until both can be used."""
     indexes = hotels.query_indexes()
     await indexes.create_primary_index(deferred=True)
     await indexes.create_index("by_city", ["city"], deferred=True)
@@ -52,7 +52,7 @@ async def index(hotels: Collection) -> None:
 
 
 async def let_in(cluster: Cluster) -> None:
-    """Make a group, and a user with the rights of it."""
+    """Create a group, and a user with its rights."""
     users = cluster.users()
     await users.upsert_group(Group(name="readers", roles={Role("data_reader", "travel", "inventory")}))
     await users.upsert_user(User(username="ada", groups={"readers"}, password=token_urlsafe()))
@@ -63,7 +63,7 @@ async def let_in(cluster: Cluster) -> None:
 
 
 async def main() -> None:
-    """Do it all with a cluster in memory."""
+    """Run everything with a cluster in memory."""
     async with open_fake_cluster(nodes=3) as fake, fake.open_client() as cluster:
         async with travel_bucket(cluster) as hotels:
             await hotels.upsert("ritz", {"city": "Paris"})

@@ -1,4 +1,4 @@
-"""Read many documents at once, with a bound on how many are under way."""
+"""Read many documents at the same time, with a bound on the operations in flight."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AT_ONCE = 64
 
 
 async def get_many(collection: Collection, keys: Iterable[str]) -> dict[str, GetResult]:
-    """Return the documents that exist; the first error of any other kind ends all of it."""
+    """Return the documents that exist; any other error ends the complete read."""
     found: dict[str, GetResult] = {}
     limit = trio.CapacityLimiter(AT_ONCE)
 

@@ -1,4 +1,4 @@
-"""Two ways to change a document that others change as well: optimistic, and under a lock."""
+"""Two safe updates of a shared document: optimistic, and under a lock."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from triclinium.testing import open_fake_cluster
 
 
 class Account(msgspec.Struct):
-    """What the documents look like."""
+    """Content of the documents."""
 
     balance: int
     changes: int = 0
 
 
 async def deposit(accounts: Collection, name: str, amount: int) -> None:
-    """Add to an account: read, change, and write only if nobody else wrote meanwhile."""
+    """Add to an account: read, change, and write only if the document has not changed."""
     while True:
         found = await accounts.get(name)
         account = found.content_as(Account)
@@ -35,10 +35,10 @@ async def deposit(accounts: Collection, name: str, amount: int) -> None:
 
 
 async def close_account(accounts: Collection, name: str) -> int:
-    """Empty an account while nobody else can write it, and return what was in it."""
+    """Empty an account under a lock, and return the old balance."""
     locked = await accounts.get_and_lock(name, timedelta(seconds=15))
     balance = locked.content_as(Account).balance
-    # Writing with the CAS of the lock releases it.
+    # A write with the CAS of the lock releases it.
     await accounts.replace(name, Account(balance=0), cas=locked.cas)
     return balance
 

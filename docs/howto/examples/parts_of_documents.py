@@ -1,4 +1,4 @@
-"""Read and change parts of a document, without the rest of it travelling."""
+"""Read and change parts of a document, without transferring the rest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from triclinium.testing import open_fake_cluster
 
 
 async def read(people: Collection) -> None:
-    """Read what is needed, all of the same version."""
+    """Read several parts, all of the same version."""
     found = await people.lookup_in(
         "ada",
         [
@@ -30,7 +30,7 @@ async def read(people: Collection) -> None:
 
 
 async def change(people: Collection) -> None:
-    """Change several parts at once, all of them or none."""
+    """Change several parts, all of them or none."""
     changed = await people.mutate_in(
         "ada",
         [
@@ -44,7 +44,7 @@ async def change(people: Collection) -> None:
 
 
 async def claim(people: Collection, name: str) -> None:
-    """Create a document with its first part, or add one to the document that there is, unless it is there already."""
+    """Create a document with its first part, or add a missing part to the existing document."""
     try:
         await people.mutate_in("seats", [MutateInSpec.insert("front", name)], store_semantics=StoreSemantics.UPSERT)
         print(name, "sits in front")
@@ -53,7 +53,7 @@ async def claim(people: Collection, name: str) -> None:
 
 
 async def leave_a_note(people: Collection) -> None:
-    """Write beside the document: attributes do not show in it, and the server knows what is written in them."""
+    """Write extended attributes: they are not part of the content, and the server fills in macros."""
     await people.mutate_in("ada", [MutateInSpec.upsert("audit.seqno", MutationMacro.SEQ_NO, create_parents=True)])
     found = await people.lookup_in(
         "ada", [LookupInSpec.get("audit.seqno", xattr=True), LookupInSpec.get(LookupInMacro.SEQ_NO, xattr=True)]
@@ -62,7 +62,7 @@ async def leave_a_note(people: Collection) -> None:
 
 
 async def main() -> None:
-    """Do all of it in memory."""
+    """Run everything in memory."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
         await people.insert("ada", {"address": {"city": "London"}, "tags": ["poet", "mathematician"], "visits": 3})

@@ -1,4 +1,4 @@
-"""Our retry policies inside the package cassandra-driver; no node is needed, for here we ask what the driver asks."""
+"""Our retry policies inside the package cassandra-driver, called as the driver calls them, without a node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DECISIONS = {
 
 
 def configure() -> Cluster:
-    """Return a cluster in which reports may be read from fewer replicas; `connect()` gives its session."""
+    """Return a cluster in which reports may be read from fewer replicas; `connect()` opens its session."""
     careful = ExecutionProfile(
         load_balancing_policy=RoundRobinPolicy(),
         retry_policy=DriverRetryPolicy(DefaultRetryPolicy()),
@@ -34,13 +34,13 @@ def configure() -> Cluster:
 
 
 def in_words(answer: tuple[int, int | None]) -> str:
-    """Return what the driver is told."""
+    """Return the decision that the driver gets."""
     decision, level = answer
     return DECISIONS[decision] + (f" at {ConsistencyLevel.value_to_name[level]}" if level is not None else "")
 
 
 def ask(policy: RetryPolicy) -> None:
-    """What the driver is told when one of three replicas is left, first by a read, then by a write."""
+    """Print the decisions if one of three replicas is left, for a read and for a write."""
     read = SimpleStatement("SELECT * FROM travel.people")
     quorum = ConsistencyLevel.QUORUM
     print("unavailable:", in_words(policy.on_unavailable(read, quorum, 2, 1, 0)))

@@ -1,4 +1,4 @@
-"""Have a statement planned once, and executed often."""
+"""Plan a statement once, and execute it often."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ async def ask(cluster: Cluster, first: str, last: str) -> object:
 
 
 def what_was_sent(fake: FakeCluster) -> list[str]:
-    """Return for each request whether it had the statement prepared or executed its plan."""
+    """Return for each request whether it prepared the statement or executed its plan."""
     sent = [json.loads(request.body) for request in fake.node.request_log]
     return ["plan" if "prepared" in request else "statement, to be prepared" for request in sent]
 
 
 async def main() -> None:
-    """Ask twice, and once more when the node has forgotten the plan."""
+    """Query twice, and again after the node has dropped the plan."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         print(await ask(cluster, "Ada", "Lovelace"))
         print(await ask(cluster, "Grace", "Hopper"))

@@ -1,4 +1,4 @@
-"""Ask a question in SQL++, and take its rows as they come."""
+"""Run a SQL++ statement, and read its rows as they arrive."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ OLDER_THAN = "SELECT p.name, p.age FROM people AS p WHERE p.age > $age ORDER BY 
 
 @dataclass
 class Person:
-    """What a row is decoded into."""
+    """Type of a row."""
 
     name: str
     age: int
 
 
 async def first_older_than(cluster: Cluster, age: int) -> Person | None:
-    """Return the youngest person above an age; the rest of the answer is not wanted then."""
+    """Return the youngest person above an age, and abandon the other rows."""
     async with cluster.query(OLDER_THAN, age=age, row_type=Person, readonly=True) as result:
         async for person in result:
             return person
@@ -31,7 +31,7 @@ async def first_older_than(cluster: Cluster, age: int) -> Person | None:
 
 
 async def all_older_than(cluster: Cluster, age: int) -> list[Person]:
-    """Return all of them, and pass over rows that are no persons."""
+    """Return all persons, and skip rows of another shape."""
     people = []
     async with cluster.query(OLDER_THAN, age=age, row_type=Person, readonly=True) as result:
         while True:
@@ -44,14 +44,14 @@ async def all_older_than(cluster: Cluster, age: int) -> list[Person]:
 
 
 def script(nodes: FakeNodes) -> None:
-    """Have the fake cluster answer, which knows constants only."""
+    """Script the fake cluster, which evaluates constants only."""
     rows = [{"name": "ada", "age": 36}, {"name": "n. n.", "age": None}, {"name": "eve", "age": 41}]
     nodes.script.answer(OLDER_THAN, FakeAnswer(rows=rows))
     nodes.script.answer("SELECT RAW COUNT(*) FROM people", FakeAnswer(rows=[3]))
 
 
 async def main() -> None:
-    """Ask a few questions."""
+    """Run several queries."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         script(fake.nodes)
         print("first:", await first_older_than(cluster, 30))

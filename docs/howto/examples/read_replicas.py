@@ -23,7 +23,7 @@ async def newest_copy(collection: Collection, key: str) -> object:
 
 
 async def main() -> None:
-    """Write a document, let one replica fall behind and the active node die, and read it all the same."""
+    """Write a document, delay one replica, kill the active node, and read the document."""
     async with open_fake_cluster(nodes=3, replicas=2) as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
         await people.upsert("ada", {"born": 1815})

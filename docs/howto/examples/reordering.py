@@ -1,4 +1,4 @@
-"""Two writes that are under way together may be applied in either order; two that are awaited in turn may not."""
+"""Two concurrent writes may be applied in either order; two that are awaited in turn may not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from triclinium.testing import Opcode, open_fake_cluster, temporary_failure
 
 
 async def together(people: Collection) -> None:
-    """Write twice at once."""
+    """Write twice at the same time."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(people.upsert, "ada", "first")
         await trio.testing.wait_all_tasks_blocked()
@@ -18,13 +18,13 @@ async def together(people: Collection) -> None:
 
 
 async def in_turn(people: Collection) -> None:
-    """Write twice, the second time when the first is done."""
+    """Write twice, the second time after the first is done."""
     await people.upsert("ada", "first")
     await people.upsert("ada", "second")
 
 
 async def main() -> None:
-    """Let the node be too busy for the first write of either pair."""
+    """Let the node be busy for the first write of either pair."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         people = cluster.bucket("default").default_collection()
         await people.upsert("ada", "nothing")

@@ -15,13 +15,13 @@ quota = StandardRetryStrategy(rng=random.Random(0))
 
 
 class Printer:
-    """Fails as often as it is told to, then prints."""
+    """A printer that fails a given number of times, then prints."""
 
     def __init__(self, failures: int) -> None:
         self.failures = failures
 
     async def print(self, page: str) -> str:
-        """Print a page, unless there is no paper."""
+        """Print a page, or raise without paper."""
         await trio.lowlevel.checkpoint()
         if self.failures:
             self.failures -= 1
@@ -30,7 +30,7 @@ class Printer:
 
 
 async def as_a_loop() -> None:
-    """Whatever stands in the block is tried again."""
+    """Retry the content of a block."""
     printer = Printer(failures=2)
     async for attempt in triclinium.attempts(quota, on=ConnectionError):
         with attempt:
@@ -38,19 +38,19 @@ async def as_a_loop() -> None:
 
 
 async def as_a_call() -> None:
-    """One function, with its arguments."""
+    """Retry one call, with its arguments."""
     printer = Printer(failures=1)
     print(await triclinium.retry(printer.print, "b", strategy=quota, on=ConnectionError))
 
 
 @triclinium.retried(strategy=quota, on=ConnectionError)
 async def print_once(printer: Printer) -> str:
-    """Every call of this is retried."""
+    """Print a page; every call is retried."""
     return await printer.print("c")
 
 
 async def when_it_does_not_help() -> None:
-    """The last error is the function's own; its attempts are told by the notes, and as data."""
+    """Show the last error, and its attempts as notes and as data."""
     try:
         await print_once(Printer(failures=9))
     except ConnectionError as error:
@@ -60,7 +60,7 @@ async def when_it_does_not_help() -> None:
 
 
 async def before_the_deadline() -> None:
-    """A service that wants us to wait for longer than we have gets no further request, and we get its error."""
+    """Show that a service that requests too long a delay gets no further request, and the caller its error."""
 
     def busy(_: Exception) -> triclinium.ErrorInfo:
         return triclinium.ErrorInfo(is_retry_safe=True, is_throttling_error=True, retry_after=30.0)
@@ -74,7 +74,7 @@ async def before_the_deadline() -> None:
 
 
 async def a_second_for_each() -> None:
-    """The attempt is the outer one of the two, so it sees what becomes of the time."""
+    """Limit each attempt: the retry is outside, so that it gets the timeout."""
     naps = iter([5.0, 0.5])
     async for attempt in triclinium.attempts(quota, on=trio.TooSlowError):
         with attempt, trio.fail_after(1):
@@ -83,19 +83,19 @@ async def a_second_for_each() -> None:
 
 
 async def results_too() -> None:
-    """What is returned may be as good a reason as what is raised."""
+    """Retry because of a result."""
     answers = iter(["busy", "busy", "done"])
 
     async def ask() -> str:
         await trio.lowlevel.checkpoint()
         return next(answers)
 
-    with retries():  # in tests: nobody sleeps
+    with retries():  # in tests: no delays
         print(await triclinium.retry(ask, strategy=quota, retry_result=lambda answer: answer == "busy"))
 
 
 async def main() -> None:
-    """Show them all, and what is left of the quota."""
+    """Run them all, and print the rest of the quota."""
     for show in (as_a_loop, as_a_call, when_it_does_not_help, before_the_deadline, a_second_for_each, results_too):
         await show()
         print(f"quota: {quota.available_quota()} of {quota.quota_capacity}")

@@ -1,4 +1,4 @@
-"""A cluster whose operations share one budget of retries, and what that changes while its node is overloaded."""
+"""A cluster whose operations share one budget of retries, during an overload of its node."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALLERS = 100
 
 
 async def write(people: Collection) -> None:
-    """Write, and make do without where that fails."""
+    """Write, and ignore a failure."""
     try:
         await people.upsert("ada", {"born": 1815})
     except CouchbaseException:
@@ -30,7 +30,7 @@ async def write(people: Collection) -> None:
 
 
 async def overloaded(strategy: AnyRetryStrategy) -> int:
-    """Return how many requests a node has to turn away that can take none of a hundred writes."""
+    """Return the number of requests that an overloaded node refuses for a hundred writes."""
     async with open_fake_cluster() as fake, fake.open_client(retry_strategy=strategy) as cluster:
         people = cluster.bucket("default").default_collection()
         fake.node.faults.always(Opcode.SET, temporary_failure())
@@ -41,7 +41,7 @@ async def overloaded(strategy: AnyRetryStrategy) -> int:
 
 
 async def emptied_and_filled() -> None:
-    """Show what the budget has left, the error of whoever finds it empty, and what fills it again."""
+    """Print the budget, the error when it is empty, and its refill."""
     budget = StandardRetryStrategy(rng=random.Random(1), quota_capacity=30)
     async with open_fake_cluster() as fake, fake.open_client(retry_strategy=budget) as cluster:
         people = cluster.bucket("default").default_collection()

@@ -1,4 +1,4 @@
-"""Retries inside an httpx client: what is sent again, what is waited for, and what one gets in the end."""
+"""Retries inside an httpx client: requests that are sent again, delays, and the final result."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ quota = StandardRetryStrategy(rng=random.Random(0))
 
 
 class Shop:
-    """A service that fails as its script says; in earnest, ``httpx`` connects to one."""
+    """A scripted service; in production, ``httpx`` connects to a real one."""
 
     def __init__(self, *script: int | Exception) -> None:
         self.script = list(script)
 
     async def __call__(self, request: httpx.Request) -> httpx.Response:
-        """Answer a request."""
+        """Return a response."""
         await trio.lowlevel.checkpoint()
         step = self.script.pop(0) if self.script else 200
         print(f"  {trio.current_time():7.3f} s: {request.method}, {step!r}")
@@ -40,20 +40,20 @@ def client_of(shop: Shop, rules: HttpRetryRules | None = None) -> httpx.AsyncCli
 
 
 async def reads() -> None:
-    """Idempotent requests are sent again after what passes by itself."""
+    """Retry idempotent requests after temporary failures."""
     async with client_of(Shop(503, httpx.ReadError("connection lost"), 200)) as client:
         response = await client.get("/orders/7")
         print("got", response.status_code, "after", len(response.extensions["triclinium_attempts"]), "failed attempts")
 
 
 async def busy() -> None:
-    """A service that says how long to wait is taken at its word."""
+    """Wait as long as the service requests."""
     async with client_of(Shop(429, 200)) as client:
         print("got", (await client.get("/orders/7")).status_code)
 
 
 async def no_time() -> None:
-    """Where that would be too long, its answer comes at once."""
+    """Return the response immediately if that would be too long."""
     async with client_of(Shop(429)) as client:
         with trio.fail_after(10):
             response = await client.get("/orders/7")
@@ -61,7 +61,7 @@ async def no_time() -> None:
 
 
 async def writes() -> None:
-    """A POST that may have arrived is not repeated; one that was never sent is."""
+    """Show that a POST is repeated only if it was not sent."""
     async with client_of(Shop(503)) as client:
         print("got", (await client.post("/orders", json={"total": 42})).status_code)
     async with client_of(Shop(httpx.ConnectError("refused"), 201)) as client:
@@ -69,7 +69,7 @@ async def writes() -> None:
 
 
 async def writes_with_a_key() -> None:
-    """Where the service tells repetitions by a key, it may be asked twice."""
+    """Repeat a POST if the service identifies repetitions by a key."""
     rules = HttpRetryRules(idempotency_key=True)
     async with client_of(Shop(503, 201), rules) as client:
         response = await client.post("/orders", json={"total": 42}, headers={"Idempotency-Key": "8e03978e"})
@@ -83,7 +83,7 @@ async def rows() -> AsyncIterator[bytes]:
 
 
 async def streams() -> None:
-    """A stream can be read into memory first; then it can be sent again."""
+    """Read a stream into memory first, so that it can be sent again."""
     async with client_of(Shop(503, 503, 204)) as client:
         print("got", (await client.put("/stock", content=rows())).status_code)
         request = client.build_request("PUT", "/stock", content=rows())
@@ -92,7 +92,7 @@ async def streams() -> None:
 
 
 async def in_vain() -> None:
-    """The last error is raised as httpx made it; its notes tell of the attempts."""
+    """Show the last error of httpx, with the attempts in its notes."""
     async with client_of(Shop(503, httpx.ConnectError("refused"), httpx.ConnectError("refused"))) as client:
         try:
             await client.get("/orders/7")
@@ -102,7 +102,7 @@ async def in_vain() -> None:
 
 
 async def main() -> None:
-    """Show them all."""
+    """Run them all."""
     for show in (reads, busy, no_time, writes, writes_with_a_key, streams, in_vain):
         print(f"{show.__name__}:")
         await show()

@@ -1,4 +1,4 @@
-"""A token that runs out, and the next one, while operations go on."""
+"""A token that expires, and its replacement, during operations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST, SECOND, THIRD = (f"eyJhbGciOiJFUzI1NiJ9.e30.{name}" for name in ("first",
 
 
 async def main() -> None:
-    """Go from one token to the next, also by way of a wrong one."""
+    """Change from one token to the next, with a wrong one in between."""
     authority = trustme.CA()
     of_the_nodes = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(of_the_nodes)

@@ -1,4 +1,4 @@
-"""Go through documents by their ids, and stop when enough was found."""
+"""Read documents by their ids, and stop after enough of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def total(collection: Collection, prefix: str) -> int:
 
 
 async def first_above(collection: Collection, limit: int) -> str | None:
-    """Return the id of some counter above a limit; the rest is not scanned then."""
+    """Return the id of a counter above a limit, and abandon the rest of the scan."""
     async with collection.scan(RangeScan("hits-", ScanTerm("hits.", exclusive=True))) as found:
         async for item in found:
             if item.content_as(int) > limit:
@@ -28,7 +28,7 @@ async def first_above(collection: Collection, limit: int) -> str | None:
 
 
 async def main() -> None:
-    """Store some counters, and look at them."""
+    """Store some counters, and scan them."""
     async with open_fake_cluster(nodes=3) as fake, fake.open_client() as cluster:
         counters = cluster.bucket("default").default_collection()
         for number in range(100):

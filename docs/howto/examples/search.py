@@ -28,7 +28,7 @@ from triclinium.testing import FakeAnswer, FakeNodes, Service, open_fake_cluster
 
 @dataclass
 class Hotel:
-    """What the fields of a hit are decoded into."""
+    """Type of the fields of a hit."""
 
     name: str
     stars: int
@@ -42,7 +42,7 @@ QUIET = BooleanQuery(
 
 
 async def search_by_words(hotels: Scope) -> None:
-    """Show the best hits, and how many there are of each kind."""
+    """Print the best hits, and the number of each kind."""
     async with hotels.search(
         "by_text",
         QUIET,
@@ -69,7 +69,7 @@ async def search_by_words(hotels: Scope) -> None:
 
 
 async def search_by_vector(hotels: Scope, embedding: list[float]) -> None:
-    """Show what is nearest to a vector, with what has the right words."""
+    """Print the nearest vectors, together with matches of words."""
     near = VectorQuery("embedding", embedding, num_candidates=3, prefilter=MatchQuery("Paris", field="town"))
     request = SearchRequest.create(VectorSearch(near)).with_search_query(QUIET)
     async with hotels.search("by_vector", request) as result:
@@ -77,7 +77,7 @@ async def search_by_vector(hotels: Scope, embedding: list[float]) -> None:
 
 
 def script(nodes: FakeNodes) -> None:
-    """Have the fake cluster answer, which indexes nothing."""
+    """Script the fake cluster, which indexes nothing."""
     hits = [
         {
             "index": "by_text_1",
@@ -97,7 +97,7 @@ def script(nodes: FakeNodes) -> None:
 
 
 async def main() -> None:
-    """Search, and be told of a mistake before anything is sent."""
+    """Search, and show that a mistake raises before anything is sent."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         script(fake.nodes)
         hotels = cluster.bucket("default").default_scope()

@@ -1,4 +1,4 @@
-"""Smithy's strategies: the loop around them, a quota that requests share, and a rate that adapts."""
+"""Smithy's strategies: the loop around them, a quota that requests share, and an adaptive rate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from triclinium_core.retry.smithy.standard import StandardRetryStrategy
 
 
 class Unavailable(Exception):
-    """Three attributes say all that a strategy wants to know."""
+    """An error with the attributes that a strategy reads."""
 
     is_retry_safe = True
     retry_after: float | None = None
@@ -23,13 +23,13 @@ class Unavailable(Exception):
 
 
 class Throttled(Unavailable):
-    """Too many requests."""
+    """An error for too many requests."""
 
     is_throttling_error = True
 
 
 async def call(send: Callable[[], Awaitable[str]], strategy: StandardRetryStrategy, scope: str | None = None) -> str:
-    """Return what ``send`` returns in the end, or raise its last error."""
+    """Return the final result of ``send``, or raise its last error."""
     token = strategy.acquire_initial_retry_token(token_scope=scope)
     while True:
         try:
@@ -51,7 +51,7 @@ async def call(send: Callable[[], Awaitable[str]], strategy: StandardRetryStrate
 
 
 async def outage(numbers: AwsRetryNumbers) -> None:
-    """Print what a thousand requests send to a service that is down."""
+    """Print the number of requests that a thousand calls send to a service that is down."""
     strategy = StandardRetryStrategy(rng=random.Random(0), numbers=numbers)
     sent = 0
 
@@ -72,7 +72,7 @@ async def outage(numbers: AwsRetryNumbers) -> None:
 
 
 async def adapt() -> None:
-    """Print how long four requests wait after a service has throttled one, and how many it bears later."""
+    """Print the delays of four requests after a service has throttled one, and the rate later."""
     strategy = AdaptiveRetryStrategy(rng=random.Random(0), clock=trio.current_time)
 
     async def throttle() -> str:
@@ -94,7 +94,7 @@ async def adapt() -> None:
 
 
 async def main() -> None:
-    """Play all of it in virtual time."""
+    """Run everything in virtual time."""
     for name, numbers in {"2020": AwsRetryNumbers.OF_2020, "2026": AwsRetryNumbers.OF_2026}.items():
         print(f"numbers of {name}")
         await outage(numbers)

@@ -17,16 +17,16 @@ from triclinium_core.services.service_request import ServiceResult
 from triclinium_core.testing.driver_laws import LAWS, OPERATION, REQUEST, Law, ScriptedClusterMachine
 
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""No law speaks it, and the system's trust store takes a while to read."""
+"""TLS context, which no law uses; loading the system's trust store would be slow."""
 
 
 class StandingClock(asyncio.SelectorEventLoop):
-    """An event loop whose clock moves only when it is told to."""
+    """An event loop with a clock that moves only on request."""
 
     seconds = 1000.0
 
     def time(self) -> float:
-        """Return what the clock shows."""
+        """Return the time of the clock."""
         return self.seconds
 
 
@@ -35,12 +35,12 @@ class AsyncioCaller:
 
     def __init__(self, performing: Awaitable[Result | ServiceResult]) -> None:
         self._task = asyncio.ensure_future(performing)
-        # A law need not ask for the outcome of everybody.
+        # A law may ignore the outcome of a task.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     @property
     def outcome(self) -> Result | ServiceResult | BaseException | None:
-        """What it returned or raised; None while it waits."""
+        """Its result or exception; None while it waits."""
         if not self._task.done():
             return None
         if self._task.cancelled():
@@ -53,7 +53,7 @@ class AsyncioCaller:
 
 
 class AsyncioReader(AsyncioCaller):
-    """A task that asks a service, and reads on when it is told to."""
+    """A task that sends a request to a service, and reads rows on request."""
 
     def __init__(self, client: AsyncioClient) -> None:
         self.rows: list[bytes] = []
@@ -61,7 +61,7 @@ class AsyncioReader(AsyncioCaller):
         super().__init__(self._read(client))
 
     def read_on(self) -> None:
-        """Ask for the next piece."""
+        """Request the next rows."""
         self._demand.release()
 
     async def _read(self, client: AsyncioClient) -> ServiceResult:
@@ -74,7 +74,7 @@ class AsyncioReader(AsyncioCaller):
 
 
 class AsyncioDriver:
-    """The driver, and the event loop that it lives in."""
+    """The driver, with its event loop."""
 
     def __init__(self, client: AsyncioClient, loop: StandingClock) -> None:
         self._client = client
@@ -85,7 +85,7 @@ class AsyncioDriver:
         return AsyncioCaller(self._client.perform(OPERATION))
 
     def ask(self) -> AsyncioReader:
-        """Start a task that asks a service."""
+        """Start a task that sends a request to a service."""
         return AsyncioReader(self._client)
 
     def listen(self) -> socket.socket:
@@ -93,8 +93,8 @@ class AsyncioDriver:
         return socket.create_server(("127.0.0.1", 0))
 
     async def turn(self) -> None:
-        """Let the event loop go round."""
-        time.sleep(0.001)  # noqa: ASYNC251  # the system's turn; the loop's clock stands still
+        """Run the event loop once."""
+        time.sleep(0.001)  # noqa: ASYNC251  # the system's turn; the loop's clock does not move
         for _ in range(5):
             await asyncio.sleep(0)
 
@@ -108,7 +108,7 @@ class AsyncioDriver:
 
 
 def hold(law: Law, kind: type[AsyncioClient] = AsyncioClient) -> None:
-    """Hold a driver to a law."""
+    """Check a driver against a law."""
 
     @asynccontextmanager
     async def open_driver(machine: ScriptedClusterMachine) -> AsyncIterator[AsyncioDriver]:
@@ -131,5 +131,5 @@ async def as_coroutine(awaitable: Awaitable[None]) -> None:
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 def test_the_driver_keeps(law: Law) -> None:
-    """What the contract of a driver says."""
+    """The driver keeps each law of the contract."""
     hold(law)

@@ -1,4 +1,4 @@
-"""Tests of an application on a cluster inside the process: ``pytest test_checkout.py``, with pytest-trio installed."""
+"""Tests of an application on a cluster in memory: ``pytest test_checkout.py``, with pytest-trio installed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from triclinium.testing import (
 
 
 async def check_out(orders: Collection, order: str, total: int) -> str:
-    """Create an order once; asking again for the same one is no mistake."""
+    """Create an order once; repeating the call is not a mistake."""
     try:
         await orders.insert(order, {"total": total})
     except DocumentExistsException:
@@ -30,11 +30,11 @@ async def check_out(orders: Collection, order: str, total: int) -> str:
     return "created"
 
 
-# -- Its tests. ``autojump_clock`` is Trio's virtual clock: whatever they wait for takes no time.
+# -- Its tests. ``autojump_clock`` is Trio's virtual clock: waiting takes no time.
 
 
 async def test_survives_a_busy_node(autojump_clock: trio.testing.MockClock) -> None:
-    """A node that is too busy five times delays the order, and nothing else."""
+    """A node that is busy five times only delays the order."""
     async with open_fake_cluster(buckets=["shop"]) as fake, fake.open_client() as cluster:
         orders = cluster.bucket("shop").default_collection()
         fake.node.faults.next(Opcode.ADD, temporary_failure(), times=5)
@@ -44,7 +44,7 @@ async def test_survives_a_busy_node(autojump_clock: trio.testing.MockClock) -> N
 
 
 async def test_a_read_survives_a_lost_connection(autojump_clock: trio.testing.MockClock) -> None:
-    """A reply that breaks off in the middle is read again over a new connection."""
+    """A read whose response breaks off is repeated over a new connection."""
     async with open_fake_cluster(buckets=["shop"]) as fake, fake.open_client() as cluster:
         orders = cluster.bucket("shop").default_collection()
         await check_out(orders, "o1", 42)
@@ -55,7 +55,7 @@ async def test_a_read_survives_a_lost_connection(autojump_clock: trio.testing.Mo
 
 
 async def test_asks_again_when_in_doubt(autojump_clock: trio.testing.MockClock) -> None:
-    """A write whose connection was lost is not sent again by the client; this application may, and does no harm."""
+    """The client does not resend a write whose connection was lost; this application may, and does no harm."""
     async with open_fake_cluster(buckets=["shop"]) as fake, fake.open_client() as cluster:
         orders = cluster.bucket("shop").default_collection()
         await orders.exists("o1")
@@ -68,7 +68,7 @@ async def test_asks_again_when_in_doubt(autojump_clock: trio.testing.MockClock) 
 
 
 async def test_gives_up_in_time(autojump_clock: trio.testing.MockClock) -> None:
-    """A node that answers too late costs the caller the safety net of 2.5 seconds, and not more."""
+    """A node that responds too late costs the caller the default limit of 2.5 seconds."""
     async with open_fake_cluster(buckets=["shop"]) as fake, fake.open_client() as cluster:
         orders = cluster.bucket("shop").default_collection()
         fake.node.faults.always(Opcode.GET, delay(60))

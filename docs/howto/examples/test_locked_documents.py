@@ -1,4 +1,4 @@
-"""A law of one's own, held against the core by Hypothesis: ``pytest test_locked_documents.py``."""
+"""A custom law, checked against the core by Hypothesis: ``pytest test_locked_documents.py``."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from triclinium_core.testing.state_machine import KVStateMachine
 
 
 class LockedDocuments(KVStateMachine):
-    """Nobody but the holder of a lock changes the document."""
+    """Only the holder of a lock changes the document."""
 
     @rule(key=KVStateMachine.keys, seconds=st.integers(1, 30))
     def lock(self, key: str, seconds: int) -> None:
-        """Lock a document, beside all that happens anyway."""
+        """Lock a document, in addition to the other rules."""
         self.submit(GetAndLock(self.keyspace, key, seconds))
 
     @invariant()
     def only_the_holder_writes(self) -> None:
-        """What is locked has the CAS that its holder was told, after every step."""
+        """A locked document has the CAS that its holder received, after every step."""
         for place, lock in self.model.locks.items():
             document = self.document(place)
             assert document is not None

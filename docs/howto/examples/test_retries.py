@@ -1,4 +1,4 @@
-"""A test of code that retries: it takes no time, and no more attempts than it needs."""
+"""A test of code that retries: it takes no time, and only the necessary attempts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _without_waiting() -> Iterator[None]:
 
 
 def test_gives_up_early() -> None:
-    """Two attempts are enough to see that it is retried."""
+    """Two attempts suffice to show that the call is retried."""
     calls = 0
 
     async def fail() -> None:

@@ -1,4 +1,4 @@
-"""Limits of time: for several calls together, for a write, and for everything."""
+"""Time limits: for several calls together, for a write, and for every operation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from triclinium.testing import Opcode, delay, open_fake_cluster
 
 
 async def front_page(pages: Collection) -> list[object]:
-    """Return banner and news, or what there is without them when both together take too long."""
+    """Return banner and news, or the available ones if both together take too long."""
     with trio.move_on_after(0.050):
         banner = await pages.get("banner")
         news = await pages.get("news")
@@ -23,7 +23,7 @@ async def front_page(pages: Collection) -> list[object]:
 
 
 async def place_order(orders: Collection) -> str:
-    """Write, and say what is known when that takes too long."""
+    """Write, and return what is known if that takes too long."""
     try:
         with triclinium.fail_after(0.2):
             await orders.upsert("o1", {"total": 42})
@@ -33,7 +33,7 @@ async def place_order(orders: Collection) -> str:
 
 
 async def main() -> None:
-    """Meet a node that takes its time."""
+    """Use a slow node."""
     async with open_fake_cluster() as fake, fake.open_client() as cluster:
         documents = cluster.bucket("default").default_collection()
         await documents.upsert("banner", "Hello")

@@ -1,4 +1,4 @@
-"""TLS to a node whose certificate an authority of one's own has signed."""
+"""TLS to a node with a certificate of a private authority."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One trace of a write that is retried, and the metric of it, through OpenTelemetry."""
+"""One trace of a write that is retried, and its metric, with OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from triclinium.opentelemetry import OpenTelemetryMeter, OpenTelemetryRequestTracer
 from triclinium.testing import Opcode, open_fake_cluster, temporary_failure
 
-# A program exports to a collector instead; what follows is the same.
+# A program exports to a collector instead; the rest is the same.
 exporter, reader = InMemorySpanExporter(), InMemoryMetricReader()
 traces, metrics = TracerProvider(), MeterProvider([reader])
 traces.add_span_processor(SimpleSpanProcessor(exporter))
 
 
 async def main() -> None:
-    """Write a document to a node that is too busy once."""
+    """Write a document to a node that is busy once."""
     tracer, meter = OpenTelemetryRequestTracer(traces), OpenTelemetryMeter(metrics)
     async with open_fake_cluster() as fake, fake.open_client(tracer=tracer, meter=meter) as cluster:
         people = cluster.bucket("default").default_collection()
@@ -32,7 +32,7 @@ async def main() -> None:
 
 
 def show(spans: Sequence[ReadableSpan], parent: int | None = None, depth: int = 0) -> None:
-    """Print the spans that are parts of one, with what they tell."""
+    """Print the children of a span, with their attributes."""
     for span in sorted(spans, key=lambda span: span.start_time or 0):
         if (span.parent.span_id if span.parent is not None else None) != parent:
             continue
@@ -44,7 +44,7 @@ def show(spans: Sequence[ReadableSpan], parent: int | None = None, depth: int = 
 
 
 CHANGING = {"couchbase.local_id", "network.peer.address", "network.peer.port"}
-"""What is another each time."""
+"""Attributes with different values in every run; the output omits them."""
 
 
 if __name__ == "__main__":

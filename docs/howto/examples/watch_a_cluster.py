@@ -1,4 +1,4 @@
-"""Wait until a cluster is ready, look at its health, and follow its nodes as they come and go."""
+"""Wait until a cluster is ready, check its health, and follow its nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triclinium.testing import FakeCluster, open_fake_cluster
 
 
 async def report(cluster: Cluster) -> None:
-    """Ping every connection of the bucket, and print what came of it."""
+    """Ping every connection of the bucket, and print the result."""
     result = await cluster.bucket("travel").ping()
     for endpoint in result.endpoints[triclinium.Service.KV]:
         what_is_wrong = f" ({endpoint.error})" if endpoint.error else ""
@@ -30,7 +30,7 @@ async def watch(cluster: Cluster) -> None:
 
 
 async def work(fake: FakeCluster) -> None:
-    """Lose a node, and take it out of the cluster."""
+    """Lose a node, and remove it from the cluster."""
     async with fake.open_client() as cluster, trio.open_nursery() as nursery:
         with triclinium.fail_after(5):
             await cluster.bucket("travel").wait_until_ready()
@@ -51,7 +51,7 @@ async def work(fake: FakeCluster) -> None:
 
 
 async def main() -> None:
-    """Play with a cluster of three nodes, and then come with a wrong password."""
+    """Use a cluster of three nodes, and then a wrong password."""
     async with open_fake_cluster(nodes=3, buckets=["travel"]) as fake:
         await work(fake)
         async with fake.open_client(authenticator=PasswordAuthenticator("Administrator", "guess")) as cluster:

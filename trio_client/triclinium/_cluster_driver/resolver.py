@@ -17,9 +17,9 @@ class DnsResolver:
     """Resolver that looks up SRV records at the name servers of the system's configuration.
 
     Args:
-        resolver: another configuration.
+        resolver: another configuration. None, the default, reads the system's.
         search: also look a name up in the search domains, unless it ends with a dot. The network may choose these
-            domains, so a name that is not found is then looked up in a domain of the network's choice.
+            domains, so a name that is not found is then looked up in a domain of the network's choice. Default: False.
 
     Raises:
         InvalidArgumentException: ``search`` is not a bool.

@@ -73,9 +73,9 @@ class BinaryCollection(CollectionBase):
         """Add ``delta`` to a counter, which wraps around at 2**64, and return its new value.
 
         Args:
-            delta: from 0 to 2**64 - 1.
+            delta: from 0 to 2**64 - 1. Default: 1.
             initial: value of a new counter, to which ``delta`` is not added; None to create no counter.
-            expiry: expiry of a new counter.
+            expiry: expiry of a new counter. None, the default, for no expiry.
 
         Raises:
             DocumentNotFoundException: the counter does not exist, and there is no ``initial``.

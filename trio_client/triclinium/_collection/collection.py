@@ -23,7 +23,10 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
         expiry: lifetime of the document, or the moment (with a time zone) at which it ends; None for no expiry.
         durability: copies of the document that must have a write before it is done; default: the active copy.
         transcoder: converts values to documents and back; default: JSON.
-        retry_strategy: decides about retries of this call; overrides ``retrying`` and the cluster's strategy.
+        retry_strategy: decides about retries of this call. None, the default, uses the strategy of ``retrying`` or of
+            the cluster.
+        parent_span: parent of the call's span. None, the default, leaves it to the tracer; that of OpenTelemetry uses
+            the current span of the calling task.
 
     Raises:
         InvalidArgumentException: an argument is wrong; nothing was sent, and ``.parameter`` names it.
@@ -45,7 +48,7 @@ class Collection(DocumentOperations, SubdocumentOperations, ReplicaOperations, S
     A durable write is not visible to readers before enough copies have it. It has ``TimeoutOptions.kv_durable`` instead
     of ``TimeoutOptions.kv``, and may also raise:
 
-        DurabilityAmbiguousException: the server could not complete it in time; it may be applied, also later.
+        DurabilityAmbiguousException: it was not completed in time; it may have been applied, or may still be.
         DurabilityImpossibleException: the level needs more copies than are available; it was not applied.
         DurabilityLevelNotAvailableException: the bucket does not support the level; it was not applied.
         FeatureNotAvailableException: the server does not support durable writes; nothing was sent.

@@ -66,10 +66,13 @@ class ScanOperations(CollectionBase):
         Args:
             scan_type: a range of ids, a prefix, or a sample.
             ids_only: whether to omit the documents themselves, with their CAS and expiry.
-            consistent_with: mutations that the scan must include: a ``MutationState``, or tokens.
-            concurrency: number of vbuckets to scan at the same time.
-            batch_item_limit: maximum number of documents in one page; 0 for the maximum of the client, 8,192.
+            consistent_with: mutations that the scan must include: a ``MutationState``, or tokens. None, the default,
+                for none.
+            concurrency: number of vbuckets to scan at the same time. Default: 1.
+            batch_item_limit: maximum number of documents in one page; 0 for the maximum of the client, 8,192. Default:
+                50.
             batch_byte_limit: maximum number of bytes in one page, which the last document may exceed; 0 for no limit.
+                Default: 15,000.
 
         Raises:
             InvalidArgumentException: an argument is wrong.

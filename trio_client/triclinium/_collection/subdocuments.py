@@ -78,8 +78,8 @@ class SubdocumentOperations(CollectionBase):
         Args:
             specs: 1 to 16 changes, applied in this order, except that extended attributes come first.
             preserve_expiry: whether an existing document keeps its expiry; ``expiry`` is for a new one.
-            store_semantics: whether the document must exist, may exist, or must not. If the document is created, so are
-                the objects along each path.
+            store_semantics: whether the document must exist (the default), may exist, or must not. If the document is
+                created, so are the objects along each path.
             access_deleted: whether to change the extended attributes of a removed document.
 
         Raises:

@@ -94,6 +94,9 @@ class CollectionManager(Manager):
     ) -> None:
         """Create a collection.
 
+        Args:
+            settings: settings of the collection. None, the default, for ``CreateCollectionSettings()``.
+
         Raises:
             CollectionExistsException: the scope has a collection of that name.
             ScopeNotFoundException: the scope does not exist.

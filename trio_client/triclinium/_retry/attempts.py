@@ -73,7 +73,8 @@ class Attempt:
         After the last attempt, the loop ends without an error, and the result of the last block is still available.
 
         Args:
-            info: further information for the strategy, such as a server's ``retry_after``.
+            info: further information for the strategy, such as a server's ``retry_after``. Default: the result
+                may be retried.
 
         Raises:
             ArgumentError: ``info`` is not an ErrorInfo or is invalid, or the attempt's block is not open.

@@ -41,10 +41,11 @@ async def retry(
         on: errors to retry: a type or a tuple of types, a function that returns True, False or an ``ErrorInfo``, or
             None for errors with the attribute ``is_retry_safe``. An error that declares itself unsafe is not retried
             for its type; a group of exceptions matches only a type of groups.
-        retry_result: returns whether a result is to be retried, as a bool or as an ``ErrorInfo``.
-        token_scope: separates the quotas of one strategy.
+        retry_result: returns whether a result is to be retried, as a bool or as an ``ErrorInfo``. None, the default,
+            retries no result.
+        token_scope: separates the quotas of one strategy. None, the default, is a scope as well.
         name: name of the call in logs and reports; default: that of ``fn``.
-        hooks: functions that receive each retry and its end.
+        hooks: functions that receive each retry and its end. Default: none.
 
     Returns:
         The result of ``fn``; after the last attempt also a result that is to be retried.

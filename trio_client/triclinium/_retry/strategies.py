@@ -66,8 +66,8 @@ class StandardRetryStrategy(CoreStandardRetryStrategy):
         quota_capacity: initial quota of each scope; 0 permits no retry at all. Default: that of ``numbers``.
         clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by at most 5 s. Otherwise a retry
             waits as long as the server requests.
-        backoff: replaces the backoff of ``numbers``.
-        throttling_backoff: replaces the backoff after throttling errors.
+        backoff: replaces the backoff of ``numbers``, which is the default.
+        throttling_backoff: replaces the backoff of ``numbers`` after throttling errors, which is the default.
 
     Raises:
         ArgumentError: an argument is of the wrong type or out of range.
@@ -103,6 +103,7 @@ class SimpleRetryStrategy(CoreSimpleRetryStrategy):
     Args:
         rng: source of randomness for the backoff; a new generator if None.
         max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
+            Default: 5.
         backoff: default: 25 ms, doubled up to 20 s, half of it random.
 
     Raises:

@@ -59,7 +59,8 @@ def retries(*, attempts: int | None = None, sleeps: bool = False) -> Iterator[No
     changes of the outer one.
 
     Args:
-        attempts: maximum number of attempts of one call, even if its strategy permits more; 1 disables retries.
+        attempts: maximum number of attempts of one call, even if its strategy permits more; 1 disables retries. None,
+            the default, leaves it to the strategy.
         sleeps: whether to sleep before retries.
 
     Raises:

@@ -49,8 +49,8 @@ class AnalyticsQueries:
         <triclinium_core.services.analytics.analytics_request.AnalyticsRequest>` describes the options.
 
         Args:
-            named_parameters: parameters of any name, including names of options.
-            row_type: type into which each row is decoded when it is taken; ``bytes`` for the JSON text.
+            named_parameters: parameters of any name, including names of options. None, the default, for no others.
+            row_type: type of a row; ``bytes`` for the JSON text. None, the default, decodes JSON into built-in types.
             client_context_id: id that logs and the response repeat. Default: a new UUID; each retry appends its number.
 
         Raises:

@@ -55,22 +55,22 @@ class Queries:
         parent_span: RequestSpan | None = None,
         **named: object,
     ) -> AbstractAsyncContextManager[QueryResult[Row]]:
-        """Run a statement, and give the block its rows: ``async with cluster.query(...) as result``.
+        """Run a statement, and give the block its rows.
 
-        Values for ``?`` or ``$1`` follow the statement. Other keywords are named parameters of the statement. Options:
-        :class:`QueryRequest <triclinium_core.services.query.query_request.QueryRequest>`.
+        ``async with cluster.query(...) as result: async for row in result: ...``. Values for ``?`` or ``$1`` follow the
+        statement. A keyword that is not an option is the parameter of that name, which must occur in the statement.
+        Options: :class:`QueryRequest <triclinium_core.services.query.query_request.QueryRequest>`.
 
         Args:
-            named_parameters: parameters of any name, including names of options.
-            row_type: type into which each row is decoded when it is taken; ``bytes`` for the JSON text.
+            named_parameters: parameters of any name, including names of options. None, the default, for no others.
+            row_type: type of a row; ``bytes`` for the JSON text. None, the default, decodes JSON into built-in types.
             client_context_id: id that logs and the response repeat. Default: a new UUID; each retry appends its number.
 
         Raises:
             InvalidArgumentException: an argument is wrong.
             EncodingFailureException: a parameter cannot be encoded as JSON.
 
-        Cancellation: the query is abandoned and its connection closed, so that the service stops working on it. A query
-        that is not ``readonly`` may have been applied.
+        Cancellation: abandons the query and closes its connection. Without ``readonly`` it may have been applied.
         """
         check_keywords(statement, named, QueryRequest.__struct_fields__)
         request = QueryRequest(

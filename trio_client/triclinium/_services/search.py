@@ -65,10 +65,11 @@ class Searches:
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[SearchResult]:
-        """Run a search, and give the block its hits: ``async with scope.search(...) as result``.
+        """Run a search, and give the block its hits.
 
-        A ``Scope`` searches one of its own indexes, a ``Cluster`` an index that belongs to no scope.
-        :class:`SearchOptions <triclinium_core.services.search.search_request.SearchOptions>` describes the options.
+        ``async with scope.search(...) as result: async for row in result: ...``. A ``Scope`` searches one of its own
+        indexes, a ``Cluster`` an index that belongs to no scope.
+        Options: :class:`SearchOptions <triclinium_core.services.search.search_request.SearchOptions>`.
 
         Args:
             index: name of the index.

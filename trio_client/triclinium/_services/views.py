@@ -62,16 +62,16 @@ class ViewQueries:
         retry_strategy: AnyRetryStrategy | None = None,
         parent_span: RequestSpan | None = None,
     ) -> AbstractAsyncContextManager[ViewResult]:
-        """Query a view, and give the block its rows: ``async with bucket.view_query(...) as result``.
+        """Query a view, and give the block its rows.
 
-        :class:`ViewOptions <triclinium_core.services.views.options.ViewOptions>` describes the options. ``namespace``
-        is the namespace of the design document, whose name is given without ``dev_``.
+        ``async with bucket.view_query(...) as result: async for row in result: ...``. ``namespace`` is the namespace of
+        the design document, whose name is given without ``dev_``.
+        Options: :class:`ViewOptions <triclinium_core.services.views.options.ViewOptions>`.
 
         Raises:
             InvalidArgumentException: an argument is wrong.
             EncodingFailureException: a key cannot be encoded as JSON.
-            CouchbaseException: on entering, the reason why no rows arrive, such as ViewNotFoundException or
-                TimeoutException.
+            CouchbaseException: on entering, the reason why no rows arrive, such as ViewNotFoundException.
 
         Cancellation: the request is abandoned and its connection closed, so that the service stops working on it.
         """

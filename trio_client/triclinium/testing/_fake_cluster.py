@@ -61,7 +61,7 @@ class FakeCluster:
 
         Args:
             authenticator: credentials; default: the right ones.
-            seed: seed of the client's randomness; use different ones for clients that must not act in step.
+            seed: seed of the client's randomness; use different ones for clients that must not act in step. Default: 0.
             arguments: those of ``open_cluster``.
 
         Raises:

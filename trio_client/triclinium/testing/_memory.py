@@ -37,11 +37,11 @@ async def open_fake_cluster(
     runs tasks that are ready at the same moment; Trio's Hypothesis plugin seeds that too.
 
     Args:
-        nodes: number of nodes, with ports two apart, or host and port of each.
+        nodes: number of nodes, with ports two apart, or host and port of each. Default: 1.
         buckets: names of the buckets; default: those of ``options``.
         replicas: number of replicas of each vbucket, 0 to 3; default: that of ``options``.
         options: options of each node. Their wall clock starts at ``wall_seconds_at_zero``, whatever the date: it
-            matters to an expiry of more than 30 days, which is sent as Unix time.
+            matters to an expiry of more than 30 days, which is sent as Unix time. Default: ``FakeNodeOptions()``.
         piece_sizes: sizes in bytes of the pieces that both sides receive, used in turn; None to receive the data as it
             was sent.
 

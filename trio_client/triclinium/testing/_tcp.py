@@ -51,12 +51,12 @@ async def open_tcp_cluster(
 
     Args:
         node: a node, or all nodes of a cluster; None for new ones with default options.
-        nodes: number of new nodes.
-        replicas: number of replicas of each vbucket, 0 to 3, for new nodes.
-        host: address to listen on, 127.0.0.1 or ::1; the configs list new nodes under it.
-        port: port of the first node; each further node's port is two higher. 0 picks free ports.
-        tls_port: the same for TLS; ignored without an ``ssl_context``.
-        ssl_context: a server's context, with its certificate; without one the nodes do not speak TLS.
+        nodes: number of new nodes. Default: 1.
+        replicas: number of replicas of each vbucket, 0 to 3, for new nodes. Default: 0.
+        host: address to listen on, 127.0.0.1 (the default) or ::1; the configs list new nodes under it.
+        port: port of the first node; each further node's port is two higher. 0, the default, picks free ports.
+        tls_port: the same for TLS; ignored without an ``ssl_context``. Default: 0.
+        ssl_context: a server's context, with its certificate. None, the default, disables TLS.
 
     Raises:
         InvalidArgumentException: an argument is wrong.

@@ -79,9 +79,9 @@ class RetryMachine:
         rng: random source of jittered backoffs.
         error_maps: maps of all nodes, shared by all machines of a client. None: the machine creates its own store with
             the first map. HTTP services have no maps.
-        state: PENDING, or IN_FLIGHT for a machine that is created after the first attempt has failed.
-        retry_attempts: number of retries that were made elsewhere.
-        first_failure_at: time of the first failure, if it was recorded elsewhere.
+        state: PENDING, the default, or IN_FLIGHT for a machine that is created after the first attempt has failed.
+        retry_attempts: number of retries that were made elsewhere. Default: 0.
+        first_failure_at: time of the first failure, if it was recorded elsewhere. Default: None.
     """
 
     def __init__(

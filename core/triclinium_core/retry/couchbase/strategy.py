@@ -201,6 +201,9 @@ TERMINAL_ERRORS: dict[RetryReason, type[errors.CouchbaseException]] = {
 class FastFailOnTerminalErrorRetryStrategy(BestEffortRetryStrategy):
     """Default strategy: fails immediately if a retry is unlikely to help, and otherwise acts like best effort.
 
+    Args:
+        backoff: replaces the default delays of 1, 2, 4 … 500 ms.
+
     Volatile: the set of terminal reasons may change in any release, so that the default stays the most helpful one. To
     pin the current behaviour, copy this class.
 

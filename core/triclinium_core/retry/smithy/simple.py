@@ -19,6 +19,7 @@ class SimpleRetryStrategy(BaseRetryStrategy):
     Args:
         rng: random source of the backoff.
         max_attempts: attempts of one request, including the first; 0 means 1, because the first is never refused.
+            Default: 5.
         backoff: replaces the default: 25 ms, doubled up to 20 s, half of it random.
 
     Raises:

@@ -31,7 +31,7 @@ class StandardRetryStrategy(BaseRetryStrategy):
         quota_capacity: initial and maximum quota of each scope; 0 permits no retry. None: the value of ``numbers``.
         clamp_retry_after: whether a server's ``retry_after`` lengthens a backoff by at most 5 s. If False, a retry
             waits for all of ``retry_after``.
-        backoff: replaces the backoff of ``numbers``.
+        backoff: replaces the backoff of ``numbers``, which is the default.
         throttling_backoff: replaces the backoff of ``numbers`` after throttling errors.
 
     Raises:

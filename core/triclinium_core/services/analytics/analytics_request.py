@@ -39,6 +39,7 @@ class AnalyticsRequest(StatementRequest, frozen=True, kw_only=True):
     priority: bool = False
     """Whether the query precedes queries without priority."""
     scan_consistency: AnalyticsScanConsistency | None = None
+    """Required freshness of the data. None means ``NOT_BOUNDED``."""
 
     def __post_init__(self) -> None:
         StatementRequest.__post_init__(self)

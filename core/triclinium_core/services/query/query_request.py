@@ -98,11 +98,15 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     members: ClassVar[Mapping[str, str]] = QUERY_MEMBERS
 
     adhoc: bool = True
+    """Whether to plan the statement for each execution. False plans it once."""
     scan_consistency: QueryScanConsistency | None = None
+    """Required freshness of the indexes. None means ``NOT_BOUNDED``."""
     consistent_with: tuple[MutationToken, ...] = ()
     """Mutations that the indexes must hold, one for each vbucket: the ``tokens`` of a ``MutationState``."""
     metrics: bool = False
+    """Whether the metadata has metrics."""
     profile: QueryProfile = QueryProfile.OFF
+    """Amount of detail in the metadata's profile."""
     flex_index: bool = False
     """Whether the statement may use search indexes."""
     preserve_expiry: bool = False
@@ -110,15 +114,15 @@ class QueryRequest(StatementRequest, frozen=True, kw_only=True):
     use_replica: bool | None = None
     """Whether the query reads from a replica if the active node is down. None uses the setting of the query node."""
     max_parallelism: int | None = None
-    """Maximum number of cores; 0 for all cores of the node."""
+    """Maximum number of cores; 0 for all cores of the node. None uses the service's default."""
     pipeline_batch: int | None = None
-    """Number of documents per fetch."""
+    """Number of documents per fetch. None uses the service's default."""
     pipeline_cap: int | None = None
-    """Maximum number of documents between two parts of the plan."""
+    """Maximum number of documents between two parts of the plan. None uses the service's default."""
     scan_cap: int | None = None
-    """Maximum number of entries between an index and the query."""
+    """Maximum number of entries between an index and the query. None uses the service's default."""
     scan_wait: float | None = None
-    """Maximum time in seconds that the query waits for consistent indexes."""
+    """Maximum time in seconds that the query waits for consistent indexes. None uses the service's default."""
     plan: PreparedPlan | None = None
     """Plan to execute; set by ``with_plan``."""
     auto_execute: bool = False

@@ -43,8 +43,8 @@ class NumericRange(SearchPart):
 
     Args:
         name: name of the range in the result.
-        min: lower end, included.
-        max: upper end, excluded.
+        min: lower end, included. None, the default, for no lower bound.
+        max: upper end, excluded. None, the default, for no upper bound.
 
     Raises:
         InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
@@ -65,8 +65,9 @@ class DateRange(SearchPart):
 
     Args:
         name: name of the range in the result.
-        start: a datetime with a time zone, or text for the parser of the index. Included.
-        end: like ``start``, but excluded.
+        start: a datetime with a time zone, or text for the parser of the index. Included. None, the default, for no
+            lower bound.
+        end: like ``start``, but excluded. None, the default, for no upper bound.
 
     Raises:
         InvalidArgumentException: an argument is invalid; ``.parameter`` names it.

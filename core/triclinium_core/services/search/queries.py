@@ -31,7 +31,8 @@ class SearchQuery(parts.SearchPart):
     """Base of all queries.
 
     Args:
-        boost: weight of the query in the score. A query above 1 counts more than others, below 1 less.
+        boost: weight of the query in the score. A query above 1 counts more than others, below 1 less. None, the
+            default, for 1.
 
     Raises:
         InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
@@ -60,9 +61,10 @@ class MatchQuery(FieldQuery):
     Args:
         match: the text.
         analyzer: name of the analyzer. Default: that of the field.
-        fuzziness: maximum number of characters of a term that may differ.
-        prefix_length: number of characters at the beginning of a term that must not differ.
-        operator: whether a document needs one of the terms or all.
+        fuzziness: maximum number of characters of a term that may differ. None, the default, uses the server's.
+        prefix_length: number of characters at the beginning of a term that must not differ. None, the default, uses the
+            server's.
+        operator: whether a document needs one of the terms or all. None, the default, uses the server's.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {
@@ -100,8 +102,8 @@ class TermQuery(FieldQuery):
 
     Args:
         term: the term as in the index, such as ``program`` for a document with the word "programming".
-        fuzziness: maximum number of characters that may differ.
-        prefix_length: number of characters at the beginning that must not differ.
+        fuzziness: maximum number of characters that may differ. None, the default, uses the server's.
+        prefix_length: number of characters at the beginning that must not differ. None, the default, uses the server's.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"term": parts.read_text}
@@ -189,8 +191,8 @@ class NumericRangeQuery(FieldQuery):
     """Documents with a number in a range. One end may be left open.
 
     Args:
-        min: lower end, included unless ``inclusive_min`` is False.
-        max: upper end, excluded unless ``inclusive_max`` is True.
+        min: lower end, included unless ``inclusive_min`` is False. None, the default, for no lower bound.
+        max: upper end, excluded unless ``inclusive_max`` is True. None, the default, for no upper bound.
     """
 
     min: float | None = None
@@ -209,8 +211,8 @@ class TermRangeQuery(FieldQuery):
     """Documents with a term between two others, in byte order. One end may be left open.
 
     Args:
-        min: lower end, included unless ``inclusive_min`` is False.
-        max: upper end, excluded unless ``inclusive_max`` is True.
+        min: lower end, included unless ``inclusive_min`` is False. None, the default, for no lower bound.
+        max: upper end, excluded unless ``inclusive_max`` is True. None, the default, for no upper bound.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"min": check_text, "max": check_text}
@@ -231,8 +233,9 @@ class DateRangeQuery(FieldQuery):
     """Documents with a date in a range. One end may be left open.
 
     Args:
-        start: a datetime with a time zone, or text for the parser. Included unless ``inclusive_start`` is False.
-        end: like ``start``, but excluded unless ``inclusive_end`` is True.
+        start: a datetime with a time zone, or text for the parser. Included unless ``inclusive_start`` is False. None,
+            the default, for no lower bound.
+        end: like ``start``, but excluded unless ``inclusive_end`` is True. None, the default, for no upper bound.
         datetime_parser: name of the parser. Default: that of the index.
     """
 
@@ -311,7 +314,7 @@ class DisjunctionQuery(SearchQuery):
 
     Args:
         disjuncts: the queries, at least ``min``.
-        min: number of queries that a document must match.
+        min: number of queries that a document must match. Default: 1.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {"disjuncts": _READ_QUERIES, "min": parts.read_uint32}
@@ -334,9 +337,10 @@ class BooleanQuery(SearchQuery):
     must be given.
 
     Args:
-        must: documents must match all of these.
+        must: documents must match all of these. Default: none.
         should: documents that match these have a higher score. Without ``must``, documents must match one of these.
-        must_not: documents must match none of these.
+            Default: none.
+        must_not: documents must match none of these. Default: none.
     """
 
     _OWN_READERS: ClassVar[Mapping[str, parts.Reader]] = {

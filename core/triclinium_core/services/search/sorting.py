@@ -37,7 +37,7 @@ class Sort(SearchPart):
     """Base of all orders.
 
     Args:
-        desc: whether the order is descending.
+        desc: whether the order is descending. None, the default, uses the server's order.
 
     Raises:
         InvalidArgumentException: an argument is invalid; ``.parameter`` names it.
@@ -67,9 +67,9 @@ class SortField(Sort):
 
     Args:
         field: name of the field.
-        type: type as which its values are compared.
-        mode: which of several values of a document to use.
-        missing: whether documents without the field are first or last.
+        type: type as which its values are compared. None, the default, uses the server's.
+        mode: which of several values of a document to use. None, the default, uses the server's.
+        missing: whether documents without the field are first or last. None, the default, uses the server's.
     """
 
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "field"}
@@ -93,7 +93,7 @@ class SortGeoDistance(Sort):
     Args:
         location: given place: longitude and latitude, in this order.
         field: name of the field with the document's place.
-        unit: unit of the distance.
+        unit: unit of the distance. None, the default, uses the server's.
     """
 
     _JSON_CONSTANTS: ClassVar[Mapping[str, object]] = {"by": "geo_distance"}

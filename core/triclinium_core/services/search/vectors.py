@@ -34,9 +34,9 @@ class VectorQuery(parts.SearchPart):
         vector_field_name: field of the index that has the vectors.
         vector: one or more numbers, which are sent unchanged and which the service rounds to 32 bits; or a string, the
             Base64 of little-endian 32-bit floats, which is shorter and requires Couchbase Server 7.6.2.
-        num_candidates: number of documents to find.
-        boost: weight of the query in the score.
-        prefilter: consider only documents that match this query.
+        num_candidates: number of documents to find. Default: 3.
+        boost: weight of the query in the score. None, the default, for 1.
+        prefilter: consider only documents that match this query. None, the default, for all documents.
 
     Raises:
         InvalidArgumentException: an argument is invalid; ``.parameter`` names it.

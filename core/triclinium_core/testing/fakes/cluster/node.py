@@ -184,9 +184,9 @@ class FakeNode:
         """Open a connection with a number that no open connection has.
 
         Args:
-            service: service whose port the client has reached.
+            service: service whose port the client has reached. Default: key-value.
             unsent_size_max: bytes of unsent replies at which the client's commands wait until ``replies_written`` makes
-                room. A single reply may be larger. Infinite for a driver that never calls it.
+                room. A single reply may be larger. Infinite, the default, for a driver that never calls it.
 
         Raises:
             ValueError: the number is that of an open connection.
@@ -293,8 +293,8 @@ class FakeNode:
         Args:
             port: port of KV.
             tls_port: port of KV over TLS; None if the node does not support TLS.
-            services: ports of the other services; unlisted ones stay unchanged.
-            tls_services: ports of the other services over TLS.
+            services: ports of the other services; unlisted ones stay unchanged. Default: none.
+            tls_services: ports of the other services over TLS. Default: none.
 
         Raises:
             InvalidArgumentException: a port is invalid.

@@ -67,8 +67,8 @@ class FakeNodes:
     raises InvalidArgumentException for an invalid node, vbucket or value.
 
     Args:
-        options: options of every node; the first node uses their host and ports.
-        nodes: number of nodes, whose ports are two apart, or the host and port of each.
+        options: options of every node; the first node uses their host and ports. Default: ``FakeNodeOptions()``.
+        nodes: number of nodes, whose ports are two apart, or the host and port of each. Default: 3.
 
     Raises:
         InvalidArgumentException: a number or an address is invalid, or two nodes have the same address.

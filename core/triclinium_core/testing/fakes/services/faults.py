@@ -253,7 +253,7 @@ def gzipped(*, zeros: int = 0) -> HttpFault:
     Finds a client that parses it as JSON, or inflates a small response until its memory is full.
 
     Args:
-        zeros: number of zero bytes to which the response inflates, instead of its content.
+        zeros: number of zero bytes to which the response inflates, instead of its content. Default: 0, for its content.
 
     Raises:
         InvalidArgumentException: ``zeros`` is negative or larger than ``ZEROS_MAX``.
