@@ -461,19 +461,19 @@ TRIGGERS: Mapping[str, Mapping[type[Exception], Trigger]] = {
 
 
 ELSEWHERE: Mapping[str, str] = {
-    "AmbiguousTooSlowError": "test_deadlines.py::test_a_task_that_an_outsider_started_is_reported",
-    "ArgumentError": "_retry/test_retry.py::test_what_cannot_be_retried",
+    "AmbiguousTooSlowError": "test_deadlines.py::test_operations_of_adopted_tasks_are_reported",
+    "ArgumentError": "_retry/test_retry.py::test_invalid_exception_types",
     "Exception": "_retry/test_retry.py::test_the_last_error_is_raised",
-    "InternalError": "_cluster_driver/test_endings.py::test_what_was_put_aside_at_the_end_was_not_sent",
-    "InvalidArgumentException": "test_wrong_arguments.py::test_a_wrong_argument_is_named_and_nothing_is_sent",
+    "InternalError": "_cluster_driver/test_endings.py::test_queued_operations_at_the_end_were_not_sent",
+    "InvalidArgumentException": "test_wrong_arguments.py::test_a_wrong_argument_is_named",
     "OSError": "_cluster_driver/test_resolver.py::test_a_server_that_fails",
     "RetryError": "core/retry/smithy/test_base.py::test_hopeless",
-    "RowsNotReadError": "_services/test_rows.py::test_metadata_too_early",
+    "RowsNotReadError": "_services/test_rows.py::test_metadata_before_the_last_row",
     "RuntimeError": "test_trio_run.py::test_a_call_from_another_run_is_refused",
     "StopAsyncIteration": "_services/test_rows.py::test_no_rows",
-    "TypeError": "_retry/test_retry.py::test_what_cannot_be_decorated",
-    "UnambiguousTooSlowError": "test_deadlines.py::test_a_block_without_a_limit_can_be_ended_by_its_scope",
-    "trio.BusyResourceError": "_services/test_rows.py::test_two_tasks",
+    "TypeError": "_retry/test_retry.py::test_plain_functions_cannot_be_decorated",
+    "UnambiguousTooSlowError": "test_deadlines.py::test_a_block_cancelled_through_its_scope",
+    "trio.BusyResourceError": "_services/test_rows.py::test_only_one_task_may_wait",
     "trio.ClosedResourceError": "_services/test_rows.py::test_failure_after_rows",
 }
 """Test for each class outside the SDK, for those of any wrong argument, and for those that need a defect or a block."""
